@@ -1,0 +1,54 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both make what they need.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test check unit cluster beds beds-down bench clean
+
+# The Python that also other users of this machine can run: the test bed submits as an ordinary user.
+PYTHON ?= $(shell bin=/usr/bin/python3; $$bin -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || bin=python3; echo $$bin)
+VENV := .venv
+READY := $(VENV)/.ready
+RUN := $(VENV)/bin
+
+help:
+	@echo "make demo       train a small model through at least four jobs on this machine, one of them killed"
+	@echo "make test       everything that must hold: lint, types, rooms, unit, crash and cluster tests"
+	@echo "make beds       bring up a real Slurm on this machine for the tests (Debian, root); make beds-down ends it"
+	@echo "make bench      measure, against peers and limits"
+
+# ── the virtual environment ───────────────────────────────────────────────────
+$(READY): pyproject.toml scripts/venv
+	@scripts/venv "$(PYTHON)" "$(VENV)"
+	@touch $@
+
+# ── what a newcomer runs ──────────────────────────────────────────────────────
+demo: $(READY)
+	@$(RUN)/python examples/digits/demo.py
+
+test: $(READY) beds
+	@scripts/test
+
+check: $(READY)
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+
+unit: $(READY)
+	$(RUN)/pytest -n 2 tests/unit tests/docs tests/contract -m "not cluster and not slow"
+
+cluster: $(READY) beds
+	$(RUN)/pytest -n 8 --dist loadgroup tests/cluster
+
+# ── the test bed ──────────────────────────────────────────────────────────────
+beds:
+	@scripts/beds up
+
+beds-down:
+	@scripts/beds down
+
+bench: $(READY)
+	@for b in bench/*.py; do echo "── $$b"; $(RUN)/python $$b; done
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
