@@ -1,0 +1,81 @@
+"""Every error Onward raises on purpose.
+
+    OnwardError                    exit code 1
+    ├── InvalidInput               2   a params file, flag or setting that cannot be used
+    ├── NotFound                   3   no such run, cluster, checkpoint
+    ├── Conflict                   5   the run is not in a state that allows this
+    │   └── AlreadyClaimed         5   another job has taken this leg
+    ├── SchedulerError             1
+    │   ├── SchedulerUnavailable   6   transient: no answer, so nothing is known
+    │   ├── SubmitUnclear          6   transient: the job may or may not have been accepted
+    │   └── SubmitRefused          1   the scheduler said no
+    ├── StorageError               1
+    │   ├── StorageFull            1   transient: disk or quota is full
+    │   └── CheckpointDamaged      1   a checkpoint's files do not match its manifest
+    └── RunFailed                  7   the run that was awaited did not finish
+
+An error says what happened, to which thing, and (in `hint`) what to do next. Its class says whether trying again
+can help (`transient`) and which code the command line ends with (`exit_code`).
+"""
+
+from __future__ import annotations
+
+
+class OnwardError(Exception):
+    transient = False
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InvalidInput(OnwardError):
+    exit_code = 2
+
+
+class NotFound(OnwardError):
+    exit_code = 3
+
+
+class Conflict(OnwardError):
+    exit_code = 5
+
+
+class AlreadyClaimed(Conflict):
+    pass
+
+
+class SchedulerError(OnwardError):
+    pass
+
+
+class SchedulerUnavailable(SchedulerError):
+    transient = True
+    exit_code = 6
+
+
+class SubmitUnclear(SchedulerError):
+    transient = True
+    exit_code = 6
+
+
+class SubmitRefused(SchedulerError):
+    pass
+
+
+class StorageError(OnwardError):
+    pass
+
+
+class StorageFull(StorageError):
+    transient = True
+
+
+class CheckpointDamaged(StorageError):
+    pass
+
+
+class RunFailed(OnwardError):
+    exit_code = 7

@@ -1,0 +1,62 @@
+"""Job: what the scheduler knows of one leg."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+JobId = NewType("JobId", str)
+
+NAME_PATTERN = re.compile(r"^[A-Za-z][A-Za-z0-9._-]{0,199}$")
+
+
+class JobState(StrEnum):
+    QUEUED = "queued"
+    HELD = "held"  # waits for another job, or was put on hold
+    RUNNING = "running"
+    FINISHED = "finished"  # its script exited 0
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    PREEMPTED = "preempted"
+    OUT_OF_MEMORY = "out_of_memory"
+    NODE_FAILED = "node_failed"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"  # a word we have no meaning for: never taken for an end
+
+    @property
+    def live(self) -> bool:
+        """The job is, or may be, still to run or running."""
+        return self in (JobState.QUEUED, JobState.HELD, JobState.RUNNING, JobState.UNKNOWN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobStatus:
+    """One answer of the scheduler about one job."""
+
+    id: JobId
+    name: str
+    state: JobState
+    reason: str = ""  # the scheduler's own words
+    exit_code: int | None = None
+    signal: int | None = None
+    nodes: tuple[str, ...] = ()
+    submitted: float | None = None
+    started: float | None = None
+    ended: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """What a job got once it started: told from inside the job."""
+
+    job: JobId
+    hosts: tuple[str, ...]
+    deadline: float | None  # unix seconds; None: no limit
+    gpus: tuple[str, ...] = ()  # the job's own, as the scheduler names them (indexes or UUIDs)
+
+
+def job_name(run_name: str, leg: int, token: str) -> str:
+    """`<run-name>.<leg>.<token>`: enough to find the job again, whatever happened to the answer."""
+    return f"{run_name}.{leg}.{token}"

@@ -1,0 +1,270 @@
+"""Policy: why a leg ended, and what to do now. Pure: every question here has a test without a file or a clock."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from onward.model.job import JobState, JobStatus
+from onward.model.quantity import format_duration, format_size
+from onward.model.run import Leg, LegEnd, Run, RunState
+
+LOSSES_BEFORE_EXCLUDING = 2  # of the same node
+
+_BAD_ENDS = {
+    LegEnd.CRASHED: "crashed",
+    LegEnd.STALLED: "stalled",
+    LegEnd.LOST: "was lost",
+    LegEnd.AGAIN: "asked to be run again without saving anything new",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rest:
+    """Nothing to do: the run is over, or its leg is at work."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continue:
+    """Let this leg run, with these resources."""
+
+    leg: int
+    mem: int | None  # MiB
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Close:
+    """End the run: with a cause, the evidence and the next action, in words."""
+
+    state: RunState
+    cause: str
+    evidence: str = ""
+    next: str = ""
+
+
+Action = Rest | Continue | Close
+
+
+def decide(run: Run) -> Action:
+    """What a run needs now, from nothing but what is written of it."""
+    id = run.spec.id
+    last = run.last_leg
+    if run.closed or (last and last.number >= run.first_leg and last.end is None and not run.cancel):
+        return Rest()
+    if run.cancel:
+        return Close(
+            state=RunState.CANCELLED, cause=f"cancelled by {run.cancel.by}", next=f"onward resume {id} goes on from the last checkpoint"
+        )
+    if last is None or last.number < run.first_leg:
+        return Continue(leg=run.first_leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
+    assert last.end is not None
+    match last.end:
+        case LegEnd.DONE:
+            return Close(state=RunState.FINISHED, cause=last.reason or "the training finished")
+        case LegEnd.CANCELLED:
+            return Close(
+                state=RunState.CANCELLED,
+                cause=f"leg {last.number} was cancelled: {last.reason}",
+                evidence=last.evidence,
+                next=f"onward resume {id} goes on from the last checkpoint",
+            )
+        case LegEnd.OUT_OF_MEMORY:
+            closing = _memory_exhausted(run, last)
+        case LegEnd.TIME_LIMIT:
+            closing = _too_short(run, last)
+        case LegEnd.CRASHED | LegEnd.STALLED | LegEnd.LOST | LegEnd.AGAIN:
+            closing = _hopeless(run, last)
+        case LegEnd.PREEMPTED | LegEnd.NODE_LOST:
+            closing = None
+    if run.stop:
+        closing = Close(
+            state=RunState.CANCELLED,
+            cause=f"stopped by {run.stop.by} after {_saved(run)}",
+            next=f"onward resume {id} goes on from there",
+        )
+    closing = closing or _limits_reached(run, last)
+    return closing or Continue(leg=last.number + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))
+
+
+def classify(status: JobStatus | None, job: str) -> tuple[LegEnd, str]:
+    """The end of a leg that left no word itself, from the scheduler's. `None`: the scheduler does not know the job."""
+    if status is None:
+        return LegEnd.LOST, f"the scheduler no longer knows job {job}, and the leg left no word"
+    where = f" on {', '.join(status.nodes)}" if status.nodes else ""
+    words = f" ({status.reason})" if status.reason else ""
+    match status.state:
+        case JobState.TIMED_OUT:
+            return LegEnd.TIME_LIMIT, f"job {job} was killed at its time limit before it could stop by itself"
+        case JobState.PREEMPTED:
+            return LegEnd.PREEMPTED, f"job {job} was preempted{where}"
+        case JobState.OUT_OF_MEMORY:
+            return LegEnd.OUT_OF_MEMORY, f"job {job} was killed for its memory{where}"
+        case JobState.NODE_FAILED:
+            return LegEnd.NODE_LOST, f"the node of job {job} failed{where}"
+        case JobState.CANCELLED:
+            return LegEnd.CANCELLED, f"job {job} was cancelled{words}"
+        case JobState.FAILED if status.signal:
+            return LegEnd.LOST, f"job {job} was killed by signal {status.signal}{where}, by whom is not known"
+        case JobState.FAILED:
+            return LegEnd.LOST, f"job {job} failed with exit code {status.exit_code}{where}{words}, and the leg left no word"
+        case _:
+            return LegEnd.LOST, f"job {job} is {status.state}{words}, yet the leg left no word"
+
+
+def wanted_mem(run: Run) -> int | None:
+    """MiB for the next leg: what was asked, doubled for each leg that ran out of it, up to `mem-max`."""
+    mem = run.resources.mem
+    most = run.limits.mem_max
+    for leg in _counted(run):
+        if leg.end is LegEnd.OUT_OF_MEMORY and most:
+            had = _had(leg, run) or (leg.own.peak_mem if leg.own else None)
+            mem = max(mem or 0, min(had * 2, most) if had else most)
+    return mem
+
+
+def excluded_nodes(run: Run) -> tuple[str, ...]:
+    """Nodes that were lost under this run more than once."""
+    losses: dict[str, int] = {}
+    for leg in _counted(run):
+        if leg.end is LegEnd.NODE_LOST and leg.claimed and len(leg.claimed.hosts) == 1:
+            host = leg.claimed.hosts[0]
+            losses[host] = losses.get(host, 0) + 1
+    return tuple(sorted(host for host, count in losses.items() if count >= LOSSES_BEFORE_EXCLUDING))
+
+
+def made_progress(run: Run, leg: Leg) -> bool:
+    """The leg published a checkpoint beyond the one it began with. That need not be the newest: damaged ones are passed over."""
+    if leg.last_published is None:
+        return False
+    if leg.restored:
+        return leg.last_published > leg.restored.step
+    before = [p.step for other in run.legs.values() if other.number < leg.number for p in other.published]
+    return not before or leg.last_published > max(before)
+
+
+def signature(evidence: str) -> str:
+    """What makes two crashes the same: the last lines, without numbers and addresses."""
+    lines = [line.strip() for line in evidence.strip().splitlines() if line.strip()]
+    return re.sub(r"0x[0-9a-fA-F]+|\d+", "#", " | ".join(lines[-3:]))
+
+
+# ── reasons to stop ───────────────────────────────────────────────────────────
+
+
+def _memory_exhausted(run: Run, last: Leg) -> Close | None:
+    had, most = _had(last, run), run.limits.mem_max
+    peak = last.own.peak_mem if last.own else None
+    if most and had != 0 and (had or peak or 0) < most:
+        return None
+    with_what = "the default memory" if had is None else format_size(had) if had else "all memory of its node"
+    more = f"--mem {format_size(2 * (had or peak or 0))}" if had or peak else "--mem SIZE"
+    used = f"; it used at least {format_size(peak)}" if peak else ""
+    return Close(
+        state=RunState.FAILED,
+        cause=f"leg {last.number} ran out of memory with {with_what}" + (", the most that mem-max allows" if most and had else ""),
+        evidence=last.reason + used + (f"\n{last.evidence}" if last.evidence else ""),
+        next=f"onward resume {run.spec.id} {more}" if had != 0 else f"onward resume {run.spec.id} --partition, with one of larger nodes",
+    )
+
+
+def _too_short(run: Run, last: Leg) -> Close | None:
+    met = [leg for leg in _since_progress(run) if leg.end is LegEnd.TIME_LIMIT]
+    if len(met) < 2:
+        return None
+    before = met[-2]
+    limit = format_duration(run.resources.time) if run.resources.time else "the queue's own limit"
+    steps = f" and reached step {last.own.last_step}" if last.own and last.own.last_step is not None else ""
+    ever = any(leg.published for leg in run.legs.values())
+    return Close(
+        state=RunState.FAILED,
+        cause=f"legs {before.number} and {last.number} both met their time limit without a new checkpoint, so the run cannot get on",
+        evidence=f"leg {last.number} ran {_ran(last)}{steps}; "
+        + ("the last checkpoint is older than both legs" if ever else "no checkpoint was ever saved into ONWARD_CHECKPOINT_DIR"),
+        next=f"change one of two numbers: the leg's time (now {limit}; --time), which must exceed the time to a first checkpoint, "
+        f"or how often the training saves; then onward resume {run.spec.id} --time HH:MM:SS, or submit again",
+    )
+
+
+def _hopeless(run: Run, last: Leg) -> Close | None:
+    bad = [leg for leg in _since_progress(run) if leg.end in _BAD_ENDS]
+    if not bad:
+        return None
+    mended = f"mend it, then onward resume {run.spec.id} (it goes on with the code frozen at submit), or submit again"
+    twin = next((leg for leg in bad if leg is not last and leg.end is last.end is LegEnd.CRASHED and _crash(leg) == _crash(last)), None)
+    if twin:
+        return Close(
+            state=RunState.FAILED,
+            cause=f"legs {twin.number} and {last.number} crashed in the same way, with no new checkpoint between them: {last.reason}",
+            evidence=last.evidence,
+            next=mended,
+        )
+    if len(bad) <= run.limits.max_restarts:
+        return None
+    count = f"{len(bad)} bad ends" if len(bad) > 1 else "a bad end"
+    return Close(
+        state=RunState.FAILED,
+        cause=f"leg {last.number} {_BAD_ENDS[last.end or LegEnd.LOST]}: {count} without a new checkpoint"
+        f" (max-restarts {run.limits.max_restarts})",
+        evidence=last.reason + (f"\n{last.evidence}" if last.evidence else ""),
+        next=mended,
+    )
+
+
+def _limits_reached(run: Run, last: Leg) -> Close | None:
+    legs = _counted(run)
+    if len(legs) >= run.limits.max_legs:
+        return Close(
+            state=RunState.FAILED,
+            cause=f"the run used all of its max-legs ({run.limits.max_legs}) after {_saved(run)}",
+            evidence=last.reason,
+            next=f"onward resume {run.spec.id} --max-legs N",
+        )
+    spent = sum((leg.ended or leg.claimed.at) - leg.claimed.at for leg in legs if leg.claimed)
+    if run.limits.total_time and spent >= run.limits.total_time:
+        return Close(
+            state=RunState.FAILED,
+            cause=f"the run used {format_duration(spent)} of its total-time {format_duration(run.limits.total_time)} after {_saved(run)}",
+            evidence=last.reason,
+            next=f"onward resume {run.spec.id} --total-time D-HH:MM:SS",
+        )
+    return None
+
+
+# ── reading a run ─────────────────────────────────────────────────────────────
+
+
+def _counted(run: Run) -> list[Leg]:
+    """Legs that took place since the run was submitted or last resumed, in order."""
+    return [leg for number, leg in sorted(run.legs.items()) if number >= run.first_leg and leg.claimed and leg.end]
+
+
+def _since_progress(run: Run) -> list[Leg]:
+    """The last legs in a row of which none made progress, whatever ended them."""
+    legs = _counted(run)
+    for index in range(len(legs), 0, -1):
+        if made_progress(run, legs[index - 1]):
+            return legs[index:]
+    return legs
+
+
+def _crash(leg: Leg) -> str:
+    return signature(leg.evidence or leg.reason)
+
+
+def _had(leg: Leg, run: Run) -> int | None:
+    """MiB its job had; 0: all of the node; None: what the cluster gives where nothing is asked."""
+    for submission in leg.submissions.values():
+        if leg.claimed and submission.job == leg.claimed.job:
+            return submission.mem
+    standing = leg.submission
+    return standing.mem if standing else run.resources.mem
+
+
+def _saved(run: Run) -> str:
+    steps = [p.step for leg in run.legs.values() for p in leg.published]
+    return f"checkpoint at step {max(steps)}" if steps else "no checkpoint"
+
+
+def _ran(leg: Leg) -> str:
+    return format_duration((leg.ended or 0) - leg.claimed.at) if leg.claimed and leg.ended else "an unknown time"

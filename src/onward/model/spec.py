@@ -1,0 +1,160 @@
+"""RunSpec: what the user asked, frozen at submit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What one leg's job asks for, in Slurm's words. `None` leaves the choice to the cluster."""
+
+    time: int | None = None  # seconds
+    mem: int | None = None  # MiB a node; 0 = all of it
+    cpus_per_task: int | None = None
+    nodes: int | None = None
+    ntasks: int | None = None
+    ntasks_per_node: int | None = None
+    gpus: str | None = None  # "2" or "a100:2"
+    gres: str | None = None  # "gpu:a100:2"
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    reservation: str | None = None
+    nodelist: str | None = None
+    exclude: str | None = None
+    mail_user: str | None = None
+    mail_type: str | None = None
+
+    def gpu_count(self) -> int:
+        """GPUs a node is asked for, by either spelling."""
+        total = 0
+        for request in (self.gres or "").split(","):
+            parts = request.split(":")
+            if parts[0] == "gpu":
+                total += int(parts[-1]) if parts[-1].isdigit() else 1
+        if self.gpus:
+            last = self.gpus.split(":")[-1]
+            total += int(last) if last.isdigit() else 1
+        return total
+
+    def grown(self, *, mem: int | None, exclude: tuple[str, ...]) -> Resources:
+        """The same request with more memory and without the nodes that failed us."""
+        before = [part for part in (self.exclude or "").split(",") if part]
+        merged = ",".join([*before, *(node for node in exclude if node not in before)])
+        return replace(self, mem=mem if mem is not None else self.mem, exclude=merged or None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Where a run ends by itself, whatever is left to train."""
+
+    total_time: int | None = None  # seconds of legs, summed
+    max_legs: int = 1000
+    max_restarts: int = 3  # bad ends in a row without a new checkpoint
+    mem_max: int | None = None  # MiB
+    stall_time: int | None = None  # seconds without a sign of progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestRule:
+    metric: str
+    mode: str = "max"  # max | min
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointRule:
+    every: str = "auto"  # seconds, or "auto": worked out from how long a save takes
+    keep: int = 3
+    keep_every: int | None = None  # steps: these are kept for good
+    best: BestRule | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A scheduler we can submit to, as its profile says. Frozen with the run: legs must not depend on a settings file."""
+
+    name: str
+    scheduler: str  # local | slurm
+    local_disk: str | None = None
+    python: str | None = None  # interpreter for the supervisor on this cluster's nodes
+    cpus: int | None = None  # local only: slots to use; None: what the machine has
+    mem: int | None = None  # local only: MiB
+    gpus: int | None = None  # local only
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    id: str
+    name: str
+    experiment: str
+    cluster: Cluster
+    command: tuple[str, ...]
+    workdir: str  # where the command starts, relative to the frozen code, or absolute where code is not frozen
+    created: float
+    user: str
+    params: Mapping[str, Value] = field(default_factory=dict)
+    resources: Resources = field(default_factory=Resources)
+    limits: Limits = field(default_factory=Limits)
+    checkpoints: CheckpointRule = field(default_factory=CheckpointRule)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    stop_signal: str | None = None  # USR2, TERM …; None: the stop file alone
+    code: Mapping[str, Value] = field(default_factory=dict)  # git commit and branch, or how the copy was made
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDraft:
+    """What a door (params file, flag line) hands to `operations.submit`: a RunSpec without what only submit knows."""
+
+    name: str
+    experiment: str
+    cluster: str  # "auto", a scheduler's name or a profile's
+    command: tuple[str, ...]
+    params: Mapping[str, Value] = field(default_factory=dict)
+    resources: Resources = field(default_factory=Resources)
+    limits: Limits = field(default_factory=Limits)
+    checkpoints: CheckpointRule = field(default_factory=CheckpointRule)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    stop_signal: str | None = None
+    freeze: bool = True  # copy the code; False: run it where it stands
+    exclude: tuple[str, ...] = ()  # patterns not to copy
+
+
+def spec_to_json(spec: RunSpec) -> dict[str, Any]:
+    return {"schema": 1, **_plain(spec)}
+
+
+def spec_from_json(data: Mapping[str, Any]) -> RunSpec:
+    """Unknown keys are ignored, so that an older supervisor reads what a newer Onward wrote."""
+    checkpoints = dict(data["checkpoints"])
+    best = checkpoints.pop("best", None)
+    return RunSpec(
+        **{
+            **_known(RunSpec, data),
+            "command": tuple(data["command"]),
+            "cluster": Cluster(**_known(Cluster, data["cluster"])),
+            "resources": Resources(**_known(Resources, data["resources"])),
+            "limits": Limits(**_known(Limits, data["limits"])),
+            "checkpoints": CheckpointRule(**_known(CheckpointRule, checkpoints), best=BestRule(**_known(BestRule, best)) if best else None),
+        }
+    )
+
+
+def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    names = {f.name for f in fields(cls)}
+    return {key: value for key, value in data.items() if key in names}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
