@@ -1,0 +1,29 @@
+"""The names that a training process and its supervisor share: variables, files, exit codes."""
+
+from __future__ import annotations
+
+# ── environment of the training process ───────────────────────────────────────
+RUN_ID = "ONWARD_RUN_ID"
+RUN_DIR = "ONWARD_RUN_DIR"
+LEG = "ONWARD_LEG"
+DEADLINE = "ONWARD_DEADLINE"  # unix seconds; absent where the job has no limit
+STOP_FILE = "ONWARD_STOP_FILE"  # appears: stop at the next safe point
+CHECKPOINT_DIR = "ONWARD_CHECKPOINT_DIR"  # node-local: write here
+CHECKPOINT_EVERY = "ONWARD_CHECKPOINT_EVERY"  # seconds between checkpoints, or "auto"
+RESUME_DIR = "ONWARD_RESUME_DIR"  # a verified checkpoint, or absent
+RESUME_STEP = "ONWARD_RESUME_STEP"
+SPOOL_DIR = "ONWARD_SPOOL_DIR"  # node-local: metric records wait here
+TENSORBOARD_DIR = "ONWARD_TENSORBOARD_DIR"
+ROOT = "ONWARD_ROOT"
+
+# ── exit codes of the training process ────────────────────────────────────────
+EXIT_DONE = 0
+EXIT_AGAIN = 75  # saved; run me again
+
+# ── files inside ONWARD_CHECKPOINT_DIR ────────────────────────────────────────
+COMMIT_FILE = ".onward-checkpoint.json"  # marks a folder that run.checkpoint() committed
+PARTIAL_PREFIX = ".partial-"  # hidden from the stager until it is renamed
+
+
+def step_folder(step: int) -> str:
+    return f"step-{step:08d}"

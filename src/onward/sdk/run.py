@@ -1,0 +1,255 @@
+"""The Run a training script holds: log, resume, checkpoint, stop. Works the same with no supervisor, server or cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from onward.sdk import contract
+from onward.sdk.files import sync_folder, write_whole
+from onward.sdk.spool import SpoolWriter
+
+_BY_HAND_KEEPS = 3
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_run: Run | None = None
+
+
+def init(*, name: str | None = None, total_steps: int | None = None, params: Mapping[str, object] | None = None) -> Run:
+    """The run this process belongs to. Called again, it returns the same one.
+
+    Inside a job of Onward everything is set by the supervisor. Started by hand, the script gets a folder of its own
+    under ONWARD_ROOT (default `./runs`); set ONWARD_RUN_DIR to that folder to go on from its newest checkpoint.
+    """
+    global _run
+    if _run is None:
+        _run = Run.of_environment(name=name)
+        _run.listen_for_term()
+        _run.announce(total_steps=total_steps, params=params)
+    return _run
+
+
+class Run:
+    def __init__(self, *, folder: Path, leg: int, checkpoints: Path, spool: Path, resume: Path | None, by_hand: bool) -> None:
+        self.folder = folder
+        self.leg = leg
+        self.by_hand = by_hand
+        self._checkpoints = checkpoints
+        self._resume = resume
+        self._spool = SpoolWriter(str(spool), leg=leg)
+        self._stop_file = os.environ.get(contract.STOP_FILE, "")
+        self._every = os.environ.get(contract.CHECKPOINT_EVERY, "auto")
+        self._step = -1
+        self._asked = False
+        self._last: dict[str, float] = {}
+        self._unfit: set[str] = set()
+        self._saved_at = time.monotonic()
+        self._save_seconds = 0.0
+
+    @classmethod
+    def of_environment(cls, *, name: str | None) -> Run:
+        env = os.environ
+        if contract.CHECKPOINT_DIR in env:
+            resume = env.get(contract.RESUME_DIR)
+            folder = Path(env.get(contract.RUN_DIR, "."))
+            return cls(
+                folder=folder,
+                leg=int(env.get(contract.LEG, "1")),
+                checkpoints=Path(env[contract.CHECKPOINT_DIR]),
+                spool=Path(env.get(contract.SPOOL_DIR) or folder / "spool"),
+                resume=Path(resume) if resume else None,
+                by_hand=False,
+            )
+        return cls._by_hand(name or Path(sys.argv[0] or "run").stem or "run")
+
+    @classmethod
+    def _by_hand(cls, name: str) -> Run:
+        given = os.environ.get(contract.RUN_DIR)
+        root = Path(os.environ.get(contract.ROOT, "runs"))
+        folder = Path(given) if given else root / "by-hand" / f"{time.strftime('%Y-%m-%d_%H%M%S')}_{name}_{os.getpid()}"
+        checkpoints = folder / "checkpoints"
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        done = _committed(checkpoints)
+        if not given:
+            print(f"onward: started by hand; this run's folder is {folder} (ONWARD_RUN_DIR={folder} goes on from there)", file=sys.stderr)
+        leg = len({path.name.split(".")[0] for path in (folder / "spool").glob("leg-*")}) + 1
+        return cls(folder=folder, leg=leg, checkpoints=checkpoints, spool=folder / "spool", resume=done[-1] if done else None, by_hand=True)
+
+    def announce(self, *, total_steps: int | None, params: Mapping[str, object] | None) -> None:
+        plain = {str(key): value if isinstance(value, str | int | float | bool) else str(value) for key, value in (params or {}).items()}
+        self._spool.write({"kind": "init", "total": total_steps, "params": plain, "pid": os.getpid()})
+
+    def listen_for_term(self) -> None:
+        """Take a first SIGTERM as a request to stop: where a scheduler ends every process of a job at once (preemption),
+        this leaves the training its grace time to save. A second one, or one sent to a forked worker, kills as usual."""
+        if self.by_hand or threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+            return
+        owner = os.getpid()
+
+        def on_term(number: int, _frame: object) -> None:
+            signal.signal(number, signal.SIG_DFL)
+            if os.getpid() != owner:
+                os.kill(os.getpid(), number)
+            self._asked = True
+
+        signal.signal(signal.SIGTERM, on_term)
+
+    # ── while it trains ───────────────────────────────────────────────────────
+
+    def log(self, metrics: Mapping[str, object], step: int | None = None) -> None:
+        """Record values for a step (default: one more than the last). One line in a local file; never raises."""
+        self._step = self._step + 1 if step is None else int(step)
+        values: dict[str, float] = {}
+        for key, value in metrics.items():
+            try:
+                values[str(key)] = value if type(value) is float else float(value)  # type: ignore[arg-type]
+            except Exception:  # whatever the value's own conversion raises: an array's, a tensor's, a number beyond all floats
+                self._say_unfit(str(key), value)
+        self._last.update(values)
+        self._spool.write({"s": self._step, "m": values})
+
+    def should_stop(self) -> bool:
+        """True once the job is about to end: save a checkpoint and leave. Costs about a microsecond."""
+        if not self._asked and self._stop_file and os.path.exists(self._stop_file):
+            self._asked = True
+        return self._asked
+
+    def should_checkpoint(self) -> bool:
+        """True when it is time to save, by `checkpoints: every`. `auto`: sqrt(2 × time of a save × 12 h), at least a minute."""
+        auto = max(60.0, math.sqrt(2 * max(self._save_seconds, 0.1) * 12 * 3600))
+        interval = auto if self._every == "auto" else float(self._every)
+        return time.monotonic() - self._saved_at >= interval
+
+    # ── saving and resuming ───────────────────────────────────────────────────
+
+    def resume(self) -> Path | None:
+        """The folder of the newest checkpoint that verified, or None: start from the beginning."""
+        return self._resume
+
+    @property
+    def resume_step(self) -> int | None:
+        """The step of that checkpoint."""
+        if self._resume is None:
+            return None
+        told = os.environ.get(contract.RESUME_STEP)
+        return int(told) if told else _step_of(self._resume)
+
+    @contextlib.contextmanager
+    def checkpoint(self, step: int) -> Iterator[Path]:
+        """Give a folder to write into; when the block ends well it becomes the checkpoint of `step`, whole or not at all.
+
+        A full disk costs this checkpoint, not the training: the older ones stay, and a warning is printed.
+        """
+        step = int(step)
+        began = time.monotonic()
+        partial = self._checkpoints / f"{contract.PARTIAL_PREFIX}{contract.step_folder(step)}-{os.getpid()}"
+        shutil.rmtree(partial, ignore_errors=True)
+        try:
+            _make_folder(partial)
+            yield partial
+            self._save_seconds = time.monotonic() - began
+            self._commit(partial, step)
+        except Exception as error:
+            full = _is_full(error, partial)
+            shutil.rmtree(partial, ignore_errors=True)
+            if not full:
+                raise
+            print(f"onward: checkpoint {step} skipped, {self._checkpoints} is full: {error}; training goes on", file=sys.stderr)
+            self._spool.write({"kind": "skipped", "s": step, "reason": f"{self._checkpoints}: {error}"})
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        self._saved_at = time.monotonic()
+
+    def _commit(self, partial: Path, step: int) -> None:
+        final = self._checkpoints / contract.step_folder(step)
+        note = {"step": step, "seconds": round(self._save_seconds, 3), "metrics": {k: v for k, v in self._last.items() if math.isfinite(v)}}
+        if self.by_hand:  # this folder is all there is: make the data last before the name does
+            for path in partial.rglob("*"):
+                if path.is_file():
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
+        write_whole(partial / contract.COMMIT_FILE, json.dumps(note))
+        if final.exists():
+            replaced = final.with_name(f"{contract.PARTIAL_PREFIX}replaced-{final.name}-{os.getpid()}")
+            os.rename(final, replaced)
+            os.rename(partial, final)
+            shutil.rmtree(replaced, ignore_errors=True)
+        else:
+            os.rename(partial, final)
+        if self.by_hand:
+            sync_folder(self._checkpoints)
+            for old in _committed(self._checkpoints)[:-_BY_HAND_KEEPS]:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def finish(self) -> None:
+        """Say that the training is complete. After `should_stop()` has said True this is no claim: the next leg goes on."""
+        if not self._asked:
+            self._spool.write({"kind": "finish", "s": self._step})
+
+    def _say_unfit(self, key: str, value: object) -> None:
+        if key not in self._unfit:
+            self._unfit.add(key)
+            print(f"onward: {key}={value!r} is not a number and is not logged", file=sys.stderr)
+
+
+def _make_folder(folder: Path) -> None:
+    """No room even for a folder is not said here, where it would end the training: the first file will meet it."""
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+
+
+def _is_full(error: Exception, folder: Path) -> bool:
+    """Whether a save failed for want of room. Not every library says so: PyTorch's writer raises a RuntimeError. So try."""
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return True
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".room").open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 1 << 20)
+    except OSError as refused:
+        return refused.errno in _NO_ROOM
+    return False
+
+
+def _committed(folder: Path) -> list[Path]:
+    return sorted((path for path in folder.glob("step-*") if (path / contract.COMMIT_FILE).is_file()), key=_step_of)
+
+
+def _step_of(folder: Path) -> int:
+    return int(folder.name.split("step-")[-1])
+
+
+# ── the same, for the run of this process ─────────────────────────────────────
+
+
+def log(metrics: Mapping[str, object], step: int | None = None) -> None:
+    init().log(metrics, step)
+
+
+def resume() -> Path | None:
+    return init().resume()
+
+
+def checkpoint(step: int) -> contextlib.AbstractContextManager[Path]:
+    return init().checkpoint(step)
+
+
+def should_stop() -> bool:
+    return init().should_stop()
+
+
+def finish() -> None:
+    init().finish()
