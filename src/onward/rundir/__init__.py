@@ -1,0 +1,1 @@
+"""A run's folder: the truth about a run, one writer a file."""

@@ -1,0 +1,46 @@
+"""The claim on a leg: one job takes it, for ever. What keeps two jobs from living the same leg."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from onward.errors import AlreadyClaimed
+from onward.rundir.layout import RunDir, leg_of
+from onward.sdk.files import sync_folder
+
+
+def claim(run: RunDir, leg: int, *, job: str) -> None:
+    """Take the leg or raise AlreadyClaimed. By a hard link, which fails if the name exists, on network file systems too."""
+    run.claims.mkdir(parents=True, exist_ok=True)
+    final = run.claim(leg)
+    beside = run.claims / f".{final.name}.{socket.gethostname()}.{os.getpid()}"
+    beside.write_text(json.dumps({"leg": leg, "job": job, "host": socket.gethostname(), "pid": os.getpid()}))
+    try:
+        os.link(beside, final)
+    except FileExistsError:
+        if beside.stat().st_nlink < 2:  # else it is ours: a network file system tried again after its first answer was lost
+            holder = claim_holder(run, leg)
+            raise AlreadyClaimed(f"leg {leg} was claimed by job {holder.get('job')} on {holder.get('host')}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(run.claims)
+
+
+def claim_holder(run: RunDir, leg: int) -> Mapping[str, Any]:
+    try:
+        found = json.loads(run.claim(leg).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def newest_claim(run: RunDir) -> int:
+    """The highest leg anybody has claimed, 0 if none. A supervisor that sees a higher one than its own is fenced off."""
+    try:
+        return max((leg_of(name) or 0 for name in os.listdir(run.claims)), default=0)
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,209 @@
+"""The layout of a run's folder: the only place that knows file names.
+
+<root>/2026-11-15_A_digits/
+├── params/        spec.json, environment.json, leg-0001.sh, supervisor.pyz, claims/, done.json
+├── journal/       leg-0001.jsonl …, and a file for each act at a desk (submit, cancel, tend)
+├── spool/         metric and sample records, by leg and writer
+├── logs/          leg-0001.out .err, supervisor.log, gpu.csv
+├── results/       checkpoints/leg-0001.step-00000100/, tensorboard/, artifacts/
+├── code/          the user's code as it was at submit
+└── workdir/       may be deleted at any time
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_RUN_FOLDER = re.compile(r"^(\d{4}-\d{2}-\d{2})_([A-Z]+)_.+$")
+_LEG_NUMBER = re.compile(r"^leg-(\d{4,})")
+
+
+@dataclass(frozen=True)
+class RunDir:
+    path: Path
+
+    # ── params/ ───────────────────────────────────────────────────────────────
+    @property
+    def params(self) -> Path:
+        return self.path / "params"
+
+    @property
+    def spec(self) -> Path:
+        return self.params / "spec.json"
+
+    @property
+    def environment(self) -> Path:
+        """The submitting shell's environment: for its owner's eyes only."""
+        return self.params / "environment.json"
+
+    @property
+    def supervisor(self) -> Path:
+        return self.params / "supervisor.pyz"
+
+    @property
+    def claims(self) -> Path:
+        return self.params / "claims"
+
+    @property
+    def done(self) -> Path:
+        """There once the run is over: spares everyone reading the journals of old runs."""
+        return self.params / "done.json"
+
+    @property
+    def stop_request(self) -> Path:
+        """There while someone wants the run to save and end: the supervisor looks for it."""
+        return self.params / "stop.json"
+
+    def script(self, leg: int) -> Path:
+        return self.params / f"leg-{leg:04d}.sh"
+
+    def claim(self, leg: int) -> Path:
+        return self.claims / f"leg-{leg:04d}.json"
+
+    # ── journal/, spool/, logs/ ───────────────────────────────────────────────
+    @property
+    def journals(self) -> Path:
+        return self.path / "journal"
+
+    def leg_journal(self, leg: int) -> Path:
+        return self.journals / f"leg-{leg:04d}.jsonl"
+
+    def desk_journal(self, stamp: str) -> Path:
+        return self.journals / f"desk-{stamp}.jsonl"
+
+    @property
+    def spool(self) -> Path:
+        return self.path / "spool"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def log(self, leg: int, stream: str) -> Path:
+        """`stream` is out or err."""
+        return self.logs / f"leg-{leg:04d}.{stream}"
+
+    @property
+    def supervisor_log(self) -> Path:
+        return self.logs / "supervisor.log"
+
+    # ── results/, code/, workdir/ ─────────────────────────────────────────────
+    @property
+    def results(self) -> Path:
+        return self.path / "results"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.results / "checkpoints"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.results / "tensorboard"
+
+    @property
+    def artifacts(self) -> Path:
+        return self.results / "artifacts"
+
+    @property
+    def code(self) -> Path:
+        return self.path / "code"
+
+    @property
+    def workdir(self) -> Path:
+        return self.path / "workdir"
+
+    def make(self) -> None:
+        for folder in (
+            self.claims,
+            self.journals,
+            self.spool,
+            self.logs,
+            self.checkpoints,
+            self.tensorboard,
+            self.artifacts,
+            self.code,
+            self.workdir,
+        ):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def is_run(self) -> bool:
+        return self.spec.is_file()
+
+
+@dataclass(frozen=True)
+class LegLocal:
+    """A leg's node-local folder: what training writes, before it is mirrored or staged to the run's folder."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def resume(self) -> Path:
+        return self.path / "resume"
+
+    @property
+    def empty(self) -> Path:
+        """Where `{checkpoints.read}` points when there is nothing to resume from."""
+        return self.path / "nothing-to-resume"
+
+    @property
+    def spool(self) -> Path:
+        return self.path / "spool"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def stop_file(self) -> Path:
+        return self.path / "stop"
+
+    @property
+    def mirror_lock(self) -> Path:
+        return self.path / ".mirror"
+
+    def log(self, leg: int, stream: str) -> Path:
+        return self.logs / f"leg-{leg:04d}.{stream}"
+
+    def make(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.checkpoints, self.empty, self.spool, self.logs, self.tensorboard):
+            folder.mkdir(exist_ok=True)
+
+
+def leg_of(name: str) -> int | None:
+    """The leg number a file name begins with."""
+    match = _LEG_NUMBER.match(name)
+    return int(match[1]) if match else None
+
+
+def runs_under(root: Path) -> list[RunDir]:
+    """All run folders of a root, oldest first."""
+    if not root.is_dir():
+        return []
+    found = [match for match in (_RUN_FOLDER.match(path.name) for path in root.iterdir()) if match]
+    found.sort(key=lambda match: (match[1], len(match[2]), match[0]))  # AA comes after Z
+    return [run for run in (RunDir(root / match[0]) for match in found) if run.is_run()]
+
+
+def folder_name(date: str, letter: str, name: str) -> str:
+    return f"{date}_{letter}_{name}"
+
+
+def letter(n: int) -> str:
+    """A, B … Z, AA, AB … for the nth run of a day, from 0."""
+    text = ""
+    n += 1
+    while n:
+        n, rest = divmod(n - 1, 26)
+        text = chr(ord("A") + rest) + text
+    return text
