@@ -1,0 +1,1 @@
+"""Checkpoints as whole, verified directories: manifest, publish, find, retain, stage."""

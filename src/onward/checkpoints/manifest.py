@@ -1,0 +1,137 @@
+"""The manifest of a checkpoint: every file with size and hash. A checkpoint exists when its manifest verifies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onward.errors import CheckpointDamaged
+from onward.model.checkpoint import Checkpoint, CheckpointName
+
+MANIFEST = "manifest.json"
+ALGORITHM = "sha256"
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileEntry:
+    size: int
+    hash: str
+    link: str = ""  # not a file but a link to a folder beside it: where it points
+
+
+def link_within(target: str) -> bool:
+    """Whether a link points to something beside or beneath itself, so that it can be carried with it."""
+    return bool(target) and not target.startswith("/") and ".." not in target.split("/")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    leg: int
+    step: int
+    created: float
+    files: Mapping[str, FileEntry]
+    made_by: str = "sdk"  # sdk: run.checkpoint(); files: found in the checkpoint folder
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> CheckpointName:
+        return CheckpointName(self.leg, self.step)
+
+    @property
+    def bytes(self) -> int:
+        return sum(entry.size for entry in self.files.values())
+
+    def checkpoint(self) -> Checkpoint:
+        return Checkpoint(name=self.name, bytes=self.bytes, created=self.created, metrics=self.metrics)
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "schema": 1,
+                "leg": self.leg,
+                "step": self.step,
+                "created": self.created,
+                "algorithm": ALGORITHM,
+                "made_by": self.made_by,
+                "metrics": dict(self.metrics),
+                "files": {
+                    name: {"size": e.size, "hash": e.hash} | ({"link": e.link} if e.link else {}) for name, e in sorted(self.files.items())
+                },
+            },
+            indent=1,
+        )
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a published checkpoint, or CheckpointDamaged."""
+    try:
+        data = json.loads((folder / MANIFEST).read_bytes())
+        if data["algorithm"] != ALGORITHM:
+            raise CheckpointDamaged(f"{folder.name}: hashed by {data['algorithm']}, which this version cannot check")
+        manifest = Manifest(
+            leg=int(data["leg"]),
+            step=int(data["step"]),
+            created=float(data["created"]),
+            made_by=str(data.get("made_by", "sdk")),
+            metrics={str(k): float(v) for k, v in data.get("metrics", {}).items()},
+            files={
+                _safe(folder, name): FileEntry(size=int(e["size"]), hash=str(e["hash"]), link=str(e.get("link", "")))
+                for name, e in data["files"].items()
+            },
+        )
+    except FileNotFoundError:
+        raise CheckpointDamaged(f"{folder.name}: has no {MANIFEST}") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} cannot be read: {error}") from error
+    if CheckpointName.parse(folder.name) not in (None, manifest.name):
+        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} is that of {manifest.name}")
+    if not all(link_within(entry.link) for entry in manifest.files.values() if entry.link):
+        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} has a link that leads out of it")
+    return manifest
+
+
+def check_sizes(folder: Path, manifest: Manifest) -> None:
+    """The quick look: every file is there with its size."""
+    for name, entry in manifest.files.items():
+        path = folder / name
+        if entry.link:
+            if not path.is_symlink() or os.readlink(path) != entry.link:
+                raise CheckpointDamaged(f"{folder.name}: {name} is not a link to {entry.link}")
+            continue
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            raise CheckpointDamaged(f"{folder.name}: {name} is missing ({error.strerror})") from None
+        if size != entry.size:
+            raise CheckpointDamaged(f"{folder.name}: {name} has {size} bytes instead of {entry.size}")
+
+
+def verify(folder: Path) -> Manifest:
+    """The full look: read every byte."""
+    manifest = read_manifest(folder)
+    check_sizes(folder, manifest)
+    for name, entry in manifest.files.items():
+        if entry.link:
+            continue
+        digest = hashlib.new(ALGORITHM)
+        try:
+            with (folder / name).open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+        except OSError as error:
+            raise CheckpointDamaged(f"{folder.name}: {name} cannot be read: {error}") from error
+        if digest.hexdigest() != entry.hash:
+            raise CheckpointDamaged(f"{folder.name}: {name} does not have the hash of its manifest")
+    return manifest
+
+
+def _safe(folder: Path, name: str) -> str:
+    """A manifest names files beneath its own folder and nothing else."""
+    if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
+        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} names {name!r}, which is not beneath it")
+    return name
