@@ -1,0 +1,1 @@
+"""What can run a job: this machine, Slurm. One small Protocol, thin adapters."""

@@ -1,0 +1,324 @@
+"""Slurm, through its own programs: sbatch, squeue, sacct, scontrol, scancel. Works with and without accounting."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
+from onward.model.quantity import format_duration, format_size
+from onward.model.spec import Resources
+from onward.schedulers.command import Answer, run_command
+
+log = logging.getLogger(__name__)
+
+_QUERY_TIMEOUT = 25.0  # squeue gives up by itself after 18 s without a controller
+_SUBMIT_TIMEOUT = 60.0
+_EPOCH = {"SLURM_TIME_FORMAT": "%s"}
+_WARN_FROM = 1800  # seconds: below this limit the warning signal, up to 60 s early, would cost more than it saves
+
+# Resources whose name and value Slurm takes as they are.
+_SAME_WORDS = (
+    *("cpus_per_task", "nodes", "ntasks", "ntasks_per_node", "gpus", "gres", "partition", "account", "qos"),
+    *("constraint", "reservation", "nodelist", "exclude", "mail_user", "mail_type"),
+)
+
+STATES = {
+    "PENDING": JobState.QUEUED,
+    "CONFIGURING": JobState.QUEUED,
+    "REQUEUED": JobState.QUEUED,
+    "REQUEUE_FED": JobState.QUEUED,
+    "REQUEUE_HOLD": JobState.HELD,
+    "RESV_DEL_HOLD": JobState.HELD,
+    "SPECIAL_EXIT": JobState.HELD,
+    "RUNNING": JobState.RUNNING,
+    "COMPLETING": JobState.RUNNING,  # its processes are still being ended
+    "RESIZING": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING,
+    "STAGE_OUT": JobState.RUNNING,
+    "STOPPED": JobState.RUNNING,
+    "SUSPENDED": JobState.RUNNING,
+    "COMPLETED": JobState.FINISHED,
+    "FAILED": JobState.FAILED,
+    "LAUNCH_FAILED": JobState.NODE_FAILED,
+    "RECONFIG_FAIL": JobState.NODE_FAILED,
+    "BOOT_FAIL": JobState.NODE_FAILED,
+    "NODE_FAIL": JobState.NODE_FAILED,
+    "TIMEOUT": JobState.TIMED_OUT,
+    "DEADLINE": JobState.TIMED_OUT,
+    "PREEMPTED": JobState.PREEMPTED,
+    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
+    "CANCELLED": JobState.CANCELLED,
+    "REVOKED": JobState.CANCELLED,
+}
+_HOLDS = ("Dependency", "DependencyNeverSatisfied", "JobHeldUser", "JobHeldAdmin")
+
+# Words after which the job may or may not have been accepted. Anything else sbatch complains of is a refusal.
+_UNCLEAR = (
+    "socket timed out",
+    "unable to contact slurm controller",
+    "connect failure",
+    "connection refused",
+    "communication",
+    "zero bytes were transmitted",
+    "temporarily unable to accept job",
+    "temporarily unavailable",
+    "connection timed out",
+    "connection reset",
+    "transport endpoint",
+    "i/o error",
+)
+
+
+class SlurmScheduler:
+    def __init__(self) -> None:
+        self._settle: float | None = None
+
+    @property
+    def settle_seconds(self) -> float:
+        """MessageTimeout and 5 s: after that a submit that was going to be accepted has been."""
+        if self._settle is None:
+            answer = run_command(["scontrol", "show", "config"], timeout=_QUERY_TIMEOUT)
+            found = re.search(r"^MessageTimeout\s*=\s*(\d+)", answer.out, re.MULTILINE)
+            if not found:
+                return 15.0
+            self._settle = int(found[1]) + 5.0
+        return self._settle
+
+    # ── asking for a job ──────────────────────────────────────────────────────
+
+    def directives(self, resources: Resources, *, output: Path) -> Sequence[str]:
+        text = str(output).replace("%", "%%")
+        if '"' in text or "\n" in text:
+            raise InvalidInput(f"the run's folder {output} has a quote or line break in its path", hint="choose another root")
+        lines = [f'--output="{text}"', "--open-mode=append", "--no-requeue"]
+        if resources.time is not None:
+            lines.append(f"--time={format_duration(-(-resources.time // 60) * 60)}")  # Slurm counts whole minutes
+            if resources.time >= _WARN_FROM:
+                lines.append("--signal=B:USR1@30")
+        if resources.mem is not None:
+            lines.append(f"--mem={format_size(resources.mem) if resources.mem else 0}")
+        for word in _SAME_WORDS:
+            value = getattr(resources, word)
+            if value is not None:
+                lines.append(f"--{word.replace('_', '-')}={_quoted(value)}")
+        return [f"#SBATCH {line}" for line in lines]
+
+    def submit_command(self, script: Path, *, name: str, after: JobId | None = None) -> Sequence[str]:
+        command = ["sbatch", "--parsable", f"--job-name={name}", f"--chdir={script.parent.parent}"]
+        if after:
+            command.append(f"--dependency=afterany:{after}")
+        return [*command, str(script)]
+
+    def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
+        if not NAME_PATTERN.match(name):
+            raise SubmitRefused(f"{name!r} is no job name", hint="use letters, digits, dot, dash and underscore")
+        try:
+            answer = run_command(self.submit_command(script, name=name, after=after), timeout=_SUBMIT_TIMEOUT)
+        except SchedulerUnavailable as error:
+            raise SubmitUnclear(f"submitting {name}: {error.message}", hint=error.hint) from error
+        job = answer.out.strip().split("\n")[-1].split(";")[0]
+        if answer.code == 0 and job.isdigit():
+            return JobId(job)
+        reason = _reason(answer)
+        if answer.code == 0 or any(word in reason.lower() for word in _UNCLEAR):
+            raise SubmitUnclear(f"submitting {name}: {reason}")
+        raise SubmitRefused(f"Slurm refused {name}: {reason}", hint=_advice(reason))
+
+    # ── asking after jobs ─────────────────────────────────────────────────────
+
+    def find(self, name: str) -> Sequence[JobId]:
+        rows = self._squeue(f"--name={name}")
+        if not rows:
+            rows = self._sacct(["--name", name, "-S", "now-14days", "-u", getpass.getuser()])
+        return [status.id for status in sorted(rows, key=lambda s: int(s.id)) if status.name == name]
+
+    def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
+        """One squeue for all of them, one scontrol if some failed (squeue has no exit codes), and one sacct for those that the
+        controller has forgotten."""
+        wanted = set(jobs)
+        if not wanted:
+            return {}
+        known = {status.id: status for status in self._squeue() if status.id in wanted}
+        if any(status.state is JobState.FAILED for status in known.values()):
+            codes = _exit_codes()
+            for job in known.keys() & codes.keys():
+                code, signal = codes[job]
+                known[job] = replace(known[job], exit_code=code, signal=signal or None)
+        missing = wanted - set(known)
+        if missing:
+            for status in self._sacct(["-j", ",".join(sorted(missing))]):
+                if status.id in missing:
+                    known[status.id] = status
+        return known
+
+    def cancel(self, jobs: Collection[JobId]) -> None:
+        if not jobs:
+            return
+        answer = run_command(["scancel", *sorted(jobs)], timeout=_QUERY_TIMEOUT)
+        if answer.code and "Invalid job id" not in answer.err and "already completing" not in answer.err:
+            raise SchedulerUnavailable(f"scancel {' '.join(sorted(jobs))}: {_reason(answer)}")
+
+    def check(self) -> str:
+        version = run_command(["sbatch", "--version"], timeout=_QUERY_TIMEOUT).out.strip()
+        ping = run_command(["scontrol", "ping"], timeout=_QUERY_TIMEOUT)
+        if ping.code:
+            raise SchedulerUnavailable(f"{version}: the controller does not answer: {ping.out.strip() or ping.err}")
+        accounting = "with accounting" if _has_accounting() else "without accounting"
+        return f"{version}, {ping.out.strip().splitlines()[0]}, {accounting}"
+
+    def _squeue(self, *filters: str) -> list[JobStatus]:
+        columns = "%i|%j|%T|%r|%N|%V|%S|%e"
+        answer = run_command(
+            ["squeue", "-h", "-t", "all", "-u", getpass.getuser(), "-o", columns, *filters], timeout=_QUERY_TIMEOUT, extra=_EPOCH
+        )
+        if answer.code:
+            raise SchedulerUnavailable(f"squeue: {_reason(answer)}")
+        return list(_parse_squeue(answer.out.splitlines()))
+
+    def _sacct(self, filters: Sequence[str]) -> list[JobStatus]:
+        columns = "JobIDRaw,JobName,State,ExitCode,NodeList,Submit,Start,End"
+        answer = run_command(["sacct", "-nXP", "-o", columns, *filters], timeout=_QUERY_TIMEOUT, extra=_EPOCH)
+        if answer.code:
+            if "accounting storage is disabled" in answer.err.lower():
+                return []
+            raise SchedulerUnavailable(f"sacct: {_reason(answer)}")
+        return list(_parse_sacct(answer.out.splitlines()))
+
+    # ── inside a job ──────────────────────────────────────────────────────────
+
+    def allocation(self) -> Allocation:
+        env = os.environ
+        job = env.get("SLURM_JOB_ID")
+        if not job:
+            raise SchedulerUnavailable("SLURM_JOB_ID is not set: this is not a Slurm job")
+        gpus = env.get("SLURM_JOB_GPUS") or env.get("CUDA_VISIBLE_DEVICES") or ""
+        return Allocation(
+            job=JobId(job),
+            hosts=_expand(env.get("SLURM_JOB_NODELIST", "")) or (env.get("SLURMD_NODENAME", "unknown"),),
+            deadline=_deadline(job),
+            gpus=tuple(part for part in gpus.split(",") if part and part != "NoDevFiles"),
+        )
+
+
+def parse_state(native: str) -> JobState:
+    word = native.split(maxsplit=1)[0].rstrip("+") if native.strip() else ""
+    state = STATES.get(word, JobState.UNKNOWN)
+    if state is JobState.UNKNOWN:
+        log.warning("Slurm's state %r is not in our table", native)
+    return state
+
+
+def _parse_squeue(lines: Iterable[str]) -> Iterable[JobStatus]:
+    for line in lines:
+        parts = line.split("|")
+        if len(parts) < 8:
+            continue
+        job, name, native, reason, nodes, submitted, started, ended = parts[0], parts[1], parts[2], "|".join(parts[3:-4]), *parts[-4:]
+        state = parse_state(native)
+        if state is JobState.QUEUED and reason in _HOLDS:
+            state = JobState.HELD
+        live = state.live
+        yield JobStatus(
+            id=JobId(job),
+            name=name,
+            state=state,
+            reason="" if reason == "None" else reason,
+            nodes=_expand(nodes),
+            submitted=_seconds(submitted),
+            started=_seconds(started) if state is not JobState.QUEUED and state is not JobState.HELD else None,
+            ended=None if live else _seconds(ended),
+        )
+
+
+def _parse_sacct(lines: Iterable[str]) -> Iterable[JobStatus]:
+    for line in lines:
+        parts = line.split("|")
+        if len(parts) != 8:
+            continue
+        job, name, native, exit_code, nodes, submitted, started, ended = parts
+        code, _, signal = exit_code.partition(":")
+        state = parse_state(native)
+        yield JobStatus(
+            id=JobId(job),
+            name=name,
+            state=state,
+            reason=native if " " in native else "",
+            exit_code=int(code) if code.isdigit() else None,
+            signal=int(signal) if signal.isdigit() and signal != "0" else None,
+            nodes=() if nodes in ("", "None assigned") else _expand(nodes),
+            submitted=_seconds(submitted),
+            started=_seconds(started),
+            ended=None if state.live else _seconds(ended),
+        )
+
+
+def _exit_codes() -> dict[JobId, tuple[int, int]]:
+    """Exit code and signal of all jobs that the controller knows, in one call."""
+    answer = run_command(["scontrol", "-o", "show", "jobs"], timeout=_QUERY_TIMEOUT)
+    found = re.findall(r"^JobId=(\d+) .*? ExitCode=(\d+):(\d+)", answer.out, re.MULTILINE)
+    return {JobId(job): (int(code), int(signal)) for job, code, signal in found}
+
+
+def _deadline(job: str) -> float | None:
+    told = os.environ.get("SLURM_JOB_END_TIME", "")
+    if told.isdigit():
+        return float(told)
+    try:
+        answer = run_command(["squeue", "-h", "-j", job, "-o", "%e"], timeout=_QUERY_TIMEOUT, extra=_EPOCH)
+    except SchedulerUnavailable:
+        return None
+    return _seconds(answer.out.strip())
+
+
+def _expand(nodes: str) -> tuple[str, ...]:
+    """Slurm's node list as names. A list with brackets is Slurm's own affair: ask it."""
+    if not nodes or nodes.startswith("("):
+        return ()
+    if "[" not in nodes:
+        return tuple(nodes.split(","))
+    try:
+        return tuple(run_command(["scontrol", "show", "hostnames", nodes], timeout=_QUERY_TIMEOUT).out.split())
+    except SchedulerUnavailable:
+        return (nodes,)
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.isdigit() and text != "0" else None
+
+
+def _has_accounting() -> bool:
+    answer = run_command(["scontrol", "show", "config"], timeout=_QUERY_TIMEOUT)
+    found = re.search(r"^AccountingStorageType\s*=\s*(\S+)", answer.out, re.MULTILINE)
+    return bool(found and not found[1].endswith("none"))
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return text if re.fullmatch(r"[A-Za-z0-9@._:,+/=\[\]-]*", text) else f'"{text}"'
+
+
+def _reason(answer: Answer) -> str:
+    text = answer.err or answer.out.strip() or f"exit code {answer.code}"
+    lines = [re.sub(r"^\w+: (error: )?(Batch job submission failed: )?", "", line) for line in text.splitlines()]
+    return "; ".join(line for line in lines if line)
+
+
+def _advice(reason: str) -> str:
+    for words, advice in (
+        ("partition", "`sinfo -s` lists the partitions"),
+        ("account", "`sacctmgr show assoc user=$USER` lists your accounts"),
+        ("qos", "`sacctmgr show qos` lists them"),
+        ("node configuration is not available", "no node has that much; ask for less memory, CPUs or GPUs, or another partition"),
+        ("time limit", "`sinfo -s` shows the longest time of each partition"),
+        ("submit limit", "you have as many jobs queued as the site allows: cancel one, or wait"),
+    ):
+        if words in reason.lower():
+            return advice
+    return ""
