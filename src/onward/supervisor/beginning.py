@@ -1,0 +1,94 @@
+"""Before a leg trains: may it begin, in this job? And its successor, queued before the training starts."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from onward.errors import SchedulerError
+from onward.model import event as ev
+from onward.model.lifecycle import Close, Continue, Rest, decide, excluded_nodes, wanted_mem
+from onward.model.run import Run
+from onward.rundir.closing import close_run
+from onward.rundir.journal import desk_journal, read_run
+from onward.supervisor.handover import QueuedLegCancelled
+from onward.supervisor.inquiry import StillRunning, ask_after, unsettled
+from onward.supervisor.scene import Scene
+
+log = logging.getLogger(__name__)
+
+
+def may_begin(scene: Scene) -> bool:
+    """Settle what became of earlier legs, and let policy say whether this leg may run, in this job."""
+    run = read_run(scene.dir)
+    if run.closed:
+        log.info("the run is over (%s); this job leaves", run.closed.state)
+        return False
+    journal = desk_journal(scene.dir)
+    try:
+        for found in ask_after([leg for leg in unsettled(run) if leg.number < scene.leg], scene.scheduler, scene.clock):
+            log.info("leg %d ended %s: %s", found.leg, found.end, found.reason)
+            journal.write(found)
+    except StillRunning as error:
+        log.info("%s; this job came too early and leaves", error)
+        return False
+    run = read_run(scene.dir)
+    action = decide(run)
+    match action:
+        case Close():
+            log.info("the run is over: %s", action.cause)
+            close_run(scene.dir, journal, action, leg=run.last_leg.number if run.last_leg else scene.leg, at=scene.clock.now())
+            return False
+        case Continue() if action.leg != scene.leg:
+            log.info("leg %d is wanted, not this one; this job leaves", action.leg)
+            return False
+        case Continue() if not _suits(scene, run, action):
+            log.info("this job does not have what leg %d needs (memory %s MiB, without %s)", action.leg, action.mem, action.exclude)
+            scene.handover(journal=journal).ensure(run, action, after=scene.allocation.job)
+            return False
+        case Continue():
+            return True
+        case Rest():
+            log.info("leg %d has been claimed; this job leaves", scene.leg)
+            return False
+
+
+def _suits(scene: Scene, run: Run, wanted: Continue) -> bool:
+    """Whether this job has the memory, and is not on a node, that the policy asks for and warns of by now."""
+    leg = run.legs.get(scene.leg)
+    had = next((s.mem for s in leg.submissions.values() if s.job == scene.allocation.job), None) if leg else None
+    return (had is None or had >= (wanted.mem or 0)) and not any(host in wanted.exclude for host in scene.allocation.hosts)
+
+
+class Successor:
+    """Queues the next leg's job, held on this one, in a thread: a scheduler that does not answer must not hold up training."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.done = threading.Event()
+        self._given_up = False
+        self._scene = scene
+        self._thread = threading.Thread(target=self._work, name="handover", daemon=True)
+        self._thread.start()
+
+    def give_up(self) -> None:
+        """The leg is ending: what is not queued by now is decided anew."""
+        self._given_up = True
+        self._thread.join(timeout=30)
+
+    def _work(self) -> None:
+        scene = self._scene
+        try:
+            run = read_run(scene.dir)
+            if scene.leg - run.first_leg + 1 >= run.limits.max_legs:
+                log.info("this is the last leg that max-legs allows")
+                return
+            handover = scene.handover(patience=86400.0)
+            handover.abandoned = lambda: self._given_up
+            wanted = Continue(leg=scene.leg + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))
+            job = handover.ensure(run, wanted, after=scene.allocation.job)
+            log.info("leg %d is queued as job %s", scene.leg + 1, job)
+        except (SchedulerError, QueuedLegCancelled) as error:
+            log.warning("leg %d could not be queued now, and is tried again when this leg ends: %s", scene.leg + 1, error)
+            scene.journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {scene.leg + 1} could not be queued: {error}"))
+        finally:
+            self.done.set()

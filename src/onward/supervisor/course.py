@@ -1,0 +1,153 @@
+"""The course of a leg: restore the newest good checkpoint, start the training and what goes with it, see it through."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import sys
+import threading
+from pathlib import Path
+
+from onward.checkpoints.find import newest_in_place, restore_newest
+from onward.errors import CheckpointDamaged, InvalidInput, StorageFull
+from onward.model import event as ev
+from onward.model.checkpoint import CheckpointName
+from onward.rundir.journal import read_run
+from onward.rundir.layout import LegLocal
+from onward.rundir.mirror import carry
+from onward.rundir.spool import SpoolReader
+from onward.supervisor.child import Child
+from onward.supervisor.deadline import plan_stop
+from onward.supervisor.gpu import GpuSampler
+from onward.supervisor.host import HostSampler, MemoryWatch
+from onward.supervisor.scene import Scene
+from onward.supervisor.signals import Signals
+from onward.supervisor.staging import StagerProcess
+from onward.supervisor.surroundings import training_command, training_environment, working_folder
+from onward.supervisor.training import FolderWatch, Training
+from onward.supervisor.verdict import Outcome, last_words
+from onward.supervisor.watchers import MIRROR_SECONDS, SAMPLE_SECONDS, Repeating, Sampler, never_hurts_training
+
+log = logging.getLogger(__name__)
+
+_STALE_VIEW = 10.0  # seconds a network file system may hide a checkpoint that was published
+_STAGE_WITHOUT_DEADLINE = 3600.0
+
+Resume = tuple[Path, int]  # folder and step
+
+
+def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Training]:
+    """From the checkpoint to the last word of the training, with everything it saved and wrote carried over."""
+    dir, leg, clock, deadline = scene.dir, scene.leg, scene.clock, scene.allocation.deadline
+    run = read_run(dir)
+    resume = _restore(scene, local)
+    woken = threading.Event()
+    stager = _start_stager(scene, local, resume, woken)
+    memory = MemoryWatch()
+    child = _start_child(scene, local, resume, stager, woken)
+    host = HostSampler(session=child.pid, disk=local.path)
+    sampler = Sampler(local, leg, host, GpuSampler(scene.allocation.gpus))
+    mirroring = Repeating("mirroring", lambda: carry(local, dir), every=MIRROR_SECONDS)
+    sampling = Repeating("sampling", sampler.sample, every=SAMPLE_SECONDS)
+    training = Training(
+        spec=scene.spec,
+        leg=leg,
+        child=child,
+        local=local,
+        journal=scene.journal,
+        stager=stager,
+        spool=SpoolReader(local.spool),
+        signals=signals,
+        folder=FolderWatch(dir, leg),
+        plan=plan_stop(run.legs.values(), limit=deadline - clock.now() if deadline else None),
+        deadline=deadline,
+        clock=clock,
+        woken=woken,
+    )
+    code = training.watch()
+    gone = clock.now()
+    if not training.fenced:
+        training.take_reports(stager.drain(until=deadline - 0.5 if deadline else gone + _STAGE_WITHOUT_DEADLINE))
+    sampling.stop()
+    with never_hurts_training("the last sample"):
+        sampler.sample()
+    mirroring.stop(within=5.0)
+    training.folder.end()
+    with never_hurts_training("the last mirroring"):
+        carry(local, dir)
+    training.stop_seconds = gone - training.asked_at if training.asked_at else None
+    peak = memory.peak()
+    outcome = Outcome(
+        code=code,
+        asked=training.asked,
+        finished=training.spool.read().finished,
+        stalled=training.stalled,
+        memory_killed=memory.killed(),
+        peak_mem=peak if peak is not None else host.peak_rss or None,
+        mem=next((s.mem for s in run.legs[leg].submissions.values() if s.job == scene.allocation.job), run.resources.mem),
+        evidence=last_words(local.log(leg, "err"), local.log(leg, "out")),
+        stall_seconds=run.limits.stall_time,
+    )
+    return outcome, training
+
+
+def _restore(scene: Scene, local: LegLocal) -> Resume | None:
+    """The newest checkpoint that verifies, on the node's disk. Says so when it had to fall back."""
+    published = [CheckpointName(leg.number, p.step) for leg in read_run(scene.dir).legs.values() for p in leg.published]
+    until = scene.clock.now() + _STALE_VIEW
+
+    def wait() -> bool:
+        scene.clock.sleep(0.5)
+        return scene.clock.now() < until
+
+    folder = local.resume
+    try:
+        found = restore_newest(scene.dir.checkpoints, folder, expected=max(published, default=None), wait=wait)
+    except StorageFull as error:
+        log.warning("%s; reading the checkpoint where it is", error)
+        found = newest_in_place(scene.dir.checkpoints)
+        folder = scene.dir.checkpoints / str(found.manifest.name) if found else folder
+    if found is None:
+        if published:
+            raise CheckpointDamaged(
+                "none of this run's checkpoints verifies any more",
+                hint=f"look at {scene.dir.checkpoints}; start afresh with a new run, or put a good copy back and onward resume",
+            )
+        return None
+    for words in found.fell_back:
+        log.warning("fell back: %s", words)
+    name = found.manifest.name
+    scene.journal.write(
+        ev.Restored(leg=scene.leg, at=scene.clock.now(), step=name.step, checkpoint=str(name), fell_back=list(found.fell_back))
+    )
+    if found.manifest.made_by == "files":  # trainings that look for their files where they write them find them there
+        shutil.copytree(folder, local.checkpoints, dirs_exist_ok=True)
+    log.info("restored %s", name)
+    return folder, name.step
+
+
+def _start_stager(scene: Scene, local: LegLocal, resume: Resume | None, woken: threading.Event) -> StagerProcess:
+    command = [sys.executable, str(scene.dir.supervisor), "stage", str(scene.dir.path), str(scene.leg), str(local.path)]
+    if resume:
+        command += ["--resumed-step", str(resume[1])]
+    return StagerProcess(command, env=os.environ, woken=woken)
+
+
+def _start_child(scene: Scene, local: LegLocal, resume: Resume | None, stager: StagerProcess, woken: threading.Event) -> Child:
+    spec, leg = scene.spec, scene.leg
+    try:
+        child = Child(
+            training_command(spec, local, resume=resume[0] if resume else None),
+            cwd=working_folder(spec, scene.dir),
+            env=training_environment(spec, scene.dir, local, leg=leg, deadline=scene.allocation.deadline, resume=resume),
+            out=local.log(leg, "out"),
+            err=local.log(leg, "err"),
+            woken=woken,
+        )
+    except OSError as error:
+        stager.drain(until=scene.clock.now() + 5)
+        raise InvalidInput(f"the command cannot be started on {socket.gethostname()}: {error}", hint="is it there on the nodes?") from error
+    scene.journal.write(ev.Started(leg=leg, at=scene.clock.now(), pid=child.pid))
+    return child

@@ -1,0 +1,92 @@
+"""The end of a leg: its last word, and what follows from it for the run."""
+
+from __future__ import annotations
+
+import logging
+
+from onward.errors import SchedulerError, SubmitRefused
+from onward.model import event as ev
+from onward.model.job import JobId, JobState
+from onward.model.lifecycle import Action, Close, Continue, Rest, classify, decide
+from onward.model.run import LegEnd, RunState
+from onward.rundir.closing import close_run
+from onward.rundir.journal import read_run
+from onward.supervisor.handover import QueuedLegCancelled
+from onward.supervisor.scene import Scene
+from onward.supervisor.training import Training
+from onward.supervisor.verdict import Outcome, judge
+
+log = logging.getLogger(__name__)
+
+
+def write_end(scene: Scene, outcome: Outcome, training: Training) -> bool:
+    """The leg's last word. False where only the scheduler knows why the leg was ended, and it does not say yet."""
+    verdict = judge(outcome) or _ask_about_myself(scene)
+    if verdict is None:
+        log.warning("the scheduler ended this job and does not say why yet; the next leg will ask")
+        return False
+    end, reason = verdict
+    progress = training.spool.progress
+    log.info("leg %d ends %s: %s", scene.leg, end, reason)
+    scene.journal.write(
+        ev.Ended(
+            leg=scene.leg,
+            at=scene.clock.now(),
+            end=end,
+            reason=reason,
+            evidence="" if end in (LegEnd.DONE, LegEnd.TIME_LIMIT, LegEnd.AGAIN) else outcome.evidence,
+            first_step=progress.first_step,
+            last_step=progress.last_step,
+            stop_seconds=training.stop_seconds,
+            peak_mem=outcome.peak_mem,
+        )
+    )
+    return True
+
+
+def _ask_about_myself(scene: Scene) -> tuple[LegEnd, str] | None:
+    job = JobId(scene.allocation.job)
+    try:
+        status = scene.scheduler.status([job]).get(job)
+    except SchedulerError:
+        return None
+    if status is None or status.state.live or status.state is JobState.FAILED:
+        return None
+    return classify(status, job)
+
+
+def go_on_or_close(scene: Scene, training: Training | None) -> None:
+    """Close the run, or see to it that the next leg is queued with what it needs."""
+    run = read_run(scene.dir)
+    action: Action = decide(run)
+    if training and training.asked == "storage" and not isinstance(action, Rest):
+        action = Close(
+            state=RunState.FAILED,
+            cause="checkpoints can no longer be stored, so the training was stopped",
+            evidence=training.last_miss,
+            next=f"make room, then onward resume {scene.spec.id}: it goes on from the last good checkpoint",
+        )
+    handover = scene.handover(patience=30.0)
+    try:
+        match action:
+            case Close():
+                log.info("the run is over, %s: %s", action.state, action.cause)
+                try:
+                    handover.withdraw(run, from_leg=scene.leg + 1, reason="the run is over")
+                finally:  # a successor that could not be taken back will find the run closed, and leave
+                    close_run(scene.dir, scene.journal, action, leg=scene.leg, at=scene.clock.now())
+            case Continue():
+                job = handover.ensure(run, action, after=scene.allocation.job)
+                log.info("leg %d is job %s", action.leg, job)
+            case Rest():
+                pass
+    except QueuedLegCancelled as error:
+        scene.journal.write(ev.Found(leg=scene.leg + 1, at=scene.clock.now(), end=LegEnd.CANCELLED, reason=error.message))
+        closing = decide(read_run(scene.dir))
+        if isinstance(closing, Close):
+            close_run(scene.dir, scene.journal, closing, leg=scene.leg + 1, at=scene.clock.now())
+    except SubmitRefused as error:
+        scene.journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {scene.leg + 1} was refused: {error}"))
+        log.error("%s", error)
+    except SchedulerError as error:
+        log.error("%s; `onward tend` goes on from here", error)

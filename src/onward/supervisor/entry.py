@@ -1,0 +1,26 @@
+"""The archive's front door: `supervisor.pyz leg …` is the supervisor, `stage …` its stager, `keeper …` the local queue's keeper."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str]) -> int:
+    what, rest = (argv[0], argv[1:]) if argv else ("", ())
+    match what:
+        case "leg":
+            from onward.supervisor.main import main as leg
+
+            return leg(rest)
+        case "stage":
+            from onward.supervisor.staging import main as stage
+
+            return stage(rest)
+        case "keeper":
+            from onward.schedulers.local_keeper import main as keeper
+
+            return keeper(rest)
+        case _:
+            sys.stderr.write("usage: supervisor.pyz leg|stage|keeper …\n")
+            return 2

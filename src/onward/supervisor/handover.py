@@ -1,0 +1,193 @@
+"""Handover: see to it that a leg has exactly one job, whatever the scheduler answers and whoever dies meanwhile.
+
+Names carry identity. Before the scheduler is asked, the name to be used is in a journal; after any unclear answer it
+is looked up before anything is submitted again. Where two jobs come of it all the same, the claim on the leg lets one
+of them live.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from onward.clock import Clock
+from onward.errors import Conflict, SchedulerError, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.model import event as ev
+from onward.model.job import JobId, JobState, job_name
+from onward.model.lifecycle import Continue
+from onward.model.run import Run, Submission
+from onward.rundir.journal import Journal
+from onward.rundir.layout import RunDir
+from onward.schedulers.base import Scheduler
+from onward.schedulers.script import job_script
+from onward.sdk.files import write_whole
+
+log = logging.getLogger(__name__)
+
+_LOOKUPS_BEFORE_AGAIN = 2  # answered, empty, and at least twice the settling time apart
+
+
+class QueuedLegCancelled(Conflict):
+    """Somebody cancelled the job that was queued for the next leg: the run is not to go on."""
+
+
+@dataclass(kw_only=True)
+class Handover:
+    dir: RunDir
+    scheduler: Scheduler
+    journal: Journal
+    clock: Clock
+    patience: float = 120.0  # seconds to go on asking a scheduler that does not answer
+    abandoned: Callable[[], bool] = lambda: False
+
+    def ensure(self, run: Run, wanted: Continue, *, after: str | None) -> str:
+        """The id of the one job that stands for this leg: the one that is queued, one found by name, or a new one."""
+        leg = run.legs.get(wanted.leg)
+        standing = leg.submission if leg else None
+        if standing:
+            job = standing.job or self._adopt(wanted.leg, standing.name)
+            if job and self._still_good(wanted, standing, job):
+                return job
+        return self._submit(run, wanted, after=after)
+
+    def withdraw(self, run: Run, *, from_leg: int, reason: str) -> None:
+        """Take back every leg that is queued and was never claimed."""
+        for number, leg in run.legs.items():
+            standing = leg.submission
+            if number < from_leg or leg.claimed or standing is None:
+                continue
+            job = standing.job or self._adopt(number, standing.name)
+            if job:
+                self._take_back(number, standing.name, job, reason)
+
+    # ── one job, surely ───────────────────────────────────────────────────────
+
+    def _still_good(self, wanted: Continue, standing: Submission, job: str) -> bool:
+        status = self.scheduler.status([JobId(job)]).get(JobId(job))
+        if status is None or status.name != standing.name:
+            log.warning("leg %d: the scheduler does not know job %s (%s) any more", wanted.leg, job, standing.name)
+            return False
+        if status.state is JobState.CANCELLED:
+            raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was cancelled {status.reason}".rstrip())
+        if not status.state.live:
+            return False
+        if fits(standing, wanted):
+            return True
+        self._take_back(wanted.leg, standing.name, job, "the next leg needs other resources")
+        return False
+
+    def _submit(self, run: Run, wanted: Continue, *, after: str | None) -> str:
+        spec = run.spec
+        name = job_name(spec.name, wanted.leg, secrets.token_hex(4))
+        resources = run.resources.grown(mem=wanted.mem, exclude=wanted.exclude)
+        write_script(self.dir, run, self.scheduler, wanted)
+        self.journal.write(
+            ev.Submitting(
+                leg=wanted.leg,
+                at=self.clock.now(),
+                name=name,
+                after=after,
+                mem=resources.mem,
+                time=resources.time,
+                exclude=resources.exclude,
+            )
+        )
+        try:
+            job = self._submit_surely(wanted.leg, name, after)
+        except SubmitRefused as error:
+            self.journal.write(ev.Refused(leg=wanted.leg, at=self.clock.now(), name=name, reason=error.message))
+            raise
+        self.journal.write(ev.Submitted(leg=wanted.leg, at=self.clock.now(), name=name, job=job))
+        return job
+
+    def _submit_surely(self, leg: int, name: str, after: str | None) -> JobId:
+        give_up = self.clock.now() + self.patience
+        while True:
+            try:
+                return self.scheduler.submit(self.dir.script(leg), name=name, after=JobId(after) if after else None)
+            except (SubmitUnclear, SchedulerUnavailable) as error:
+                log.warning("%s; looking the job up by its name", error)
+            found = self._look_up(name, give_up=give_up)
+            if found:
+                return found
+            log.warning("no job %s came of it; submitting again under the same name", name)
+
+    def _look_up(self, name: str, *, give_up: float) -> JobId | None:
+        """The job that an unclear submit made; None once the scheduler has twice said that there is none."""
+        settle = self._settle_seconds()
+        self._pause(settle, give_up)
+        answered = 0
+        while True:
+            try:
+                jobs = self._live_first(self.scheduler.find(name))
+            except SchedulerUnavailable as error:
+                if self.clock.now() >= give_up:
+                    raise SubmitUnclear(
+                        f"the scheduler does not answer, and it is not known whether job {name} was accepted: {error}",
+                        hint="`onward tend` looks again and submits only if there is no such job",
+                    ) from error
+                self._pause(min(5.0, settle + 1), give_up)
+                continue
+            if jobs:
+                self.scheduler.cancel(jobs[1:])  # all carry our token: duplicates of this very submit
+                return jobs[0]
+            answered += 1
+            if answered >= _LOOKUPS_BEFORE_AGAIN:
+                return None
+            self._pause(2 * settle, give_up)
+
+    def _live_first(self, jobs: Sequence[JobId]) -> list[JobId]:
+        """Oldest first, but a job that can still run before one that has ended."""
+        ids = list(jobs)
+        if len(ids) < 2:
+            return ids
+        status = self.scheduler.status(ids)
+        return sorted(ids, key=lambda job: (job not in status or not status[job].state.live, ids.index(job)))
+
+    def _adopt(self, leg: int, name: str) -> JobId | None:
+        """The job of a submit whose answer nobody wrote down."""
+        found = self._live_first(self.scheduler.find(name))
+        if not found:
+            return None
+        self.scheduler.cancel(found[1:])
+        self.journal.write(ev.Submitted(leg=leg, at=self.clock.now(), name=name, job=found[0]))
+        return found[0]
+
+    def _take_back(self, leg: int, name: str, job: str, reason: str) -> None:
+        self.journal.write(ev.Withdrawn(leg=leg, at=self.clock.now(), name=name, job=job, reason=reason))
+        self.scheduler.cancel([JobId(job)])
+
+    def _settle_seconds(self) -> float:
+        try:
+            return self.scheduler.settle_seconds
+        except SchedulerError:
+            return 15.0
+
+    def _pause(self, seconds: float, give_up: float) -> None:
+        until = min(self.clock.now() + seconds, max(give_up, self.clock.now()))
+        while self.clock.now() < until:
+            if self.abandoned():
+                raise SubmitUnclear("given up: the leg is ending")
+            self.clock.sleep(min(0.5, until - self.clock.now()))
+
+
+def fits(standing: Submission, wanted: Continue) -> bool:
+    """Whether a queued job has what the next leg needs."""
+    excluded = (standing.exclude or "").split(",")
+    return (standing.mem or 0) >= (wanted.mem or 0) and all(node in excluded for node in wanted.exclude)
+
+
+def write_script(dir: RunDir, run: Run, scheduler: Scheduler, wanted: Continue) -> str:
+    text = render_script(dir, run, scheduler, wanted)
+    write_whole(dir.script(wanted.leg), text, mode=0o755)
+    return text
+
+
+def render_script(dir: RunDir, run: Run, scheduler: Scheduler, wanted: Continue) -> str:
+    resources = run.resources.grown(mem=wanted.mem, exclude=wanted.exclude)
+    directives = scheduler.directives(resources, output=dir.supervisor_log)
+    python = run.spec.cluster.python or sys.executable
+    return job_script(directives, run=dir.path, archive=dir.supervisor.name, leg=wanted.leg, python=python)

@@ -1,0 +1,68 @@
+"""Before a leg begins: what became of the legs before it that could not say so themselves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from onward.clock import Clock
+from onward.errors import SchedulerUnavailable
+from onward.model.event import Found
+from onward.model.job import JobId, JobState, JobStatus
+from onward.model.lifecycle import classify
+from onward.model.run import Leg, LegEnd, Run
+from onward.schedulers.base import Scheduler
+
+log = logging.getLogger(__name__)
+
+_PATIENCE = 180.0  # seconds without any answer, until a silent leg is taken for lost
+_SETTLE = 6.0  # seconds a job may be "ending" before its last state is known
+_PAUSE = 1.0
+
+
+class StillRunning(Exception):
+    """The scheduler says that an earlier leg is at work: this job came too early."""
+
+
+def unsettled(run: Run) -> list[Leg]:
+    """Legs that began and have no end."""
+    return [leg for _, leg in sorted(run.legs.items()) if leg.claimed and leg.end is None]
+
+
+def ask_after(legs: list[Leg], scheduler: Scheduler, clock: Clock, *, patience: float = _PATIENCE) -> list[Found]:
+    """Ask the scheduler for the end of each leg. Unknown is not finished: it is asked again, for a while."""
+    jobs = [JobId(leg.claimed.job) for leg in legs if leg.claimed]
+    give_up = clock.now() + patience
+    settle: float | None = None  # from the first answer on
+    while jobs:
+        try:
+            answer = scheduler.status(jobs)
+        except SchedulerUnavailable as error:
+            if clock.now() >= give_up:
+                log.warning("the scheduler has not answered for %.0f s: %s", patience, error)
+                return [_found(leg, None, clock, "the scheduler does not answer") for leg in legs]
+            clock.sleep(_PAUSE)
+            continue
+        settle = settle if settle is not None else clock.now() + _SETTLE
+        known = {leg.number: _of_leg(leg, answer) for leg in legs}
+        running = [status for status in known.values() if status and status.state in (JobState.RUNNING, JobState.UNKNOWN)]
+        if not running:
+            return [_found(leg, known[leg.number], clock) for leg in legs]
+        if clock.now() >= settle:
+            raise StillRunning(f"job {running[0].id} is still {running[0].state}")
+        clock.sleep(_PAUSE)
+    return []
+
+
+def _of_leg(leg: Leg, answer: Mapping[JobId, JobStatus]) -> JobStatus | None:
+    """What is said of the leg's own job. A job of another name has only been given its id, after the scheduler forgot ours."""
+    status = answer.get(JobId(leg.claimed.job)) if leg.claimed else None
+    return status if status and (not leg.submissions or status.name in leg.submissions) else None
+
+
+def _found(leg: Leg, status: JobStatus | None, clock: Clock, why: str = "") -> Found:
+    assert leg.claimed is not None
+    end, reason = classify(status, leg.claimed.job)
+    if why:
+        end, reason = LegEnd.LOST, f"job {leg.claimed.job} left no word, and {why}"
+    return Found(leg=leg.number, at=(status.ended if status and status.ended else clock.now()), end=end, reason=reason)

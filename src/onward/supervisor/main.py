@@ -1,0 +1,114 @@
+"""The life of one leg, top to bottom: look, claim, hand over, train, end, decide.
+
+This is the batch process of a job. It is frozen with the run as `supervisor.pyz`, needs nothing but the standard
+library, and can be killed at any line: the next leg finds out what happened and goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from onward.clock import SystemClock
+from onward.errors import AlreadyClaimed, OnwardError
+from onward.model import event as ev
+from onward.model.run import LegEnd
+from onward.rundir.claim import claim
+from onward.rundir.journal import Journal, read_run, read_spec
+from onward.rundir.layout import RunDir
+from onward.schedulers.registry import scheduler_for
+from onward.supervisor.beginning import Successor, may_begin
+from onward.supervisor.course import train
+from onward.supervisor.ending import go_on_or_close, write_end
+from onward.supervisor.salvage import salvage
+from onward.supervisor.scene import Scene
+from onward.supervisor.signals import Signals
+from onward.supervisor.surroundings import local_folder
+from onward.supervisor.training import Training
+from onward.supervisor.watchers import never_hurts_training
+
+log = logging.getLogger(__name__)
+
+_HANDOVER_PATIENCE = 10.0  # seconds training waits for its successor to be queued
+
+
+def live_leg(path: Path, leg: int) -> int:
+    """Returns the job's exit code: 0, or 1 where the training failed, so that the scheduler's own lists say so too."""
+    signals = Signals()
+    scene = _set_scene(RunDir(path), leg)
+    allocation, journal, clock = scene.allocation, scene.journal, scene.clock
+    log.info("job %s on %s", allocation.job, ", ".join(allocation.hosts))
+
+    # ── is there anything to do, and is it ours? ──────────────────────────────
+    if not may_begin(scene):
+        return 0
+    try:
+        claim(scene.dir, leg, job=allocation.job)
+    except AlreadyClaimed as error:
+        log.info("%s; this job leaves", error)
+        return 0
+    local = local_folder(scene.spec, leg)
+    journal.write(
+        ev.Claimed(
+            leg=leg,
+            at=clock.now(),
+            job=allocation.job,
+            hosts=list(allocation.hosts),
+            deadline=allocation.deadline,
+            gpus=list(allocation.gpus),
+            local=str(local.path),
+        )
+    )
+
+    # ── queue the successor before training starts ────────────────────────────
+    successor = Successor(scene)
+    successor.done.wait(_HANDOVER_PATIENCE)
+
+    # ── train ─────────────────────────────────────────────────────────────────
+    with never_hurts_training("salvage of an earlier leg"):
+        salvage(scene.dir, read_run(scene.dir), leg=leg, journal=journal, clock=clock)
+    training: Training | None = None
+    try:
+        outcome, training = train(scene, local, signals)
+        if training.fenced:
+            return 0
+        if not write_end(scene, outcome, training):
+            return 1
+    except OnwardError as error:
+        log.error("%s", error)
+        journal.write(ev.Ended(leg=leg, at=clock.now(), end=LegEnd.CRASHED, reason=error.message, evidence=error.hint))
+
+    # ── end and decide ────────────────────────────────────────────────────────
+    successor.give_up()
+    shutil.rmtree(local.path, ignore_errors=True)
+    go_on_or_close(scene, training)
+    journal.close()
+    ended = read_run(scene.dir).legs[leg].end
+    return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
+
+
+def _set_scene(dir: RunDir, leg: int) -> Scene:
+    clock = SystemClock()
+    began = clock.now()
+    words = f"%(asctime)s leg {leg} %(levelname)s %(message)s"
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=words, datefmt="%Y-%m-%d %H:%M:%S", force=True)
+    spec = read_spec(dir)
+    scheduler = scheduler_for(spec.cluster)
+    allocation = scheduler.allocation()
+    limit = read_run(dir).resources.time
+    if allocation.deadline is None and limit:
+        allocation = replace(allocation, deadline=began + limit)
+    journal = Journal(dir.leg_journal(leg), patient=True)
+    return Scene(dir=dir, spec=spec, leg=leg, scheduler=scheduler, allocation=allocation, clock=clock, journal=journal)
+
+
+def main(argv: Sequence[str]) -> int:
+    """`supervisor.pyz leg RUN N`: what a job script starts."""
+    if len(argv) != 2 or not argv[1].isdigit():
+        sys.stderr.write("usage: supervisor.pyz leg RUN_FOLDER LEG_NUMBER\n")
+        return 2
+    return live_leg(Path(argv[0]), int(argv[1]))

@@ -1,0 +1,138 @@
+"""The stager as a process: both ends. The supervisor starts it and reads its reports; the process carries checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import queue
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from onward.checkpoints.stager import Report, Stager
+from onward.checkpoints.watch import Watcher
+from onward.clock import SystemClock
+from onward.rundir.journal import read_spec
+from onward.rundir.layout import LegLocal, RunDir
+from onward.rundir.mirror import carry
+from onward.rundir.spool import SpoolReader
+from onward.supervisor.child import start_helper
+
+log = logging.getLogger(__name__)
+
+_TICK = 0.25
+_AFTER_A_MISS = 5.0  # seconds: a full disk does not empty by being asked
+
+
+class StagerProcess:
+    """The supervisor's handle. A stager that dies is started again: what it left half-done is done anew."""
+
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], woken: threading.Event) -> None:
+        self._command = command
+        self._env = env
+        self._woken = woken
+        self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        self._closing = False
+        self._process = self._start([*command, "--ignore-present"])
+
+    def reports(self) -> list[Report]:
+        found = []
+        while not self._reports.empty():
+            found.append(self._reports.get())
+        if self._process.poll() is not None and not self._closing:
+            log.warning("the stager died with %s; starting another", self._process.returncode)
+            self._process = self._start(self._command)
+        return found
+
+    def drain(self, *, until: float) -> list[Report]:
+        """Have everything complete carried over, then end it. Not later than `until` (unix seconds)."""
+        self._closing = True
+        if self._process.stdin:
+            self._process.stdin.close()
+        while self._process.poll() is None and time.time() < until:
+            self._woken.wait(0.05)
+            self._woken.clear()
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join(timeout=1.0)
+        return self.reports()
+
+    def _start(self, command: Sequence[str]) -> subprocess.Popen[str]:
+        process = start_helper(command, env=self._env)
+        self._reader = threading.Thread(target=self._read, args=(process,), name="stager-reports", daemon=True)
+        self._reader.start()
+        return process
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            try:
+                self._reports.put(Report(**json.loads(line)))
+            except (ValueError, TypeError):
+                log.warning("the stager said %r", line)
+            self._woken.set()
+
+
+def main(argv: Sequence[str]) -> int:
+    """The process itself: works until its input closes (the training is over, or the supervisor is gone), then once more."""
+    parser = argparse.ArgumentParser(prog="stage")
+    parser.add_argument("run", type=Path)
+    parser.add_argument("leg", type=int)
+    parser.add_argument("local", type=Path)
+    parser.add_argument("--resumed-step", type=int)
+    parser.add_argument("--ignore-present", action="store_true", help="what is there came from a checkpoint")
+    options = parser.parse_args(argv)
+    run, local = RunDir(options.run), LegLocal(options.local)
+    spool = SpoolReader(local.spool)
+
+    def progress() -> tuple[int | None, Mapping[str, float]]:
+        """Called before each publish: what was logged up to a checkpoint reaches the run's folder before the checkpoint does."""
+        carry(local, run)
+        return spool.read().last_step, spool.progress.last
+
+    watcher = Watcher(local.checkpoints)
+    if options.ignore_present:
+        watcher.ignore_present()
+    stager = Stager(
+        watcher,
+        run.checkpoints,
+        leg=options.leg,
+        rule=read_spec(run).checkpoints,
+        resumed_step=options.resumed_step,
+        progress=progress,
+        clock=SystemClock(),
+    )
+    closed = False
+    while not closed:
+        closed = _input_closed(_TICK)
+        missed = False
+        for report in stager.work(closed=closed):
+            _say(report)
+            missed = missed or report.kind == "missed"
+        if missed and not closed:
+            closed = _input_closed(_AFTER_A_MISS)
+            if closed:
+                for report in stager.work(closed=True):
+                    _say(report)
+    return 0
+
+
+def _say(report: Report) -> None:
+    try:
+        sys.stdout.write(json.dumps(asdict(report)) + "\n")
+        sys.stdout.flush()
+    except OSError:
+        pass  # nobody listens any more; the checkpoint itself is the truth
+
+
+def _input_closed(seconds: float) -> bool:
+    ready, _, _ = select.select([sys.stdin], [], [], seconds)
+    return bool(ready) and os.read(sys.stdin.fileno(), 1) == b""

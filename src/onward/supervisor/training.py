@@ -1,0 +1,208 @@
+"""While it trains: one loop that watches the child, the clock, the signals and the folder, and only ever asks, then ends."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onward.checkpoints.stager import Report
+from onward.clock import Clock
+from onward.model import event as ev
+from onward.model.spec import RunSpec
+from onward.rundir.claim import newest_claim
+from onward.rundir.journal import Journal
+from onward.rundir.layout import LegLocal, RunDir
+from onward.rundir.spool import SpoolReader
+from onward.supervisor.child import Child
+from onward.supervisor.deadline import StopPlan
+from onward.supervisor.signals import Signals
+from onward.supervisor.staging import StagerProcess
+from onward.supervisor.watchers import Repeating
+
+log = logging.getLogger(__name__)
+
+_TICK = 0.2
+_LOOK_SECONDS = 1.0
+_MISSES_BEFORE_STOP = 5  # checkpoints, one after another
+_TERM_TO_KILL = 3.0
+_STACK_DUMP = 5.0
+_OWN_SIGNAL = 0.5
+_AFTER_LAST_SAVE = 10.0  # once it has saved as requested, a training that does not leave by itself is ended
+_SIGNAL_GRACE = 25.0  # after the scheduler's own TERM: what most sites leave before they kill
+
+
+class FolderWatch:
+    """Looks at the run's folder for what others want of this leg: in a thread, since shared storage may hang."""
+
+    def __init__(self, run: RunDir, leg: int) -> None:
+        self._run = run
+        self._leg = leg
+        self.stop_requested = False
+        self.fenced_by = 0
+        self._thread = Repeating("looking at the run's folder", self._look, every=_LOOK_SECONDS)
+
+    def _look(self) -> None:
+        self.stop_requested = self._run.stop_request.exists()
+        newest = newest_claim(self._run)
+        self.fenced_by = newest if newest > self._leg else 0
+
+    def end(self) -> None:
+        self._thread.stop()
+
+
+@dataclass(kw_only=True)
+class Training:
+    spec: RunSpec
+    leg: int
+    child: Child
+    local: LegLocal
+    journal: Journal
+    stager: StagerProcess
+    spool: SpoolReader
+    signals: Signals
+    folder: FolderWatch
+    plan: StopPlan
+    deadline: float | None
+    clock: Clock
+    woken: threading.Event
+    asked: str | None = None
+    asked_at: float | None = None
+    stalled: bool = False
+    fenced: bool = False
+    stop_seconds: float | None = None
+    last_miss: str = ""
+    _missed: set[int] = field(default_factory=set)  # steps that could not be stored since the last that could
+    _kill_at: float | None = None
+    _sign_of_life: float = 0.0
+    _seen: tuple[int, int] = (0, 0)
+
+    def watch(self) -> int:
+        """Until the training has gone. Returns its exit code, or minus the signal that ended it."""
+        self._sign_of_life = self.clock.now()
+        while self.child.running:
+            self.woken.wait(_TICK)
+            self.woken.clear()
+            self.take_reports()
+            now = self.clock.now()
+            self._look_for_reasons(now)
+            self._look_for_life(now)
+            if self._kill_at is not None and now >= self._kill_at and self.child.running:
+                self._end_now()
+        assert self.child.code is not None
+        self.child.kill()  # whatever it left behind in its session
+        if self.child.code in (-signal.SIGTERM, -signal.SIGKILL) and not self.asked:
+            self.clock.sleep(_OWN_SIGNAL)  # a scheduler that ends a job signals the training and us, one after the other
+        if self.signals.ending and not self.asked:
+            self.asked, self.asked_at = "signal", self.clock.now()
+        return self.child.code
+
+    def take_reports(self, more: list[Report] | None = None) -> None:
+        for report in more if more is not None else self.stager.reports():
+            if report.kind == "published":
+                self._missed.clear()
+                if self.asked == "request":
+                    self._kill_at = self.clock.now() + _AFTER_LAST_SAVE
+                self._sign_of_life = self.clock.now()
+                self.journal.write(
+                    ev.Published(
+                        leg=self.leg,
+                        at=self.clock.now(),
+                        step=report.step,
+                        bytes=report.bytes,
+                        save_seconds=report.save_seconds,
+                        stage_seconds=report.stage_seconds,
+                    )
+                )
+            else:
+                self._miss(report)
+
+    def _miss(self, report: Report) -> None:
+        """Tried again and again while the store is full: told once for each step."""
+        if report.step in self._missed:
+            return
+        log.warning("checkpoint of step %d %s: %s", report.step, report.kind, report.reason)
+        self.journal.write(ev.Missed(leg=self.leg, at=self.clock.now(), step=report.step, reason=report.reason))
+        if report.kind == "missed":
+            self._missed.add(report.step)
+            self.last_miss = report.reason
+
+    # ── reasons to stop ───────────────────────────────────────────────────────
+
+    def _look_for_reasons(self, now: float) -> None:
+        if self.folder.fenced_by:
+            log.warning("leg %d has taken over; this leg ends without a word", self.folder.fenced_by)
+            self.fenced = True
+            self.child.kill()
+            return
+        if self.asked:
+            if self.signals.ending and self.asked != "signal":
+                self._ask("signal", now)
+            return
+        ask_at = self.plan.ask_at(self.deadline)
+        if self.signals.ending:
+            self._ask("signal", now)
+        elif ask_at is not None and now >= ask_at:
+            self._ask("deadline", now)
+        elif self.signals.warned:
+            self._ask("signal" if self.deadline and self.deadline - now > 120 else "deadline", now)
+        elif self.folder.stop_requested:
+            self._ask("request", now)
+        elif len(self._missed) >= _MISSES_BEFORE_STOP:
+            self._ask("storage", now)
+
+    def _ask(self, why: str, now: float) -> None:
+        self.asked, self.asked_at = why, now
+        log.info("asking the training to stop: %s", why)
+        self.local.stop_file.touch()
+        if self.spec.stop_signal:
+            self.child.signal(getattr(signal, f"SIG{self.spec.stop_signal}"))
+        self.journal.write(ev.AskedToStop(leg=self.leg, at=now, why=why))
+        at_deadline = self.plan.kill_at(self.deadline)
+        if why == "signal" and self.signals.ending:
+            self._kill_at = now + _SIGNAL_GRACE
+        elif at_deadline is not None:
+            self._kill_at = at_deadline
+        elif why != "request":
+            self._kill_at = now + 600
+
+    def _end_now(self) -> None:
+        log.warning("the training did not stop in time; ending it")
+        self.child.kill(signal.SIGTERM)
+        self._wait_for_child(_TERM_TO_KILL)
+        self.child.kill(signal.SIGKILL)
+        self._kill_at = None
+
+    def _wait_for_child(self, seconds: float) -> None:
+        until = self.clock.now() + seconds
+        while self.child.running and self.clock.now() < until:
+            self.woken.wait(0.05)
+            self.woken.clear()
+
+    # ── signs of life ─────────────────────────────────────────────────────────
+
+    def _look_for_life(self, now: float) -> None:
+        """Progress is a record, a line of output or a checkpoint. None for the stated time: dump the stacks, end it."""
+        records = self.spool.read().records
+        limit = self.spec.limits.stall_time
+        if limit is None or self.asked:
+            return
+        seen = (records, _size(self.local.log(self.leg, "out")) + _size(self.local.log(self.leg, "err")))
+        if seen != self._seen:
+            self._seen, self._sign_of_life = seen, now
+        elif now - self._sign_of_life >= limit and self.child.running:
+            log.warning("no sign of progress for %d s: dumping stacks and ending the training", limit)
+            self.stalled = True
+            self.child.kill(signal.SIGABRT)  # Python's faulthandler writes the stacks of all threads to stderr
+            self.child.kill(signal.SIGCONT)
+            self._wait_for_child(_STACK_DUMP)
+            self.child.kill(signal.SIGKILL)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

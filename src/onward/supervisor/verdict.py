@@ -1,0 +1,107 @@
+"""Why this leg ended, judged by the supervisor that lived it. Pure, but for the reading of the last lines."""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from onward.model.quantity import format_size
+from onward.model.run import LegEnd
+from onward.sdk.contract import EXIT_AGAIN
+
+_TAIL = 1 << 15
+_MOST_LINES = 40
+_MEMORY_ERROR = re.compile(r"^(numpy\.[\w.]+)?MemoryError\b|std::bad_alloc", re.MULTILINE)
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What the supervisor saw."""
+
+    code: int  # exit code of the training, or minus the signal that ended it
+    asked: str | None  # why it was asked to stop: deadline, request, storage, signal; None: it was not
+    finished: bool  # it said that it was complete
+    stalled: bool = False
+    memory_killed: bool = False  # the kernel killed something of this job for its memory
+    peak_mem: int | None = None  # MiB
+    mem: int | None = None  # MiB the job has
+    evidence: str = ""  # the last lines it wrote
+    stall_seconds: int | None = None
+
+
+def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
+    """The end and its reason. None where a signal of the scheduler's ended it: then only the scheduler knows why."""
+    died = describe_exit(seen.code)
+    if seen.stalled:
+        return LegEnd.STALLED, f"the training showed no progress for {seen.stall_seconds} s and was ended"
+    if seen.code == 0 and (seen.finished or seen.asked is None):
+        return LegEnd.DONE, "the training finished"
+    if seen.code != EXIT_AGAIN and seen.code != 0 and out_of_memory(seen):
+        peak = f", after using {format_size(seen.peak_mem)}" if seen.peak_mem else ""
+        return LegEnd.OUT_OF_MEMORY, f"the training was killed for its memory ({died}){peak}"
+    if seen.asked == "signal":
+        return None
+    saved = seen.code in (0, EXIT_AGAIN)
+    if seen.asked == "deadline":
+        if saved or seen.code < 0:
+            return LegEnd.TIME_LIMIT, "stopped before the time limit" + ("" if saved else f"; it did not stop by itself ({died})")
+        return LegEnd.CRASHED, f"the training failed while stopping before the time limit ({died})"
+    if seen.asked == "request" and (saved or seen.code < 0):
+        return LegEnd.AGAIN, "stopped on request"
+    if seen.asked == "storage" and (saved or seen.code < 0):
+        return LegEnd.CRASHED, "checkpoints can no longer be stored"
+    if seen.code == EXIT_AGAIN:
+        return LegEnd.AGAIN, "the training saved and asked to be run again"
+    return LegEnd.CRASHED, f"the training failed ({died})"
+
+
+def out_of_memory(seen: Outcome) -> bool:
+    if seen.memory_killed:
+        return True
+    if seen.code == -signal.SIGKILL and seen.asked is None and seen.mem and seen.peak_mem:
+        return seen.peak_mem >= 0.9 * seen.mem
+    return bool(seen.mem) and _MEMORY_ERROR.search(seen.evidence) is not None
+
+
+def describe_exit(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def last_words(err: Path, out: Path) -> str:
+    """The traceback, if the last lines of stderr hold one; else its last lines; else those of stdout."""
+    for path in (err, out):
+        lines = _tail(path)
+        if not lines:
+            continue
+        for index in range(len(lines) - 1, -1, -1):
+            if lines[index].startswith("Traceback (most recent call last)"):
+                return "\n".join(_shortened(lines[index:]))
+        return "\n".join(lines[-_MOST_LINES // 2 :])
+    return ""
+
+
+def _shortened(traceback: list[str]) -> list[str]:
+    """Of a long stack its inner end, and always the exception itself: the first line after it that is not indented."""
+    exception = next((i for i, line in enumerate(traceback) if i and not line[0].isspace()), len(traceback))
+    stack = traceback[1:exception]
+    return [traceback[0], *stack[-_MOST_LINES // 2 :], *traceback[exception:][: _MOST_LINES // 2]]
+
+
+def _tail(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _TAIL))
+            data = file.read()
+    except OSError:
+        return []
+    text = _ESCAPES.sub("", data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n"))
+    return [line for line in text.split("\n") if line.strip()]

@@ -1,0 +1,79 @@
+"""What runs beside the training and must never hurt it: work repeated in a thread, samples of host and GPUs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from onward.rundir.layout import LegLocal
+from onward.supervisor.gpu import GpuSampler
+from onward.supervisor.host import HostSampler
+
+log = logging.getLogger(__name__)
+
+SAMPLE_SECONDS = 10.0
+MIRROR_SECONDS = 1.0
+_FIGURES = ("percent", "mem_used_mib", "mem_total_mib", "power_w", "temperature_c")
+
+
+@contextmanager
+def never_hurts_training(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception:
+        log.exception("%s failed; training goes on", what)
+
+
+class Repeating:
+    """Calls `work` every so often in a thread of its own, until stopped. A call that hangs holds up nobody else."""
+
+    def __init__(self, what: str, work: Callable[[], None], *, every: float) -> None:
+        self._what = what
+        self._work = work
+        self._every = every
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name=what, daemon=True)
+        self._thread.start()
+
+    def stop(self, *, within: float = 1.0) -> None:
+        self._stopping.set()
+        self._thread.join(timeout=within)
+
+    def _loop(self) -> None:
+        while not self._stopping.wait(self._every):
+            with never_hurts_training(self._what):
+                self._work()
+
+
+class Sampler:
+    """Host and GPU figures into the spool, as records like any metric; the GPUs also as a table people know."""
+
+    def __init__(self, local: LegLocal, leg: int, host: HostSampler, gpu: GpuSampler) -> None:
+        self._spool = local.spool / f"leg-{leg:04d}.system.jsonl"
+        self._table = local.logs / f"leg-{leg:04d}.gpu.csv"
+        self._host = host
+        self._gpu = gpu
+        self._sequence = 0
+
+    def sample(self) -> None:
+        now = time.time()
+        values = self._host.sample(now)
+        gpus = self._gpu.sample()
+        for uuid, figures in gpus.items():
+            values.update({f"gpu/{uuid}/{name}": value for name, value in figures.items()})
+        _append(self._spool, json.dumps({"n": self._sequence, "t": now, "kind": "system", "m": values}, separators=(",", ":")))
+        self._sequence += 1
+        if gpus and not self._table.exists():
+            _append(self._table, ",".join(("time", "uuid", "name", *_FIGURES)))
+        for uuid, figures in gpus.items():
+            _append(self._table, ",".join([f"{now:.0f}", uuid, self._gpu.names[uuid], *(str(figures.get(name, "")) for name in _FIGURES)]))
+
+
+def _append(path: Path, line: str) -> None:
+    with path.open("a") as file:
+        file.write(line + "\n")
