@@ -1,0 +1,1 @@
+"""The params file: YAML in, RunSpec out."""

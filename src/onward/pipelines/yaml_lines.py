@@ -1,0 +1,195 @@
+"""YAML that remembers its lines, so that an error can name the one to change.
+
+Scalars are read as YAML 1.2 means them, because 1.1's readings surprise: `24:00:00` is text and not a number of
+seconds in base 60, `no` and `on` are text, `1e-3` is a number, `007` and `2026-11-15` stay as they were written.
+Aliases and tags are refused: a params file needs neither, and both can be made to hurt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from onward.errors import InvalidInput
+
+Keys = tuple[str, ...]
+
+LARGEST = 256 * 1024  # bytes; a params file is written by a person
+
+_TAG = "tag:yaml.org,2002:"
+_SCALARS = {
+    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "int": (r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    "float": (
+        r"[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+}
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers = {}  # noqa: RUF012  (PyYAML's own way: a class without 1.1's readings)
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(None, None, "found an alias (*), expected the value itself", mark)
+        return super().compose_node(parent, index)
+
+
+for _kind, (_pattern, _first) in _SCALARS.items():
+    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(rf"(?:{_pattern})\Z"), list(_first))
+
+
+@dataclass(kw_only=True)
+class Document:
+    """One file's content, where each key stands, and what is wrong with it as YAML."""
+
+    source: str
+    data: Any = None
+    lines: dict[Keys, int] = field(default_factory=dict)
+    problems: list[tuple[int, str]] = field(default_factory=list)  # line, sentence
+
+    def find(self, keys: Keys) -> tuple[int, Keys]:
+        """The line and the spelling in the file of a key, `-` and `_` alike; of a missing one, where it would belong."""
+        if keys in self.lines or not keys:
+            return self.lines.get(keys, 1), keys
+        alike = {_alike(written): written for written in self.lines if len(written) == len(keys)}.get(_alike(keys))
+        if alike is not None:
+            return self.lines[alike], alike
+        line, parent = self.find(keys[:-1])
+        return line, (*parent, keys[-1].replace("_", "-"))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a person wrote, or InvalidInput with what keeps it from being read."""
+    try:
+        if not path.exists():
+            raise InvalidInput(f"{path}: no such file", hint="check the name and the folder you are in")
+        if not path.is_file():
+            raise InvalidInput(f"{path}: not a file")
+        with path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(raw) > LARGEST:
+        raise InvalidInput(f"{path}: larger than {LARGEST // 1024} KiB, so hardly written by hand", hint="is this the right file?")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(
+            f"{path}:{line}: not UTF-8 text: found the byte 0x{raw[error.start]:02x}", hint="save the file as UTF-8"
+        ) from error
+
+
+def load_yaml(text: str, source: str, *, as_text: Collection[Keys] = ()) -> Document:
+    """Read one YAML mapping. Raises where no more can be read; lesser faults are left in `problems`, to be told together.
+
+    Below a path in `as_text`, scalars are kept as they were written: a version `3.10` must not become 3.1 on its way
+    into an environment variable.
+    """
+    document = Document(source=source)
+    try:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+        finally:
+            loader.dispose()
+        if node is None or (isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}null"):
+            raise InvalidInput(f"{source}:1: the file is empty, expected keys such as name and train")
+        if not isinstance(node, yaml.MappingNode):
+            kind = "a list" if isinstance(node, yaml.SequenceNode) else "one piece of text"
+            raise InvalidInput(f"{source}:{node.start_mark.line + 1}: found {kind}, expected keys such as name and train")
+        document.data = _value(node, (), document, frozenset(as_text))
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        found = chr(error.character) if isinstance(error.character, int) else str(error.character)
+        raise InvalidInput(f"{source}:{line}: found the character {found!r}, which cannot stand in YAML") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise InvalidInput(f"{source}:{mark.line + 1 if mark else 1}: {_syntax(error)}") from error
+    except RecursionError as error:
+        raise InvalidInput(f"{source}: nested too deeply to be a params file") from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"{source}: not YAML: {error}") from error
+    return document
+
+
+def parse_scalar(text: str) -> str | int | float | bool | None:
+    """What an unquoted word means in YAML: the same reading for a param given as a flag."""
+    kind = next((kind for kind, (pattern, _) in _SCALARS.items() if re.fullmatch(pattern, text)), "str")
+    try:
+        return _scalar(yaml.ScalarNode(_TAG + kind, text))
+    except ValueError:  # a number of more digits than Python reads
+        return text
+
+
+def _value(node: yaml.Node, keys: Keys, document: Document, as_text: frozenset[Keys]) -> Any:
+    line = node.start_mark.line + 1
+    document.lines.setdefault(keys, line)
+    if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
+        return _mapping(node, keys, document, as_text)
+    if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
+        return [_value(item, (*keys, str(index)), document, as_text) for index, item in enumerate(node.value)]
+    if isinstance(node, yaml.ScalarNode) and node.tag != f"{_TAG}null" and any(keys[: len(path)] == path for path in as_text):
+        return node.value
+    try:
+        return _scalar(node)
+    except ValueError:
+        kind = node.tag.removeprefix(_TAG)
+        found = "a number that cannot be read" if kind in ("int", "float") else f"the YAML tag {node.tag.replace(_TAG, '!!')}"
+        document.problems.append((line, f"{'.'.join(keys)}: found {found}, expected a plain value"))
+        return None
+
+
+def _mapping(node: yaml.MappingNode, keys: Keys, document: Document, as_text: frozenset[Keys]) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, yaml.ScalarNode):
+            document.problems.append((line, f"{'.'.join((*keys, '?'))}: found a list or mapping as a key, expected a word"))
+            continue
+        path = (*keys, key_node.value)
+        if key_node.value in data:
+            first = document.lines[path]
+            document.problems.append((line, f"{'.'.join(path)}: found a second time, expected once (the first is on line {first})"))
+            continue
+        document.lines[path] = line
+        data[key_node.value] = _value(value_node, path, document, as_text)
+    return data
+
+
+def _scalar(node: yaml.Node) -> str | int | float | bool | None:
+    text = str(node.value)
+    match node.tag.removeprefix(_TAG) if isinstance(node, yaml.ScalarNode) else "":
+        case "str":
+            return text
+        case "int":
+            return int(text)
+        case "float":
+            return float(re.sub(r"\.(inf|nan)\Z", r"\1", text.lower()))
+        case "bool":
+            return text.lower() == "true"
+        case "null":
+            return None
+    raise ValueError(f"{node.tag} is not a scalar of ours")
+
+
+def _syntax(error: yaml.MarkedYAMLError) -> str:
+    if "'\\t'" in (error.problem or ""):
+        return "found a tab, expected spaces: YAML is indented with spaces only"
+    said = ", ".join(part for part in (error.context, error.problem) if part)
+    begun = error.context_mark.line + 1 if error.context_mark else None
+    since = f" (it began on line {begun})" if begun and error.problem_mark and begun != error.problem_mark.line + 1 else ""
+    return f"not YAML: {said}{since}"
+
+
+def _alike(keys: Keys) -> Keys:
+    return tuple(key.replace("-", "_") for key in keys)

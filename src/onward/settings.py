@@ -1,0 +1,211 @@
+"""The settings file: where runs go, and the clusters of this place by name. Without one, everything has a default.
+
+`$ONWARD_SETTINGS`, else `onward/settings.toml` in `$XDG_CONFIG_HOME` or `~/.config`. A profile is read at submit and
+frozen with the run: a leg never looks here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from onward.errors import InvalidInput, NotFound
+from onward.model.spec import Cluster, Resources
+from onward.pipelines.params import Count, CountOrZero, Name, ResourcesIn, Section, SizeAboveZero, choice, problems_of, word
+from onward.pipelines.yaml_lines import Keys, read_text
+
+Which = Callable[[str], str | None]
+
+SCHEDULERS = ("local", "slurm")
+_NOT_YET = ("gridengine",)
+_RESERVED = ("auto", *_NOT_YET)
+_REFERENCE = "docs/reference/settings.md describes every key"
+
+Root = Annotated[str, word(r"(?:/|~/|~$|\$)[^\x00-\x1f]*", "a path that begins with /, ~/ or a variable such as $WORK")]
+NodePath = Annotated[str, word(r"/[^\x00-\x1f$]*", "a path on the nodes that begins with /, without variables")]
+Program = Annotated[str, word(r"[A-Za-z0-9_./][^\x00-\x1f]*", "a program such as python3.11, or the path of one")]
+
+
+class ClusterIn(Section):
+    scheduler: Annotated[str, choice(*SCHEDULERS, later=_NOT_YET)] | None = Field(
+        default=None, description="What runs the jobs: local or slurm."
+    )
+    root: Root | None = Field(default=None, description="Runs folder for this cluster; its nodes must see it.")
+    local_disk: NodePath | None = Field(default=None, description="Folder on a node's own disk for checkpoints in the making.")
+    python: Program | None = Field(default=None, description="Python that starts the supervisor on this cluster's nodes.")
+    defaults: ResourcesIn = Field(default_factory=ResourcesIn, description="Resources for what a run does not ask itself.")
+    cpus: Count | None = Field(default=None, description="Local only: CPU cores that jobs may use together.")
+    mem: SizeAboveZero | None = Field(default=None, description="Local only: memory that jobs may use together.")
+    gpus: CountOrZero | None = Field(default=None, description="Local only: GPUs that jobs may use together.")
+
+
+class SettingsIn(Section):
+    root: Root | None = Field(default=None, description="Runs folder.")
+    cluster: Name | None = Field(default=None, description="Cluster to use where none is named.")
+    clusters: dict[Name, ClusterIn] = Field(default_factory=dict, description="Profiles of clusters, by name.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSettings:
+    """What this place says about one cluster. `cpus`, `mem` (MiB) and `gpus` are the slots of a local one; None: all there are."""
+
+    name: str
+    scheduler: str
+    root: Path | None = None
+    local_disk: str | None = None
+    python: str | None = None
+    defaults: Resources = field(default_factory=Resources)
+    cpus: int | None = None
+    mem: int | None = None
+    gpus: int | None = None
+
+    def with_defaults(self, asked: Resources) -> Resources:
+        """The request with this cluster's defaults where it asks nothing. GPUs asked in either spelling settle both."""
+        missing = {key: value for key, value in vars(self.defaults).items() if vars(asked)[key] is None}
+        if asked.gpus is not None or _asks_gpus(asked.gres):
+            missing.pop("gpus", None)
+            if _asks_gpus(self.defaults.gres):
+                missing.pop("gres", None)
+        return replace(asked, **missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    source: Path | None = None  # None: no file
+    default_root: Path | None = None
+    default_cluster: str | None = None
+    clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
+
+    def cluster(self, name: str = "auto", which: Which = shutil.which) -> tuple[Cluster, ClusterSettings]:
+        """The cluster of this name; for `auto` the settings' own, else Slurm where sbatch is on the PATH, else this machine."""
+        if name == "auto":
+            name = self.default_cluster or ("slurm" if which("sbatch") else "local")
+        if name in _NOT_YET:
+            raise InvalidInput(f"the cluster {name} is not in this version yet", hint=f"use one of {', '.join(self.names())}")
+        if name not in self.names():
+            near = difflib.get_close_matches(name, self.names(), n=1)
+            guess = f"did you mean {near[0]}? " if near else ""
+            raise NotFound(f"no cluster is called {name!r}", hint=f"{guess}known are {', '.join(self.names())}")
+        found = self.clusters.get(name) or ClusterSettings(name=name, scheduler=name)
+        same = ("name", "scheduler", "local_disk", "python", "cpus", "mem", "gpus")
+        return Cluster(**{key: getattr(found, key) for key in same}), found
+
+    def names(self) -> list[str]:
+        """What `--cluster` may be given."""
+        return ["auto", *SCHEDULERS, *sorted(name for name in self.clusters if name not in SCHEDULERS)]
+
+    def root(self, env: Mapping[str, str], cluster: ClusterSettings | None = None) -> Path:
+        """The runs folder: ONWARD_ROOT, else the cluster's, else the settings', else ./runs."""
+        if env.get("ONWARD_ROOT"):
+            return Path(env["ONWARD_ROOT"]).absolute()
+        return (cluster and cluster.root) or self.default_root or Path("runs").absolute()
+
+
+def settings_path(env: Mapping[str, str]) -> Path | None:
+    """Where the settings file is, or would be."""
+    if env.get("ONWARD_SETTINGS"):
+        return Path(env["ONWARD_SETTINGS"])
+    if env.get("XDG_CONFIG_HOME", "").startswith("/"):  # the XDG rules: a relative one does not count
+        return Path(env["XDG_CONFIG_HOME"], "onward", "settings.toml")
+    return Path(env["HOME"], ".config", "onward", "settings.toml") if env.get("HOME") else None
+
+
+def load_settings(env: Mapping[str, str]) -> Settings:
+    """The settings, or the defaults where there is no file. One that `$ONWARD_SETTINGS` names must be there."""
+    path = settings_path(env)
+    if path is None or not (env.get("ONWARD_SETTINGS") or _may_be_there(path)):
+        return Settings()
+    try:
+        read = SettingsIn.model_validate(tomllib.loads(read_text(path)))
+    except ValidationError as error:
+        sentences = [sentence for _, sentence in problems_of(error, SettingsIn, lambda keys: f"{path}: {_dotted(keys)}")]
+        raise InvalidInput("\n".join(sentences), hint=_REFERENCE) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path}: not TOML: {error}", hint=_REFERENCE) from error
+    problems = [f"{path}: {problem}" for problem in _contradictions(read, env)]
+    if problems:
+        raise InvalidInput("\n".join(problems), hint=_REFERENCE)
+    return Settings(
+        source=path,
+        default_root=_expanded(read.root, env),
+        default_cluster=read.cluster if read.cluster != "auto" else None,
+        clusters={name: _cluster(name, profile, env) for name, profile in read.clusters.items()},
+    )
+
+
+def _may_be_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a folder we may not enter: reading it says so
+        return True
+
+
+def _cluster(name: str, read: ClusterIn, env: Mapping[str, str]) -> ClusterSettings:
+    return ClusterSettings(
+        name=name,
+        scheduler=read.scheduler or name,
+        root=_expanded(read.root, env),
+        local_disk=read.local_disk,
+        python=read.python,
+        defaults=read.defaults.to_model(),
+        cpus=read.cpus,
+        mem=read.mem,
+        gpus=read.gpus,
+    )
+
+
+def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
+    """What is wrong though each value alone is right."""
+    problems = [f"root: {said}" for said in _unset(read.root, env)]
+    known = ("auto", *SCHEDULERS, *read.clusters)
+    if read.cluster is not None and read.cluster not in known:
+        problems.append(f"cluster: found {read.cluster!r}, expected one of {', '.join(dict.fromkeys(known))}")
+    for name, profile in read.clusters.items():
+        place = f"clusters.{name}"
+        problems += [f"{place}.root: {said}" for said in _unset(profile.root, env)]
+        if name in _RESERVED:
+            problems.append(f"{place}: {name} has a meaning of its own, expected another name for a profile")
+        elif profile.scheduler is None and name not in SCHEDULERS:
+            problems.append(f"{place}.scheduler: missing, expected {' or '.join(SCHEDULERS)}")
+        elif name in SCHEDULERS and profile.scheduler not in (None, name):
+            problems.append(f"{place}.scheduler: found {profile.scheduler!r}, expected {name!r} for a profile of that name")
+        elif (profile.scheduler or name) != "local":
+            problems += [
+                f"{place}.{key}: only a local cluster has slots; expected {place}.defaults.{instead}"
+                for key, instead in (("cpus", "cpus-per-task"), ("mem", "mem"), ("gpus", "gpus"))
+                if getattr(profile, key) is not None
+            ]
+    return problems
+
+
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+
+
+def _unset(root: str | None, env: Mapping[str, str]) -> list[str]:
+    names = [match[1] or match[2] for match in _VARIABLE.finditer(root or "")] + (["HOME"] if (root or "").startswith("~") else [])
+    stray = ["found a $ without a variable's name, expected one such as $WORK"] if "$" in _VARIABLE.sub("", root or "") else []
+    return [f"found ${name}, which is not set here" for name in names if not env.get(name)] + stray
+
+
+def _expanded(root: str | None, env: Mapping[str, str]) -> Path | None:
+    if root is None:
+        return None
+    home = f"$HOME{root[1:]}" if root.startswith("~") else root
+    return Path(_VARIABLE.sub(lambda match: env[match[1] or match[2]], home)).absolute()
+
+
+def _asks_gpus(gres: str | None) -> bool:
+    return any(part.split(":")[0] == "gpu" for part in (gres or "").split(","))
+
+
+def _dotted(keys: Keys) -> str:
+    spelled = (key if index == 1 else key.replace("_", "-") for index, key in enumerate(keys))  # the second is a profile's name
+    return ".".join(spelled) or "the file"
