@@ -1,0 +1,80 @@
+"""`onward show`: one run, why it is as it is, and what to do."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from onward.cli.desk import JsonOption, RunArgument, open_desk, open_run
+from onward.cli.render import ago, bold, coloured, dim, out, out_json, progress_words, safe, span, table
+
+
+def show(run: RunArgument, json: JsonOption = False) -> None:
+    """Show a run: state and cause, progress, legs, checkpoints."""
+    from onward.operations.inspect import SCHEMA, look, record
+
+    desk = open_desk()
+    entry = record(look(desk, [open_run(desk, run)])[0])
+    if json:
+        out_json({"schema": SCHEMA, **entry})
+        return
+    out(f"{bold(entry['name'])}  {entry['id']}  {coloured(entry['state'])}")
+    for label, text in _facts(entry):
+        first, *rest = safe(text).splitlines() or [""]
+        out(f"  {dim(label.ljust(10))}  {first}")
+        for line in rest:
+            out(f"  {' ' * 10}  {line}")
+    if entry["legs"]:
+        out("")
+        _legs(entry["legs"])
+    for leg in entry["legs"]:
+        for words in (*leg["fell_back"], *leg["warnings"]):
+            out(f"  leg {leg['number']}: {safe(words)}")
+
+
+def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [("why", entry["reason"])]
+    if entry["evidence"]:
+        facts.append(("evidence", entry["evidence"]))
+    if entry["next"]:
+        facts.append(("next", entry["next"]))
+    facts.append(("progress", progress_words(entry["progress"])))
+    metrics = entry["progress"]["metrics"]
+    if metrics:
+        facts.append(("metrics", "  ".join(f"{name} {value:.5g}" for name, value in sorted(metrics.items())[:8])))
+    good = [c for c in entry["checkpoints"] if c["state"] != "damaged"]
+    if good:
+        newest = good[-1]
+        facts.append(("saved", f"{len(good)} checkpoints, newest step {newest['step']} (leg {newest['leg']}), {ago(newest['created'])}"))
+    facts += [
+        ("command", shlex.join(entry["command"])),
+        ("cluster", f"{entry['cluster']}, by {entry['user']}, {ago(entry['created'])}"),
+        ("folder", entry["folder"]),
+    ]
+    return facts
+
+
+def _legs(legs: list[dict[str, Any]]) -> None:
+    def ran(leg: dict[str, Any]) -> str:
+        return span(leg["ended"] - leg["started"]) if leg["started"] and leg["ended"] else "–"
+
+    def steps(leg: dict[str, Any]) -> str:
+        return f"{leg['first_step']}–{leg['last_step']}" if leg["first_step"] is not None else "–"
+
+    table(
+        ("LEG", "JOB", "STATE", "END", "STEPS", "RAN", "NODES", "WHY"),
+        [
+            (
+                str(leg["number"]),
+                leg["job"] or "–",
+                leg["state"],
+                leg["end"] or "–",
+                steps(leg),
+                ran(leg),
+                ",".join(leg["nodes"]) or "–",
+                leg["reason"],
+            )
+            for leg in legs
+        ],
+        state_columns=(2,),
+    )

@@ -1,0 +1,23 @@
+"""The list of verbs: a file each (or a few that belong together). Importing one loads typer and nothing heavier."""
+
+from __future__ import annotations
+
+import typer
+
+from onward.cli import checkpoints, clusters, control, doctor, logs, runs, schema, show, submit, tend
+
+
+def register(app: typer.Typer) -> None:
+    app.command("submit", context_settings={"allow_interspersed_args": True})(submit.submit)
+    app.command("run")(submit.run)
+    app.command("runs")(runs.runs)
+    app.command("show")(show.show)
+    app.command("logs")(logs.logs)
+    app.command("cancel")(control.cancel)
+    app.command("stop")(control.stop)
+    app.command("resume")(control.resume)
+    app.command("checkpoints")(checkpoints.checkpoints)
+    app.command("clusters")(clusters.clusters)
+    app.command("doctor")(doctor.doctor)
+    app.command("tend")(tend.tend)
+    app.command("schema")(schema.schema)
