@@ -19,7 +19,9 @@ from pydantic import Field, ValidationError
 
 from onward.errors import InvalidInput, NotFound
 from onward.model.spec import Cluster, Resources
-from onward.pipelines.params import Count, CountOrZero, Name, ResourcesIn, Section, SizeAboveZero, choice, problems_of, word
+from onward.pipelines.problems import problems_of
+from onward.pipelines.sections import ResourcesIn, Section
+from onward.pipelines.values import Count, CountOrZero, Name, SizeAboveZero, choice, word
 from onward.pipelines.yaml_lines import Keys, read_text
 
 Which = Callable[[str], str | None]

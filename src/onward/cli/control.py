@@ -43,7 +43,7 @@ def resume(
 ) -> None:
     """Go on with a stopped, failed or cancelled run, as its next leg, from its newest good checkpoint."""
     from onward.operations.control import resume as resume_run
-    from onward.pipelines.params import changes_from_flags
+    from onward.pipelines.flags import changes_from_flags
 
     flags = {
         "time": time,

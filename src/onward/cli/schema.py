@@ -7,6 +7,6 @@ from onward.cli.render import out_json
 
 def schema() -> None:
     """Print the JSON Schema of params.yaml, for editors."""
-    from onward.pipelines.params import json_schema
+    from onward.pipelines.sections import json_schema
 
     out_json(json_schema())

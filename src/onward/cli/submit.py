@@ -148,7 +148,8 @@ def _submit(options: dict[str, Any]) -> RunDir | None:
 
 def _draft(options: dict[str, Any]) -> RunDraft:
     from onward.errors import InvalidInput
-    from onward.pipelines.params import FLAGS, draft_from_flags, override, read_params
+    from onward.pipelines.flags import FLAGS, draft_from_flags, override
+    from onward.pipelines.params import read_params
 
     words = options["words"] or []
     flags = {flag: options[flag.replace("-", "_")] for flag in FLAGS}

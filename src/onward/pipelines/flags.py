@@ -1,0 +1,110 @@
+"""The flag line: the same rules as the params file, with errors that name the flag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from onward.errors import InvalidInput
+from onward.model.spec import RunDraft
+from onward.pipelines.command_line import name_from_command
+from onward.pipelines.problems import problems_of
+from onward.pipelines.sections import LimitsIn, ParamsIn, ResourcesIn
+from onward.pipelines.values import guess
+from onward.pipelines.yaml_lines import Keys, parse_scalar
+
+FLAGS: Mapping[str, Keys] = {
+    **{key.replace("_", "-"): ("train", "resources", key) for key in ResourcesIn.model_fields},
+    **{key.replace("_", "-"): ("train", "limits", key) for key in LimitsIn.model_fields},
+    "stop-signal": ("train", "stop", "signal"),
+    "checkpoint-every": ("train", "checkpoints", "every"),
+    "keep": ("train", "checkpoints", "keep"),
+    "keep-every": ("train", "checkpoints", "keep_every"),
+    "best-metric": ("train", "checkpoints", "best", "metric"),
+    "best-mode": ("train", "checkpoints", "best", "mode"),
+}
+
+
+def draft_from_flags(
+    name: str | None,
+    experiment: str | None,
+    cluster: str | None,
+    command: Sequence[str],
+    flags: Mapping[str, str | None],
+    params: Sequence[str] = (),
+    variables: Sequence[str] = (),
+    freeze: bool = True,
+    exclude: Sequence[str] = (),
+) -> RunDraft:
+    """The same run from a flag line. `flags` holds the ones of FLAGS; `params` and `variables` are `NAME=VALUE` each."""
+    data: dict[str, Any] = {"experiment": experiment, "cluster": cluster, "train": {"command": list(command)}}
+    train = data["train"]
+    train["code"] = {"freeze": freeze, "exclude": list(exclude)}
+    train["params"] = {key: parse_scalar(value) for key, value in _pairs("--param", params)}
+    train["environment"] = {"variables": dict(_pairs("--env", variables))}
+    for flag, value in flags.items():
+        if flag not in FLAGS:
+            raise InvalidInput(f"--{flag}: unknown flag{guess(flag, FLAGS)}")
+        if value is not None:
+            *above, last = FLAGS[flag]
+            section = data
+            for key in above:
+                section = section.setdefault(key, {})
+            section[last] = value
+    data["name"] = name if name is not None else name_from_command(command) if command else "run"
+    try:
+        return ParamsIn.model_validate(data).to_draft()
+    except ValidationError as error:
+        raise InvalidInput("\n".join(sentence for _, sentence in problems_of(error, ParamsIn, _flag))) from error
+
+
+def override(draft: RunDraft, *, flags: Mapping[str, str | None], **others: Any) -> RunDraft:
+    """A draft from a file, with what the flag line says instead. Only what was given counts."""
+    given = {flag: value for flag, value in flags.items() if value is not None}
+    line = draft_from_flags(**{**others, "name": others.get("name") or draft.name, "command": ("true",)}, flags=given)
+    changes: dict[str, Any] = {key: getattr(line, key) for key in ("name", "experiment", "cluster") if others.get(key)}
+    for section in ("resources", "limits", "checkpoints"):
+        keys = {FLAGS[flag][2] for flag in given if FLAGS[flag][1] == section}
+        changes[section] = replace(getattr(draft, section), **{key: getattr(getattr(line, section), key) for key in keys})
+    if "stop-signal" in given:
+        changes["stop_signal"] = line.stop_signal
+    changes["params"] = {**draft.params, **line.params}
+    changes["variables"] = {**draft.variables, **line.variables}
+    changes["freeze"] = draft.freeze and line.freeze
+    changes["exclude"] = (*draft.exclude, *line.exclude)
+    return replace(draft, **changes)
+
+
+def changes_from_flags(flags: Mapping[str, str | None]) -> dict[str, Any]:
+    """What `resume` changes: the fields of Resources and Limits that the flags name, checked as at submit."""
+    given = {flag: value for flag, value in flags.items() if value is not None}
+    line = draft_from_flags("run", None, None, ("true",), given)
+    return {FLAGS[flag][2]: getattr(getattr(line, FLAGS[flag][1]), FLAGS[flag][2]) for flag in given}
+
+
+def _pairs(flag: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    for text in texts:
+        if "=" not in text:
+            raise InvalidInput(f"{flag} {text}: found no =, expected NAME=VALUE")
+    pairs = [(text.split("=", 1)[0], text.split("=", 1)[1]) for text in texts]
+    for index, (key, _) in enumerate(pairs):
+        if key in [earlier for earlier, _ in pairs[:index]]:
+            raise InvalidInput(f"{flag} {key}: found a second time, expected once")
+    return pairs
+
+
+def _flag(keys: Keys) -> str:
+    for flag, path in FLAGS.items():
+        if path == keys:
+            return f"--{flag}"
+    match keys:
+        case ("train", "params", name):
+            return f"--param {name}"
+        case ("train", "environment", "variables", name):
+            return f"--env {name}"
+        case ("train", "command"):
+            return "the command"
+    return f"--{keys[-1]}" if len(keys) == 1 else f"--{'-'.join(keys[1:])}"
