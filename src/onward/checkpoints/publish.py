@@ -49,11 +49,10 @@ def publish(
             f"the checkpoint of step {name.step} has a file called {MANIFEST}, which is the name of Onward's own",
             hint="save that file under another name",
         )
-    store.mkdir(parents=True, exist_ok=True)
     partial = store / f".{name}{_PARTIAL}"
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        partial.mkdir()
+        partial.mkdir(parents=True)
         files = {relative: _copy(source, partial / relative, flush=True) for relative, source in sorted(sources.items())}
         manifest = Manifest(leg=name.leg, step=name.step, created=created, made_by=made_by, metrics=metrics or {}, files=files)
         write_whole(partial / MANIFEST, manifest.to_json())
@@ -127,7 +126,7 @@ def _copy(source: Path, target: Path, *, flush: bool) -> FileEntry:
         try:
             _reserve(handle, before.st_size)
             size = 0
-            while chunk := reading.read(_CHUNK):
+            while size <= before.st_size and (chunk := reading.read(_CHUNK)):  # one that grows has no end
                 digest.update(chunk)
                 write_all(handle, chunk)
                 size += len(chunk)

@@ -76,9 +76,15 @@ class Stager:
                 self._retain()
 
     def _carry(self, candidate: Candidate) -> Report | None:
-        logged, values = self._progress()
-        step = self._step_for(candidate, logged)
         began = self._clock.now()
+        try:
+            logged, values = self._progress()
+        except OSError as error:
+            step = self._last_step + 1 if candidate.step is None else candidate.step
+            return Report(
+                kind="missed", step=step, save_seconds=candidate.save_seconds, reason=f"what was logged cannot be stored: {error}"
+            )
+        step = self._step_for(candidate, logged)
         try:
             manifest = publish(
                 candidate.sources,

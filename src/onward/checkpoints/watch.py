@@ -11,6 +11,7 @@ stay open as long as the training lives, and names of files not yet finished are
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -59,10 +60,15 @@ class Watcher:
         self._quiet = quiet_seconds
         self._known: set[Fingerprint] = set()
 
-    def ignore_present(self) -> None:
-        """What is there now came from a checkpoint: it is not new."""
-        for group in self._groups():
-            self._known |= {_fingerprint(self._folder, group.own), _fingerprint(self._folder, group.own + group.beside)}
+    def ignore_present(self, *, before: float = math.inf) -> None:
+        """What is there now, and was written before this moment, came from a checkpoint: it is not new."""
+        for files in (files for group in self._groups() for files in (group.own, group.own + group.beside)):
+            try:
+                fingerprint = _fingerprint(self._folder, files)
+            except OSError:
+                continue  # going away under our eyes
+            if all(mtime / 1e9 < before for _, _, mtime in fingerprint):
+                self._known.add(fingerprint)
 
     def done_with(self, candidate: Candidate) -> None:
         self._known |= {candidate.fingerprint, candidate.whole}
@@ -163,16 +169,20 @@ def _any_open(files: list[Path]) -> bool:
     wanted = {str(path.resolve()) for path in files}
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            for descriptor in os.scandir(process / "fd"):
-                if os.readlink(descriptor.path) in wanted and _writes(process, descriptor.name):
-                    return True
-        except OSError:
+            descriptors = os.listdir(process / "fd")
+        except OSError:  # gone, or not ours
             continue
+        if any(_writes(process, descriptor, wanted) for descriptor in descriptors):
+            return True
     return False
 
 
-def _writes(process: Path, descriptor: str) -> bool:
-    for line in (process / "fdinfo" / descriptor).read_text().splitlines():
-        if line.startswith("flags:"):
-            return bool(int(line.split()[1], 8) & (os.O_WRONLY | os.O_RDWR))
-    return True
+def _writes(process: Path, descriptor: str, wanted: set[str]) -> bool:
+    try:
+        if os.readlink(process / "fd" / descriptor) not in wanted:
+            return False
+        lines = (process / "fdinfo" / descriptor).read_text().splitlines()
+    except OSError:  # closed meanwhile
+        return False
+    flags = next((int(line.split()[1], 8) for line in lines if line.startswith("flags:")), os.O_RDWR)
+    return bool(flags & (os.O_WRONLY | os.O_RDWR))

@@ -59,6 +59,14 @@ class Withdrawn(Event):
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Gone(Event):
+    """A queued leg's job is no more, though nobody took it back and it never began: another is needed."""
+
+    name: str
+    reason: str
+
+
 # ── what people ask ───────────────────────────────────────────────────────────
 
 

@@ -48,7 +48,12 @@ class Submission:
     exclude: str | None
     job: str | None = None
     withdrawn: bool = False
+    gone: bool = False
     refused: str = ""
+
+    @property
+    def stands(self) -> bool:
+        return not (self.withdrawn or self.gone or self.refused)
 
 
 @dataclass(kw_only=True)
@@ -79,8 +84,8 @@ class Leg:
 
     @property
     def submission(self) -> Submission | None:
-        """The asking that stands: the newest that was neither withdrawn nor refused."""
-        standing = (s for s in self.submissions.values() if not s.withdrawn and not s.refused)
+        """The asking that stands: the newest that was not withdrawn, refused or lost."""
+        standing = (s for s in self.submissions.values() if s.stands)
         return max(standing, key=lambda s: (s.at, s.name), default=None)
 
     @property
@@ -145,6 +150,8 @@ def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
                 _submission(leg, event.name, event.at).job = event.job
             case ev.Withdrawn():
                 _submission(leg, event.name, event.at).withdrawn = True
+            case ev.Gone():
+                _submission(leg, event.name, event.at).gone = True
             case ev.Refused():
                 _submission(leg, event.name, event.at).refused = event.reason
             case ev.Claimed():

@@ -102,7 +102,6 @@ class RunSpec:
     resources: Resources = field(default_factory=Resources)
     limits: Limits = field(default_factory=Limits)
     checkpoints: CheckpointRule = field(default_factory=CheckpointRule)
-    variables: Mapping[str, str] = field(default_factory=dict)
     stop_signal: str | None = None  # USR2, TERM …; None: the stop file alone
     code: Mapping[str, Value] = field(default_factory=dict)  # git commit and branch, or how the copy was made
 

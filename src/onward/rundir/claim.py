@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onward.errors import AlreadyClaimed
+from onward.model.event import Claimed
 from onward.rundir.layout import RunDir, leg_of
 from onward.sdk.files import sync_folder
 
@@ -38,9 +39,21 @@ def claim_holder(run: RunDir, leg: int) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def claimed_legs(run: RunDir) -> set[int]:
+    try:
+        return {leg for leg in map(leg_of, os.listdir(run.claims)) if leg}
+    except FileNotFoundError:
+        return set()
+
+
 def newest_claim(run: RunDir) -> int:
     """The highest leg anybody has claimed, 0 if none. A supervisor that sees a higher one than its own is fenced off."""
-    try:
-        return max((leg_of(name) or 0 for name in os.listdir(run.claims)), default=0)
-    except FileNotFoundError:
-        return 0
+    return max(claimed_legs(run), default=0)
+
+
+def claim_event(run: RunDir, leg: int) -> Claimed:
+    """The event of a claim whose job was killed before it could write it."""
+    holder = claim_holder(run, leg)
+    return Claimed(
+        leg=leg, at=run.claim(leg).stat().st_mtime, job=str(holder.get("job", "")), hosts=[str(holder.get("host", ""))], deadline=None
+    )

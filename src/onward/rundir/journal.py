@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from onward.model.event import Event, event_of, parse_event
+from onward.model.event import Claimed, Event, event_of, parse_event
 from onward.model.run import Run, fold
 from onward.model.spec import RunSpec, spec_from_json
+from onward.rundir.claim import claim_event, claimed_legs
 from onward.rundir.layout import RunDir
 from onward.sdk.files import write_all
 
@@ -57,9 +58,16 @@ class Journal:
         os.fsync(self._handle)
 
     def close(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        with self._lock:
+            try:
+                if self._waiting:
+                    self._append()
+            except OSError as error:
+                log.error("%s lacks its last %d events: %s", self._path, len(self._waiting), error)
+            self._waiting.clear()
+            if self._handle >= 0:
+                os.close(self._handle)
+                self._handle = -1
 
 
 def desk_journal(run: RunDir) -> Journal:
@@ -82,7 +90,11 @@ def read_spec(run: RunDir) -> RunSpec:
 
 
 def read_run(run: RunDir) -> Run:
-    return fold(read_spec(run), read_events(run))
+    """All that is written of a run. A claim counts even if its job was killed before it wrote the event: nobody else can take that leg."""
+    events = list(read_events(run))
+    told = {event.leg for event in events if isinstance(event, Claimed)}
+    events += [claim_event(run, leg) for leg in claimed_legs(run) - told]
+    return fold(read_spec(run), events)
 
 
 def _read_file(path: Path) -> list[Event]:

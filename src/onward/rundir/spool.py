@@ -106,10 +106,10 @@ def first_step(spool: Path, leg: int) -> int | None:
             for _ in range(8):
                 try:
                     record = json.loads(file.readline() or b"{}")
-                except ValueError:
-                    break
-                if "m" in record:
-                    return int(record["s"])
+                    if "m" in record:
+                        return int(record["s"])
+                except (ValueError, KeyError, TypeError, OverflowError):
+                    continue
     return None
 
 
