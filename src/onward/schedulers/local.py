@@ -177,7 +177,7 @@ def _as_submitted(name: str, after: JobId | None, request: Request) -> Job:
         request=request,
         folder=_working_folder(),
         umask=_umask(),
-        environment=clean_environment(),
+        environment=clean_environment({name: os.environ[name] for name in ("TMPDIR",) if name in os.environ}),  # the same disk here
     )
 
 

@@ -71,8 +71,6 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     if not training.fenced:
         training.take_reports(stager.drain(until=deadline - 0.5 if deadline else gone + _STAGE_WITHOUT_DEADLINE))
     sampling.stop()
-    with never_hurts_training("the last sample"):
-        sampler.sample()
     mirroring.stop(within=5.0)
     training.folder.end()
     with never_hurts_training("the last mirroring"):

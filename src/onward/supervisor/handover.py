@@ -27,6 +27,7 @@ from onward.sdk.files import write_whole
 
 log = logging.getLogger(__name__)
 
+_TEND = "`onward tend` looks again and submits only if there is no such job"
 _LOOKUPS_BEFORE_AGAIN = 2  # answered, empty, and at least twice the settling time apart
 
 
@@ -51,6 +52,8 @@ class Handover:
             job = standing.job or self._adopt(wanted.leg, standing.name)
             if job and self._still_good(wanted, standing, job):
                 return job
+            if job is None:
+                self._write_off(wanted.leg, standing.name, "no job came of it")
         return self._submit(run, wanted, after=after)
 
     def withdraw(self, run: Run, *, from_leg: int, reason: str) -> None:
@@ -68,11 +71,12 @@ class Handover:
     def _still_good(self, wanted: Continue, standing: Submission, job: str) -> bool:
         status = self.scheduler.status([JobId(job)]).get(JobId(job))
         if status is None or status.name != standing.name:
-            log.warning("leg %d: the scheduler does not know job %s (%s) any more", wanted.leg, job, standing.name)
+            self._write_off(wanted.leg, standing.name, f"the scheduler does not know job {job} any more")
             return False
         if status.state is JobState.CANCELLED:
             raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was cancelled {status.reason}".rstrip())
         if not status.state.live:
+            self._write_off(wanted.leg, standing.name, f"job {job} is {status.state} and never began")
             return False
         if fits(standing, wanted):
             return True
@@ -109,10 +113,12 @@ class Handover:
             try:
                 return self.scheduler.submit(self.dir.script(leg), name=name, after=JobId(after) if after else None)
             except (SubmitUnclear, SchedulerUnavailable) as error:
-                log.warning("%s; looking the job up by its name", error)
+                log.warning("%s; looking the job up by its name, for up to %.0f s", error, give_up - self.clock.now())
             found = self._look_up(name, give_up=give_up)
             if found:
                 return found
+            if self.clock.now() >= give_up:
+                raise SubmitUnclear(f"no submit was answered, and it is not known whether job {name} was accepted", hint=_TEND)
             log.warning("no job %s came of it; submitting again under the same name", name)
 
     def _look_up(self, name: str, *, give_up: float) -> JobId | None:
@@ -127,7 +133,7 @@ class Handover:
                 if self.clock.now() >= give_up:
                     raise SubmitUnclear(
                         f"the scheduler does not answer, and it is not known whether job {name} was accepted: {error}",
-                        hint="`onward tend` looks again and submits only if there is no such job",
+                        hint=_TEND,
                     ) from error
                 self._pause(min(5.0, settle + 1), give_up)
                 continue
@@ -157,8 +163,15 @@ class Handover:
         return found[0]
 
     def _take_back(self, leg: int, name: str, job: str, reason: str) -> None:
+        """Written down first: a job of ours that is found cancelled without a word was cancelled by somebody else."""
+        status = self.scheduler.status([JobId(job)]).get(JobId(job))
         self.journal.write(ev.Withdrawn(leg=leg, at=self.clock.now(), name=name, job=job, reason=reason))
-        self.scheduler.cancel([JobId(job)])
+        if status and status.name == name:  # else the id belongs to a stranger by now
+            self.scheduler.cancel([JobId(job)])
+
+    def _write_off(self, leg: int, name: str, reason: str) -> None:
+        log.warning("leg %d: %s (%s)", leg, reason, name)
+        self.journal.write(ev.Gone(leg=leg, at=self.clock.now(), name=name, reason=reason))
 
     def _settle_seconds(self) -> float:
         try:

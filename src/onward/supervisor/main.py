@@ -6,6 +6,7 @@ library, and can be killed at any line: the next leg finds out what happened and
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import sys
@@ -19,7 +20,7 @@ from onward.model import event as ev
 from onward.model.run import LegEnd
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal, read_run, read_spec
-from onward.rundir.layout import RunDir
+from onward.rundir.layout import LegLocal, RunDir
 from onward.schedulers.registry import scheduler_for
 from onward.supervisor.beginning import Successor, may_begin
 from onward.supervisor.course import train
@@ -77,6 +78,7 @@ def live_leg(path: Path, leg: int) -> int:
         if training.fenced:
             return 0
         if not write_end(scene, outcome, training):
+            _leave(local)
             return 1
     except OnwardError as error:
         log.error("%s", error)
@@ -84,11 +86,18 @@ def live_leg(path: Path, leg: int) -> int:
 
     # ── end and decide ────────────────────────────────────────────────────────
     successor.give_up()
-    shutil.rmtree(local.path, ignore_errors=True)
+    _leave(local)
     go_on_or_close(scene, training)
     journal.close()
     ended = read_run(scene.dir).legs[leg].end
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
+
+
+def _leave(local: LegLocal) -> None:
+    """All that matters has been carried over."""
+    shutil.rmtree(local.path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        local.path.parent.rmdir()  # unless another leg of this run is on this node
 
 
 def _set_scene(dir: RunDir, leg: int) -> Scene:

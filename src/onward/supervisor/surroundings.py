@@ -49,7 +49,7 @@ def training_environment(
     spec: RunSpec, run: RunDir, local: LegLocal, *, leg: int, deadline: float | None, resume: tuple[Path, int] | None
 ) -> dict[str, str]:
     frozen = json.loads(run.environment.read_bytes()) if run.environment.exists() else {}
-    env = {**os.environ, **frozen, **spec.variables}
+    env = {**os.environ, **frozen}
     for name in (contract.DEADLINE, contract.RESUME_DIR, contract.RESUME_STEP):
         env.pop(name, None)
     env.update(

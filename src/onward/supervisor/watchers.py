@@ -45,9 +45,11 @@ class Repeating:
         self._thread.join(timeout=within)
 
     def _loop(self) -> None:
-        while not self._stopping.wait(self._every):
+        while True:
             with never_hurts_training(self._what):
                 self._work()
+            if self._stopping.wait(self._every):
+                return
 
 
 class Sampler:
