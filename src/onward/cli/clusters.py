@@ -9,7 +9,7 @@ from onward.cli.render import out_json, table
 
 
 def clusters(json: JsonOption = False) -> None:
-    """List the clusters that --cluster may name, and whether each answers."""
+    """List the clusters, and whether they answer."""
     from onward.errors import OnwardError
 
     desk = open_desk()

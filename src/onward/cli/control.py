@@ -32,16 +32,23 @@ def stop(run: RunArgument, json: JsonOption = False) -> None:
 
 def resume(
     run: RunArgument,
-    time: Annotated[str | None, typer.Option("--time", "-t", help="Another limit of one leg.", show_default=False)] = None,
-    mem: Annotated[str | None, typer.Option("--mem", help="Another memory.", show_default=False)] = None,
-    mem_max: Annotated[str | None, typer.Option("--mem-max", help="Another most memory.", show_default=False)] = None,
-    max_legs: Annotated[str | None, typer.Option("--max-legs", help="Legs to allow from here on.", show_default=False)] = None,
-    max_restarts: Annotated[str | None, typer.Option("--max-restarts", help="Bad ends to bear.", show_default=False)] = None,
-    total_time: Annotated[str | None, typer.Option("--total-time", help="Time to allow from here on.", show_default=False)] = None,
-    partition: Annotated[str | None, typer.Option("--partition", "-p", help="Another partition.", show_default=False)] = None,
+    time: Annotated[str | None, typer.Option("--time", "-t", metavar="TIME", help="Another limit of one leg.", show_default=False)] = None,
+    mem: Annotated[str | None, typer.Option("--mem", metavar="SIZE", help="Another memory.", show_default=False)] = None,
+    mem_max: Annotated[str | None, typer.Option("--mem-max", metavar="SIZE", help="Another most memory.", show_default=False)] = None,
+    max_legs: Annotated[str | None, typer.Option("--max-legs", metavar="N", help="Legs to allow from here on.", show_default=False)] = None,
+    max_restarts: Annotated[str | None, typer.Option("--max-restarts", metavar="N", help="Bad ends to bear.", show_default=False)] = None,
+    total_time: Annotated[
+        str | None, typer.Option("--total-time", metavar="TIME", help="Time to allow from here on.", show_default=False)
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", "-p", metavar="NAME", help="Another partition.", show_default=False)
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Go on with a stopped, failed or cancelled run, as its next leg, from its newest good checkpoint."""
+    """Go on with a run that stopped.
+
+    A stopped, failed or cancelled run goes on as its next leg, from its newest good checkpoint.
+    """
     from onward.operations.control import resume as resume_run
     from onward.pipelines.flags import changes_from_flags
 

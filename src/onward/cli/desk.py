@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,16 @@ def open_desk() -> Desk:
     from onward.operations.wiring import Desk
 
     return Desk(env=dict(os.environ))
+
+
+def here() -> Path:
+    """The folder a command starts in."""
+    from onward.errors import InvalidInput
+
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise InvalidInput("the folder you are in is no longer there", hint="cd to one that is") from error
 
 
 def open_run(desk: Desk, text: str) -> RunDir:

@@ -29,7 +29,7 @@ def doctor(json: JsonOption = False) -> None:
         out_json({"schema": 1, "findings": [{"fine": fine, "what": what, "words": words} for fine, what, words in findings]})
     else:
         for fine, what, words in findings:
-            out(f"{'ok ' if fine else 'BAD'}  {what.ljust(12)}  {words}")
+            out(f"{'ok ' if fine else 'BAD'}  {what.ljust(12)}  {' '.join(words.split())}")
     if not all(fine for fine, _, _ in findings):
         raise typer.Exit(1)
 
@@ -57,8 +57,8 @@ def _examine(desk: Desk) -> Iterator[Finding]:
 
 def _root(root: Path) -> Finding:
     place = root
-    while not place.exists():
+    while not os.path.exists(place):
         place = place.parent
-    fine = os.access(place, os.W_OK | os.X_OK)
+    fine = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
     words = f"{root}, {shutil.disk_usage(place).free >> 30} GiB free" if fine else f"{root} cannot be written; set ONWARD_ROOT"
     return fine, "root", words

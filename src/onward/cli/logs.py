@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,8 +19,11 @@ if TYPE_CHECKING:
     from onward.rundir.layout import RunDir
 
 _TICK = 0.3
-_ASK_EVERY = 10.0
+_CHUNK = 1 << 20
+_LATE = 1.2  # seconds: what the last leg wrote is mirrored by then
 _NAMES = {"out": "stdout", "err": "stderr"}
+
+Line = tuple[str, str]  # the title of its file, and the line
 
 
 def logs(
@@ -33,34 +38,33 @@ def logs(
     """Print a run's output."""
     desk = open_desk()
     dir = open_run(desk, run)
-    streams = ("err",) if err else ("out",) if stdout else ("out", "err")
+    streams = tuple(name for name, wanted in (("out", stdout or not err), ("err", err or not stdout)) if wanted)
     reader = _Reader(dir, streams=streams, leg=leg, supervisor=supervisor)
-    texts = list(reader.read())
-    if lines is not None:
-        texts = [(title, line) for title, text in texts for line in text.splitlines(keepends=True)][-lines:] if lines else []
     shown = _Printer()
-    for title, text in texts:
-        shown.print(title, text)
+    found = reader.read(rest=not follow)
+    for line in found if lines is None else deque(found, maxlen=lines):
+        shown.print(line)
     if follow:
         _follow(desk, dir, reader, shown)
-    elif not texts:
-        say("nothing printed yet; -f waits for it")
+    elif shown.title is None and lines != 0:
+        which = f"leg {leg}" if leg else "the run"
+        say(f"{which} printed nothing" if dir.done.exists() else f"{which} has printed nothing yet; -f waits for it")
 
 
 class _Printer:
     def __init__(self) -> None:
-        self._title = ""
+        self.title: str | None = None
 
-    def print(self, title: str, text: str) -> None:
-        if title != self._title:
+    def print(self, line: Line) -> None:
+        title, text = line
+        if title != self.title:
             say(f"── {title} " + "─" * max(2, 60 - len(title)))
-            self._title = title
-        for line in text.splitlines():
-            out(safe(line))
+            self.title = title
+        out(safe(text))
 
 
 class _Reader:
-    """Whole lines that are new since the last look, file by file, in the order of legs."""
+    """Lines that are new since the last look, file by file, in the order of legs. Holds a piece of a file at a time."""
 
     def __init__(self, dir: RunDir, *, streams: tuple[str, ...], leg: int | None, supervisor: bool) -> None:
         self._dir = dir
@@ -69,18 +73,22 @@ class _Reader:
         self._supervisor = supervisor
         self._offsets: dict[Path, int] = {}
 
-    def read(self, *, rest: bool = False) -> Iterator[tuple[str, str]]:
+    def read(self, *, rest: bool) -> Iterator[Line]:
+        """With `rest`, also a last line that has no end yet."""
         for title, path in self._files():
             try:
                 with path.open("rb") as file:
                     file.seek(self._offsets.get(path, 0))
-                    data = file.read()
+                    left = b""
+                    while chunk := file.read(_CHUNK):
+                        *whole, left = (left + chunk).split(b"\n")
+                        for line in whole:
+                            yield title, line.decode(errors="replace")
+                    if left and rest:
+                        yield title, left.decode(errors="replace")
+                    self._offsets[path] = file.tell() - (0 if rest else len(left))
             except FileNotFoundError:
                 continue
-            whole = len(data) if rest else data.rfind(b"\n") + 1 or (len(data) if path not in self._offsets else 0)
-            self._offsets[path] = self._offsets.get(path, 0) + whole
-            if whole:
-                yield title, data[:whole].decode(errors="replace")
 
     def _files(self) -> Iterator[tuple[str, Path]]:
         from onward.rundir.claim import newest_claim
@@ -94,27 +102,25 @@ class _Reader:
 
 
 def _follow(desk: Desk, dir: RunDir, reader: _Reader, shown: _Printer) -> None:
-    from onward.operations.inspect import look, reason
+    from onward.cli.follow import Watch
+    from onward.operations.inspect import reason
 
-    said, asked = "", 0.0
+    watch, said = Watch(desk, dir), ""
     try:
         while True:
-            over = dir.done.exists()
-            for title, text in reader.read(rest=over):
-                shown.print(title, text)
-            if over:
-                time.sleep(1.2)  # what the last leg wrote is mirrored by now
-                for title, text in reader.read(rest=True):
-                    shown.print(title, text)
-                seen = look(desk, [dir])[0]
+            seen = watch.look()
+            if seen.run.closed:
+                time.sleep(_LATE)
+            for line in reader.read(rest=seen.run.closed is not None):
+                shown.print(line)
+            sys.stdout.flush()
+            if seen.run.closed:
                 say(f"the run is {seen.run.state}: {reason(seen)}")
                 return
-            if time.monotonic() - asked > _ASK_EVERY:
-                asked = time.monotonic()
-                words = reason(look(desk, [dir])[0])
-                if words != said:
-                    say(f"… {words}")
-                    said = words
+            words = reason(seen)
+            if words != said:
+                say(f"… {words}")
+                said = words
             time.sleep(_TICK)
     except KeyboardInterrupt:
         say("\nno longer following; the run goes on")

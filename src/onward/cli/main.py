@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -37,21 +38,39 @@ def _root(
 def _register() -> None:
     from onward.cli import verbs
 
-    verbs.register(app)
+    if not app.registered_commands:
+        verbs.register(app)
 
 
 def main() -> None:
-    """The entry point. Errors of ours become one or two lines on stderr and the exit code of their class."""
+    """The entry point. Errors become one or two lines on stderr and the exit code of their class; a traceback is for us, on request."""
     _register()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a character is no reason to fail
     try:
-        app(standalone_mode=True)
-    except OnwardError as error:
-        sys.stderr.write(f"onward: {error.message}\n")
-        if error.hint:
-            sys.stderr.write(f"  → {error.hint}\n")
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        try:
+            app(standalone_mode=True)
+        finally:
+            sys.stdout.flush()  # here, where a pipe that nobody reads any more is ours to deal with
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OnwardError as error:
+        sys.exit(_complain(error.message, error.hint, error.exit_code))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        sys.exit(_complain(str(error), "is the disk there and not full, and is the folder yours?", 1))
+    except Exception as error:
+        if os.environ.get("ONWARD_TRACEBACK"):
+            raise
+        words = f"this is a fault of Onward's: {type(error).__name__}: {error}"
+        sys.exit(_complain(words, "ONWARD_TRACEBACK=1 shows where; please report it with that", 1))
+
+
+def _complain(message: str, hint: str, code: int) -> int:
+    sys.stderr.write(f"onward: {message}\n")
+    if hint:
+        sys.stderr.write(f"  → {hint}\n")
+    return code

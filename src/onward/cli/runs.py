@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from onward.cli.desk import JsonOption, open_desk
-from onward.cli.render import ago, out_json, progress_words, say, table
+from onward.cli.render import ago, out_json, percent, say, table
 
 
 def runs(
@@ -18,32 +18,35 @@ def runs(
     """List runs, newest last."""
     from onward.errors import InvalidInput
     from onward.model.run import RunState
-    from onward.operations.inspect import SCHEMA, look, record
-    from onward.rundir.layout import runs_under
+    from onward.operations.inspect import SCHEMA, look_at_all, record
 
     if state and state not in list(RunState):
         raise InvalidInput(f"there is no state {state!r}", hint=f"one of {', '.join(RunState)}")
     desk = open_desk()
-    found = runs_under(desk.root)
+    found = desk.runs()
     shown = found if everything or json or state else found[-30:]
-    records = [record(seen, details=False) for seen in look(desk, shown)]
-    records = [entry for entry in records if state is None or entry["state"] == state]
+    readable, broken = look_at_all(desk, shown)
+    records = [record(seen, details=False) for seen in readable if state is None or seen.run.state == state]
+    for error in broken:
+        say(f"onward: {error}")
     if json:
         out_json({"schema": SCHEMA, "runs": records})
         return
     if not records:
-        say(f"no runs under {desk.root}" + (f" are {state}" if state else "; onward submit makes one"))
+        roots = " or ".join(map(str, desk.roots))
+        say(f"no run under {roots} is {state}" if state else f"no runs under {roots}; onward submit makes one")
         return
+    several = len({entry["cluster"] for entry in records}) > 1
     table(
-        ("ID", "NAME", "STATE", "LEGS", "PROGRESS", "CLUSTER", "MADE", "WHY"),
+        ("ID", "NAME", "STATE", "LEGS", "PROGRESS", *(["CLUSTER"] if several else []), "MADE", "WHY"),
         [
             (
                 entry["id"],
                 entry["name"],
                 entry["state"],
                 str(sum(1 for leg in entry["legs"] if leg["started"])),
-                _short_progress(entry["progress"]),
-                entry["cluster"],
+                _progress(entry["progress"]),
+                *([entry["cluster"]] if several else []),
                 ago(entry["created"]),
                 entry["reason"],
             )
@@ -55,5 +58,8 @@ def runs(
         say(f"and {len(found) - len(shown)} older ones: --all shows them")
 
 
-def _short_progress(progress: dict[str, object]) -> str:
-    return progress_words({**progress, "steps_per_second": None, "eta": None}) if progress["step"] is not None else "–"
+def _progress(progress: dict[str, Any]) -> str:
+    step, total = progress["step"], progress["total"]
+    if step is None:
+        return "–"
+    return f"{step}/{total} {percent(step, total)} %" if total else f"step {step}"

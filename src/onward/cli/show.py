@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import time
 from typing import Any
 
 from onward.cli.desk import JsonOption, RunArgument, open_desk, open_run
-from onward.cli.render import ago, bold, coloured, dim, out, out_json, progress_words, safe, span, table
+from onward.cli.render import ago, bold, coloured, field, out, out_json, progress_words, safe, span, table
 
 
 def show(run: RunArgument, json: JsonOption = False) -> None:
@@ -14,16 +15,13 @@ def show(run: RunArgument, json: JsonOption = False) -> None:
     from onward.operations.inspect import SCHEMA, look, record
 
     desk = open_desk()
-    entry = record(look(desk, [open_run(desk, run)])[0])
+    entry = record(look(desk, open_run(desk, run)))
     if json:
         out_json({"schema": SCHEMA, **entry})
         return
     out(f"{bold(entry['name'])}  {entry['id']}  {coloured(entry['state'])}")
     for label, text in _facts(entry):
-        first, *rest = safe(text).splitlines() or [""]
-        out(f"  {dim(label.ljust(10))}  {first}")
-        for line in rest:
-            out(f"  {' ' * 10}  {line}")
+        field(label, text)
     if entry["legs"]:
         out("")
         _legs(entry["legs"])
@@ -45,7 +43,11 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     good = [c for c in entry["checkpoints"] if c["state"] != "damaged"]
     if good:
         newest = good[-1]
-        facts.append(("saved", f"{len(good)} checkpoints, newest step {newest['step']} (leg {newest['leg']}), {ago(newest['created'])}"))
+        count = f"{len(good)} checkpoint{'s' if len(good) > 1 else ''}"
+        facts.append(("saved", f"{count}, the newest of step {newest['step']} (leg {newest['leg']}), {ago(newest['created'])}"))
+    damaged = [c for c in entry["checkpoints"] if c["state"] == "damaged"]
+    if damaged:
+        facts.append(("damaged", f"{len(damaged)} of them: onward checkpoints {entry['id']} tells which"))
     facts += [
         ("command", shlex.join(entry["command"])),
         ("cluster", f"{entry['cluster']}, by {entry['user']}, {ago(entry['created'])}"),
@@ -55,8 +57,12 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _legs(legs: list[dict[str, Any]]) -> None:
+    from onward.operations.inspect import plain
+
     def ran(leg: dict[str, Any]) -> str:
-        return span(leg["ended"] - leg["started"]) if leg["started"] and leg["ended"] else "–"
+        if not leg["started"] or (not leg["ended"] and leg["state"] != "running"):
+            return "–"
+        return span(max(0.0, (leg["ended"] or time.time()) - leg["started"]))
 
     def steps(leg: dict[str, Any]) -> str:
         return f"{leg['first_step']}–{leg['last_step']}" if leg["first_step"] is not None else "–"
@@ -67,8 +73,8 @@ def _legs(legs: list[dict[str, Any]]) -> None:
             (
                 str(leg["number"]),
                 leg["job"] or "–",
-                leg["state"],
-                leg["end"] or "–",
+                plain(leg["state"]),
+                plain(leg["end"] or "–"),
                 steps(leg),
                 ran(leg),
                 ",".join(leg["nodes"]) or "–",

@@ -8,53 +8,70 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from onward.cli.desk import JsonOption, open_desk
+from onward.cli.desk import JsonOption, here, open_desk
 from onward.cli.render import out, out_json, say
 
 if TYPE_CHECKING:
     from onward.model.spec import RunDraft
+    from onward.operations.submit import Preview
     from onward.rundir.layout import RunDir
 
 Text = str | None
+_FILES = (".yaml", ".yml")
 
 
-def _option(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, show_default=False)
+class TakesACommand(TyperCommand):
+    """From its first word on a command is its own, flags and all, also without `--` before it; a params file may be followed by ours."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.allow_interspersed_args = False
+        words = self.make_parser(ctx).parse_args(list(args))[0].get("words") or [""]
+        ctx.allow_interspersed_args = words[0].endswith(_FILES)
+        return super().parse_args(ctx, args)
 
 
-Words = Annotated[list[str] | None, typer.Argument(metavar="PARAMS.YAML | -- COMMAND...", help="A params file, or the command itself.")]
-Name = Annotated[Text, _option("--name", "-J", help="Name of the run. Default: from the script's.")]
-Experiment = Annotated[Text, _option("--experiment", help="The question it belongs to. Default: its name.")]
-ClusterName = Annotated[Text, _option("--cluster", help="auto, local, slurm, or a profile of your settings.")]
-Time = Annotated[Text, _option("--time", "-t", help="Limit of one leg: minutes, HH:MM:SS or D-HH:MM:SS.")]
-Mem = Annotated[Text, _option("--mem", help="Memory a node, as in 32G.")]
-Cpus = Annotated[Text, _option("--cpus-per-task", "-c", help="CPUs a task.")]
-Nodes = Annotated[Text, _option("--nodes", "-N", help="Nodes.")]
-Ntasks = Annotated[Text, _option("--ntasks", "-n", help="Tasks.")]
-NtasksPerNode = Annotated[Text, _option("--ntasks-per-node", help="Tasks a node.")]
-Gpus = Annotated[Text, _option("--gpus", "-G", help="GPUs, as in 2 or a100:2.")]
-Gres = Annotated[Text, _option("--gres", help="Generic resources, as in gpu:1.")]
-Partition = Annotated[Text, _option("--partition", "-p", help="Partition or queue.")]
-Account = Annotated[Text, _option("--account", "-A", help="Account to charge.")]
-Qos = Annotated[Text, _option("--qos", "-q", help="Quality of service.")]
-Constraint = Annotated[Text, _option("--constraint", "-C", help="Node features.")]
-Reservation = Annotated[Text, _option("--reservation", help="Reservation.")]
-Nodelist = Annotated[Text, _option("--nodelist", "-w", help="Nodes to use.")]
-Exclude = Annotated[Text, _option("--exclude", "-x", help="Nodes not to use.")]
-MailUser = Annotated[Text, _option("--mail-user", help="Address for the scheduler's mails.")]
-MailType = Annotated[Text, _option("--mail-type", help="When the scheduler mails.")]
-TotalTime = Annotated[Text, _option("--total-time", help="End the run after this much time in legs.")]
-MaxLegs = Annotated[Text, _option("--max-legs", help="End the run after this many legs.")]
-MaxRestarts = Annotated[Text, _option("--max-restarts", help="Bad ends in a row without a new checkpoint that are borne. Default: 3.")]
-MemMax = Annotated[Text, _option("--mem-max", help="After out of memory, ask for more, up to this.")]
-StallTime = Annotated[Text, _option("--stall-time", help="Restart a training that shows no progress for so long.")]
-Every = Annotated[Text, _option("--checkpoint-every", help="How often run.should_checkpoint() says yes: auto, or a time.")]
-Keep = Annotated[Text, _option("--keep", help="Checkpoints to keep (never fewer than two). Default: 3.")]
-KeepEvery = Annotated[Text, _option("--keep-every", help="Keep the checkpoint of every so many steps for good.")]
-BestMetric = Annotated[Text, _option("--best-metric", help="Keep the checkpoint that is best by this metric.")]
-BestMode = Annotated[Text, _option("--best-mode", help="max or min. Default: max.")]
-StopSignal = Annotated[Text, _option("--stop-signal", help="Signal that asks the training to stop. Default: the stop file alone.")]
+def _option(*names: str, of: str, help: str) -> Any:
+    return typer.Option(*names, metavar=of, help=help, show_default=False)
+
+
+Words = Annotated[list[str] | None, typer.Argument(metavar="PARAMS.YAML | -- COMMAND...", hidden=True)]
+Name = Annotated[Text, _option("--name", "-J", of="NAME", help="Name of the run. Default: from the script's.")]
+Experiment = Annotated[Text, _option("--experiment", of="NAME", help="The question it belongs to. Default: its name.")]
+ClusterName = Annotated[Text, _option("--cluster", of="NAME", help="auto, local, slurm, or a profile of your settings.")]
+Time = Annotated[Text, _option("--time", "-t", of="TIME", help="Limit of one leg: minutes, HH:MM:SS or D-HH:MM:SS.")]
+Mem = Annotated[Text, _option("--mem", of="SIZE", help="Memory a node, as in 32G.")]
+Cpus = Annotated[Text, _option("--cpus-per-task", "-c", of="N", help="CPUs a task.")]
+Nodes = Annotated[Text, _option("--nodes", "-N", of="N", help="Nodes.")]
+Ntasks = Annotated[Text, _option("--ntasks", "-n", of="N", help="Tasks.")]
+NtasksPerNode = Annotated[Text, _option("--ntasks-per-node", of="N", help="Tasks a node.")]
+Gpus = Annotated[Text, _option("--gpus", "-G", of="[TYPE:]N", help="GPUs, as in 2 or a100:2.")]
+Gres = Annotated[Text, _option("--gres", of="NAME[:TYPE]:N", help="Generic resources, as in gpu:1.")]
+Partition = Annotated[Text, _option("--partition", "-p", of="NAME", help="Partition or queue.")]
+Account = Annotated[Text, _option("--account", "-A", of="NAME", help="Account to charge.")]
+Qos = Annotated[Text, _option("--qos", "-q", of="NAME", help="Quality of service.")]
+Constraint = Annotated[Text, _option("--constraint", "-C", of="FEATURES", help="Node features.")]
+Reservation = Annotated[Text, _option("--reservation", of="NAME", help="Reservation.")]
+Nodelist = Annotated[Text, _option("--nodelist", "-w", of="NODES", help="Nodes to use.")]
+Exclude = Annotated[Text, _option("--exclude", "-x", of="NODES", help="Nodes not to use.")]
+MailUser = Annotated[Text, _option("--mail-user", of="ADDRESS", help="Address for the scheduler's mails.")]
+MailType = Annotated[Text, _option("--mail-type", of="WHEN", help="When the scheduler mails.")]
+TotalTime = Annotated[Text, _option("--total-time", of="TIME", help="End the run after this much time in legs.")]
+MaxLegs = Annotated[Text, _option("--max-legs", of="N", help="End the run after this many legs.")]
+MaxRestarts = Annotated[
+    Text, _option("--max-restarts", of="N", help="Bad ends in a row without a new checkpoint that are borne. Default: 3.")
+]
+MemMax = Annotated[Text, _option("--mem-max", of="SIZE", help="After out of memory, ask for more, up to this.")]
+StallTime = Annotated[Text, _option("--stall-time", of="TIME", help="Restart a training that shows no progress for so long.")]
+Every = Annotated[Text, _option("--checkpoint-every", of="TIME", help="How often run.should_checkpoint() says yes: auto, or a time.")]
+Keep = Annotated[Text, _option("--keep", of="N", help="Checkpoints to keep (never fewer than two). Default: 3.")]
+KeepEvery = Annotated[Text, _option("--keep-every", of="STEPS", help="Keep the checkpoint of every so many steps for good.")]
+BestMetric = Annotated[Text, _option("--best-metric", of="NAME", help="Keep the checkpoint that is best by this metric.")]
+BestMode = Annotated[Text, _option("--best-mode", of="max|min", help="max or min. Default: max.")]
+StopSignal = Annotated[
+    Text, _option("--stop-signal", of="SIGNAL", help="Signal that asks the training to stop. Default: the stop file alone.")
+]
 Params = Annotated[
     list[str] | None, typer.Option("--param", "-P", metavar="NAME=VALUE", help="A value for {params.NAME}.", show_default=False)
 ]
@@ -106,14 +123,20 @@ def submit(
     dry_run: DryRun = False,
     json: JsonOption = False,
 ) -> None:
-    """Queue a run and leave: onward submit params.yaml, or onward submit --time 24:00:00 --gpus 1 -- python train.py."""
+    """Queue a run and leave.
+
+    Either from a file, onward submit params.yaml, or as a line: onward submit --time 24:00:00 --gpus 1 -- python train.py
+    """
     dir = _submit(dict(locals()))
     if dir:
         _announce(dir, json=json)
 
 
 def run(**options: Any) -> None:
-    """Queue a run and follow it to its end. Ctrl-C stops following, never the run."""
+    """Queue a run and follow it to its end.
+
+    It takes what submit takes. Ctrl-C stops the following, never the run.
+    """
     dir = _submit(options)
     if dir:
         from onward.cli.follow import follow
@@ -138,12 +161,19 @@ def _submit(options: dict[str, Any]) -> RunDir | None:
     draft = _draft(options)
     desk = open_desk()
     if options["dry_run"]:
-        seen = preview(desk, draft, cwd=Path.cwd())
-        say(f"nothing is queued; the run's folder would be {seen.folder}, and the command")
-        say(f"  {shlex.join(seen.command)}")
-        out(seen.script.rstrip())
+        _show_preview(preview(desk, draft, cwd=here()), json=options.get("json", False))
         return None
-    return submit_draft(desk, draft, cwd=Path.cwd())
+    return submit_draft(desk, draft, cwd=here())
+
+
+def _show_preview(seen: Preview, *, json: bool) -> None:
+    if json:
+        out_json({"schema": 1, "folder": str(seen.folder), "command": list(seen.command), "script": seen.script})
+        return
+    say(f"nothing is queued; the run's folder would be {seen.folder}, the command for its first job")
+    say(f"  {shlex.join(seen.command)}")
+    say("and this is the job script:")
+    out(seen.script.rstrip("\n"))
 
 
 def _draft(options: dict[str, Any]) -> RunDraft:
@@ -165,7 +195,7 @@ def _draft(options: dict[str, Any]) -> RunDraft:
         "freeze": not options["no_freeze"],
         "exclude": options["code_exclude"] or (),
     }
-    if not words[0].endswith((".yaml", ".yml")):
+    if not words[0].endswith(_FILES):
         return draft_from_flags(command=words, **shared)
     if len(words) > 1:
         raise InvalidInput(f"after the params file {words[0]} stands {words[1]!r}", hint="a params file holds its own command")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
 from onward.cli.desk import JsonOption, open_desk
@@ -9,7 +11,10 @@ from onward.cli.render import out, out_json, say
 
 
 def tend(json: JsonOption = False) -> None:
-    """Look after all runs once, and repair what got lost: for cron, or by hand."""
+    """Repair what got lost, in all runs.
+
+    For cron, or by hand. Says nothing where there is nothing to mend.
+    """
     from onward.operations.tend import tend as tend_all
 
     done = tend_all(open_desk())
@@ -20,6 +25,7 @@ def tend(json: JsonOption = False) -> None:
             out(words)
         for words in done.problems:
             say(f"onward: {words}")
-        say(f"{done.looked_at} open runs, {len(done.acted)} mended, {len(done.problems)} problems")
+        if sys.stderr.isatty():  # cron would mail it, every ten minutes
+            say(f"open runs: {done.looked_at}, mended: {len(done.acted)}, problems: {len(done.problems)}")
     if done.problems:
-        raise typer.Exit(6)
+        raise typer.Exit(6 if done.unanswered else 1)

@@ -8,8 +8,8 @@ from onward.cli import checkpoints, clusters, control, doctor, logs, runs, schem
 
 
 def register(app: typer.Typer) -> None:
-    app.command("submit", context_settings={"allow_interspersed_args": True})(submit.submit)
-    app.command("run")(submit.run)
+    app.command("submit", cls=submit.TakesACommand)(submit.submit)
+    app.command("run", cls=submit.TakesACommand)(submit.run)
     app.command("runs")(runs.runs)
     app.command("show")(show.show)
     app.command("logs")(logs.logs)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from onward.errors import InvalidInput, SchedulerUnavailable
+from onward.errors import InvalidInput, SchedulerUnavailable, StorageError
 from onward.model.quantity import format_bytes
 from onward.model.spec import Value
+from onward.rundir.layout import RunDir
 from onward.schedulers.command import run_command
 
 _LARGE = 10 << 20  # a file larger than this is data, not code: linked, not copied
 _MOST_FILES = 5_000
 _MOST_BYTES = 200 << 20
 _NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", "node_modules"}
+
+OfRuns = Callable[[Path], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,69 +33,85 @@ class Frozen:
 
 
 def freeze_code(cwd: Path, target: Path, *, exclude: Iterable[str], runs: Path) -> Frozen:
-    """Copy the project that `cwd` stands in to `target`. `runs` (the root of all runs) is never part of it."""
+    """Copy the project that `cwd` stands in to `target`. Runs (`runs` is the root of all) are never part of it."""
+    cwd, target, runs, exclude = cwd.resolve(), target.resolve(), runs.resolve(), tuple(exclude)
     top = _git_top(cwd)
-    files = list(_git_files(top) if top else _walk(cwd, runs))
     base = top or cwd
-    kept = [path for path in files if not _excluded(path, exclude) and _is_code(base / path) and not _inside(base / path, runs)]
-    total = sum((base / path).stat().st_size for path in kept)
-    if len(kept) > _MOST_FILES or total > _MOST_BYTES:
+
+    @functools.cache
+    def of_runs(folder: Path) -> bool:
+        """Whether this is the root of all runs, a run, or inside one."""
+        return base in folder.parents and (folder == runs or _is_run(folder) or of_runs(folder.parent))
+
+    listed = _git_files(top) if top else _walk(cwd, of_runs)
+    sizes = {path: _code_size(base / path) for path in listed if not _excluded(path, exclude) and not of_runs((base / path).parent)}
+    code = {path: size for path, size in sizes.items() if size is not None}
+    if len(code) > _MOST_FILES or sum(code.values()) > _MOST_BYTES:
         raise InvalidInput(
-            f"{base} is too large to freeze: {len(kept)} files, {format_bytes(total)}",
+            f"{base} is too large to freeze: {len(code)} files, {format_bytes(sum(code.values()))}",
             hint="submit from the project's own folder, leave parts out with `code: {exclude: [data/*]}` (they are linked instead), "
             "or run the code where it stands with `code: {freeze: false}` (--no-freeze)",
         )
-    for path in kept:
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(base / path, target / path)
-    _link_rest(base, target, {Path("."), *(parent for path in kept for parent in path.parents)}, set(kept), runs)
-    facts: dict[str, Value] = {"frozen": True, "from": str(base), "files": len(kept), "bytes": total}
-    diff = ""
-    if top:
-        facts["git_commit"] = _git(top, "rev-parse", "HEAD").strip() or None
-        facts["git_branch"] = _git(top, "rev-parse", "--abbrev-ref", "HEAD").strip() or None
-        diff = _git(top, "diff", "HEAD", "--no-ext-diff")
-        facts["git_dirty"] = bool(_git(top, "status", "--porcelain").strip())
-    return Frozen(workdir=str(cwd.resolve().relative_to(base.resolve())), facts=facts, diff=diff)
+    copied = {path for path in code if _copy(base / path, target / path)}
+    workdir = cwd.relative_to(base)
+    (target / workdir).mkdir(parents=True, exist_ok=True)
+    folders = {Path("."), workdir, *workdir.parents, *(parent for path in copied for parent in path.parents)}
+    _link_rest(base, target, folders, copied, of_runs)
+    facts: dict[str, Value] = {"frozen": True, "from": str(base), "files": len(copied), "bytes": sum(code[path] for path in copied)}
+    if top is None:
+        return Frozen(workdir=str(workdir), facts=facts, diff="")
+    diff = _git(top, "diff", "HEAD", "--no-ext-diff") or ""
+    return Frozen(workdir=str(workdir), facts=facts | _git_facts(top, runs), diff=diff)
+
+
+# ── what belongs to it ────────────────────────────────────────────────────────
 
 
 def _git_top(cwd: Path) -> Path | None:
+    """The repository `cwd` belongs to. A folder that its repository ignores does not: it is frozen as any folder."""
     if shutil.which("git") is None:
         return None
-    top = _git(cwd, "rev-parse", "--show-toplevel").strip()
-    return Path(top) if top else None
+    top = (_git(cwd, "rev-parse", "--show-toplevel") or "").rstrip("\n")
+    return Path(top).resolve() if top and not _git(cwd, "check-ignore", str(cwd)) else None
 
 
-def _git(cwd: Path, *arguments: str) -> str:
-    """What git says, or nothing: a folder that git does not know, or does not trust, is frozen as any folder."""
+def _git(cwd: Path, *arguments: str) -> str | None:
+    """What git says; None where it fails: a folder that it does not know, or does not trust."""
     try:
         answer = run_command(["git", "-C", str(cwd), *arguments], timeout=60)
     except SchedulerUnavailable:
-        return ""
-    return answer.out if answer.code == 0 else ""
+        return None
+    return answer.out if answer.code == 0 else None
+
+
+def _git_facts(top: Path, runs: Path) -> dict[str, Value]:
+    but_runs = [f":(top,exclude,literal){runs.relative_to(top)}"] if top in runs.parents else []
+    return {
+        "git_commit": (_git(top, "rev-parse", "HEAD") or "").strip() or None,
+        "git_branch": (_git(top, "rev-parse", "--abbrev-ref", "HEAD") or "").strip() or None,
+        "git_dirty": bool(_git(top, "status", "--porcelain", "--", ".", *but_runs)),
+    }
 
 
 def _git_files(top: Path) -> Iterator[Path]:
-    """Tracked and new files; what .gitignore names is data."""
-    for name in _git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
-        if not name:
-            continue
+    """Tracked and new files, those of repositories within too; what .gitignore names is data."""
+    listed = _git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if listed is None:
+        raise StorageError(f"git could not list the files of {top}", hint="see what `git status` says, or submit with --no-freeze")
+    for name in listed.split("\0"):
         path = top / name
-        if path.is_dir() and not path.is_symlink():  # a submodule
-            yield from (file.relative_to(top) for file in sorted(path.rglob("*")) if file.is_file() and ".git" not in file.parts)
-        elif path.exists():
+        if name and path.is_dir() and not path.is_symlink():
+            if (path / ".git").exists():  # a submodule that is checked out, or a clone inside
+                yield from (Path(name) / file for file in _git_files(path))
+        elif name:
             yield Path(name)
 
 
-def _walk(base: Path, runs: Path) -> Iterator[Path]:
+def _walk(base: Path, of_runs: OfRuns) -> Iterator[Path]:
     count = 0
     for folder, folders, names in os.walk(base):
         here = Path(folder)
-        folders[:] = sorted(
-            name
-            for name in folders
-            if name not in _NEVER and not name.startswith(".") and not (here / name / "pyvenv.cfg").exists() and here / name != runs
-        )
+        folders[:] = sorted(name for name in folders if not _is_foreign(here / name) and not of_runs(here / name))
         for name in sorted(names):
             count += 1
             if count > 20 * _MOST_FILES:
@@ -101,15 +122,23 @@ def _walk(base: Path, runs: Path) -> Iterator[Path]:
             yield (here / name).relative_to(base)
 
 
-def _is_code(path: Path) -> bool:
+def _is_foreign(folder: Path) -> bool:
+    """Hidden folders, caches and environments."""
+    return folder.name in _NEVER or folder.name.startswith(".") or (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
+
+
+def _is_run(folder: Path) -> bool:
+    run = RunDir(folder)
+    return run.claims.is_dir() and run.journals.is_dir()
+
+
+def _code_size(path: Path) -> int | None:
+    """The size of a file that is code; None for data, folders, and what cannot be looked at."""
     try:
-        return path.is_file() and path.stat().st_size <= _LARGE
+        found = path.stat()
     except OSError:
-        return False
-
-
-def _inside(path: Path, folder: Path) -> bool:
-    return folder in path.parents
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) and found.st_size <= _LARGE else None
 
 
 def _excluded(path: Path, patterns: Iterable[str]) -> bool:
@@ -117,13 +146,34 @@ def _excluded(path: Path, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatch(name, pattern.rstrip("/")) for pattern in patterns for name in names)
 
 
-def _link_rest(base: Path, target: Path, folders: set[Path], copied: set[Path], runs: Path) -> None:
+# ── copy and link ─────────────────────────────────────────────────────────────
+
+
+def _copy(source: Path, target: Path) -> bool:
+    """False for a file that we may not read, or that has gone meanwhile: it is linked, if anything."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        shutil.copy2(source, target)
+    except (PermissionError, FileNotFoundError):
+        target.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _link_rest(base: Path, target: Path, folders: set[Path], copied: set[Path], of_runs: OfRuns) -> None:
     """In every folder that was copied in part, link the rest to where it stands: data sets, large files, outputs."""
     for folder in folders:
-        for entry in os.scandir(base / folder):
-            path = folder / entry.name
-            if path in copied or path in folders or entry.name in _NEVER or base / path == runs or not (target / folder).is_dir():
-                continue
+        for name in _entries(base / folder):
+            path = folder / name
             link = target / path
-            if not link.exists() and not link.is_symlink():
-                link.symlink_to((base / path).resolve())
+            if path not in copied and path not in folders and name not in _NEVER and not of_runs(base / path):
+                real = Path(os.path.realpath(base / path))
+                twin = target / real.relative_to(base) if base in real.parents else real
+                link.symlink_to(os.path.relpath(twin, link.parent) if twin != real and twin.exists() else real)
+
+
+def _entries(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

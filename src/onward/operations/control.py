@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from onward.errors import Conflict, SchedulerError, SchedulerUnavailable
+from onward.errors import Conflict, InvalidInput, SchedulerError, SchedulerUnavailable, SubmitRefused
 from onward.model import event as ev
 from onward.model.job import JobId
 from onward.model.lifecycle import Close, Continue, decide, excluded_nodes, wanted_mem
 from onward.model.run import LegEnd, Run, RunState
+from onward.operations.inspect import read_folder
 from onward.operations.wiring import Desk
 from onward.rundir.closing import close_run, reopen_run
-from onward.rundir.journal import Journal, desk_journal, read_run
+from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
 from onward.sdk.files import write_whole
 from onward.supervisor.handover import Handover
@@ -22,70 +22,93 @@ from onward.supervisor.handover import Handover
 
 def cancel(desk: Desk, dir: RunDir) -> Run:
     """End the run now. From here on no leg begins, even if the scheduler cannot be reached to end the one at work."""
-    run = _open_run(dir)
+    run = read_folder(dir)
     journal = desk_journal(dir)
+    if run.closed:
+        return _ended_already(dir, journal, run, "cancelled")
     if not run.cancel:
-        journal.write(ev.CancelRequested(leg=_now(run), at=desk.clock.now(), by=getpass.getuser()))
-    run = read_run(dir)
+        journal.write(ev.CancelRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
+    run = read_folder(dir)
     try:
         _handover(desk, dir, run, journal).withdraw(run, from_leg=1, reason="the run was cancelled")
+        desk.scheduler(run.spec.cluster).cancel(_live_jobs(desk, run))
         last = run.last_leg
-        if last and last.end is None and last.job:
-            desk.scheduler(run.spec.cluster).cancel([JobId(last.job)])
-            words = f"cancelled by {getpass.getuser()}"
-            journal.write(ev.Found(leg=last.number, at=desk.clock.now(), end=LegEnd.CANCELLED, reason=words))
+        if last and last.end is None:
+            journal.write(ev.Found(leg=last.number, at=desk.clock.now(), end=LegEnd.CANCELLED, reason=f"cancelled by {desk.user}"))
     except SchedulerError as error:
         raise SchedulerUnavailable(
-            f"{run.spec.name} will not go on, but its running job could not be ended: {error.message}",
+            f"{run.spec.name} will not go on, but its jobs could not be ended: {error.message}",
             hint=f"onward cancel {run.spec.id} again when the scheduler answers",
         ) from error
-    _close(desk, dir, journal, run)
-    return read_run(dir)
+    action = decide(run)
+    if isinstance(action, Close):  # else its leg ended in this very moment, and closed it
+        close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
+    return read_folder(dir)
 
 
 def stop(desk: Desk, dir: RunDir) -> Run:
     """Have the leg at work save and end, and the run with it; where none is at work, end the run as it stands."""
-    run = _open_run(dir)
+    run = read_folder(dir)
     journal = desk_journal(dir)
+    if run.closed:
+        return _ended_already(dir, journal, run, "stopped")
     if not run.stop:
-        journal.write(ev.StopRequested(leg=_now(run), at=desk.clock.now(), by=getpass.getuser()))
-    write_whole(dir.stop_request, json.dumps({"at": desk.clock.now(), "by": getpass.getuser()}))
-    run = read_run(dir)
-    if run.state is not RunState.RUNNING:
+        journal.write(ev.StopRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
+    write_whole(dir.stop_request, json.dumps({"at": desk.clock.now(), "by": desk.user}))
+    run = read_folder(dir)
+    if run.state is RunState.RUNNING:
+        return run
+    try:
         _handover(desk, dir, run, journal).withdraw(run, from_leg=1, reason="the run was stopped")
-        action = decide(run)
-        if not isinstance(action, Close):  # it never began: nothing to save
-            action = Close(state=RunState.CANCELLED, cause=f"stopped by {getpass.getuser()} before it began")
-        close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
-    return read_run(dir)
+    except SchedulerError as error:
+        raise SchedulerUnavailable(
+            f"{run.spec.name} will stop as soon as its next leg begins, but that could not be taken out of the queue: {error.message}",
+            hint=f"onward stop {run.spec.id} again when the scheduler answers",
+        ) from error
+    action = decide(run)
+    if not isinstance(action, Close):  # it never began: nothing to save
+        again = f"onward resume {run.spec.id} starts it"
+        action = Close(state=RunState.CANCELLED, cause=f"stopped by {desk.user} before it began", next=again)
+    close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
+    return read_folder(dir)
 
 
 def resume(desk: Desk, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
     """Open a stopped, failed or cancelled run again, as its next leg, from its newest good checkpoint."""
-    run = read_run(dir)
+    run = read_folder(dir)
     if run.state is RunState.FINISHED:
         raise Conflict(f"{run.spec.name} is finished: there is nothing to go on with", hint="submit it again for a new run")
     if not run.closed:
-        raise Conflict(f"{run.spec.name} is {run.state} and needs no resuming", hint=f"onward show {run.spec.id}")
-    journal = desk_journal(dir)
+        raise Conflict(
+            f"{run.spec.name} is {run.state} and needs no resuming",
+            hint=f"onward show {run.spec.id}; to change what it asks for, onward stop or cancel it first",
+        )
+    journal, closed, last = desk_journal(dir), run.closed, run.last_leg
+    ending = [job for job in _live_jobs(desk, run) if last and job == last.job]  # it must be gone before the next leg begins
     known = [leg.number for leg in run.legs.values() if leg.claimed]
     known += [event.leg for event in (run.closed, run.cancel, run.stop) if event]
     leg = max(known) + 1
-    last = run.last_leg
-    before = {**run.changes, **changes}
-    journal.write(ev.Resumed(leg=leg, at=desk.clock.now(), by=getpass.getuser(), changes=before))
+    journal.write(ev.Resumed(leg=leg, at=desk.clock.now(), by=desk.user, changes={**run.changes, **changes}))
     reopen_run(dir)
-    run = read_run(dir)
-    after = _still_ending(desk, run, last.job if last else None)
-    wanted = Continue(leg=leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
-    _handover(desk, dir, run, journal).ensure(run, wanted, after=after)
-    return read_run(dir)
+    run = read_folder(dir)
+    try:
+        wanted = Continue(leg=leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
+        _handover(desk, dir, run, journal).ensure(run, wanted, after=ending[0] if ending else None)
+    except (InvalidInput, SubmitRefused):  # not as it was asked for: over as before, to be resumed in another way
+        over = Close(state=RunState(closed.state), cause=closed.cause, evidence=closed.evidence, next=closed.next)
+        close_run(dir, journal, over, leg=leg, at=desk.clock.now())
+        raise
+    return read_folder(dir)
 
 
-def _open_run(dir: RunDir) -> Run:
-    run = read_run(dir)
-    if run.closed:
-        raise Conflict(f"{run.spec.name} is {run.state} already: {run.closed.cause}", hint=f"onward show {run.spec.id}")
+def _ended_already(dir: RunDir, journal: Journal, run: Run, wanted: str) -> Run:
+    """Asked twice is asked once; but a run that ended otherwise was not ended by this."""
+    assert run.closed is not None
+    if run.state is not RunState.CANCELLED:
+        raise Conflict(f"{run.spec.name} is {run.state} and cannot be {wanted}: {run.closed.cause}", hint=f"onward show {run.spec.id}")
+    if not dir.done.exists():  # whoever ended it died before the last stroke
+        over = Close(state=run.state, cause=run.closed.cause, evidence=run.closed.evidence, next=run.closed.next)
+        close_run(dir, journal, over, leg=run.closed.leg, at=run.closed.at)
     return run
 
 
@@ -99,15 +122,8 @@ def _handover(desk: Desk, dir: RunDir, run: Run, journal: Journal) -> Handover:
     return Handover(dir=dir, scheduler=desk.scheduler(run.spec.cluster), journal=journal, clock=desk.clock)
 
 
-def _close(desk: Desk, dir: RunDir, journal: Journal, run: Run) -> None:
-    action = decide(run)
-    if isinstance(action, Close):
-        close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
-
-
-def _still_ending(desk: Desk, run: Run, job: str | None) -> str | None:
-    """A job that is still being ended must be gone before the next leg begins."""
-    if job is None:
-        return None
-    status = desk.scheduler(run.spec.cluster).status([JobId(job)]).get(JobId(job))
-    return job if status and status.state.live else None
+def _live_jobs(desk: Desk, run: Run) -> list[JobId]:
+    """Every job of the run that the scheduler still has, and has as ours: also one that could not be taken back in time."""
+    named = {JobId(s.job): s.name for leg in run.legs.values() for s in leg.submissions.values() if s.job}
+    answers = desk.scheduler(run.spec.cluster).status(list(named))
+    return [job for job, status in answers.items() if status.state.live and status.name == named[job]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from onward.checkpoints.find import names
 from onward.checkpoints.manifest import check_sizes, read_manifest
 from onward.checkpoints.manifest import verify as verify_checkpoint
-from onward.errors import CheckpointDamaged, SchedulerUnavailable
+from onward.errors import CheckpointDamaged, OnwardError, StorageError
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.operations.wiring import Desk
@@ -33,36 +34,75 @@ _ENDED_AS = {
 }
 
 
+_ASKED = {
+    "deadline": "its time limit is near",
+    "request": "someone asked it to",
+    "signal": "the scheduler is ending its job",
+    "storage": "its checkpoints can no longer be stored",
+}
+
+Answers = Mapping[JobId, JobStatus]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Seen:
     """A run with what the scheduler says of its live jobs. `answers` is None where it did not say."""
 
     dir: RunDir
     run: Run
-    answers: Mapping[JobId, JobStatus] | None
+    answers: Answers | None
 
     def status(self, leg: Leg) -> JobStatus | None:
-        return (self.answers or {}).get(JobId(leg.job)) if leg.job else None
+        return status_of(leg, self.answers or {})
 
 
-def look(desk: Desk, dirs: Iterable[RunDir]) -> list[Seen]:
-    """Read runs, and ask each cluster once for all their live jobs. A cluster that does not answer costs only its column."""
-    runs = [(dir, read_run(dir)) for dir in dirs]
-    wanted: dict[str, list[JobId]] = {}
-    for _, run in runs:
-        if not run.closed:
-            jobs = [JobId(leg.job) for leg in run.legs.values() if leg.job and leg.end is None]
-            wanted.setdefault(run.spec.cluster.name, []).extend(jobs)
-    answers: dict[str, Mapping[JobId, JobStatus] | None] = {}
-    for _, run in runs:
-        name = run.spec.cluster.name
-        if name in answers or not wanted.get(name):
-            continue
+def status_of(leg: Leg, answers: Answers) -> JobStatus | None:
+    """What is said of the leg's own job. One of another name has only been given its id, after the scheduler forgot ours."""
+    status = answers.get(JobId(leg.job)) if leg.job else None
+    return None if status and leg.submissions and status.name not in leg.submissions else status
+
+
+def read_folder(dir: RunDir) -> Run:
+    """The run of a folder, or a StorageError that says which folder is broken."""
+    try:
+        return read_run(dir)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        words = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise StorageError(f"{dir.path} cannot be read as a run: {words}", hint=f"look at {dir.spec} and {dir.journals}") from error
+
+
+def is_ours(dir: RunDir) -> bool:
+    """A scheduler tells us of our own jobs only, and what we queue runs as us: other people's runs are theirs to tend."""
+    return dir.spec.stat().st_uid == os.getuid()
+
+
+def look(desk: Desk, dir: RunDir) -> Seen:
+    return _ask(desk, [(dir, read_folder(dir))])[0]
+
+
+def look_at_all(desk: Desk, dirs: Iterable[RunDir]) -> tuple[list[Seen], list[StorageError]]:
+    """Every run that can be read, and what is wrong with the others."""
+    runs: list[tuple[RunDir, Run]] = []
+    broken: list[StorageError] = []
+    for dir in dirs:
         try:
-            answers[name] = desk.scheduler(run.spec.cluster).status(wanted[name])
-        except SchedulerUnavailable:
+            runs.append((dir, read_folder(dir)))
+        except StorageError as error:
+            broken.append(error)
+    return _ask(desk, runs), broken
+
+
+def _ask(desk: Desk, runs: list[tuple[RunDir, Run]]) -> list[Seen]:
+    """Ask each cluster once for all live jobs of these runs. A cluster that does not answer costs only its column."""
+    ours = [run for dir, run in runs if is_ours(dir) and not run.closed]
+    answers: dict[str, Answers | None] = {}
+    for name, cluster in {run.spec.cluster.name: run.spec.cluster for run in ours}.items():
+        jobs = [JobId(leg.job) for run in ours if run.spec.cluster.name == name for leg in run.legs.values() if leg.job and not leg.end]
+        try:
+            answers[name] = desk.scheduler(cluster).status(jobs) if jobs else {}
+        except OnwardError:
             answers[name] = None
-    return [Seen(dir=dir, run=run, answers=answers.get(run.spec.cluster.name, {})) for dir, run in runs]
+    return [Seen(dir=dir, run=run, answers=answers.get(run.spec.cluster.name, {}) if is_ours(dir) else None) for dir, run in runs]
 
 
 def record(seen: Seen, *, details: bool = True) -> dict[str, Any]:
@@ -100,25 +140,47 @@ def reason(seen: Seen) -> str:
     if run.closed:
         return run.closed.cause
     if run.cancel:
-        return f"cancelled by {run.cancel.by}, the job at work is being ended"
+        return f"cancelled by {run.cancel.by}; its jobs are still to be ended, by onward cancel again or by `onward tend`"
     last = run.last_leg
-    queued = [leg for leg in run.legs.values() if not leg.claimed and not leg.end and leg.submission]
     if run.state is RunState.RUNNING and last and last.claimed:
-        status = seen.status(last)
-        where = f"leg {last.number} runs on {', '.join(last.claimed.hosts)}"
-        if seen.answers is not None and (status is None or not status.state.live) and last.job:
-            return f"leg {last.number} is gone ({status.state if status else 'unknown to the scheduler'}); the next leg or `onward tend` finds out why"
-        return f"{where}, asked to stop ({last.asked.why})" if last.asked else where
+        return _at_work(seen, last)
+    queued = [leg for leg in run.legs.values() if not leg.claimed and not leg.end and leg.submission]
     if queued:
-        leg = max(queued, key=lambda item: item.number)
-        status = seen.status(leg)
-        if status is None:
-            known = (
-                "the scheduler did not answer" if seen.answers is None else "the scheduler does not know its job: `onward tend` mends that"
-            )
-            return f"leg {leg.number} was submitted; {known}"
-        return f"leg {leg.number} is {status.state}" + (f": {status.reason}" if status.reason else "")
+        return _in_the_queue(seen, max(queued, key=lambda leg: leg.number))
+    refused = [s.refused for leg in run.legs.values() if not leg.claimed for s in leg.submissions.values() if s.refused]
+    if refused:
+        return f"the scheduler refused the next leg: {refused[-1]}; `onward tend` tries again, onward cancel and onward resume change it"
     return "no leg is queued: `onward tend` mends that"
+
+
+def _at_work(seen: Seen, leg: Leg) -> str:
+    assert leg.claimed is not None
+    status = seen.status(leg)
+    if seen.answers is not None and (status is None or not status.state.live):
+        known = plain(status.state) if status else "unknown to the scheduler"
+        return f"leg {leg.number} is gone ({known}); the next leg or `onward tend` finds out why"
+    asked = f", asked to save and stop: {_ASKED.get(leg.asked.why, leg.asked.why)}" if leg.asked else ""
+    return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}"
+
+
+def _in_the_queue(seen: Seen, leg: Leg) -> str:
+    if leg.job is None:
+        return f"whether the job for leg {leg.number} was accepted is not known yet: `onward tend` looks it up"
+    status = seen.status(leg)
+    if status is None:
+        unknown = "the scheduler does not know its job: `onward tend` mends that"
+        unheard = "the scheduler did not answer" if is_ours(seen.dir) else f"its job is {seen.run.spec.user}'s"
+        return f"leg {leg.number} was submitted; {unheard if seen.answers is None else unknown}"
+    if status.state is JobState.RUNNING:
+        return f"leg {leg.number} is starting"
+    if not status.state.live:
+        return f"leg {leg.number} ended before it began ({plain(status.state)}): `onward tend` looks into it"
+    return f"leg {leg.number} is {plain(status.state)}" + (f": {status.reason}" if status.reason else "")
+
+
+def plain(state: str) -> str:
+    """A state or an end, for people: `timed_out` is timed out."""
+    return state.replace("_", " ")
 
 
 def progress(seen: Seen) -> dict[str, Any]:
@@ -130,14 +192,15 @@ def progress(seen: Seen) -> dict[str, Any]:
         if not leg.claimed:
             continue
         told = leg_progress(seen.dir.spool, number)
-        total = total or told.total
+        total = total or (told.total if isinstance(told.total, int) and told.total > 0 else None)
         if told.last_step is not None:
             break
     rate = told.steps_per_second
     eta = None
     if rate and total and told.last_step is not None and told.last_time is not None and not seen.run.closed:
         eta = told.last_time + max(total - 1 - told.last_step, 0) / rate
-    return {"step": told.last_step, "total": total, "steps_per_second": rate, "eta": eta, "metrics": told.last}
+    metrics = {str(name): value for name, value in told.last.items() if isinstance(value, int | float)}
+    return {"step": told.last_step, "total": total, "steps_per_second": rate, "eta": eta, "metrics": metrics}
 
 
 def checkpoints(dir: RunDir, *, verify: bool = False) -> list[dict[str, Any]]:
@@ -146,6 +209,7 @@ def checkpoints(dir: RunDir, *, verify: bool = False) -> list[dict[str, Any]]:
     for name in names(dir.checkpoints):
         folder = dir.checkpoints / str(name)
         entry: dict[str, Any] = {"step": name.step, "leg": name.leg, "bytes": None, "state": "published", "folder": str(folder)}
+        entry |= {"created": None, "metrics": {}}
         try:
             manifest = verify_checkpoint(folder) if verify else read_manifest(folder)
             check_sizes(folder, manifest)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import secrets
 import shutil
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from onward.errors import InvalidInput, SubmitRefused
+from onward.errors import InvalidInput, SchedulerUnavailable, StorageError, SubmitRefused
 from onward.model.lifecycle import Continue
 from onward.model.run import Run
-from onward.model.spec import RunDraft, RunSpec, spec_to_json
+from onward.model.spec import Cluster, RunDraft, RunSpec, spec_to_json
 from onward.operations.code import Frozen, freeze_code
 from onward.operations.wiring import Desk
 from onward.pipelines.command_line import check_entry
@@ -40,12 +41,13 @@ def submit(desk: Desk, draft: RunDraft, *, cwd: Path) -> RunDir:
     """Queue a run. Refused by the scheduler, nothing stays behind; unclear, the folder stays and `tend` goes on with it."""
     spec, root = _specify(desk, draft, cwd)
     dir = _make_folder(root, spec)
-    try:
+    with _removed_if_it_fails(dir):
         frozen = _freeze(draft, cwd, dir, root)
         spec = replace(spec, workdir=frozen.workdir, code=frozen.facts)
-        _write(desk, dir, spec, frozen)
+        _write(dir, spec, frozen, environment={**carried(desk.env), **draft.variables})
         run = read_run(dir)
-        handover = Handover(dir=dir, scheduler=desk.scheduler(spec.cluster), journal=desk_journal(dir), clock=desk.clock)
+    handover = Handover(dir=dir, scheduler=desk.scheduler(spec.cluster), journal=desk_journal(dir), clock=desk.clock)
+    try:
         handover.ensure(run, Continue(leg=1, mem=run.resources.mem), after=None)
     except (InvalidInput, SubmitRefused):
         shutil.rmtree(dir.path, ignore_errors=True)
@@ -55,7 +57,7 @@ def submit(desk: Desk, draft: RunDraft, *, cwd: Path) -> RunDir:
 
 def preview(desk: Desk, draft: RunDraft, *, cwd: Path) -> Preview:
     spec, root = _specify(desk, draft, cwd)
-    dir = RunDir(root / _next_name(root, spec))
+    dir = RunDir(root / folder_name(_day(spec), _next_letter(root, _day(spec)), spec.name))
     scheduler = desk.scheduler(spec.cluster)
     script = render_script(dir, Run(spec=spec), scheduler, Continue(leg=1, mem=spec.resources.mem))
     command = scheduler.submit_command(dir.script(1), name=f"{spec.name}.1.TOKEN")
@@ -65,6 +67,7 @@ def preview(desk: Desk, draft: RunDraft, *, cwd: Path) -> Preview:
 def _specify(desk: Desk, draft: RunDraft, cwd: Path) -> tuple[RunSpec, Path]:
     cluster, profile = desk.settings.cluster(draft.cluster)
     check_entry(draft.command, cwd, desk.env.get("PATH", ""))
+    _check_programs(desk, cluster)
     root = desk.settings.root(desk.env, profile).absolute()
     resources = profile.with_defaults(draft.resources)
     if draft.limits.mem_max and resources.mem and draft.limits.mem_max < resources.mem:
@@ -80,44 +83,79 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path) -> tuple[RunSpec, Path]:
         command=draft.command,
         workdir=str(cwd),
         created=desk.clock.now(),
-        user=getpass.getuser(),
+        user=desk.user,
         params=draft.params,
         resources=resources,
         limits=draft.limits,
         checkpoints=draft.checkpoints,
-        variables=draft.variables,
         stop_signal=draft.stop_signal,
     )
     return spec, root
 
 
-def _next_name(root: Path, spec: RunSpec) -> str:
-    date = time.strftime("%Y-%m-%d", time.localtime(spec.created))
-    taken = {path.name.split("_")[1] for path in root.glob(f"{date}_*_*")} if root.is_dir() else set()
-    n = 0
-    while letter(n) in taken:
-        n += 1
-    return folder_name(date, letter(n), spec.name)
+def _check_programs(desk: Desk, cluster: Cluster) -> None:
+    """A machine that has no sbatch will not have one in two minutes: say so, rather than wait for an answer."""
+    if cluster.scheduler == "slurm" and shutil.which("sbatch", path=desk.env.get("PATH", "")) is None:
+        raise SchedulerUnavailable(
+            f"cluster {cluster.name}: the program sbatch is not on the PATH here",
+            hint="submit from a machine of the cluster, or take --cluster local",
+        )
+
+
+# ── the folder ────────────────────────────────────────────────────────────────
+
+
+def _day(spec: RunSpec) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(spec.created))
+
+
+def _taken(root: Path, day: str) -> set[str]:
+    return {path.name.split("_")[1] for pattern in (f"{day}_*_*", f".{day}_*") for path in root.glob(pattern)}
+
+
+def _next_letter(root: Path, day: str) -> str:
+    taken = _taken(root, day)
+    return next(letter(n) for n in range(len(taken) + 1) if letter(n) not in taken)
 
 
 def _make_folder(root: Path, spec: RunSpec) -> RunDir:
-    """The day's next free letter. Two submits at once settle it by who makes the folder first."""
+    """The day's next free letter. Two submits at once settle it by who makes the hidden mark of a letter first."""
+    day = _day(spec)
     try:
         root.mkdir(parents=True, exist_ok=True)
         while True:
-            path = root / _next_name(root, spec)
+            mine = _next_letter(root, day)
+            mark = root / f".{day}_{mine}"
             try:
-                path.mkdir()
-                break
+                mark.mkdir()
             except FileExistsError:
                 continue
+            try:
+                if not list(root.glob(f"{day}_{mine}_*")):  # else somebody took it, and his mark is gone already
+                    dir = RunDir(root / folder_name(day, mine, spec.name))
+                    with _removed_if_it_fails(dir):
+                        dir.make()
+                    return dir
+            finally:
+                mark.rmdir()
     except OSError as error:
         raise InvalidInput(
             f"runs cannot be kept in {root}: {error.strerror}", hint="set ONWARD_ROOT to a folder you may write to"
         ) from error
-    dir = RunDir(path)
-    dir.make()
-    return dir
+
+
+@contextmanager
+def _removed_if_it_fails(dir: RunDir) -> Iterator[None]:
+    """Nobody has been asked for a job yet, so nobody misses the folder: also after Ctrl-C."""
+    try:
+        yield
+    except BaseException as error:
+        shutil.rmtree(dir.path, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise StorageError(
+                f"the run could not be stored in {dir.path}: {error}", hint="is there room, and may you write there?"
+            ) from error
+        raise
 
 
 def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> Frozen:
@@ -126,9 +164,10 @@ def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> Frozen:
     return Frozen(workdir=str(cwd), facts={"frozen": False}, diff="")
 
 
-def _write(desk: Desk, dir: RunDir, spec: RunSpec, frozen: Frozen) -> None:
+def _write(dir: RunDir, spec: RunSpec, frozen: Frozen, *, environment: Mapping[str, str]) -> None:
+    """Variables may be secrets, so they stand in a file of their own that nobody else can read."""
     if frozen.diff:
         write_whole(dir.params / "code.diff", frozen.diff)
-    write_whole(dir.environment, json.dumps(carried(desk.env)), mode=0o600)
+    write_whole(dir.environment, json.dumps(environment), mode=0o600)
     build_archive(dir.supervisor)
     write_whole(dir.spec, json.dumps(spec_to_json(spec), indent=1))

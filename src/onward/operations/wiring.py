@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from onward.clock import Clock, SystemClock
+from onward.errors import InvalidInput
 from onward.model.spec import Cluster
+from onward.rundir.layout import RunDir, runs_under
 from onward.schedulers.base import Scheduler
 from onward.schedulers.registry import scheduler_for
 from onward.settings import Settings, load_settings
@@ -30,9 +34,29 @@ class Desk:
         return self._settings
 
     @property
+    def roots(self) -> list[Path]:
+        """Where runs are looked for: the root for this place first, then those of profiles that have their own."""
+        own = [profile.root for profile in self.settings.clusters.values() if profile.root and not self.env.get("ONWARD_ROOT")]
+        try:
+            return list(dict.fromkeys([self.settings.root(self.env, None), *own]))
+        except FileNotFoundError as error:
+            raise InvalidInput("the folder you are in is no longer there", hint="cd to one that is, or set ONWARD_ROOT") from error
+
+    @property
     def root(self) -> Path:
-        """Where this user's runs are looked for."""
-        return self.settings.root(self.env, None).absolute()
+        return self.roots[0]
+
+    @property
+    def user(self) -> str:
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):  # a container whose passwd file does not know us
+            return str(os.getuid())
+
+    def runs(self) -> list[RunDir]:
+        """All runs, oldest first; within a day of several roots, root by root."""
+        found = [run for root in self.roots for run in runs_under(root)]
+        return sorted(found, key=lambda run: run.path.name[:10])
 
     def scheduler(self, cluster: Cluster) -> Scheduler:
         if cluster.name not in self._schedulers:
