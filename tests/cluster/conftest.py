@@ -1,0 +1,182 @@
+"""The Slurm bed, and a person on it: alice, an ordinary user who runs `onward` and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beds.slurm import SlurmBed
+
+REPO = Path(__file__).resolve().parents[2]
+TRAIN = REPO / "examples" / "digits" / "train.py"
+
+
+@pytest.fixture(scope="session")
+def bed() -> SlurmBed:
+    bed = SlurmBed()
+    if not bed.is_up():
+        if os.environ.get("CI"):
+            pytest.fail("the Slurm bed is not up, and CI must have it: make beds")
+        pytest.skip("the Slurm bed is not up: make beds (Debian, root)")
+    if os.geteuid() != 0:
+        pytest.skip("cluster tests act as another user and need root")
+    return bed
+
+
+@dataclass(kw_only=True)
+class Person:
+    """Runs commands as an ordinary user, with a bare environment, from a folder of their own."""
+
+    user: str
+    home: Path  # this test's folder
+    python: str
+    environment: dict[str, str]
+
+    def run(self, *argv: str, timeout: float = 120, check: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
+        env = {**self.environment, **more}
+        who: dict[str, Any] = {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []}
+        done = subprocess.run(argv, cwd=self.home, env=env, **who, capture_output=True, text=True, timeout=timeout)
+        if check and done.returncode:
+            pytest.fail(f"{' '.join(argv)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def onward(self, *argv: str, timeout: float = 120, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return self.run(self.python, "-m", "onward", *argv, timeout=timeout, check=check)
+
+    def submit(self, *argv: str) -> RunOnBed:
+        told = json.loads(self.onward("submit", "--json", *argv).stdout)
+        return RunOnBed(person=self, id=told["id"], folder=Path(told["folder"]))
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.home / name
+        path.write_text(text)
+        os.chown(path, pwd.getpwnam(self.user).pw_uid, -1)
+        return path
+
+    def queue(self) -> list[str]:
+        return self.run("squeue", "-h", "-u", self.user, "-o", "%i %j %T %N").stdout.splitlines()
+
+
+@dataclass(kw_only=True)
+class RunOnBed:
+    person: Person
+    id: str
+    folder: Path
+
+    def show(self) -> dict[str, Any]:
+        shown: dict[str, Any] = json.loads(self.person.onward("show", self.id, "--json").stdout)
+        return shown
+
+    def until(self, holds: Callable[[dict[str, Any]], object], *, within: float = 120, what: str = "") -> dict[str, Any]:
+        give_up = time.monotonic() + within
+        while True:
+            shown = self.show()
+            if holds(shown):
+                return shown
+            if time.monotonic() > give_up:
+                pytest.fail(f"{what or 'what was waited for'} did not come within {within} s:\n{json.dumps(shown, indent=1)}\n{self.log()}")
+            time.sleep(1)
+
+    def until_over(self, *, within: float = 300) -> dict[str, Any]:
+        return self.until(lambda r: r["state"] in ("finished", "failed", "cancelled"), within=within, what="the end of the run")
+
+    def until_step(self, step: int, *, leg: int = 1, within: float = 120) -> dict[str, Any]:
+        """Until this leg trains, has passed this step and has published a checkpoint."""
+        return self.until(
+            lambda r: (
+                len(r["legs"]) >= leg and (r["legs"][leg - 1]["last_step"] or -1) >= step and any(c["leg"] == leg for c in r["checkpoints"])
+            ),
+            within=within,
+            what=f"step {step} of leg {leg}",
+        )
+
+    def log(self) -> str:
+        path = self.folder / "logs" / "supervisor.log"
+        return path.read_text() if path.exists() else "(no supervisor.log)"
+
+    def events(self) -> list[dict[str, Any]]:
+        lines = (line for path in sorted((self.folder / "journal").glob("*.jsonl")) for line in path.read_text().splitlines())
+        return sorted((json.loads(line) for line in lines), key=lambda e: e["at"])
+
+    def jobs_left(self) -> list[str]:
+        """This run's jobs in the queue, but for one that is just leaving."""
+        names = {event["name"] for event in self.events() if event["kind"] == "submitting"}
+        left = [line for line in self.person.queue() if line.split()[1] in names]
+        give_up = time.monotonic() + 5
+        while left and not any("PENDING" in line for line in left) and time.monotonic() < give_up:
+            time.sleep(0.5)
+            left = [line for line in self.person.queue() if line.split()[1] in names]
+        return left
+
+
+@pytest.fixture(scope="session")
+def site(bed: SlurmBed, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> tuple[str, dict[str, str]]:
+    """A Python with Onward that alice may run: this one, or a copy of its packages where she cannot reach this checkout."""
+    reachable = ["runuser", "-u", "alice", "--", sys.executable, "-c", "import onward, onward.cli.main, numpy, sklearn"]
+    if subprocess.run(reachable, cwd="/", capture_output=True, check=False).returncode == 0:
+        return sys.executable, {}
+    import sysconfig
+
+    copy = Path("/var/tmp") / f"onward-site-{os.getpid()}"
+    shutil.copytree(sysconfig.get_paths()["purelib"], copy / "packages", symlinks=False)
+    shutil.copytree(REPO / "src" / "onward", copy / "packages" / "onward", dirs_exist_ok=True)
+    subprocess.run(["chmod", "-R", "a+rX", str(copy)], check=True)
+    return "/usr/bin/python3", {"PYTHONPATH": str(copy / "packages")}
+
+
+@pytest.fixture
+def alice(bed: SlurmBed, site: tuple[str, dict[str, str]], request: pytest.FixtureRequest) -> Iterator[Person]:
+    """With a folder of this test's own, the demo's training in it; whatever jobs she leaves are ended."""
+    python, more = site
+    account = pwd.getpwnam("alice")
+    home = Path(account.pw_dir) / "tests" / f"{request.node.name[:60]}-{os.getpid()}-{time.time():.0f}"
+    home.mkdir(parents=True)
+    shutil.copy(TRAIN, home / "train.py")
+    for path in (home.parent, home, home / "train.py"):
+        os.chown(path, account.pw_uid, account.pw_gid)
+    environment = {
+        "HOME": account.pw_dir,
+        "USER": "alice",
+        "LOGNAME": "alice",
+        "PATH": f"{Path(python).parent}:/usr/bin:/bin",
+        "ONWARD_ROOT": str(home / "runs"),
+        "SKLEARN_SKIP_OPENMP": "1",
+        "OMP_NUM_THREADS": "1",
+        **bed.environment(),
+        **more,
+    }
+    person = Person(user="alice", home=home, python=python, environment=environment)
+    yield person
+    for folder in (home / "runs").glob("*"):
+        if not (folder / "params" / "done.json").exists():
+            person.onward("cancel", str(folder), check=False)
+
+
+@pytest.fixture(scope="session")
+def unbroken(site: tuple[str, dict[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """The final weights of a training that nothing interrupted, by number of epochs."""
+    made: dict[int, Path] = {}
+
+    def weights(epochs: int) -> Path:
+        if epochs not in made:
+            folder = tmp_path_factory.mktemp("unbroken")
+            out = folder / "weights.npz"
+            env = {**os.environ, "ONWARD_RUN_DIR": str(folder / "run"), "OMP_NUM_THREADS": "1"}
+            env.pop("ONWARD_CHECKPOINT_DIR", None)
+            command = [sys.executable, str(TRAIN), "--epochs", str(epochs), "--out", str(out)]
+            subprocess.run(command, env=env, check=True, capture_output=True)
+            made[epochs] = out
+        return made[epochs]
+
+    return weights

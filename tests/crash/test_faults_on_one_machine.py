@@ -1,0 +1,219 @@
+"""Faults against a real run on the local scheduler: what happens to the training, and what the run says of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.conftest import LocalRun, Machine
+
+pytestmark = pytest.mark.slow
+
+COUNTING = """
+run = onward.init(total_steps={steps})
+saved = run.resume()
+first = json.loads((saved / "state.json").read_text())["step"] + 1 if saved else 0
+def save(step):
+    with run.checkpoint(step) as folder:
+        (folder / "state.json").write_text(json.dumps({{"step": step}}))
+        (folder / "weights.bin").write_bytes(b"w" * {size})
+for step in range(first, {steps}):
+    time.sleep({pause})
+    run.log({{"loss": 1.0 / (step + 1)}}, step=step)
+    print("step", step, flush=True)
+    if run.should_stop():
+        save(step)
+        sys.exit(75)
+    if step % {every} == {every} - 1:
+        save(step)
+run.finish()
+"""
+
+
+def counting(*, steps: int = 60, pause: float = 0.1, every: int = 10, size: int = 1000) -> str:
+    return COUNTING.format(steps=steps, pause=pause, every=every, size=size)
+
+
+def steps_printed(run: LocalRun) -> list[int]:
+    return [int(line.split()[1]) for line in run.output().splitlines() if line.startswith("step ")]
+
+
+def alive(pid: int) -> bool:
+    """Not merely waiting to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_legs_follow_each_other_without_losing_or_repeating_a_step(machine: Machine) -> None:
+    run = machine.submit(counting(), "--time", "0:04")
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert len(shown["legs"]) >= 2
+    assert steps_printed(run) == list(range(60))
+    assert [leg["end"] for leg in shown["legs"]][:-1] == ["time_limit"] * (len(shown["legs"]) - 1)
+
+
+def test_a_kill_of_everything_loses_nothing_beyond_the_last_checkpoint(machine: Machine) -> None:
+    run = machine.submit(counting(), "--time", "1:00")
+    run.until(lambda r: r["checkpoints"])
+    job = run.events("claimed")[0]["job"]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        state = machine.environment["ONWARD_STATE_DIR"].encode()
+        if f"ONWARD_JOB_ID={job}".encode() in variables and any(state in variable for variable in variables):
+            os.kill(int(process.name), signal.SIGKILL)
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert shown["legs"][0]["end"] == "lost"
+    assert set(steps_printed(run)) == set(range(60))
+    assert shown["legs"][1]["resumed_step"] == max(e["step"] for e in run.events("published") if e["leg"] == 1)
+
+
+def test_a_killed_supervisor_leaves_no_training_behind(machine: Machine) -> None:
+    run = machine.submit(counting(), "--time", "1:00")
+    pid = run.training_pid(1)
+    parent = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    os.kill(parent, signal.SIGKILL)
+    run.until(lambda r: len(r["legs"]) > 1 and r["legs"][1]["started"])
+    assert not alive(pid)
+    assert run.until_over()["state"] == "finished"
+
+
+def test_a_stopped_process_is_found_stalled_and_restarted_with_its_stacks_dumped(machine: Machine) -> None:
+    run = machine.submit(counting(steps=80), "--time", "2:00", "--stall-time", "0:04")
+    run.until(lambda r: r["checkpoints"])
+    os.kill(run.training_pid(1), signal.SIGSTOP)
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert shown["legs"][0]["end"] == "stalled"
+    assert "most recent call first" in run.output("err"), "faulthandler wrote the stacks"
+
+
+def test_a_training_that_ignores_the_request_is_ended_and_its_own_files_are_used(machine: Machine) -> None:
+    """No SDK: numbered files, a run that never looks at the stop file."""
+    script = """
+import json, os, time
+write, read = os.environ["ONWARD_CHECKPOINT_DIR"], os.environ.get("ONWARD_RESUME_DIR")
+first = max(int(name[5:9]) for name in os.listdir(read) if name.startswith("ckpt-")) + 1 if read else 0
+for step in range(first, 30):
+    time.sleep(0.25)
+    if step % 4 == 3:
+        with open(f"{write}/ckpt-{step:04d}.json", "w") as file:
+            json.dump({"step": step}, file)
+    print("step", step, flush=True)
+"""
+    run = machine.submit(script, "--time", "0:07", prelude="")
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert "did not stop by itself" in shown["legs"][0]["reason"]
+    assert set(steps_printed(run)) == set(range(30))
+
+
+def test_a_stop_signal_of_the_users_choice_is_sent_to_the_training_alone(machine: Machine) -> None:
+    script = """
+import signal
+stopped = []
+signal.signal(signal.SIGUSR2, lambda *_: stopped.append(1))
+run = onward.init()
+step = (run.resume_step or -1) + 1
+while not stopped and step < 40:
+    time.sleep(0.1)
+    step += 1
+with run.checkpoint(step) as folder:
+    (folder / "x").write_text(str(step))
+print("stopped by signal" if stopped else "all done", flush=True)
+sys.exit(75 if stopped else 0)
+"""
+    run = machine.submit(script, "--time", "0:04", "--stop-signal", "USR2")
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert "stopped by signal" in run.output() and "all done" in run.output()
+
+
+def test_more_memory_is_asked_for_up_to_the_most_allowed(machine: Machine) -> None:
+    script = """
+run = onward.init()
+ballast = bytearray(250 << 20)
+for i in range(0, len(ballast), 4096):
+    ballast[i] = 1
+time.sleep(3)
+run.finish()
+"""
+    run = machine.submit(script, "--time", "1:00", "--mem", "150M", "--mem-max", "1G")
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert [leg["end"] for leg in shown["legs"]] == ["out_of_memory", "done"]
+    assert [leg["mem"] for leg in shown["legs"]] == [150, 300]
+
+
+def test_a_cancel_by_hand_at_the_queue_itself_stays_cancelled(machine: Machine) -> None:
+    run = machine.submit(counting(steps=600), "--time", "1:00")
+    run.until(lambda r: r["checkpoints"])
+    machine.onward("cancel", run.id)
+    time.sleep(2)
+    shown = run.show()
+    assert shown["state"] == "cancelled"
+    assert [leg for leg in shown["legs"] if leg["state"] in ("running", "queued", "held")] == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    disk = tmp_path / "small"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m,mode=0777", "tmpfs", str(disk)], check=True)
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_full_store_costs_checkpoints_not_the_training_and_goes_on_when_there_is_room(small_disk: Path, machine: Machine) -> None:
+    machine.environment["ONWARD_ROOT"] = str(small_disk / "runs")
+    run = machine.submit(counting(steps=3000, size=800_000, every=10), "--time", "5:00")
+    run.until(lambda r: r["checkpoints"])
+    ballast = small_disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    run.until(lambda r: r["legs"][0]["warnings"], within=60)
+    warned = run.show()["legs"][0]["warnings"]
+    assert any(str(small_disk) in words and "needs" in words for words in warned), warned
+    assert alive(run.training_pid(1)), "training went on"
+    good = run.show()["checkpoints"]
+    assert good and all(c["state"] == "published" for c in good)
+    ballast.unlink()
+    newest = good[-1]["step"]
+    run.until(lambda r: r["checkpoints"][-1]["step"] > newest, within=60)
+    machine.onward("stop", run.id)
+    assert "stopped by" in run.until_over()["reason"]
+
+
+def test_a_store_that_stays_full_ends_the_run_cleanly_with_the_path_and_the_need(small_disk: Path, machine: Machine) -> None:
+    machine.environment["ONWARD_ROOT"] = str(small_disk / "runs")
+    run = machine.submit(counting(steps=2000, size=4_000_000, every=5), "--time", "5:00")
+    shown = run.until_over(within=90)
+    assert shown["state"] == "failed"
+    assert "can no longer be stored" in shown["cause"]
+    assert str(small_disk) in shown["evidence"] and "make room" in shown["next"]
+    assert shown["checkpoints"], "the last good one is still there"
+
+
+def test_a_full_node_disk_skips_checkpoints_and_training_goes_on(small_disk: Path, machine: Machine) -> None:
+    machine.environment["TMPDIR"] = str(small_disk)
+    run = machine.submit(counting(steps=60, size=20_000_000, every=10), "--time", "1:00")
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert steps_printed(run) == list(range(60))
+    assert "skipped" in run.output("err")

@@ -1,0 +1,615 @@
+"""The command line: what every verb prints, says and exits with. The fake scheduler stands in for the local one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.cli import verbs
+from onward.cli.main import app, main
+from onward.model import event as ev
+from onward.model.job import JobState
+from onward.model.run import LegEnd, RunState
+from onward.rundir.journal import read_run
+from onward.rundir.layout import RunDir
+from tests.desks import Place, PlayedRun, strict_json
+
+VERBS = ["submit", "run", "runs", "show", "logs", "cancel", "stop", "resume", "checkpoints", "clusters", "doctor", "tend", "schema"]
+OF_A_RUN = ["show", "logs", "cancel", "stop", "resume", "checkpoints"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return strict_json(self.out)
+
+
+Onward = Callable[..., Said]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    place = Place(tmp_path)
+    for name in [name for name in os.environ if name.startswith("ONWARD_")]:
+        monkeypatch.delenv(name)
+    for name, value in {**place.desk.env, "ONWARD_SETTINGS": "", "XDG_CONFIG_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("onward.schedulers.local.LocalScheduler", lambda **slots: place.scheduler)
+    monkeypatch.chdir(place.project)
+    return place
+
+
+@pytest.fixture
+def onward(place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Onward]:
+    """Run a command in this process. Nothing it says may ever be a traceback."""
+
+    def run(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["onward", *arguments])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 1 if error.code else 0
+        out, err = capsys.readouterr()
+        assert "Traceback (most recent call last)" not in err
+        return Said(code=code, out=out, err=err)
+
+    yield run
+
+
+# ── usage ─────────────────────────────────────────────────────────────────────
+
+
+def test_these_are_the_verbs() -> None:
+    if not app.registered_commands:
+        verbs.register(app)
+    assert [command.name for command in app.registered_commands] == VERBS
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_verb_has_help(onward: Onward, verb: str, flag: str) -> None:
+    said = onward(verb, flag)
+    assert said.code == 0
+    assert f"Usage: onward {verb}" in said.out
+
+
+def test_the_help_of_all_names_every_verb_with_a_whole_sentence(onward: Onward) -> None:
+    said = onward("--help")
+    assert said.code == 0
+    for verb in VERBS:
+        [line] = [line for line in said.out.splitlines() if line.startswith(f"  {verb} ")]
+        assert line.endswith(".")
+        assert "..." not in line
+
+
+def test_run_takes_what_submit_takes(onward: Onward) -> None:
+    def flags(verb: str) -> set[str]:
+        return {word for word in onward(verb, "-h").out.replace(",", " ").split() if word.startswith("--")}
+
+    assert flags("submit") - flags("run") == {"--json"}
+    assert flags("run") <= flags("submit")
+
+
+def test_the_version_is_told(onward: Onward) -> None:
+    assert onward("--version").out.startswith("onward ")
+
+
+def test_without_a_verb_there_is_help(onward: Onward) -> None:
+    said = onward()
+    assert said.code == 2
+    assert "Commands:" in said.out + said.err
+
+
+@pytest.mark.parametrize("arguments", [("destroy",), ("runz",), ("--what",)])
+def test_an_unknown_verb_or_flag_is_answered_with_a_helpful_line(onward: Onward, arguments: tuple[str, ...]) -> None:
+    said = onward(*arguments)
+    assert said.code == 2
+    assert "No such" in said.err
+    assert arguments[0] in said.err
+    assert "Try 'onward -h' for help" in said.err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_unknown_flag_of_a_verb_is_a_usage_error(onward: Onward, verb: str) -> None:
+    said = onward(verb, "--no-such-flag")
+    assert said.code == 2
+    assert "No such option: --no-such-flag" in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("verb", OF_A_RUN)
+def test_a_verb_that_wants_a_run_says_so(onward: Onward, verb: str) -> None:
+    said = onward(verb)
+    assert said.code == 2
+    assert "Missing argument 'RUN'" in said.err
+
+
+@pytest.mark.parametrize("verb", OF_A_RUN)
+def test_a_run_that_is_not_there_is_not_found(onward: Onward, verb: str) -> None:
+    said = onward(verb, "nothing")
+    assert said.code == 3
+    assert "onward: there is no run 'nothing'" in said.err
+    assert "  → " in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("verb", OF_A_RUN)
+def test_a_name_that_two_have_is_a_conflict(onward: Onward, place: Place, verb: str) -> None:
+    place.play()
+    place.play()
+    said = onward(verb, "digits")
+    assert said.code == 5
+    assert "k00digit" in said.err
+    assert "k01digit" in said.err
+
+
+@pytest.mark.parametrize("verb", OF_A_RUN)
+def test_an_unset_variable_in_a_script_is_no_run(onward: Onward, place: Place, verb: str) -> None:
+    run = place.play()
+    assert onward(verb, "").code == 2
+    assert run.run.state is RunState.SUBMITTED
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("submit",), "nothing to run"),
+        (("submit", "params.yaml"), "no such file"),
+        (("submit", "--time", "soon", "--", "python3", "train.py"), "--time"),
+        (("submit", "--mem", "much", "--", "python3", "train.py"), "--mem"),
+        (("submit", "--name", "a b", "--", "python3", "train.py"), "--name"),
+        (("submit", "--name", "../x", "--", "python3", "train.py"), "--name"),
+        (("submit", "--gpus", "-1", "--", "python3", "train.py"), "--gpus"),
+        (("submit", "--max-legs", "0", "--", "python3", "train.py"), "--max-legs"),
+        (("submit", "--param", "x", "--", "python3", "train.py"), "--param"),
+        (("submit", "--", "python3", "trian.py"), "did you mean train.py?"),
+        (("submit", "--", "python3", "broken.py"), "broken.py:1"),
+        (("submit", "--", "no-such-program"), "not on the PATH"),
+        (("submit", "--", ""), "found no program"),
+        (("submit", "--", "python3", "train.py", "{params.lr}"), "{params.lr}"),
+        (("runs", "--state", "happy"), "submitted, running, waiting"),
+        (("logs", "digits", "--leg", "0"), "--leg"),
+        (("logs", "digits", "-n", "many"), "--lines"),
+        (("resume", "digits", "--mem", "much"), "--mem"),
+    ],
+)
+def test_bad_input_is_a_usage_error_that_names_it_and_makes_nothing(
+    onward: Onward, place: Place, arguments: tuple[str, ...], told: str
+) -> None:
+    place.write("broken.py", "def (:\n")
+    place.play()
+    said = onward(*arguments)
+    assert said.code == 2, said
+    assert told in said.err
+    assert said.out == ""
+    assert len(place.folders()) == 1
+
+
+# ── submit ────────────────────────────────────────────────────────────────────
+
+
+def test_submit_prints_the_id_alone_and_talks_beside_it(onward: Onward, place: Place) -> None:
+    said = onward("submit", "--cluster", "local", "--", "python3", "train.py")
+    assert said.code == 0
+    [folder] = place.folders()
+    run = read_run(RunDir(place.root / folder))
+    assert said.out == f"{run.spec.id}\n"
+    assert "train: leg 1 is job 1 on local" in said.err
+    assert f"onward logs -f {run.spec.id}" in said.err
+
+
+def test_submit_in_json_has_what_a_script_needs(onward: Onward, place: Place) -> None:
+    told = onward("submit", "--json", "--cluster", "local", "--name", "a", "--", "python3", "train.py").json
+    assert told.keys() == {"schema", "id", "name", "folder", "cluster", "job"}
+    assert (told["schema"], told["name"], told["cluster"], told["job"]) == (1, "a", "local", "1")
+    assert Path(told["folder"]).is_dir()
+
+
+@pytest.mark.parametrize("dashes", [["--"], []])
+def test_from_its_first_word_on_the_command_is_its_own_also_without_dashes(onward: Onward, place: Place, dashes: list[str]) -> None:
+    command = ["python3", "train.py", "--name", "mine", "--no-such-flag", "-n", "3", "conf.yaml", "--json"]
+    told = onward("submit", "--cluster", "local", "--json", "--name", "ours", *dashes, *command).json
+    spec = read_run(RunDir(Path(told["folder"]))).spec
+    assert list(spec.command) == command
+    assert spec.name == "ours"
+
+
+def test_a_params_file_may_be_followed_by_flags_that_override_it(onward: Onward, place: Place) -> None:
+    place.write("params.yaml", "name: file\ntrain:\n  command: python3 train.py\n  resources: {time: 10}\n")
+    told = onward("submit", "params.yaml", "--cluster", "local", "--time", "20", "--json").json
+    spec = read_run(RunDir(Path(told["folder"]))).spec
+    assert (spec.name, spec.resources.time) == ("file", 1200)
+
+
+def test_after_a_params_file_stands_nothing_else(onward: Onward, place: Place) -> None:
+    place.write("params.yaml", "name: file\ntrain: {command: python3 train.py}\n")
+    said = onward("submit", "params.yaml", "more")
+    assert said.code == 2
+    assert "'more'" in said.err
+
+
+def test_a_wrong_key_is_answered_with_file_line_and_guess(onward: Onward, place: Place) -> None:
+    place.write("params.yaml", "name: file\ntrain:\n  command: python3 train.py\n  resources: {tiem: 10}\n")
+    said = onward("submit", "params.yaml")
+    assert said.code == 2
+    assert "params.yaml:4" in said.err
+    assert "did you mean time?" in said.err
+
+
+def test_a_dry_run_prints_the_script_that_submit_then_writes_and_makes_nothing(onward: Onward, place: Place) -> None:
+    line = ["--cluster", "local", "--time", "5", "--", "python3", "train.py"]
+    shown = onward("submit", "--dry-run", *line)
+    assert shown.code == 0
+    assert place.folders() == []
+    assert place.scheduler.jobs == {}
+    told = onward("submit", "--json", *line).json
+    assert Path(told["folder"], "params", "leg-0001.sh").read_text() == shown.out
+    assert told["folder"] in shown.err
+
+
+def test_a_dry_run_in_json(onward: Onward, place: Place) -> None:
+    told = onward("submit", "--dry-run", "--json", "--cluster", "local", "--", "python3", "train.py").json
+    assert told.keys() == {"schema", "folder", "command", "script"}
+    assert told["script"].startswith("#!/bin/bash\n")
+    assert place.folders() == []
+
+
+def test_a_cluster_that_is_not_there_is_not_found(onward: Onward) -> None:
+    said = onward("submit", "--cluster", "lokal", "--", "python3", "train.py")
+    assert said.code == 3
+    assert "did you mean local?" in said.err
+
+
+def test_a_refusal_is_told_with_the_schedulers_words(onward: Onward, place: Place) -> None:
+    place.scheduler.refuse = "no such partition"
+    said = onward("submit", "--cluster", "local", "--", "python3", "train.py")
+    assert said.code == 1
+    assert "no such partition" in said.err
+    assert place.folders() == []
+
+
+def test_a_root_that_cannot_be_written_to_is_told(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONWARD_ROOT", "/dev/null/runs")
+    said = onward("submit", "--cluster", "local", "--", "python3", "train.py")
+    assert said.code == 2
+    assert "runs cannot be kept in /dev/null/runs" in said.err
+
+
+def test_a_folder_that_was_removed_under_ones_feet_is_told(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = place.folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    said = onward("submit", "--cluster", "local", "--", "sleep", "1")
+    assert said.code == 2
+    assert "no longer there" in said.err
+
+
+# ── looking ───────────────────────────────────────────────────────────────────
+
+
+def test_where_there_are_no_runs_that_is_said_with_the_place(onward: Onward, place: Place) -> None:
+    said = onward("runs")
+    assert (said.code, said.out) == (0, "")
+    assert f"no runs under {place.root}" in said.err
+    assert onward("runs", "--json").json == {"schema": 1, "runs": []}
+
+
+def test_runs_are_listed_newest_last_in_plain_words(onward: Onward, place: Place) -> None:
+    run = place.play("first").begin(1)
+    run.log(1, {"kind": "init", "total": 60, "t": 1.0}, {"s": 29, "t": 2.0, "m": {}})
+    place.play("second")
+    said = onward("runs")
+    header, one, two = said.out.splitlines()
+    assert header.split() == ["ID", "NAME", "STATE", "LEGS", "PROGRESS", "MADE", "WHY"]
+    assert one.split()[:7] == ["k00first", "first", "running", "1", "29/60", "50", "%"]
+    assert one.endswith("leg 1 runs on node1")
+    assert two.endswith("leg 1 is queued")
+
+
+def test_runs_of_one_state_can_be_asked_for(onward: Onward, place: Place) -> None:
+    place.play("one").begin(1)
+    place.play("two")
+    assert [entry["name"] for entry in onward("runs", "--json", "--state", "running").json["runs"]] == ["one"]
+    assert "no run under" in onward("runs", "--state", "failed").err
+
+
+def test_of_many_runs_the_newest_thirty_are_shown_unless_all_are_wanted(onward: Onward, place: Place) -> None:
+    for number in range(32):
+        place.play(f"r{number}")
+    said = onward("runs")
+    assert len(said.out.splitlines()) == 31
+    assert "and 2 older ones" in said.err
+    assert len(onward("runs", "--all").out.splitlines()) == 33
+    assert len(onward("runs", "--json").json["runs"]) == 32
+
+
+def test_a_broken_folder_does_not_hide_the_other_runs(onward: Onward, place: Place) -> None:
+    place.play("broken").dir.spec.write_text("{")
+    place.play("good")
+    said = onward("runs")
+    assert said.code == 0
+    assert "good" in said.out
+    assert "_A_broken cannot be read" in said.err
+    shown = onward("show", "2026-11-15_A_broken")
+    assert shown.code == 1
+    assert "cannot be read as a run" in shown.err
+
+
+def test_show_tells_state_cause_evidence_and_what_to_do(onward: Onward, place: Place) -> None:
+    run = place.play().begin(1, successor=False)
+    run.save(1, 9)
+    run.write(
+        ev.Ended(leg=1, at=run.now(), end="crashed", reason="the training failed (exit code 1)", evidence="Traceback\n  ValueError: x")
+    )
+    run.write(ev.Closed(leg=1, at=run.now(), state="failed", cause="it crashed", evidence="first\n  second\x1b[2J", next="mend it"))
+    said = onward("show", "digits")
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert lines[0] == "digits  k00digit  failed"
+    assert "  why         it crashed" in lines
+    assert lines[lines.index("  evidence    first") + 1] == "                second"
+    assert "  next        mend it" in lines
+    assert any(line.startswith("  saved       1 checkpoint, the newest of step 9 (leg 1)") for line in lines)
+    assert lines[-1].split()[:4] == ["1", "1", "failed", "crashed"]
+
+
+def test_show_in_json_is_one_object_with_a_schema(onward: Onward, place: Place) -> None:
+    run = place.play().begin(1)
+    run.log(1, {"s": 1, "t": 1.0, "m": {"loss": float("nan"), "grad": float("inf"), "lr": 0.1}})
+    told = onward("show", "digits", "--json").json
+    assert told["schema"] == 1
+    assert told["progress"]["metrics"] == {"loss": None, "grad": None, "lr": 0.1}
+    assert "nan" in onward("show", "digits").out
+
+
+def test_checkpoints_are_listed_and_a_damaged_one_is_exit_code_1(onward: Onward, place: Place) -> None:
+    run = place.play()
+    assert "no checkpoint yet" in onward("checkpoints", "digits").err
+    folder = run.save(1, 9)
+    said = onward("checkpoints", "digits")
+    assert said.code == 0
+    assert said.out.splitlines()[1].split()[:5] == ["9", "1", "63", "B", "published"]
+    assert "verified" in onward("checkpoints", "digits", "--verify").out
+    (folder / "w.bin").write_bytes(b"x" * 63)
+    said = onward("checkpoints", "digits", "--verify")
+    assert said.code == 1
+    assert "does not have the hash" in said.out
+    assert onward("checkpoints", "digits", "--verify", "--json").json["checkpoints"][0]["state"] == "damaged"
+
+
+def test_clusters_tells_which_answer(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(place.folder))
+    told = onward("clusters", "--json").json
+    assert told["schema"] == 1
+    local, slurm = told["clusters"]
+    assert (local["name"], local["auto"], local["answers"], local["about"]) == ("local", True, True, "fake scheduler: 0 jobs")
+    assert (slurm["name"], slurm["answers"]) == ("slurm", False)
+    assert "yes" in onward("clusters").out
+    place.scheduler.down = True
+    assert onward("clusters", "--json").json["clusters"][0]["answers"] is False
+
+
+def test_doctor_finds_what_is_bad(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(place.folder))
+    said = onward("doctor")
+    assert said.code == 0
+    assert "BAD" not in said.out
+    place.scheduler.down = True
+    monkeypatch.setenv("ONWARD_ROOT", "/dev/null/runs")
+    said = onward("doctor")
+    assert said.code == 1
+    bad = [line.split()[1] for line in said.out.splitlines() if line.startswith("BAD")]
+    assert bad == ["root", "local"]
+    assert [one["what"] for one in onward("doctor", "--json").json["findings"] if not one["fine"]] == ["root", "local"]
+
+
+def test_the_schema_is_json(onward: Onward) -> None:
+    assert onward("schema").json["$schema"].startswith("https://json-schema.org/")
+
+
+# ── control ───────────────────────────────────────────────────────────────────
+
+
+def test_cancel_says_how_to_go_on_and_may_be_repeated(onward: Onward, place: Place) -> None:
+    run = place.play().begin(1)
+    for _ in range(2):
+        said = onward("cancel", "digits")
+        assert (said.code, said.out) == (0, "")
+        assert "digits is cancelled: cancelled by" in said.err
+        assert f"onward resume {run.spec.id}" in said.err
+    assert onward("cancel", "digits", "--json").json["state"] == "cancelled"
+
+
+def test_stop_says_that_the_training_is_asked(onward: Onward, place: Place) -> None:
+    place.play().begin(1)
+    said = onward("stop", "digits")
+    assert said.code == 0
+    assert "asked to save and stop" in said.err
+    assert onward("stop", "digits", "--json").json["state"] == "running"
+
+
+def test_resume_says_which_job(onward: Onward, place: Place) -> None:
+    place.play()
+    onward("cancel", "digits")
+    said = onward("resume", "digits", "--mem", "2G", "--max-legs", "3")
+    assert said.code == 0
+    assert "leg 2 is job 2" in said.err
+    assert "needs no resuming" in onward("resume", "digits").err
+    assert onward("resume", "digits").code == 5
+
+
+@pytest.mark.parametrize("verb", ["cancel", "stop", "resume"])
+def test_a_finished_run_is_a_conflict(onward: Onward, place: Place, verb: str) -> None:
+    place.play().begin(1).end(1, LegEnd.DONE)
+    assert onward(verb, "digits").code == 5
+
+
+def test_cancel_without_a_scheduler_is_exit_code_6_and_says_what_holds(onward: Onward, place: Place) -> None:
+    place.play().begin(1)
+    place.scheduler.down = True
+    said = onward("cancel", "digits")
+    assert said.code == 6
+    assert "digits will not go on" in said.err
+
+
+def test_tend_says_what_it_did_and_nothing_where_there_is_nothing_to_do(onward: Onward, place: Place) -> None:
+    place.clock.sleep(-1e9)  # the command has the real clock, for which all this is long ago
+    run = place.play()
+    said = onward("tend")
+    assert (said.code, said.out, said.err) == (0, "", "")
+    place.scheduler.forget(run.job(1))
+    said = onward("tend")
+    assert said.code == 0
+    assert said.out == "digits (k00digit): queued leg 1 as job 2\n"
+
+
+def test_tend_without_a_scheduler_is_exit_code_6(onward: Onward, place: Place) -> None:
+    place.play()
+    place.scheduler.down = True
+    said = onward("tend")
+    assert said.code == 6
+    assert "nothing was done" in said.err
+    assert onward("tend", "--json").json["problems"]
+
+
+def test_tend_with_a_broken_folder_is_exit_code_1(onward: Onward, place: Place) -> None:
+    place.play().dir.spec.write_text("{")
+    assert onward("tend").code == 1
+
+
+# ── logs ──────────────────────────────────────────────────────────────────────
+
+
+def printed(run: PlayedRun, leg: int, stream: str, text: str | bytes) -> None:
+    run.dir.log(leg, stream).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def test_before_the_job_has_started_there_is_nothing_and_that_is_said(onward: Onward, place: Place) -> None:
+    place.play()
+    said = onward("logs", "digits")
+    assert (said.code, said.out) == (0, "")
+    assert "has printed nothing yet; -f waits for it" in said.err
+
+
+def test_logs_come_leg_after_leg_with_titles_beside_them(onward: Onward, place: Place) -> None:
+    run = place.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2)
+    printed(run, 1, "out", "one\n")
+    printed(run, 1, "err", "warning\n")
+    printed(run, 2, "out", "two\nunfinished line")
+    said = onward("logs", "digits")
+    assert said.out.splitlines() == ["one", "warning", "two", "unfinished line"]
+    assert [line.split(" ─")[0] for line in said.err.splitlines()] == ["── leg 1 stdout", "── leg 1 stderr", "── leg 2 stdout"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "lines"),
+    [
+        (("--leg", "1"), ["1 out", "1 err a", "1 err b"]),
+        (("--leg", "2"), ["2 out a", "2 out b"]),
+        (("--leg", "7"), []),
+        (("--err",), ["1 err a", "1 err b"]),
+        (("--out",), ["1 out", "2 out a", "2 out b"]),
+        (("--out", "--err", "--leg", "1"), ["1 out", "1 err a", "1 err b"]),
+        (("-n", "1"), ["2 out b"]),
+        (("-n", "3"), ["1 err b", "2 out a", "2 out b"]),
+        (("-n", "0"), []),
+        (("-n", "2", "--err"), ["1 err a", "1 err b"]),
+        (("--supervisor",), ["the supervisor"]),
+    ],
+)
+def test_parts_of_the_logs_can_be_asked_for(onward: Onward, place: Place, flags: tuple[str, ...], lines: list[str]) -> None:
+    run = place.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2)
+    printed(run, 1, "out", "1 out\n")
+    printed(run, 1, "err", "1 err a\n1 err b\n")
+    printed(run, 2, "out", "2 out a\n2 out b\n")
+    run.dir.supervisor_log.write_text("the supervisor\n")
+    said = onward("logs", "digits", *flags)
+    assert said.code == 0
+    assert said.out.splitlines() == lines
+
+
+def test_no_escape_sequence_of_a_training_reaches_a_pipe(onward: Onward, place: Place) -> None:
+    run = place.play().begin(1)
+    printed(
+        run,
+        1,
+        "out",
+        b"\x1b[31mred\x1b[0m\x1b[2J\x1b]0;title\x07 bell\x07\n10%\r99%\n\xff\xfe not utf-8\nform\x0cfeed\nsep\xe2\x80\xa8arator\n",
+    )
+    assert onward("logs", "digits").out.splitlines() == ["red bell", "99%", "\ufffd\ufffd not utf-8", "formfeed", "separator"]
+
+
+def test_of_a_run_that_is_over_and_printed_nothing_nobody_is_told_to_wait(onward: Onward, place: Place) -> None:
+    place.play().begin(1).end(1, LegEnd.DONE)
+    assert onward("logs", "digits").err == "the run printed nothing\n"
+
+
+def test_following_a_run_that_is_over_prints_all_and_how_it_ended(onward: Onward, place: Place) -> None:
+    run = place.play().begin(1)
+    printed(run, 1, "out", "one\nlast words")
+    run.end(1, LegEnd.DONE, reason="the training finished")
+    said = onward("logs", "-f", "digits")
+    assert said.code == 0
+    assert said.out.splitlines() == ["one", "last words"]
+    assert said.err.endswith("the run is finished: the training finished\n")
+
+
+# ── faults of ours ────────────────────────────────────────────────────────────
+
+
+def test_a_fault_of_ours_is_one_line_and_a_way_to_report_it(onward: Onward, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("never thought of this")
+
+    monkeypatch.setattr("onward.operations.wiring.Desk.runs", fail)
+    said = onward("runs")
+    assert said.code == 1
+    assert "fault of Onward's: RuntimeError: never thought of this" in said.err
+    assert "ONWARD_TRACEBACK=1" in said.err
+    monkeypatch.setenv("ONWARD_TRACEBACK", "1")
+    with pytest.raises(RuntimeError):
+        onward("runs")
+
+
+def test_a_disk_that_does_not_play_along_is_one_line(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.play()
+
+    def fail(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "/somewhere")
+
+    monkeypatch.setattr("onward.rundir.journal.Journal.write", fail)
+    said = onward("cancel", "digits")
+    assert said.code == 1
+    assert "Permission denied: '/somewhere'" in said.err
+
+
+def test_settings_that_are_wrong_are_told_with_their_file(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = place.folder / "settings.toml"
+    path.write_text("rot = 1\n")
+    monkeypatch.setenv("ONWARD_SETTINGS", str(path))
+    for verb in ("runs", "tend", "doctor", "clusters"):
+        said = onward(verb)
+        assert said.code == 2
+        assert str(path) in said.err
+
+
+def test_a_job_state_with_two_words_is_shown_as_two_words(onward: Onward, place: Place) -> None:
+    run = place.play().begin(1, successor=False).die(1, JobState.OUT_OF_MEMORY)
+    run.write(ev.Found(leg=1, at=run.now(), end="out_of_memory", reason="killed"))
+    assert "out of memory" in onward("show", "digits").out
+    assert json.loads(onward("show", "digits", "--json").out)["legs"][0]["state"] == "out_of_memory"

@@ -1,0 +1,350 @@
+"""Cancel, stop and resume: in every state, and each twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.errors import Conflict, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.model import event as ev
+from onward.model.job import JobId, JobState
+from onward.model.run import LegEnd, Run, RunState
+from onward.model.spec import Limits, Resources
+from onward.operations.control import cancel, resume, stop
+from onward.operations.tend import tend
+from onward.rundir.journal import Journal, read_events
+from tests.desks import Place, PlayedRun
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def cancelled(run: PlayedRun) -> Run:
+    return cancel(run.place.desk, run.dir)
+
+
+def stopped(run: PlayedRun) -> Run:
+    return stop(run.place.desk, run.dir)
+
+
+def resumed(run: PlayedRun, **changes: Any) -> Run:
+    return resume(run.place.desk, run.dir, changes=changes)
+
+
+def live(run: PlayedRun) -> list[str]:
+    """Jobs that run or may still run, by name without token."""
+    return [job.status.name.rsplit(".", 1)[0] for job in run.place.scheduler.jobs.values() if job.status.state.live]
+
+
+def kinds(run: PlayedRun) -> list[str]:
+    return sorted(event.kind for event in read_events(run.dir))
+
+
+# ── cancel ────────────────────────────────────────────────────────────────────
+
+
+def test_cancelling_a_queued_run_takes_its_job_back_and_closes_it(place: Place) -> None:
+    run = place.play()
+    after = cancelled(run)
+    assert after.state is RunState.CANCELLED
+    assert after.closed and after.closed.cause.startswith("cancelled by ")
+    assert "onward resume" in after.closed.next
+    assert run.dir.done.exists()
+    assert live(run) == []
+
+
+def test_cancelling_a_running_run_ends_its_job_and_takes_the_successor_back(place: Place) -> None:
+    run = place.play().begin(1)
+    assert len(live(run)) == 2
+    after = cancelled(run)
+    assert after.state is RunState.CANCELLED
+    assert after.legs[1].end is LegEnd.CANCELLED
+    assert live(run) == []
+
+
+def test_cancelling_between_legs_takes_the_next_leg_back(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 10).end(1, LegEnd.TIME_LIMIT)
+    assert run.run.state is RunState.WAITING
+    assert cancelled(run).state is RunState.CANCELLED
+    assert live(run) == []
+
+
+def test_cancelling_twice_is_cancelling_once(place: Place) -> None:
+    run = place.play().begin(1)
+    cancelled(run)
+    before = run.files()
+    assert cancelled(run).state is RunState.CANCELLED
+    assert run.files() == before
+    assert kinds(run).count("closed") == 1
+
+
+def test_a_cancel_that_was_killed_before_its_last_stroke_is_finished_by_the_next(place: Place) -> None:
+    run = place.play()
+    cancelled(run)
+    run.dir.done.unlink()
+    assert cancelled(run).state is RunState.CANCELLED
+    assert run.dir.done.exists()
+
+
+@pytest.mark.parametrize(("verb", "words"), [(cancelled, "cannot be cancelled"), (stopped, "cannot be stopped")])
+@pytest.mark.parametrize(("end", "state"), [(LegEnd.DONE, "finished"), (LegEnd.OUT_OF_MEMORY, "failed")])
+def test_a_run_that_ended_otherwise_can_be_neither_cancelled_nor_stopped(
+    place: Place, verb: Any, words: str, end: LegEnd, state: str
+) -> None:
+    run = place.play().begin(1).end(1, end)
+    assert run.run.state == state
+    with pytest.raises(Conflict) as caught:
+        verb(run)
+    assert words in caught.value.message
+    assert caught.value.exit_code == 5
+
+
+def test_cancel_with_an_unreachable_scheduler_says_that_the_run_will_not_go_on(place: Place) -> None:
+    run = place.play().begin(1)
+    place.scheduler.down = True
+    for _ in range(2):
+        with pytest.raises(SchedulerUnavailable) as caught:
+            cancelled(run)
+        assert "will not go on" in caught.value.message
+        assert "again" in caught.value.hint
+    assert kinds(run).count("cancelrequested") == 1
+    assert not run.run.closed
+    run.end(1, LegEnd.TIME_LIMIT)  # the leg comes to its end by itself
+    assert run.run.state is RunState.CANCELLED
+
+    place.scheduler.down = False
+    assert cancelled(run).state is RunState.CANCELLED
+
+
+def test_cancelled_again_once_the_scheduler_answers_the_job_is_ended(place: Place) -> None:
+    run = place.play().begin(1)
+    place.scheduler.down = True
+    with pytest.raises(SchedulerUnavailable):
+        cancelled(run)
+    place.scheduler.down = False
+    assert cancelled(run).state is RunState.CANCELLED
+    assert live(run) == []
+
+
+def test_a_foreign_job_that_was_given_our_id_is_not_cancelled(place: Place) -> None:
+    run = place.play().begin(1, successor=False)
+    job = run.job(1)
+    place.scheduler.forget(job)
+    place.scheduler._last = int(job) - 1
+    assert place.scheduler.submit(run.dir.script(1), name="somebody-elses") == job
+    cancelled(run)
+    assert place.scheduler.named("somebody-elses").state is JobState.QUEUED
+
+
+def test_a_run_whose_submit_was_never_answered_is_cancelled_by_name(place: Place) -> None:
+    run = place.play()
+    name = next(iter(run.leg(1).submissions))
+    for path in run.dir.journals.iterdir():
+        path.unlink()
+    Journal(run.dir.desk_journal("1")).write(ev.Submitting(leg=1, at=run.now(), name=name))
+    assert run.leg(1).job is None
+    assert cancelled(run).state is RunState.CANCELLED
+    assert live(run) == []
+
+
+# ── stop ──────────────────────────────────────────────────────────────────────
+
+
+def test_stopping_a_running_run_asks_its_leg_and_leaves_the_rest_to_it(place: Place) -> None:
+    run = place.play().begin(1)
+    after = stopped(run)
+    assert after.state is RunState.RUNNING
+    assert after.stop is not None
+    assert run.dir.stop_request.exists()
+    assert len(live(run)) == 2
+    run.publish(1, 10).end(1, LegEnd.AGAIN)
+    assert run.run.state is RunState.CANCELLED
+    assert run.run.closed and "stopped by" in run.run.closed.cause
+    assert "step 10" in run.run.closed.cause
+
+
+def test_stopping_a_running_run_twice_asks_once(place: Place) -> None:
+    run = place.play().begin(1)
+    stopped(run)
+    stopped(run)
+    assert kinds(run).count("stoprequested") == 1
+
+
+def test_stopping_a_queued_run_closes_it_as_it_stands(place: Place) -> None:
+    run = place.play()
+    after = stopped(run)
+    assert after.state is RunState.CANCELLED
+    assert after.closed and "before it began" in after.closed.cause
+    assert "onward resume" in after.closed.next
+    assert live(run) == []
+    assert stopped(run).state is RunState.CANCELLED
+
+
+def test_stopping_between_legs_keeps_what_was_saved(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 10).end(1, LegEnd.TIME_LIMIT)
+    after = stopped(run)
+    assert after.state is RunState.CANCELLED
+    assert after.closed and "after checkpoint at step 10" in after.closed.cause
+    assert live(run) == []
+
+
+def test_stop_with_an_unreachable_scheduler_binds_all_the_same(place: Place) -> None:
+    run = place.play()
+    place.scheduler.down = True
+    with pytest.raises(SchedulerUnavailable, match="will stop as soon as its next leg begins"):
+        stopped(run)
+    assert run.dir.stop_request.exists()
+    place.scheduler.down = False
+    assert stopped(run).state is RunState.CANCELLED
+
+
+def test_a_run_that_was_asked_to_stop_can_still_be_cancelled(place: Place) -> None:
+    run = place.play().begin(1)
+    stopped(run)
+    assert cancelled(run).state is RunState.CANCELLED
+    assert live(run) == []
+
+
+# ── resume ────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_cancelled_while_queued_goes_on_as_leg_two(place: Place) -> None:
+    """Leg 1 was asked for and taken back: its number is used up, so that no late job of it can come to life."""
+    run = place.play()
+    cancelled(run)
+    after = resumed(run)
+    assert after.first_leg == 2
+    assert after.state is RunState.SUBMITTED
+    assert live(run) == ["digits.2"]
+    assert not run.dir.done.exists()
+
+
+def test_every_further_cancel_while_queued_uses_up_one_number(place: Place) -> None:
+    run = place.play()
+    for leg in (2, 3, 4):
+        cancelled(run)
+        assert resumed(run).first_leg == leg
+        assert live(run) == [f"digits.{leg}"]
+
+
+def test_a_run_cancelled_in_its_second_leg_goes_on_as_its_third(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 10).end(1, LegEnd.TIME_LIMIT).begin(2)
+    cancelled(run)
+    assert resumed(run).first_leg == 3
+    assert live(run) == ["digits.3"]
+
+
+def test_a_stopped_run_goes_on_and_is_no_longer_asked_to_stop(place: Place) -> None:
+    run = place.play().begin(1)
+    stopped(run)
+    run.publish(1, 10).end(1, LegEnd.AGAIN)
+    after = resumed(run)
+    assert after.stop is None
+    assert not run.dir.stop_request.exists()
+    assert after.state is RunState.WAITING
+
+
+def test_resume_changes_what_was_asked_and_later_changes_add_up(place: Place) -> None:
+    run = place.play(resources=Resources(time=60, mem=1024), limits=Limits(max_legs=1))
+    cancelled(run)
+    after = resumed(run, mem=2048, max_legs=5)
+    assert (after.resources.mem, after.resources.time, after.limits.max_legs) == (2048, 60, 5)
+    assert after.legs[2].submission and after.legs[2].submission.mem == 2048
+    cancelled(run)
+    after = resumed(run, time=120)
+    assert (after.resources.mem, after.resources.time, after.limits.max_legs) == (2048, 120, 5)
+    assert "#FAKE --time=120" in run.dir.script(3).read_text()
+
+
+def test_a_leg_that_is_still_being_ended_is_waited_for(place: Place) -> None:
+    run = place.play().begin(1, successor=False)
+    job = run.job(1)
+    cancelled(run)
+    place.scheduler._change(job, state=JobState.RUNNING, reason="")  # a scheduler takes its time to kill
+    resumed(run)
+    assert place.scheduler.jobs[run.job(2)].after == job
+
+
+def test_resuming_twice_is_a_conflict_and_queues_nothing_more(place: Place) -> None:
+    run = place.play()
+    cancelled(run)
+    resumed(run)
+    with pytest.raises(Conflict, match="needs no resuming"):
+        resumed(run)
+    assert live(run) == ["digits.2"]
+
+
+@pytest.mark.parametrize("state", ["submitted", "running", "waiting"])
+def test_a_run_that_is_not_over_needs_no_resuming(place: Place, state: str) -> None:
+    run = place.play()
+    if state != "submitted":
+        run.begin(1)
+    if state == "waiting":
+        run.publish(1, 1).end(1, LegEnd.TIME_LIMIT)
+    before = run.files()
+    with pytest.raises(Conflict) as caught:
+        resumed(run)
+    assert f"is {state} and needs no resuming" in caught.value.message
+    assert caught.value.exit_code == 5
+    assert run.files() == before
+
+
+def test_a_finished_run_cannot_be_resumed(place: Place) -> None:
+    run = place.play().begin(1).end(1, LegEnd.DONE)
+    with pytest.raises(Conflict, match="is finished"):
+        resumed(run)
+
+
+def test_a_resume_that_is_refused_leaves_the_run_as_it_was_to_be_resumed_in_another_way(place: Place) -> None:
+    run = place.play()
+    cause = (cancelled(run).closed or pytest.fail("not closed")).cause
+    place.scheduler.refuse = "more memory than any node has"
+    with pytest.raises(SubmitRefused, match="more memory"):
+        resumed(run, mem=1 << 30)
+    assert run.run.state is RunState.CANCELLED
+    assert run.run.closed and run.run.closed.cause == cause
+    assert run.dir.done.exists()
+    after = resumed(run, mem=1024)
+    assert after.state is RunState.SUBMITTED
+    assert after.resources.mem == 1024
+    assert len(live(run)) == 1
+
+
+@pytest.mark.parametrize("began", [True, False])
+def test_where_the_scheduler_does_not_answer_a_resume_changes_nothing(place: Place, began: bool) -> None:
+    run = place.play()
+    if began:
+        run.begin(1)
+    cancelled(run)
+    before = run.files()
+    place.scheduler.down = True
+    with pytest.raises(SchedulerUnavailable):
+        resumed(run)
+    assert run.run.state is RunState.CANCELLED
+    assert run.files() == before
+    place.scheduler.down = False
+    assert resumed(run).first_leg == 2
+
+
+def test_an_unclear_resume_is_left_to_tend(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = place.play()
+    cancelled(run)
+
+    def silent(script: Path, *, name: str, after: JobId | None = None) -> JobId:
+        place.scheduler.down = True
+        raise SubmitUnclear(f"submitting {name}: no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place.scheduler, "submit", silent)
+        with pytest.raises(SubmitUnclear) as caught:
+            resumed(run)
+    assert "tend" in caught.value.hint
+    assert not run.run.closed
+    place.scheduler.down = False
+    run.later()
+    assert len(tend(place.desk).acted) == 1
+    assert live(run) == ["digits.2"]

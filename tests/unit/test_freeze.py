@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from onward.rundir.freeze import build_archive
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("params") / "supervisor.pyz"
+    build_archive(path)
+    return path
+
+
+def bare_python(*arguments: str, archive: Path | None = None, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """An interpreter without our environment, and without any package: as a node may have it."""
+    base = os.path.realpath(sys.executable)
+    env = {"PATH": os.environ["PATH"], **({"PYTHONPATH": str(archive)} if archive else {})}
+    return subprocess.run([base, "-S", *arguments], env=env, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_archive_runs_by_itself(archive: Path, tmp_path: Path) -> None:
+    done = bare_python(str(archive), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage: supervisor.pyz leg|stage|keeper" in done.stderr
+
+
+def test_all_of_it_can_be_imported_without_any_package(archive: Path, tmp_path: Path) -> None:
+    script = """
+import importlib, pkgutil, sys, onward
+found = [m.name for m in pkgutil.walk_packages(onward.__path__, "onward.")]
+for name in found:
+    importlib.import_module(name)
+roots = {name.partition(".")[0] for name in sys.modules}
+assert roots - {"__main__", "onward"} <= sys.stdlib_module_names, roots - sys.stdlib_module_names
+print(onward.__file__, *found, sep="\\n")
+"""
+    done = bare_python("-c", script, archive=archive, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    where, *found = done.stdout.split()
+    assert where.startswith(str(archive))
+    assert {"onward.supervisor.main", "onward.sdk.run", "onward.checkpoints.stager", "onward.schedulers.slurm"} <= set(found)
+
+
+def test_a_training_finds_onward_in_it(archive: Path, tmp_path: Path) -> None:
+    script = "import onward; run = onward.init(); run.log({'loss': 1.0}); print(run.leg)"
+    done = bare_python("-c", script, archive=archive, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
+def test_it_is_compiled_so_that_it_starts_fast(archive: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        names = set(opened.namelist())
+    sources = {name for name in names if name.startswith("onward/") and name.endswith(".py")}
+    assert sources and {f"{name}c" for name in sources} <= names
+    script = "import onward.sdk.run as module; print(module.__spec__.cached or module.__spec__.origin, module.__loader__)"
+    done = bare_python("-v", "-c", script, archive=archive, cwd=tmp_path)
+    assert "onward/sdk/run.pyc" in done.stderr.replace("\\", "/") or "onward.sdk.run" in done.stderr
+
+
+def test_freezing_twice_gives_the_same_modules(archive: Path, tmp_path: Path) -> None:
+    build_archive(tmp_path / "again.pyz")
+    with zipfile.ZipFile(archive) as first, zipfile.ZipFile(tmp_path / "again.pyz") as second:
+        assert {i.filename: i.CRC for i in first.infolist()} == {i.filename: i.CRC for i in second.infolist()}
+    assert os.listdir(tmp_path) == ["again.pyz"]
+
+
+def test_only_what_lives_a_leg_is_frozen(archive: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        rooms = {name.split("/")[1] for name in opened.namelist() if name.count("/") > 1}
+    assert rooms == {"sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor"}

@@ -1,0 +1,410 @@
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from onward.clock import HandClock
+from onward.errors import SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.model import event as ev
+from onward.model.job import JobId, JobState
+from onward.model.lifecycle import Continue
+from onward.model.run import Run, Submission
+from onward.model.spec import Resources, spec_to_json
+from onward.rundir.journal import Journal, desk_journal, read_events, read_run
+from onward.rundir.layout import RunDir
+from onward.supervisor.handover import Handover, QueuedLegCancelled, fits, render_script
+from tests.fakes import FakeScheduler
+from tests.histories import make_spec
+
+
+class Scheduler(FakeScheduler):
+    """A fake that writes down what it was asked, and when."""
+
+    def __init__(self, clock: HandClock) -> None:
+        super().__init__(clock)
+        self.calls: list[tuple[str, float]] = []
+
+    def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
+        self.calls.append(("submit", self.clock.now()))
+        return super().submit(script, name=name, after=after)
+
+    def find(self, name: str) -> Sequence[JobId]:
+        self.calls.append(("find", self.clock.now()))
+        return super().find(name)
+
+    @property
+    def asked(self) -> list[str]:
+        return [call for call, _ in self.calls]
+
+
+class Bench:
+    def __init__(self, folder: Path) -> None:
+        self.dir = RunDir(folder)
+        self.dir.make()
+        self.clock = HandClock()
+        self.scheduler = Scheduler(self.clock)
+        self.dir.spec.write_text(json.dumps(spec_to_json(make_spec(resources=Resources(mem=1024, time=600)))))
+        self.wanted = Continue(leg=1, mem=1024)
+
+    @property
+    def run(self) -> Run:
+        return read_run(self.dir)
+
+    @property
+    def submission(self) -> Submission:
+        standing = self.run.legs[self.wanted.leg].submission
+        assert standing is not None
+        return standing
+
+    @property
+    def live(self) -> list[JobId]:
+        return [job for job in self.scheduler.jobs if self.scheduler.status([job])[job].state.live]
+
+    def handover(self, *, patience: float = 120.0) -> Handover:
+        """As another process has it: what it knows is what is written."""
+        self.clock.sleep(1)
+        return Handover(dir=self.dir, scheduler=self.scheduler, journal=desk_journal(self.dir), clock=self.clock, patience=patience)
+
+    def ensure(self, *, after: str | None = None, patience: float = 120.0) -> str:
+        return self.handover(patience=patience).ensure(self.run, self.wanted, after=after)
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in sorted(read_events(self.dir), key=lambda event: event.at)]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "2026-11-15_A_digits")
+
+
+# ── one job ───────────────────────────────────────────────────────────────────
+
+
+def test_a_leg_without_a_job_gets_one(bench: Bench) -> None:
+    job = bench.ensure(after=None)
+    assert bench.live == [job]
+    assert bench.run.legs[1].job == job
+    assert bench.scheduler.jobs[JobId(job)].status.name == bench.submission.name
+    assert bench.submission.name.startswith("digits.1.")
+    assert (bench.submission.mem, bench.submission.time) == (1024, 600)
+
+
+def test_the_name_is_written_down_before_the_scheduler_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_arguments: object, **_options: object) -> None:
+        assert bench.kinds() == ["submitting"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeScheduler, "submit", die)
+    with pytest.raises(KeyboardInterrupt):
+        bench.ensure()
+
+
+def test_asking_twice_is_asking_once(bench: Bench) -> None:
+    assert bench.ensure() == bench.ensure() == bench.ensure()
+    assert len(bench.scheduler.jobs) == 1
+
+
+def test_the_next_leg_is_held_on_this_one(bench: Bench) -> None:
+    first = bench.ensure()
+    bench.wanted = Continue(leg=2, mem=1024)
+    second = bench.ensure(after=first)
+    assert bench.scheduler.status([JobId(second)])[JobId(second)].state is JobState.HELD
+    assert second != first
+
+
+def test_the_job_script_asks_for_what_the_leg_needs_and_holds_no_text_of_the_users(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run $(touch pwned) `id` 'quoted'")
+    bench.wanted = Continue(leg=3, mem=2048, exclude=("n7",))
+    bench.ensure()
+    script = bench.dir.script(3)
+    text = script.read_text()
+    assert text == render_script(bench.dir, bench.run, bench.scheduler, bench.wanted)
+    assert "#FAKE --time=600" in text
+    assert [line for line in text.splitlines() if line.startswith("run=")] == [f"run={shlex.quote(str(bench.dir.path))}"]
+    assert text.rstrip().endswith('exec "$python" "$run/params/supervisor.pyz" leg "$run" 3')
+    assert os.access(script, os.X_OK)
+    assert bench.submission.exclude == "n7"
+
+
+# ── unclear answers ───────────────────────────────────────────────────────────
+
+
+def test_a_submit_that_was_accepted_without_an_answer_is_adopted(bench: Bench) -> None:
+    bench.scheduler.lose = True
+    job = bench.ensure()
+    assert bench.live == [job]
+    assert bench.run.legs[1].job == job
+    assert bench.scheduler.asked == ["submit", "find"]
+
+
+def test_a_submit_that_was_not_accepted_is_made_again_under_its_name_after_two_answers(bench: Bench) -> None:
+    bench.scheduler.settle_seconds = 10.0
+    bench.scheduler.swallow = True
+    job = bench.ensure()
+    assert bench.scheduler.asked == ["submit", "find", "find", "submit"]
+    times = [at for _, at in bench.scheduler.calls]
+    assert times[1] - times[0] >= 10 and times[2] - times[1] >= 20, "a job that was accepted late is found"
+    assert len(bench.run.legs[1].submissions) == 1
+    assert bench.scheduler.jobs[JobId(job)].status.name == bench.submission.name
+
+
+def test_a_job_that_shows_up_between_two_lookups_is_adopted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.scheduler.settle_seconds = 10.0
+    bench.scheduler.swallow = True
+    real = FakeScheduler.find
+
+    def late(self: Scheduler, name: str) -> Sequence[JobId]:
+        self.calls.append(("find", self.clock.now()))
+        if self.asked.count("find") == 2:
+            FakeScheduler.submit(self, Path("late"), name=name)
+        return real(self, name)
+
+    monkeypatch.setattr(Scheduler, "find", late)
+    assert [bench.ensure()] == bench.live
+    assert bench.scheduler.asked == ["submit", "find", "find"]
+
+
+def test_of_several_jobs_of_one_name_the_oldest_is_kept_and_the_others_cancelled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def three_times(self: FakeScheduler, script: Path, *, name: str, after: JobId | None = None) -> JobId:
+        for _ in range(3):
+            real(self, script, name=name, after=after)
+        raise SubmitUnclear("no answer")
+
+    real = FakeScheduler.submit
+    monkeypatch.setattr(Scheduler, "submit", three_times)
+    bystander = real(bench.scheduler, Path("theirs"), name="digits.1.another-token")
+    job = bench.ensure()
+    assert job == "2"
+    assert bench.live == [bystander, job]
+
+
+def test_a_job_that_can_still_run_is_kept_before_an_older_one_that_has_ended(bench: Bench) -> None:
+    name = "digits.1.abcd"
+    bench.handover().journal.write(ev.Submitting(leg=1, at=bench.clock.now(), name=name, mem=1024))
+    ended, running = (FakeScheduler.submit(bench.scheduler, Path("x"), name=name) for _ in range(2))
+    bench.scheduler.end(ended, JobState.FAILED, exit_code=1)
+    assert bench.ensure() == running
+
+
+def test_a_scheduler_that_is_away_for_a_while_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.scheduler.down = True
+    real = HandClock.sleep
+
+    def sleep(self: HandClock, seconds: float) -> None:
+        real(self, seconds)
+        bench.scheduler.down = self.now() < 1_000_060
+
+    monkeypatch.setattr(HandClock, "sleep", sleep)
+    assert [bench.ensure(patience=300)] == bench.live
+
+
+def test_a_scheduler_that_never_answers_is_left_with_a_hint(bench: Bench) -> None:
+    bench.scheduler.down = True
+    began = bench.clock.now()
+    with pytest.raises(SubmitUnclear, match="not known whether job") as caught:
+        bench.ensure(patience=120)
+    assert "onward tend" in caught.value.hint
+    assert 120 <= bench.clock.now() - began < 240
+    assert bench.kinds() == ["submitting"]
+
+
+def test_nobody_waits_on_once_the_leg_is_ending(bench: Bench) -> None:
+    bench.scheduler.settle_seconds = 10.0
+    bench.scheduler.swallow = True
+    handover = bench.handover()
+    handover.abandoned = lambda: bench.clock.now() > 1_000_005
+    with pytest.raises(SubmitUnclear, match="the leg is ending"):
+        handover.ensure(bench.run, bench.wanted, after=None)
+    assert bench.clock.now() < 1_000_010
+
+
+def test_patience_ends_with_a_scheduler_that_finds_nothing_and_accepts_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers every lookup, and none of the submits."""
+    bench.scheduler.settle_seconds = 10.0
+    asked = 0
+
+    def swallow(*_arguments: object, **_options: object) -> None:
+        nonlocal asked
+        asked += 1
+        assert asked < 20, "in two minutes, each with two lookups between"
+        raise SubmitUnclear("no answer")
+
+    monkeypatch.setattr(Scheduler, "submit", swallow)
+    with pytest.raises(SubmitUnclear, match="not known whether"):
+        bench.ensure(patience=120)
+
+
+# ── refused ───────────────────────────────────────────────────────────────────
+
+
+def test_a_refusal_is_written_down_and_raised(bench: Bench) -> None:
+    bench.scheduler.refuse = "no such partition"
+    with pytest.raises(SubmitRefused, match="no such partition"):
+        bench.ensure()
+    assert bench.kinds() == ["submitting", "refused"]
+    assert bench.run.legs[1].submission is None
+    assert [bench.ensure()] == bench.live
+
+
+# ── a crash in between ────────────────────────────────────────────────────────
+
+
+class Killed(BaseException):
+    pass
+
+
+class DyingJournal(Journal):
+    """Its process is killed when the scheduler has just answered."""
+
+    def write(self, event: ev.Event) -> None:
+        if isinstance(event, ev.Submitted):
+            raise Killed
+        super().write(event)
+
+
+def test_a_job_whose_submitter_died_before_writing_its_id_is_adopted(bench: Bench) -> None:
+    handover = bench.handover()
+    handover.journal = DyingJournal(bench.dir.desk_journal("dying"))
+    with pytest.raises(Killed):
+        handover.ensure(bench.run, bench.wanted, after=None)
+    assert bench.submission.job is None and len(bench.live) == 1
+    assert [bench.ensure()] == bench.live
+    assert bench.submission.job == bench.live[0]
+
+
+def test_a_submitter_that_died_before_asking_leaves_no_job_and_the_next_gets_one(bench: Bench) -> None:
+    bench.handover().journal.write(ev.Submitting(leg=1, at=bench.clock.now(), name="digits.1.dead", mem=1024))
+    assert [bench.ensure()] == bench.live
+    assert bench.ensure() == bench.live[0]
+
+
+# ── the job that stands ───────────────────────────────────────────────────────
+
+
+def test_a_queued_job_that_somebody_cancelled_says_that_the_run_is_not_to_go_on(bench: Bench) -> None:
+    job = JobId(bench.ensure())
+    bench.scheduler.end(job, JobState.CANCELLED, exit_code=None, reason="by grace")
+    with pytest.raises(QueuedLegCancelled, match="by grace"):
+        bench.ensure()
+    assert len(bench.scheduler.jobs) == 1
+
+
+def test_a_queued_job_with_too_little_memory_is_withdrawn_and_replaced(bench: Bench) -> None:
+    small = JobId(bench.ensure())
+    bench.wanted = Continue(leg=1, mem=2048)
+    large = JobId(bench.ensure())
+    assert bench.live == [large] and bench.scheduler.jobs[small].status.state is JobState.CANCELLED
+    assert bench.submission.mem == 2048
+    assert bench.ensure() == large, "our own withdrawal is nobody's cancelling"
+
+
+def test_a_queued_job_that_may_start_on_a_bad_node_is_replaced(bench: Bench) -> None:
+    bench.ensure()
+    bench.wanted = Continue(leg=1, mem=1024, exclude=("n1",))
+    assert [bench.ensure()] == bench.live
+    assert bench.submission.exclude == "n1"
+
+
+def test_a_withdrawn_job_is_written_down_before_it_is_cancelled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.ensure()
+
+    def unreachable(*_arguments: object) -> None:
+        raise SchedulerUnavailable("no answer")
+
+    monkeypatch.setattr(bench.scheduler, "cancel", unreachable)
+    with pytest.raises(SchedulerUnavailable):
+        bench.handover().withdraw(bench.run, from_leg=1, reason="the run is over")
+    assert bench.run.legs[1].submission is None
+
+
+def test_a_job_whose_id_was_given_to_a_stranger_is_not_cancelled(bench: Bench) -> None:
+    job = JobId(bench.ensure())
+    run = bench.run
+    bench.scheduler.forget(job)
+    stranger = bench.scheduler.submit(bench.dir.script(1), name="stranger.1.t")
+    run.legs[1].submissions[next(iter(run.legs[1].submissions))].job = stranger
+    bench.handover().withdraw(run, from_leg=1, reason="the run is over")
+    assert bench.scheduler.status([stranger])[stranger].state.live
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.FINISHED, JobState.NODE_FAILED, JobState.TIMED_OUT])
+def test_a_queued_job_that_ended_without_beginning_the_leg_is_replaced(bench: Bench, state: JobState) -> None:
+    bench.scheduler.end(JobId(bench.ensure()), state)
+    assert [bench.ensure()] == bench.live
+
+
+def test_a_job_the_scheduler_forgot_is_replaced_even_if_its_id_was_given_to_another(bench: Bench) -> None:
+    forgotten = JobId(bench.ensure())
+    fake = bench.scheduler.jobs[forgotten]
+    bench.scheduler.forget(forgotten)
+    other = FakeScheduler(bench.clock)
+    other.submit(fake.script, name="somebody-elses")
+    bench.scheduler.jobs[forgotten] = other.jobs[JobId("1")]
+    job = bench.ensure()
+    assert job != forgotten
+    assert bench.live == [forgotten, job], "the stranger is left alone"
+
+
+def test_a_job_that_is_gone_stands_no_more_even_if_its_clock_went_ahead(bench: Bench) -> None:
+    bench.clock.sleep(600)  # on the node that submitted it
+    bench.scheduler.forget(JobId(bench.ensure()))
+    bench.clock.sleep(-600)  # at the desk
+    job = bench.ensure()
+    assert bench.ensure() == job
+    assert bench.live == [job]
+
+
+def test_a_scheduler_without_an_answer_changes_nothing(bench: Bench) -> None:
+    bench.ensure()
+    bench.scheduler.down = True
+    with pytest.raises(SchedulerUnavailable):
+        bench.ensure()
+    assert bench.kinds() == ["submitting", "submitted"]
+
+
+# ── taking back ───────────────────────────────────────────────────────────────
+
+
+def test_all_queued_legs_are_taken_back_and_the_claimed_one_is_not(bench: Bench) -> None:
+    jobs: list[JobId] = []
+    for leg in (1, 2, 3):
+        bench.wanted = Continue(leg=leg, mem=1024)
+        jobs.append(JobId(bench.ensure(after=jobs[-1] if jobs else None)))
+    handover = bench.handover()
+    handover.journal.write(ev.Claimed(leg=1, at=bench.clock.now(), job=jobs[0], hosts=["node1"], deadline=None))
+    handover.withdraw(bench.run, from_leg=1, reason="the run is over")
+    assert bench.live == [jobs[0]]
+    handover.withdraw(bench.run, from_leg=1, reason="the run is over")
+    assert bench.kinds().count("withdrawn") == 2
+
+
+def test_a_job_nobody_wrote_down_is_taken_back_too(bench: Bench) -> None:
+    name = "digits.2.feed"
+    FakeScheduler.submit(bench.scheduler, Path("x"), name=name)
+    handover = bench.handover()
+    handover.journal.write(ev.Submitting(leg=2, at=bench.clock.now(), name=name))
+    handover.withdraw(bench.run, from_leg=1, reason="the run is over")
+    assert bench.live == []
+
+
+@pytest.mark.parametrize(
+    ("had", "exclude", "wanted", "fitting"),
+    [
+        (1024, None, Continue(leg=1, mem=1024), True),
+        (2048, None, Continue(leg=1, mem=1024), True),
+        (1024, None, Continue(leg=1, mem=2048), False),
+        (None, None, Continue(leg=1, mem=None), True),
+        (1024, None, Continue(leg=1, mem=None), True),
+        (None, None, Continue(leg=1, mem=2048), False),
+        (1024, "n1,n2", Continue(leg=1, mem=1024, exclude=("n2",)), True),
+        (1024, "n12", Continue(leg=1, mem=1024, exclude=("n1",)), False),
+        (1024, None, Continue(leg=1, mem=1024, exclude=("n1",)), False),
+    ],
+)
+def test_a_queued_job_fits_if_it_has_all_that_the_leg_needs(had: int | None, exclude: str | None, wanted: Continue, fitting: bool) -> None:
+    assert fits(Submission(name="x", at=1.0, mem=had, time=None, exclude=exclude), wanted) is fitting

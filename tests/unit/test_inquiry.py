@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onward.clock import HandClock
+from onward.model.job import JobId, JobState
+from onward.model.run import Leg, LegEnd
+from onward.supervisor.inquiry import StillRunning, ask_after, unsettled
+from tests.fakes import FakeScheduler
+from tests.histories import History
+
+
+class Slow(FakeScheduler):
+    """Says for a while that it is down, or that a job is still running, before it answers."""
+
+    def __init__(self, clock: HandClock) -> None:
+        super().__init__(clock)
+        self.down_until = 0.0
+        self.ends: list[tuple[float, JobId, JobState]] = []
+
+    def _answer(self) -> None:
+        self.down = self.clock.now() < self.down_until
+        for at, job, state in self.ends:
+            if self.clock.now() >= at:
+                self.end(job, state, exit_code=None)
+        super()._answer()
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def scheduler(clock: HandClock) -> Slow:
+    return Slow(clock)
+
+
+def silent_leg(scheduler: FakeScheduler) -> Leg:
+    """A leg that began, in a job of the scheduler's, and said nothing any more."""
+    history = History().leg(None)
+    leg = history.run.legs[1]
+    [name] = leg.submissions
+    fake = scheduler.jobs.pop(scheduler.submit(Path("script"), name=name))
+    assert leg.claimed is not None
+    job = JobId(leg.claimed.job)
+    scheduler.jobs[job] = replace(fake, status=replace(fake.status, id=job))
+    scheduler.start(job)
+    return leg
+
+
+def test_only_legs_that_began_and_have_no_end_are_asked_after() -> None:
+    history = History().leg(LegEnd.TIME_LIMIT).leg(LegEnd.LOST, silent=True).leg(None).submitted(4)
+    assert [leg.number for leg in unsettled(history.run)] == [3]
+    assert ask_after([], FakeScheduler(), HandClock()) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "end"), [(JobState.PREEMPTED, LegEnd.PREEMPTED), (JobState.NODE_FAILED, LegEnd.NODE_LOST), (JobState.FINISHED, LegEnd.LOST)]
+)
+def test_the_scheduler_tells_the_end_of_a_silent_leg_and_when_it_was(
+    scheduler: Slow, clock: HandClock, state: JobState, end: LegEnd
+) -> None:
+    leg = silent_leg(scheduler)
+    scheduler.end(JobId("101"), state)
+    ended = clock.now()
+    clock.sleep(500)
+    [found] = ask_after([leg], scheduler, clock)
+    assert (found.leg, found.end, found.at) == (1, end, ended)
+
+
+def test_a_job_that_is_just_ending_is_given_a_moment(scheduler: Slow, clock: HandClock) -> None:
+    leg = silent_leg(scheduler)
+    scheduler.ends = [(clock.now() + 4, JobId("101"), JobState.PREEMPTED)]
+    [found] = ask_after([leg], scheduler, clock)
+    assert found.end == LegEnd.PREEMPTED
+
+
+def test_the_moment_counts_from_the_first_answer(scheduler: Slow, clock: HandClock) -> None:
+    leg = silent_leg(scheduler)
+    scheduler.down_until = clock.now() + 100
+    scheduler.ends = [(clock.now() + 104, JobId("101"), JobState.PREEMPTED)]
+    [found] = ask_after([leg], scheduler, clock)
+    assert found.end == LegEnd.PREEMPTED
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.UNKNOWN])
+def test_a_leg_that_is_still_at_work_is_not_given_an_end(scheduler: Slow, clock: HandClock, state: JobState) -> None:
+    leg = silent_leg(scheduler)
+    scheduler.end(JobId("101"), state)
+    began = clock.now()
+    with pytest.raises(StillRunning, match="job 101"):
+        ask_after([leg], scheduler, clock)
+    assert clock.now() - began < 30
+
+
+def test_a_job_the_scheduler_does_not_know_is_lost(scheduler: Slow, clock: HandClock) -> None:
+    leg = silent_leg(scheduler)
+    scheduler.forget(JobId("101"))
+    [found] = ask_after([leg], scheduler, clock)
+    assert found.end == LegEnd.LOST and "no longer knows job 101" in found.reason
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.FINISHED, JobState.CANCELLED])
+def test_a_stranger_with_our_jobs_id_is_not_taken_for_it(scheduler: Slow, clock: HandClock, state: JobState) -> None:
+    leg = silent_leg(scheduler)
+    other = FakeScheduler(clock)
+    scheduler.jobs[JobId("101")] = other.jobs[other.submit(Path("script"), name="somebody-elses")]
+    scheduler.end(JobId("101"), state)
+    [found] = ask_after([leg], scheduler, clock)
+    assert found.end == LegEnd.LOST and "no longer knows" in found.reason
+
+
+def test_no_answer_is_waited_out_and_never_taken_for_an_end(scheduler: Slow, clock: HandClock) -> None:
+    leg = silent_leg(scheduler)
+    scheduler.end(JobId("101"), JobState.TIMED_OUT)
+    scheduler.down_until = clock.now() + 150
+    [found] = ask_after([leg], scheduler, clock)
+    assert found.end == LegEnd.TIME_LIMIT
+
+
+def test_where_no_answer_ever_comes_the_leg_is_lost_and_that_is_why(scheduler: Slow, clock: HandClock) -> None:
+    legs = [silent_leg(scheduler)]
+    scheduler.down_until = clock.now() + 10_000
+    began = clock.now()
+    [found] = ask_after(legs, scheduler, clock, patience=60)
+    assert found.end == LegEnd.LOST and "does not answer" in found.reason
+    assert 60 <= clock.now() - began < 70

@@ -1,0 +1,292 @@
+"""What a run looks like from outside: every promised key, in plain words, also where something is broken."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.errors import StorageError
+from onward.model import event as ev
+from onward.model.job import JobState
+from onward.model.run import LegEnd
+from onward.operations.control import cancel, stop
+from onward.operations.inspect import checkpoints, look, look_at_all, progress, reason, record
+from onward.rundir.journal import read_run
+from tests.desks import Place, PlayedRun
+
+RUN = {"id", "name", "experiment", "state", "reason", "folder", "cluster", "user", "created", "legs", "progress"}
+DETAILS = {"cause", "evidence", "next", "command", "params", "code", "checkpoints"}
+LEG = {
+    *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "ended", "first_step", "last_step"),
+    *("resumed_step", "fell_back", "nodes", "gpus", "mem", "warnings"),
+}
+CHECKPOINT = {"step", "leg", "bytes", "state", "folder", "created", "metrics"}
+PROGRESS = {"step", "total", "steps_per_second", "eta", "metrics"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def shown(run: PlayedRun) -> dict[str, Any]:
+    return record(look(run.place.desk, run.dir))
+
+
+def why(run: PlayedRun) -> str:
+    return reason(look(run.place.desk, run.dir))
+
+
+# ── the keys ──────────────────────────────────────────────────────────────────
+
+
+def test_a_run_that_went_on_has_every_promised_key(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 9).end(1, LegEnd.TIME_LIMIT).begin(2)
+    run.write(ev.Restored(leg=2, at=run.now(), step=9, checkpoint="leg-0001.step-00000009", fell_back=["step 10: damaged"]))
+    run.write(ev.Missed(leg=2, at=run.now(), step=11, reason="disk full"))
+    run.write(ev.Warned(leg=2, at=run.now(), text="careful"))
+    logged = [{"s": 10, "t": 2.0, "m": {"loss": 0.5}}, {"s": 12, "t": 3.0, "m": {"loss": 0.25}}]
+    run.log(2, {"kind": "init", "total": 100, "t": 1.0}, *logged)
+    run.save(1, 9)
+    entry = shown(run)
+    assert entry.keys() == RUN | DETAILS
+    assert [leg.keys() for leg in entry["legs"]] == [LEG] * 3
+    assert [one.keys() for one in entry["checkpoints"]] == [CHECKPOINT]
+    assert entry["progress"] == {"step": 12, "total": 100, "steps_per_second": 2.0, "eta": 3.0 + 87 / 2.0, "metrics": {"loss": 0.25}}
+    assert (entry["id"], entry["state"], entry["cluster"], entry["folder"]) == ("k00digit", "running", "local", str(run.dir.path))
+    first, second, third = entry["legs"]
+    assert (first["number"], first["job"], first["state"], first["end"]) == (1, "1", "finished", "time_limit")
+    assert (first["first_step"], first["last_step"]) == (0, 9)
+    assert first["submitted"] <= first["started"] < first["ended"]
+    assert (second["state"], second["end"], second["ended"]) == ("running", None, None)
+    assert (second["first_step"], second["last_step"], second["resumed_step"]) == (10, 12, 9)
+    assert (second["nodes"], second["gpus"], second["fell_back"]) == (["node1"], ["0"], ["step 10: damaged"])
+    assert second["warnings"] == ["careful", "checkpoint of step 11 was not stored: disk full"]
+    assert (third["state"], third["started"], third["nodes"]) == ("held", None, [])
+    json.dumps(entry)
+
+
+def test_a_list_has_no_details(place: Place) -> None:
+    place.play()
+    [seen], _ = look_at_all(place.desk, place.desk.runs())
+    assert record(seen, details=False).keys() == RUN
+
+
+def test_a_run_that_has_logged_nothing_has_no_progress(place: Place) -> None:
+    entry = shown(place.play())
+    assert entry["progress"] == {"step": None, "total": None, "steps_per_second": None, "eta": None, "metrics": {}}
+    assert entry["checkpoints"] == []
+
+
+def test_a_run_that_is_over_has_no_time_of_arrival(place: Place) -> None:
+    run = place.play().begin(1)
+    run.log(1, {"kind": "init", "total": 100, "t": 1.0}, {"s": 1, "t": 2.0, "m": {}}, {"s": 2, "t": 3.0, "m": {}})
+    assert shown(run)["progress"]["eta"] is not None
+    run.end(1, LegEnd.DONE)
+    assert shown(run)["progress"]["eta"] is None
+
+
+def test_the_steps_of_a_leg_that_logged_nothing_yet_are_those_of_the_leg_before(place: Place) -> None:
+    run = place.play().begin(1)
+    run.log(1, {"kind": "init", "total": 100, "t": 1.0}, {"s": 7, "t": 2.0, "m": {"loss": 1.0}})
+    run.publish(1, 7).end(1, LegEnd.TIME_LIMIT).begin(2)
+    assert shown(run)["progress"]["step"] == 7
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"s": 3, "t": 1.0, "m": {"loss": "high", "fine": 1.0}},
+        {"s": 3, "t": 1.0, "m": {"loss": [1], "fine": 1.0}},
+        {"s": "many", "t": 1.0, "m": {}},
+        {"kind": "init", "total": "all", "t": 1.0},
+        {"kind": "init", "total": -5, "t": 1.0},
+    ],
+)
+def test_a_record_that_nobody_of_ours_wrote_hurts_nothing(place: Place, line: dict[str, Any]) -> None:
+    run = place.play().begin(1)
+    run.log(1, line, {"s": 4, "t": 2.0, "m": {"fine": 1.0}})
+    found = progress(look(place.desk, run.dir))
+    assert (found["step"], found["total"], found["metrics"]) == (4, None, {"fine": 1.0})
+
+
+# ── why ───────────────────────────────────────────────────────────────────────
+
+
+def test_a_queued_run_says_what_it_waits_for(place: Place) -> None:
+    run = place.play()
+    assert why(run) == "leg 1 is queued"
+    place.scheduler._change(run.job(1), state=JobState.QUEUED, reason="Resources")
+    assert why(run) == "leg 1 is queued: Resources"
+
+
+def test_a_job_that_has_started_and_not_yet_claimed_its_leg_is_starting(place: Place) -> None:
+    run = place.play()
+    place.scheduler.start(run.job(1))
+    assert why(run) == "leg 1 is starting"
+
+
+def test_a_submit_without_an_answer_is_said_to_be_unclear(place: Place) -> None:
+    run = place.play()
+    run.write(ev.Submitting(leg=1, at=run.now(), name="digits.1.later"))
+    assert "whether the job for leg 1 was accepted is not known yet" in why(run)
+
+
+def test_a_running_run_says_where(place: Place) -> None:
+    assert why(place.play().begin(1)) == "leg 1 runs on node1"
+
+
+@pytest.mark.parametrize(("asked", "words"), [("deadline", "time limit is near"), ("request", "someone asked it to"), ("moon", "moon")])
+def test_a_leg_that_was_asked_to_stop_says_why(place: Place, asked: str, words: str) -> None:
+    run = place.play().begin(1)
+    run.write(ev.AskedToStop(leg=1, at=run.now(), why=asked))
+    assert words in why(run)
+
+
+def test_between_legs_the_next_one_is_spoken_of(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT)
+    assert why(run) == "leg 2 is queued"
+    assert shown(run)["state"] == "waiting"
+
+
+@pytest.mark.parametrize(("state", "words"), [(JobState.TIMED_OUT, "timed out"), (JobState.NODE_FAILED, "node failed")])
+def test_a_leg_that_is_gone_without_a_word_is_said_to_be(place: Place, state: JobState, words: str) -> None:
+    run = place.play().begin(1, successor=False).die(1, state)
+    assert why(run) == f"leg 1 is gone ({words}); the next leg or `onward tend` finds out why"
+
+
+def test_a_job_that_the_scheduler_does_not_know_is_said_to_be_unknown(place: Place) -> None:
+    run = place.play()
+    place.scheduler.forget(run.job(1))
+    assert "does not know its job: `onward tend` mends that" in why(run)
+
+
+def test_a_foreign_job_with_our_id_is_not_spoken_of(place: Place) -> None:
+    run = place.play()
+    place.scheduler.forget(run.job(1))
+    place.scheduler._last = 0
+    place.scheduler.submit(run.dir.script(1), name="somebody-elses")
+    place.scheduler.start(run.job(1), nodes=("their-node",))
+    assert "does not know its job" in why(run)
+    assert shown(run)["legs"][0]["nodes"] == []
+
+
+def test_a_job_that_ended_before_it_began_is_said_to_have(place: Place) -> None:
+    run = place.play()
+    place.scheduler.end(run.job(1), JobState.FAILED, exit_code=127)
+    assert "ended before it began (failed)" in why(run)
+
+
+def test_a_refused_leg_says_why_it_was_refused(place: Place) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 1).end(1, LegEnd.TIME_LIMIT)
+    run.write(ev.Submitting(leg=2, at=run.now(), name="digits.2.x"))
+    run.write(ev.Refused(leg=2, at=run.now(), name="digits.2.x", reason="no such partition"))
+    assert "refused the next leg: no such partition" in why(run)
+
+
+def test_a_run_without_any_leg_queued_says_so(place: Place) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 1).end(1, LegEnd.TIME_LIMIT)
+    assert why(run) == "no leg is queued: `onward tend` mends that"
+
+
+def test_a_scheduler_that_does_not_answer_costs_only_what_it_would_have_said(place: Place) -> None:
+    queued, running = place.play("queued"), place.play("running").begin(1)
+    place.scheduler.down = True
+    assert "the scheduler did not answer" in why(queued)
+    assert why(running) == "leg 1 runs on node1"
+    assert shown(running)["legs"][0]["state"] == "running"
+
+
+def test_a_run_that_is_over_says_what_ended_it(place: Place) -> None:
+    run = place.play().begin(1)
+    stop(place.desk, run.dir)
+    cancel(place.desk, run.dir)
+    entry = shown(run)
+    assert entry["state"] == "cancelled"
+    assert entry["reason"] == entry["cause"]
+    assert entry["reason"].startswith("cancelled by")
+    assert "onward resume k00digit" in entry["next"]
+
+
+def test_a_cancelled_run_whose_job_could_not_be_ended_says_so(place: Place) -> None:
+    run = place.play().begin(1)
+    run.write(ev.CancelRequested(leg=1, at=run.now(), by="ada"))
+    assert why(run) == "cancelled by ada; its jobs are still to be ended, by onward cancel again or by `onward tend`"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_of_somebody_elses_run_the_scheduler_is_not_asked(place: Place) -> None:
+    run = place.play()
+    os.chown(run.dir.spec, 65534, 65534)
+    place.scheduler.asked = 0
+    assert why(run) == "leg 1 was submitted; its job is ada's"
+    assert place.scheduler.asked == 0
+
+
+# ── many at once ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_one_question_is_enough_for_a_list(place: Place, count: int) -> None:
+    for number in range(count):
+        place.play(f"run{number}").begin(1)
+    place.scheduler.asked = 0
+    seen, broken = look_at_all(place.desk, place.desk.runs())
+    assert (len(seen), broken, place.scheduler.asked) == (count, [], 1)
+
+
+def test_nobody_is_asked_about_runs_that_are_over(place: Place) -> None:
+    place.play().begin(1).end(1, LegEnd.DONE)
+    place.scheduler.asked = 0
+    look_at_all(place.desk, place.desk.runs())
+    assert place.scheduler.asked == 0
+
+
+@pytest.mark.parametrize("spec", ["", "{", "[]", '{"schema": 1}', '{"cluster": 5}'])
+def test_a_folder_that_cannot_be_read_does_not_hide_the_others_and_is_named(place: Place, spec: str) -> None:
+    broken, other = place.play("broken"), place.play("other")
+    broken.dir.spec.write_text(spec)
+    seen, problems = look_at_all(place.desk, place.desk.runs())
+    assert [one.dir for one in seen] == [other.dir]
+    assert [str(broken.dir.path) in problem.message for problem in problems] == [True]
+    with pytest.raises(StorageError):
+        look(place.desk, broken.dir)
+
+
+def test_a_torn_journal_is_read_as_far_as_it_goes(place: Place) -> None:
+    run = place.play().begin(1)
+    with run.dir.leg_journal(1).open("a") as file:
+        file.write('{"kind":"ended","leg":1,"at":')
+    assert shown(run)["state"] == "running"
+    assert read_run(run.dir).legs[1].end is None
+
+
+# ── checkpoints ───────────────────────────────────────────────────────────────
+
+
+def test_checkpoints_are_published_or_verified_once_every_byte_was_read(place: Place) -> None:
+    run = place.play()
+    run.save(1, 9)
+    run.save(2, 5)
+    listed = checkpoints(run.dir)
+    assert [(one["leg"], one["step"], one["state"], one["bytes"]) for one in listed] == [(1, 9, "published", 63), (2, 5, "published", 35)]
+    assert listed[0]["metrics"] == {"loss": 0.5}
+    assert [one["state"] for one in checkpoints(run.dir, verify=True)] == ["verified", "verified"]
+
+
+def test_a_flipped_byte_is_found_by_verifying_and_a_missing_file_at_once(place: Place) -> None:
+    run = place.play()
+    (run.save(1, 1) / "w.bin").write_bytes(b"weighty")
+    (run.save(1, 2) / "w.bin").unlink()
+    (run.save(1, 3) / "manifest.json").write_text("{")
+    listed = checkpoints(run.dir)
+    assert [one["state"] for one in listed] == ["published", "damaged", "damaged"]
+    assert all(one.keys() >= CHECKPOINT for one in listed)
+    assert "w.bin is missing" in listed[1]["problem"]
+    verified = checkpoints(run.dir, verify=True)
+    assert [one["state"] for one in verified] == ["damaged"] * 3
+    assert "hash" in verified[0]["problem"]

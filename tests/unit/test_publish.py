@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from onward.checkpoints import publish as publishing
+from onward.checkpoints.find import names
+from onward.checkpoints.manifest import verify
+from onward.checkpoints.publish import SourceChanged, delete, publish, remove_partials, restore
+from onward.errors import CheckpointDamaged, StorageError, StorageFull
+from onward.model.checkpoint import CheckpointName
+from onward.sdk.files import write_all
+from tests.disks import refuse_room, small_disk
+
+NAME = CheckpointName(1, 100)
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> dict[str, Path]:
+    return write(tmp_path / "local", {"model.pt": b"m" * 5000, "deep/er/optim.pt": b"o" * 300})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+def write(folder: Path, content: dict[str, bytes]) -> dict[str, Path]:
+    for name, data in content.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return {name: folder / name for name in content}
+
+
+class Killed(BaseException):
+    pass
+
+
+# ── whole or not at all ───────────────────────────────────────────────────────
+
+
+def test_what_is_published_verifies_and_is_what_was_saved(sources: dict[str, Path], store: Path) -> None:
+    manifest = publish(sources, store, NAME, created=1.0, made_by="files", metrics={"loss": 1.0})
+    assert verify(store / str(NAME)) == manifest
+    assert (store / str(NAME) / "deep" / "er" / "optim.pt").read_bytes() == b"o" * 300
+    assert os.listdir(store) == [str(NAME)]
+
+
+@pytest.mark.parametrize("call", ["open", "write", "fsync", "close", "rename", "replace", "mkdir", "posix_fallocate"])
+def test_killed_before_or_after_any_call_a_name_is_whole_or_not_there(
+    sources: dict[str, Path], store: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dies at the 1st, 2nd, 3rd … of these calls, before it and after it, until a publish gets through."""
+    real: Callable[..., object] = getattr(os, call)
+    for nth in range(1, 200):
+        for after in (False, True):
+            count = 0
+
+            def dying(*arguments: object, nth: int = nth, after: bool = after, **options: object) -> object:
+                nonlocal count
+                count += 1
+                if count == nth and not after:
+                    raise Killed
+                answer = real(*arguments, **options)
+                if count == nth:
+                    raise Killed
+                return answer
+
+            with monkeypatch.context() as patch:
+                patch.setattr(os, call, dying)
+                try:
+                    publish(sources, store, CheckpointName(1, nth), created=1.0)
+                except Killed:
+                    pass
+            for name in names(store):
+                verify(store / str(name))
+            if count < nth:
+                assert nth > 1, f"{call} was never called"
+                verify(store / str(CheckpointName(1, nth)))
+                return
+            publish(sources, store, CheckpointName(1, nth), created=1.0)
+            verify(store / str(CheckpointName(1, nth)))
+            delete(store, CheckpointName(1, nth))
+    raise AssertionError("no publish got through")
+
+
+def test_everything_is_flushed_before_the_name_appears(sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+    real_fsync, real_rename = os.fsync, os.rename
+
+    def fsync(handle: int) -> None:
+        flushed.append(os.readlink(f"/proc/self/fd/{handle}"))
+        real_fsync(handle)
+
+    def rename(old: Path, new: Path) -> None:
+        before = {os.path.relpath(path, old) for path in flushed}
+        assert before >= {"model.pt", "deep/er/optim.pt", "deep/er", "deep", "."}, before
+        assert any(name.startswith(".manifest.json") for name in before)
+        flushed.clear()
+        real_rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "rename", rename)
+    publish(sources, store, NAME, created=1.0)
+    assert flushed == [str(store)]
+
+
+def test_publishing_twice_is_publishing_once(sources: dict[str, Path], store: Path) -> None:
+    first = publish(sources, store, NAME, created=1.0)
+    assert publish(sources, store, NAME, created=2.0) == first
+
+
+def test_a_partial_of_a_killed_predecessor_is_in_nobodys_way(sources: dict[str, Path], store: Path) -> None:
+    partial = store / f".{NAME}.partial"
+    write(partial, {"model.pt": b"half", "junk": b"junk"})
+    publish(sources, store, NAME, created=1.0)
+    assert "junk" not in verify(store / str(NAME)).files
+    assert not (store / str(NAME) / "junk").exists()
+    assert not partial.exists()
+
+
+def test_a_file_that_changes_while_it_is_copied_is_not_published(
+    sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changing(handle: int, data: bytes) -> None:
+        with sources["model.pt"].open("ab") as file:
+            file.write(b"more")
+
+    monkeypatch.setattr(publishing, "write_all", changing)
+    with pytest.raises(SourceChanged, match=r"model\.pt changed|optim\.pt changed"):
+        publish(sources, store, NAME, created=1.0)
+    assert os.listdir(store) == []
+
+
+def test_a_file_rewritten_in_place_while_it_is_copied_is_not_published(
+    sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rewriting(handle: int, data: bytes) -> None:
+        write_all(handle, data)
+        sources["model.pt"].write_bytes(b"n" * 5000)
+
+    monkeypatch.setattr(publishing, "write_all", rewriting)
+    with pytest.raises(SourceChanged):
+        publish(sources, store, NAME, created=1.0)
+    assert os.listdir(store) == []
+
+
+def test_a_file_that_goes_away_while_it_is_copied_is_not_the_disks_fault(sources: dict[str, Path], store: Path) -> None:
+    sources["model.pt"].unlink()
+    with pytest.raises(SourceChanged, match=r"model\.pt went away"):
+        publish(sources, store, NAME, created=1.0)
+    assert os.listdir(store) == []
+
+
+def test_a_checkpoint_with_a_manifest_of_its_own_is_refused_and_says_why(tmp_path: Path, store: Path) -> None:
+    with pytest.raises(StorageError, match=r"manifest\.json") as caught:
+        publish(write(tmp_path / "local", {"manifest.json": b"{}"}), store, NAME, created=1.0)
+    assert "another name" in caught.value.hint
+    assert not store.exists()
+    publish(write(tmp_path / "local", {"deep/manifest.json": b"{}"}), store, NAME, created=1.0)
+    verify(store / str(NAME))
+
+
+def test_a_link_to_a_folder_beside_it_is_published_and_restored_as_a_link(tmp_path: Path, store: Path) -> None:
+    sources = write(tmp_path / "local", {"step-100/w": b"x"})
+    (tmp_path / "local" / "latest").symlink_to("step-100")
+    publish({**sources, "latest": tmp_path / "local" / "latest"}, store, NAME, created=1.0)
+    verify(store / str(NAME))
+    restore(store / str(NAME), tmp_path / "resume")
+    assert os.readlink(tmp_path / "resume" / "latest") == "step-100"
+    assert (tmp_path / "resume" / "latest" / "w").read_bytes() == b"x"
+
+
+# ── a full store ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("number", "words"), [(errno.ENOSPC, "is full"), (errno.EDQUOT, "your quota for")])
+def test_a_full_store_is_said_with_path_and_need_and_leaves_nothing(
+    sources: dict[str, Path], store: Path, number: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(sources, store, CheckpointName(1, 50), created=1.0)
+    with monkeypatch.context() as full:
+        refuse_room(full, number)
+        with pytest.raises(StorageFull) as caught:
+            publish(sources, store, NAME, created=1.0)
+    assert words in caught.value.message and str(store) in caught.value.message and "5.3 kB" in caught.value.message
+    assert caught.value.hint and caught.value.transient
+    assert os.listdir(store) == ["leg-0001.step-00000050"]
+    verify(store / "leg-0001.step-00000050")
+    publish(sources, store, NAME, created=1.0)
+
+
+def test_a_really_full_disk_keeps_the_last_good_one_and_takes_the_next_when_there_is_room(tmp_path: Path) -> None:
+    sources = write(tmp_path / "local", {"a.pt": b"a" * 60_000, "b.pt": b"b" * 60_000})
+    with small_disk(tmp_path / "disk", kilobytes=200) as disk:
+        publish(sources, disk, CheckpointName(1, 1), created=1.0)
+        with pytest.raises(StorageFull, match=r"120\.0 kB, .* are free"):
+            publish(sources, disk, CheckpointName(1, 2), created=1.0)
+        assert os.listdir(disk) == ["leg-0001.step-00000001"]
+        verify(disk / "leg-0001.step-00000001")
+        delete(disk, CheckpointName(1, 1))
+        publish(sources, disk, CheckpointName(1, 2), created=1.0)
+        verify(disk / "leg-0001.step-00000002")
+
+
+def test_a_file_system_that_cannot_reserve_is_simply_written_to(
+    sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_room(monkeypatch, errno.EOPNOTSUPP)
+    publish(sources, store, NAME, created=1.0)
+    verify(store / str(NAME))
+
+
+def test_a_store_that_may_not_be_written_to_is_an_error_of_storage(tmp_path: Path, sources: dict[str, Path]) -> None:
+    (tmp_path / "store").write_text("a file is in the way")
+    with pytest.raises(StorageError, match="cannot be written"):
+        publish(sources, tmp_path / "store", NAME, created=1.0)
+
+
+# ── restoring ─────────────────────────────────────────────────────────────────
+
+
+def test_what_is_restored_is_what_was_published_without_what_lay_there(sources: dict[str, Path], store: Path, tmp_path: Path) -> None:
+    publish(sources, store, NAME, created=1.0)
+    write(tmp_path / "resume", {"of an earlier leg": b""})
+    restore(store / str(NAME), tmp_path / "resume")
+    found = {str(p.relative_to(tmp_path / "resume")): p.read_bytes() for p in (tmp_path / "resume").rglob("*") if p.is_file()}
+    assert found == {"model.pt": b"m" * 5000, "deep/er/optim.pt": b"o" * 300}
+
+
+def test_a_damaged_one_is_not_restored_and_leaves_nothing(sources: dict[str, Path], store: Path, tmp_path: Path) -> None:
+    publish(sources, store, NAME, created=1.0)
+    (store / str(NAME) / "model.pt").write_bytes(b"n" * 5000)
+    with pytest.raises(CheckpointDamaged, match="hash"):
+        restore(store / str(NAME), tmp_path / "resume")
+    assert not (tmp_path / "resume").exists()
+
+
+def test_a_full_node_disk_is_not_called_damage(
+    sources: dict[str, Path], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(sources, store, NAME, created=1.0)
+    with monkeypatch.context() as full:
+        refuse_room(full)
+        with pytest.raises(StorageFull, match=r"needs 5\.3 kB there"):
+            restore(store / str(NAME), tmp_path / "resume")
+    assert not (tmp_path / "resume").exists()
+
+
+def test_a_node_disk_too_full_for_a_folder_is_not_called_damage(sources: dict[str, Path], store: Path, tmp_path: Path) -> None:
+    publish(sources, store, NAME, created=1.0)
+    with small_disk(tmp_path / "disk", kilobytes=4) as disk:
+        for number in range(1000):
+            try:
+                (disk / str(number)).mkdir()
+            except OSError:
+                break
+        with pytest.raises(StorageFull):
+            restore(store / str(NAME), disk / "resume")
+
+
+# ── letting go ────────────────────────────────────────────────────────────────
+
+
+def test_deleting_takes_the_name_away_by_one_rename(sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(sources, store, NAME, created=1.0)
+    seen: list[list[CheckpointName]] = []
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors: seen.append(names(store)))
+    delete(store, NAME)
+    assert seen == [[]]
+    assert (store / f".deleting-{NAME}" / "model.pt").exists(), "file by file, after the rename"
+
+
+def test_deleting_what_is_gone_is_no_error(store: Path) -> None:
+    store.mkdir()
+    delete(store, NAME)
+
+
+def test_only_our_own_leftovers_of_earlier_legs_are_cleared_away(store: Path) -> None:
+    ours = [".leg-0001.step-00000005.partial", ".leg-0002.step-00000009.partial", ".deleting-leg-0003.step-00000001"]
+    others = [
+        *(".leg-0003.step-00000007.partial", ".leg-x.partial", ".deleting-my-notes", ".hidden", "notes"),
+        *("leg-0001.step-00000001", "leg-0001.step-00000001.bak", ".leg-0001.step-00000005.partial.kept"),
+    ]
+    for name in (*ours, *others):
+        write(store / name, {"file": b""})
+    remove_partials(store, before_leg=3)
+    assert sorted(os.listdir(store)) == sorted(others)

@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.checkpoints import stager as staging
+from onward.checkpoints.find import checkpoints, names
+from onward.checkpoints.manifest import Manifest, read_manifest, verify
+from onward.checkpoints.publish import publish
+from onward.checkpoints.stager import Stager
+from onward.checkpoints.watch import Watcher
+from onward.clock import HandClock
+from onward.model.checkpoint import CheckpointName
+from onward.model.spec import BestRule, CheckpointRule
+from onward.sdk import contract
+from onward.sdk.run import Run
+from tests.disks import refuse_room, small_disk
+
+LATER = 10_000_000_000.0  # every file has been quiet by then
+
+
+class Bench:
+    """A training's side and a stager's side of one leg, in one process."""
+
+    def __init__(self, folder: Path, *, leg: int = 1, rule: CheckpointRule | None = None, resumed: int | None = None) -> None:
+        self.local, self.store = folder / "local", folder / "store"
+        self.local.mkdir(parents=True, exist_ok=True)
+        self.leg, self.rule, self.resumed = leg, rule or CheckpointRule(), resumed
+        self.logged: tuple[int | None, Mapping[str, float]] = (None, {})
+        self.run = Run(folder=folder, leg=leg, checkpoints=self.local, spool=folder / "spool", resume=None, by_hand=False)
+        self.begin()
+
+    def begin(self) -> None:
+        """A stager as it starts: it knows nothing of one before it."""
+        self.stager = Stager(
+            Watcher(self.local),
+            self.store,
+            leg=self.leg,
+            rule=self.rule,
+            resumed_step=self.resumed,
+            progress=lambda: self.logged,
+            clock=HandClock(LATER),
+        )
+
+    def save(self, *steps: int, size: int = 100, **metrics: float) -> None:
+        for step in steps:
+            if metrics:
+                self.run.log(metrics, step)
+            with self.run.checkpoint(step) as folder:
+                (folder / "w").write_bytes(b"%d." % step * size)
+
+    def write(self, name: str, content: bytes = b"x") -> None:
+        (self.local / name).write_bytes(content)
+
+    def work(self, *, closed: bool = False) -> list[tuple[str, int]]:
+        return [(report.kind, report.step) for report in self.stager.work(closed=closed)]
+
+    def steps(self) -> list[int]:
+        return [name.step for name in names(self.store)]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.delenv(contract.STOP_FILE, raising=False)
+    return Bench(tmp_path)
+
+
+def test_a_committed_checkpoint_is_published_reported_and_leaves_the_node(bench: Bench) -> None:
+    bench.save(10)
+    [report] = bench.stager.work()
+    assert (report.kind, report.step, report.bytes) == ("published", 10, 300)
+    assert report.save_seconds >= 0 and report.stage_seconds >= 0
+    assert verify(bench.store / "leg-0001.step-00000010").made_by == "sdk"
+    assert os.listdir(bench.local) == []
+    assert bench.work() == []
+
+
+def test_a_checkpoint_is_reported_before_anything_is_let_go(bench: Bench) -> None:
+    """Killed between the two, it is reported again: never published and unknown."""
+    bench.rule = CheckpointRule(keep=2)
+    bench.begin()
+    for step in (1, 2):
+        bench.save(step)
+        bench.work()
+    bench.save(3)
+    assert next(bench.stager.work()).step == 3  # and no more of it: as after a kill
+    assert bench.steps() == [1, 2, 3]
+    assert os.listdir(bench.local) == ["step-00000003"]
+    bench.begin()
+    assert bench.work() == [("published", 3)]
+    assert (bench.steps(), os.listdir(bench.local)) == ([2, 3], [])
+
+
+def test_what_the_rule_lets_go_is_deleted_after_the_new_one_is_there(bench: Bench) -> None:
+    bench.rule = CheckpointRule(keep=2, keep_every=4, best=BestRule(metric="loss", mode="min"))
+    bench.begin()
+    for step, loss in enumerate([0.9, 0.8, 0.1, 0.7, 0.6, 0.5, 0.4], start=1):
+        bench.save(step, loss=loss)
+        bench.work()
+    assert bench.steps() == [3, 4, 6, 7]
+
+
+def test_old_checkpoints_of_earlier_legs_are_let_go_too(tmp_path: Path) -> None:
+    first = Bench(tmp_path)
+    for step in (1, 2, 3):
+        first.save(step)
+        first.work()
+    second = Bench(tmp_path, leg=2, rule=CheckpointRule(keep=2), resumed=3)
+    second.save(4)
+    second.work()
+    assert names(second.store) == [CheckpointName(1, 3), CheckpointName(2, 4)]
+
+
+def test_foreign_and_hidden_entries_of_the_store_are_never_touched(bench: Bench) -> None:
+    theirs = ("my-own", ".hidden", "leg-0001.step-00000001.bak", ".deleting-notes")
+    for name in theirs:
+        (bench.store / name).mkdir(parents=True)
+    bench.rule = CheckpointRule(keep=2)
+    bench.begin()
+    for step in (1, 2, 3, 4):
+        bench.save(step)
+        bench.work()
+    assert set(os.listdir(bench.store)) == {*theirs, "leg-0001.step-00000003", "leg-0001.step-00000004"}
+
+
+def test_a_damaged_checkpoint_does_not_count_among_those_kept(bench: Bench) -> None:
+    bench.rule = CheckpointRule(keep=2)
+    bench.begin()
+    for step in (1, 2, 3):
+        bench.save(step)
+        bench.work()
+    os.truncate(bench.store / "leg-0001.step-00000003" / "w", 1)
+    bench.save(4)
+    bench.work()
+    assert [c.name.step for c in checkpoints(bench.store)] == [2, 4]
+
+
+def test_one_that_cannot_be_deleted_costs_neither_the_report_nor_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.rule = CheckpointRule(keep=2)
+    bench.begin()
+    for step in (1, 2):
+        bench.save(step)
+        bench.work()
+
+    def refuse(_store: Path, _name: CheckpointName) -> None:
+        raise PermissionError(errno.EACCES, "denied")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(staging, "delete", refuse)
+        bench.save(3)
+        assert bench.work() == [("published", 3)]
+    assert "could not be deleted" in caplog.text
+    bench.save(4)
+    bench.work()
+    assert bench.steps() == [3, 4]
+
+
+# ── saves that outrun it ──────────────────────────────────────────────────────
+
+
+def test_when_saves_outrun_it_the_older_ones_are_skipped_and_said_so(bench: Bench) -> None:
+    bench.save(*range(1, 8))
+    assert bench.work() == [*(("skipped", step) for step in (1, 2, 3, 4)), *(("published", step) for step in (5, 6, 7))]
+    assert os.listdir(bench.local) == []
+
+
+def test_when_the_best_is_wanted_none_is_skipped(bench: Bench) -> None:
+    bench.rule = CheckpointRule(keep=2, best=BestRule(metric="loss", mode="min"))
+    bench.begin()
+    for step, loss in enumerate([0.5, 0.1, 0.9, 0.8, 0.7, 0.6], start=1):
+        bench.save(step, loss=loss)
+    assert [kind for kind, _ in bench.work()] == ["published"] * 6
+    assert bench.steps() == [2, 5, 6]
+
+
+# ── a full store ──────────────────────────────────────────────────────────────
+
+
+def test_a_full_store_is_a_miss_and_the_checkpoint_goes_when_there_is_room(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.save(1)
+    bench.work()
+    bench.save(2)
+    with monkeypatch.context() as full:
+        refuse_room(full, errno.EDQUOT)
+        [report] = bench.stager.work()
+        assert (report.kind, report.step) == ("missed", 2)
+        assert "your quota" in report.reason and str(bench.store) in report.reason and "200 B" in report.reason
+        assert bench.work() == [("missed", 2)]
+    assert bench.steps() == [1]
+    verify(bench.store / "leg-0001.step-00000001")
+    assert bench.work() == [("published", 2)]
+    assert bench.steps() == [1, 2]
+
+
+def test_a_full_store_that_refuses_even_the_metrics_is_a_miss_and_no_crash(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> tuple[int | None, Mapping[str, float]]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    bench.save(2)
+    bench.write("model.pt")
+    with monkeypatch.context() as full:
+        full.setattr(bench.stager, "_progress", refuse)
+        assert bench.work() == [("missed", 2), ("missed", 0)]
+    assert bench.work() == [("published", 2), ("published", 3)]
+
+
+def test_on_a_really_full_disk_the_last_good_one_stays_and_the_newest_follows(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", kilobytes=128) as disk:
+        bench = Bench(tmp_path)
+        bench.store = disk / "store"
+        bench.begin()
+        (disk / "ballast").write_bytes(b"b" * 40_000)
+        bench.save(1, size=25_000)
+        assert bench.work() == [("published", 1)]
+        bench.save(2, size=25_000)
+        [report] = bench.stager.work()
+        assert report.kind == "missed" and str(disk) in report.reason and "50.0 kB" in report.reason
+        assert os.listdir(bench.store) == ["leg-0001.step-00000001"]
+        (disk / "ballast").unlink()
+        assert bench.work() == [("published", 2)]
+        for name in names(bench.store):
+            verify(bench.store / str(name))
+
+
+def test_a_checkpoint_that_changes_while_it_is_carried_is_taken_later(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write("model_5.pt", b"old")
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        bench.write("model_5.pt", b"rewritten")
+        real(handle)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(os, "fsync", fsync)
+        assert bench.work() == []
+    assert bench.steps() == []
+    assert bench.work() == [("published", 5)]
+    assert (bench.store / "leg-0001.step-00000005" / "model_5.pt").read_bytes() == b"rewritten"
+
+
+def test_a_checkpoint_that_the_training_removes_meanwhile_is_no_miss(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.save(5)
+
+    def late(sources: Mapping[str, Path], store: Path, name: CheckpointName, **others: Any) -> Manifest:
+        shutil.rmtree(bench.local / "step-00000005")
+        return publish(sources, store, name, **others)
+
+    monkeypatch.setattr(staging, "publish", late)
+    assert bench.work() == []
+
+
+# ── files that name no step, or one again ─────────────────────────────────────
+
+
+def test_files_without_a_number_take_the_step_that_was_logged(bench: Bench) -> None:
+    bench.write("model.pt")
+    bench.logged = (41, {"loss": 0.5, "broken": float("nan"), "huge": float("inf")})
+    assert bench.work() == [("published", 41)]
+    manifest = read_manifest(bench.store / "leg-0001.step-00000041")
+    assert (manifest.made_by, dict(manifest.metrics)) == ("files", {"loss": 0.5})
+    assert (bench.local / "model.pt").exists(), "a training's own files stay its own"
+
+
+def test_files_without_a_number_never_take_a_step_twice_nor_go_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, leg=2, resumed=100)
+    for index, logged in enumerate([None, 50, 101, 200, 200]):
+        bench.logged = (logged, {})
+        bench.write("model.pt", b"x" * (index + 1))
+        assert len(bench.work()) == 1
+    assert bench.steps() == [103, 200, 201]
+    newest = bench.store / str(names(bench.store)[-1])
+    assert (newest / "model.pt").read_bytes() == b"x" * 5
+
+
+def test_a_number_written_again_is_published_as_the_next_step(bench: Bench) -> None:
+    for content in (b"first", b"second"):
+        bench.write("model_7.pt", content)
+        bench.work()
+    assert bench.steps() == [7, 8]
+    assert (bench.store / "leg-0001.step-00000008" / "model_7.pt").read_bytes() == b"second"
+
+
+def test_numbers_that_begin_again_in_a_new_leg_are_newer_all_the_same(tmp_path: Path) -> None:
+    first = Bench(tmp_path)
+    first.write("epoch_9.pt", b"leg 1")
+    first.work()
+    shutil.rmtree(first.local)
+    second = Bench(tmp_path, leg=2, resumed=9)
+    second.write("epoch_1.pt", b"leg 2")
+    second.work()
+    assert names(second.store)[-1] == CheckpointName(2, 1)
+
+
+def test_the_last_look_takes_what_has_not_been_quiet(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.stager = Stager(
+        Watcher(bench.local, quiet_seconds=float("inf")),
+        bench.store,
+        leg=1,
+        rule=CheckpointRule(),
+        resumed_step=None,
+        progress=lambda: (None, {}),
+        clock=HandClock(LATER),
+    )
+    bench.write("model_3.pt")
+    assert bench.work() == []
+    assert bench.work(closed=True) == [("published", 3)]
+
+
+def test_a_stager_clears_away_what_killed_legs_left_half_published(tmp_path: Path) -> None:
+    for name in (".leg-0001.step-00000005.partial", ".deleting-leg-0001.step-00000002"):
+        (tmp_path / "store" / name).mkdir(parents=True)
+    Bench(tmp_path, leg=2)
+    assert os.listdir(tmp_path / "store") == []

@@ -1,0 +1,298 @@
+"""Submit: a folder with everything frozen and one job, or nothing at all."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.errors import InvalidInput, NotFound, SchedulerUnavailable, StorageError, SubmitRefused, SubmitUnclear
+from onward.model.job import JobId, JobState
+from onward.model.run import RunState
+from onward.model.spec import Limits, Resources
+from onward.operations import submit as module
+from onward.operations.submit import preview
+from onward.operations.tend import tend
+from onward.rundir.journal import read_run
+from onward.rundir.layout import RunDir, letter
+from tests.desks import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+# ── the folder ────────────────────────────────────────────────────────────────
+
+
+def test_a_run_gets_a_folder_of_day_letter_and_name_and_one_queued_job(place: Place) -> None:
+    dir = place.submit()
+    assert re.fullmatch(r"2026-11-1[456]_A_digits", dir.path.name)
+    assert dir.path.parent == place.root
+    run = read_run(dir)
+    assert run.state is RunState.SUBMITTED
+    assert run.legs[1].job == "1"
+    [job] = place.scheduler.jobs.values()
+    assert job.status.name.startswith("digits.1.")
+    assert job.script == dir.script(1)
+    assert re.fullmatch("[0-9a-z]{8}", run.spec.id)
+
+
+def test_the_next_run_of_the_day_gets_the_next_letter_whatever_its_name(place: Place) -> None:
+    names = [place.submit(name=name).path.name.split("_", 1)[1] for name in ("digits", "other", "digits")]
+    assert names == ["A_digits", "B_other", "C_digits"]
+
+
+def test_after_z_comes_aa(place: Place) -> None:
+    day = place.submit().path.name[:10]
+    for n in range(1, 26):
+        (place.root / f"{day}_{letter(n)}_x").mkdir()
+    assert place.submit().path.name == f"{day}_AA_digits"
+
+
+def test_another_day_begins_with_a(place: Place) -> None:
+    place.submit()
+    place.clock.sleep(2 * 86400)
+    assert "_A_" in place.submit().path.name
+
+
+def test_submits_at_once_get_a_folder_and_a_letter_each(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "build_archive", lambda target: target.write_bytes(b""))  # the slow part, of no matter here
+    together = threading.Barrier(6)
+    made: list[Path] = []
+
+    def one(number: int) -> None:
+        together.wait()
+        made.append(place.submit(name=f"run{number}").path)
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(path.name.split("_")[1] for path in made) == list("ABCDEF")
+    assert len(place.scheduler.jobs) == 6
+    assert place.folders() == sorted(path.name for path in made)  # no mark is left
+
+
+def test_the_mark_of_a_submit_that_was_killed_costs_a_letter_and_no_more(place: Place) -> None:
+    day = place.submit().path.name[:10]
+    (place.root / f".{day}_B").mkdir()
+    assert place.submit().path.name == f"{day}_C_digits"
+
+
+def test_a_root_that_cannot_be_written_to_is_said_clearly(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    place = Place(tmp_path, env={"ONWARD_ROOT": str(tmp_path / "file" / "runs")})
+    with pytest.raises(InvalidInput) as caught:
+        place.submit()
+    assert "runs cannot be kept in" in caught.value.message
+    assert "ONWARD_ROOT" in caught.value.hint
+
+
+# ── what is frozen, and who may read it ───────────────────────────────────────
+
+
+def test_the_environment_is_kept_for_its_owner_alone_and_without_the_shells_own_affairs(tmp_path: Path) -> None:
+    place = Place(
+        tmp_path, env={"API_KEY": "hush-hush", "SLURM_JOB_ID": "7", "SBATCH_ACCOUNT": "a", "ONWARD_LEG": "3", "TMPDIR": "/x", "OMP": "4"}
+    )
+    dir = place.submit()
+    assert stat.S_IMODE(dir.environment.stat().st_mode) == 0o600
+    kept = json.loads(dir.environment.read_text())
+    assert kept["API_KEY"] == "hush-hush"
+    assert kept["OMP"] == "4"
+    assert [name for name in kept if name.startswith(("SLURM_", "SBATCH_", "ONWARD_", "TMP"))] == []
+
+
+def test_a_secret_of_the_shell_is_in_no_other_file(tmp_path: Path) -> None:
+    place = Place(tmp_path, env={"API_KEY": "hush-hush"})
+    dir = place.submit()
+    holding = [path for path in dir.path.rglob("*") if path.is_file() and b"hush-hush" in path.read_bytes()]
+    assert holding == [dir.environment]
+    command = place.scheduler.submit_command(dir.script(1), name="x")
+    assert "hush-hush" not in " ".join(command)
+
+
+def test_the_run_holds_its_code_its_supervisor_and_what_was_asked(place: Place) -> None:
+    dir = place.submit(params={"lr": 0.1}, resources=Resources(time=3600, mem=1024), limits=Limits(max_legs=4), variables={"A": "b"})
+    spec = read_run(dir).spec
+    assert (dir.code / "train.py").read_text() == "print('trained')\n"
+    assert dir.supervisor.stat().st_size > 10_000
+    assert (spec.params, spec.resources.mem, spec.limits.max_legs) == ({"lr": 0.1}, 1024, 4)
+    assert json.loads(dir.environment.read_text())["A"] == "b"
+    assert "variables" not in json.loads(dir.spec.read_text()), "a variable may be a secret, and the spec is for all to read"
+    assert spec.workdir == "."
+    assert spec.code["frozen"] is True
+
+
+def test_without_freezing_the_command_runs_where_the_user_stood(place: Place) -> None:
+    dir = place.submit(freeze=False)
+    spec = read_run(dir).spec
+    assert spec.workdir == str(place.project)
+    assert spec.code == {"frozen": False}
+    assert list(dir.code.iterdir()) == []
+
+
+def test_a_profile_fills_in_what_is_not_asked(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[clusters.lab]\nscheduler = "local"\ncpus = 4\ndefaults = { time = "2:00:00", mem = "2G" }\n')
+    place = Place(tmp_path, env={"ONWARD_SETTINGS": str(settings)})
+    spec = read_run(place.submit(cluster="lab", resources=Resources(mem=512))).spec
+    assert (spec.resources.time, spec.resources.mem) == (7200, 512)
+    assert (spec.cluster.name, spec.cluster.scheduler, spec.cluster.cpus) == ("lab", "local", 4)
+
+
+def test_a_profiles_root_is_where_its_runs_go(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[clusters.lab]\nscheduler = "local"\nroot = "{tmp_path}/shared"\n')
+    place = Place(tmp_path, env={"ONWARD_SETTINGS": str(settings), "ONWARD_ROOT": ""})
+    assert place.submit(cluster="lab").path.parent == tmp_path / "shared"
+
+
+# ── bad input makes nothing ───────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("draft", "told"),
+    [
+        ({"command": ("no-such-program",)}, "not on the PATH"),
+        ({"command": ("python3", "nowhere.py")}, "nowhere.py is not there"),
+        ({"command": ("python3", "broken.py")}, "broken.py:2"),
+        ({"resources": Resources(mem=2048), "limits": Limits(mem_max=1024)}, "mem-max"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_anything_is_made(place: Place, draft: dict[str, Any], told: str) -> None:
+    place.write("broken.py", "x = 1\ndef (:\n")
+    with pytest.raises(InvalidInput) as caught:
+        place.submit(**draft)
+    assert told in caught.value.message
+    assert place.folders() == []
+    assert place.scheduler.jobs == {}
+
+
+def test_a_cluster_nobody_knows_is_refused_before_anything_is_made(place: Place) -> None:
+    with pytest.raises(NotFound, match="lokal"):
+        place.submit(cluster="lokal")
+    assert place.folders() == []
+
+
+def test_where_there_is_no_sbatch_that_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
+    place = Place(tmp_path, env={"PATH": str(tmp_path / "bin")})
+    with pytest.raises(SchedulerUnavailable, match="sbatch is not on the PATH"):
+        place.submit(cluster="slurm")
+    assert place.folders() == []
+
+
+def test_code_that_is_too_large_leaves_no_folder(place: Place) -> None:
+    for n in range(21):
+        with place.write(f"part{n}.bin").open("wb") as file:
+            file.truncate(10 << 20)
+    with pytest.raises(InvalidInput, match="too large to freeze: 22 files"):
+        place.submit()
+    assert place.folders() == []
+
+
+def test_a_disk_that_fills_while_the_run_is_stored_leaves_no_folder(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(target: Path) -> None:
+        raise OSError(28, "No space left on device", str(target))
+
+    monkeypatch.setattr(module, "build_archive", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        place.submit()
+    assert place.folders() == []
+
+
+def test_ctrl_c_before_anybody_was_asked_leaves_no_folder(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(target: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "build_archive", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        place.submit()
+    assert place.folders() == []
+
+
+# ── what the scheduler answers ────────────────────────────────────────────────
+
+
+def test_refused_by_the_scheduler_nothing_stays_behind(place: Place) -> None:
+    place.scheduler.refuse = "no such partition"
+    with pytest.raises(SubmitRefused, match="no such partition"):
+        place.submit()
+    assert place.folders() == []
+
+
+def test_an_answer_that_was_lost_is_looked_up_and_there_is_one_job(place: Place) -> None:
+    place.scheduler.lose = True
+    dir = place.submit()
+    assert read_run(dir).legs[1].job == "1"
+    assert len(place.scheduler.jobs) == 1
+
+
+def test_a_submit_that_was_swallowed_is_made_again(place: Place) -> None:
+    place.scheduler.swallow = True
+    dir = place.submit()
+    assert read_run(dir).legs[1].job == "1"
+    assert len(place.scheduler.jobs) == 1
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_unclear_the_folder_stays_and_tend_goes_on_with_one_job(place: Place, monkeypatch: pytest.MonkeyPatch, accepted: bool) -> None:
+    real = place.scheduler.submit
+
+    def then_silent(script: Path, *, name: str, after: JobId | None = None) -> JobId:
+        place.scheduler.lose, place.scheduler.swallow = accepted, not accepted
+        try:
+            return real(script, name=name, after=after)
+        finally:
+            place.scheduler.down = True
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place.scheduler, "submit", then_silent)
+        with pytest.raises(SubmitUnclear) as caught:
+            place.submit()
+    assert "tend" in caught.value.hint
+    [folder] = place.folders()
+    dir = RunDir(place.root / folder)
+    assert read_run(dir).legs[1].job is None
+
+    place.scheduler.down = False
+    place.clock.sleep(60)
+    done = tend(place.desk)
+    assert done.problems == []
+    assert len(done.acted) == 1
+    assert [job.status.state for job in place.scheduler.jobs.values()] == [JobState.QUEUED]
+    assert read_run(dir).legs[1].job == "1"
+    assert tend(place.desk).acted == []
+
+
+# ── the preview ───────────────────────────────────────────────────────────────
+
+
+def test_a_preview_makes_nothing_and_shows_the_very_script_that_submit_writes(place: Place) -> None:
+    place.submit()
+    before = place.folders()
+    draft = place.draft(name="later", resources=Resources(time=90, mem=512))
+    seen = preview(place.desk, draft, cwd=place.project)
+    assert place.folders() == before
+    assert len(place.scheduler.jobs) == 1
+    dir = module.submit(place.desk, draft, cwd=place.project)
+    assert dir.path == seen.folder
+    assert dir.script(1).read_text() == seen.script
+    assert seen.command[-1] == str(dir.script(1))
+
+
+def test_a_preview_of_what_cannot_run_says_so(place: Place) -> None:
+    with pytest.raises(InvalidInput):
+        preview(place.desk, place.draft(command=("python3", "nowhere.py")), cwd=place.project)
+    assert not place.root.exists()

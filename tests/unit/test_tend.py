@@ -1,0 +1,381 @@
+"""Tend: every repair that no leg can make, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+import pytest
+
+from onward.errors import SchedulerUnavailable
+from onward.model import event as ev
+from onward.model.job import JobId, JobState, JobStatus
+from onward.model.run import LegEnd, RunState
+from onward.model.spec import Cluster, Limits
+from onward.operations import tend as module
+from onward.operations.control import cancel, resume
+from onward.operations.tend import GRACE, Tended, tend
+from onward.rundir.journal import Journal, desk_journal
+from onward.rundir.layout import RunDir
+from tests.desks import Place, PlayedRun
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def tended(place: Place) -> Tended:
+    """One pass, later than anybody could still be at work."""
+    place.clock.sleep(GRACE + 1)
+    return tend(place.desk)
+
+
+def live(place: Place) -> list[str]:
+    return [job.status.name.rsplit(".", 1)[0] for job in place.scheduler.jobs.values() if job.status.state.live]
+
+
+# ── healthy runs ──────────────────────────────────────────────────────────────
+
+HEALTHY: dict[str, Callable[[PlayedRun], object]] = {
+    "queued": lambda run: None,
+    "running": lambda run: run.begin(1),
+    "running without a successor": lambda run: run.begin(1, successor=False),
+    "between legs": lambda run: run.begin(1).publish(1, 5).end(1, LegEnd.TIME_LIMIT),
+    "dead, with a successor queued": lambda run: run.begin(1).die(1, JobState.NODE_FAILED),
+    "finished": lambda run: run.begin(1).end(1, LegEnd.DONE),
+}
+
+
+@pytest.mark.parametrize("state", HEALTHY)
+def test_a_healthy_run_is_left_alone_and_no_file_is_written(place: Place, state: str) -> None:
+    run = place.play()
+    HEALTHY[state](run)
+    before, jobs = run.files(), live(place)
+    done = tended(place)
+    assert (done.acted, done.problems) == ([], [])
+    assert run.files() == before
+    assert live(place) == jobs
+    assert done.looked_at == (0 if state == "finished" else 1)
+
+
+def test_no_runs_are_no_trouble(place: Place) -> None:
+    assert tend(place.desk) == Tended()
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_one_question_is_enough_for_all_runs_of_a_cluster(place: Place, count: int) -> None:
+    for number in range(count):
+        place.play(f"run{number}").begin(1)
+    place.scheduler.asked = 0
+    assert tended(place).looked_at == count
+    assert place.scheduler.asked == 1
+
+
+# ── repairs ───────────────────────────────────────────────────────────────────
+
+
+def test_a_queued_job_that_the_scheduler_lost_is_queued_again(place: Place) -> None:
+    run = place.play()
+    place.scheduler.forget(run.job(1))
+    done = tended(place)
+    assert done.acted == ["digits (k00digit): queued leg 1 as job 2"]
+    assert live(place) == ["digits.1"]
+    assert run.job(1) == "2"
+    assert tended(place).acted == []
+
+
+def test_a_lost_successor_of_a_leg_that_ended_is_queued_again(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 5)
+    place.scheduler.forget(run.job(2))
+    run.end(1, LegEnd.TIME_LIMIT)
+    assert tended(place).acted == ["digits (k00digit): queued leg 2 as job 3"]
+    assert live(place) == ["digits.2"]
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_a_submit_that_nobody_heard_the_answer_of_comes_to_one_job(place: Place, accepted: bool) -> None:
+    run = place.play()
+    name = next(iter(run.leg(1).submissions))
+    for path in run.dir.journals.iterdir():
+        path.unlink()
+    Journal(run.dir.desk_journal("1")).write(ev.Submitting(leg=1, at=run.now(), name=name))
+    if not accepted:
+        place.scheduler.forget(JobId("1"))
+    assert len(tended(place).acted) == 1
+    assert live(place) == ["digits.1"]
+    assert run.job(1) == ("1" if accepted else "2")
+    assert tended(place).acted == []
+
+
+@pytest.mark.parametrize(
+    ("state", "end"),
+    [
+        (JobState.TIMED_OUT, LegEnd.TIME_LIMIT),
+        (JobState.PREEMPTED, LegEnd.PREEMPTED),
+        (JobState.NODE_FAILED, LegEnd.NODE_LOST),
+        (JobState.FAILED, LegEnd.LOST),
+        (JobState.FINISHED, LegEnd.LOST),
+    ],
+)
+def test_a_leg_that_died_without_a_successor_is_settled_and_followed(place: Place, state: JobState, end: LegEnd) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 5).die(1, state)
+    done = tended(place)
+    assert len(done.acted) == 1
+    assert "queued leg 2 as job 2" in done.acted[0]
+    assert run.leg(1).end is end
+    assert live(place) == ["digits.2"]
+    assert tended(place).acted == []
+
+
+def test_a_leg_whose_job_nobody_knows_any_more_is_settled_as_lost_and_followed(place: Place) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 5)
+    place.scheduler.forget(run.job(1))
+    assert len(tended(place).acted) == 1
+    assert run.leg(1).end is LegEnd.LOST
+    assert live(place) == ["digits.2"]
+
+
+def test_a_leg_and_its_successor_that_are_both_gone_are_followed(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 5)
+    for job in (run.job(1), run.job(2)):
+        place.scheduler.forget(job)
+    assert len(tended(place).acted) == 1
+    assert run.leg(1).end is LegEnd.LOST
+    assert live(place) == ["digits.2"]
+
+
+def test_a_dead_leg_after_which_policy_ends_the_run_closes_it(place: Place) -> None:
+    run = place.play(limits=Limits(max_restarts=0)).begin(1, successor=False).die(1, JobState.FAILED, exit_code=1)
+    done = tended(place)
+    assert "closed as failed" in done.acted[0]
+    assert run.run.state is RunState.FAILED
+    assert run.dir.done.exists()
+    assert live(place) == []
+
+
+def test_a_dead_leg_of_a_run_that_was_asked_to_stop_ends_it(place: Place) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 5)
+    run.write(ev.StopRequested(leg=1, at=run.now(), by="ada"))
+    run.die(1)
+    tended(place)
+    assert run.run.state is RunState.CANCELLED
+
+
+def test_a_queued_job_that_somebody_cancelled_is_a_cancelled_run(place: Place) -> None:
+    run = place.play()
+    place.scheduler.cancel([run.job(1)])
+    done = tended(place)
+    assert "was cancelled before it began" in done.acted[0]
+    assert run.run.state is RunState.CANCELLED
+    assert run.dir.done.exists()
+    assert live(place) == []
+    assert resume(place.desk, run.dir, changes={}).first_leg == 2
+
+
+def test_a_cancelled_job_that_was_known_by_name_only_is_a_cancelled_run(place: Place) -> None:
+    run = place.play()
+    name = next(iter(run.leg(1).submissions))
+    for path in run.dir.journals.iterdir():
+        path.unlink()
+    Journal(run.dir.desk_journal("1")).write(ev.Submitting(leg=1, at=run.now(), name=name))
+    place.scheduler.cancel([JobId("1")])
+    done = tended(place)
+    assert "was cancelled" in done.acted[0]
+    assert run.run.state is RunState.CANCELLED
+
+
+def test_a_job_that_ends_before_it_begins_is_tried_three_times_and_then_the_run_fails_with_evidence(place: Place) -> None:
+    run = place.play()
+    for job in ("1", "2", "3"):
+        assert run.job(1) == job
+        place.scheduler.end(JobId(job), JobState.FAILED, exit_code=127, reason="NonZeroExitCode")
+        done = tended(place)
+    assert "gave up on leg 1" in done.acted[0]
+    closed = run.run.closed
+    assert closed and closed.state == RunState.FAILED
+    assert closed.cause == "3 jobs for leg 1 ended before they could begin"
+    assert "job 3, is failed, exit code 127 NonZeroExitCode" in closed.evidence
+    assert "supervisor.log" in closed.evidence
+    assert "onward doctor" in closed.next
+    assert live(place) == []
+    assert tended(place).looked_at == 0
+
+
+def test_after_a_resume_false_starts_are_counted_anew(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 5).end(1, LegEnd.TIME_LIMIT)
+    for _ in range(3):
+        place.scheduler.end(run.job(2), JobState.FAILED, exit_code=127)
+        tended(place)
+    assert run.run.state is RunState.FAILED
+    assert resume(place.desk, run.dir, changes={}).first_leg == 3
+    place.scheduler.end(run.job(3), JobState.FAILED, exit_code=127)
+    assert "queued leg 3" in tended(place).acted[0]
+
+
+def test_an_id_that_was_given_to_a_foreign_job_is_no_sign_of_life(place: Place) -> None:
+    run = place.play()
+    place.scheduler.forget(run.job(1))
+    place.scheduler._last = 0
+    assert place.scheduler.submit(run.dir.script(1), name="somebody-elses") == "1"
+    done = tended(place)
+    assert "queued leg 1 as job 2" in done.acted[0]
+    assert live(place) == ["somebody-elses", "digits.1"]
+
+
+def test_a_foreign_job_in_the_place_of_a_running_leg_is_no_sign_of_life_either(place: Place) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 5)
+    place.scheduler.forget(run.job(1))
+    place.scheduler._last = 0
+    place.scheduler.submit(run.dir.script(1), name="somebody-elses")
+    tended(place)
+    assert run.leg(1).end is LegEnd.LOST
+    assert live(place) == ["somebody-elses", "digits.2"]
+
+
+def test_a_run_that_was_closed_without_its_mark_gets_it_and_keeps_no_job(place: Place) -> None:
+    run = place.play().begin(1).end(1, LegEnd.DONE)
+    run.dir.done.unlink()
+    run.queue(2)  # as if its last leg had died between the two strokes
+    assert len(tended(place).acted) == 1
+    assert live(place) == []
+    assert json.loads(run.dir.done.read_text())["state"] == "finished"
+    assert run.run.state is RunState.FINISHED
+    assert tended(place).looked_at == 0
+
+
+def test_a_cancel_that_could_not_end_the_jobs_is_finished(place: Place) -> None:
+    run = place.play().begin(1)
+    place.scheduler.down = True
+    with pytest.raises(SchedulerUnavailable):
+        cancel(place.desk, run.dir)
+    assert tended(place).unanswered
+    place.scheduler.down = False
+    assert "cancelled by" in tended(place).acted[0]
+    assert live(place) == []
+    assert run.run.state is RunState.CANCELLED
+    assert run.dir.done.exists()
+
+
+# ── refusals ──────────────────────────────────────────────────────────────────
+
+
+def test_a_leg_that_is_refused_is_a_problem_and_is_tried_again_as_often_as_it_takes(place: Place) -> None:
+    """A full queue is refused too, and that passes."""
+    run = place.play()
+    place.scheduler.forget(run.job(1))
+    for _ in range(5):
+        place.scheduler.refuse = "you have as many jobs queued as the site allows"
+        done = tended(place)
+        assert done.acted == []
+        assert "as many jobs" in done.problems[0]
+        assert not done.unanswered
+    assert not run.run.closed
+    assert "queued leg 1" in tended(place).acted[0]
+
+
+# ── when not to act ───────────────────────────────────────────────────────────
+
+
+def test_nothing_is_done_where_somebody_acted_a_moment_ago(place: Place) -> None:
+    run = place.play()
+    place.scheduler.forget(run.job(1))
+    place.clock.sleep(GRACE - 1)
+    assert tend(place.desk).acted == []
+    place.clock.sleep(1)
+    assert len(tend(place.desk).acted) == 1
+
+
+def test_a_run_that_is_just_being_resumed_is_left_to_who_resumes_it(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 5).end(1, LegEnd.OUT_OF_MEMORY)
+    place.clock.sleep(1000)
+    run.write(ev.Resumed(leg=2, at=run.now(), by="ada"))
+    run.dir.done.unlink()
+    assert tend(place.desk).acted == []
+    assert len(tended(place).acted) == 1
+
+
+def test_a_leg_that_ended_a_moment_ago_may_still_be_queueing_its_successor(place: Place) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 5).end(1, LegEnd.TIME_LIMIT)
+    assert tend(place.desk).acted == []
+    assert live(place) == []
+    tended(place)
+    assert live(place) == ["digits.2"]
+    assert run.run.state is RunState.WAITING
+
+
+def test_a_state_that_has_no_meaning_for_us_is_not_an_end(place: Place) -> None:
+    run = place.play().begin(1, successor=False)
+    place.scheduler._change(run.job(1), state=JobState.UNKNOWN, reason="RESIZED_TWICE")
+    assert tended(place).acted == []
+
+
+def test_nothing_is_done_where_the_scheduler_does_not_answer(place: Place) -> None:
+    run = place.play().begin(1, successor=False)
+    place.scheduler.forget(run.job(1))
+    place.scheduler.down = True
+    before = run.files()
+    done = tended(place)
+    assert done.acted == []
+    assert done.unanswered
+    assert "nothing was done" in done.problems[0]
+    assert run.files() == before
+
+
+def test_a_cluster_that_does_not_answer_costs_the_others_nothing(place: Place) -> None:
+    down = Cluster(name="lab", scheduler="slurm")
+    one, other = place.play("one", cluster=down), place.play("other")
+    place.scheduler.forget(one.job(1))
+    place.scheduler.forget(other.job(1))
+
+    def make(cluster: Cluster) -> object:
+        return place.scheduler if cluster.name == "local" else Silent()
+
+    place.desk.make_scheduler = make  # type: ignore[assignment]
+    done = tended(place)
+    assert [words.split(" ")[0] for words in done.acted] == ["other"]
+    assert [words.split(":")[0] for words in done.problems] == ["lab"]
+
+
+class Silent:
+    def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
+        raise SchedulerUnavailable("no answer")
+
+
+@pytest.mark.parametrize("spec", ["", "{", "[]", '{"schema": 1}'])
+def test_a_run_folder_that_cannot_be_read_does_not_stop_the_others(place: Place, spec: str) -> None:
+    broken, other = place.play("broken"), place.play("other")
+    broken.dir.spec.write_text(spec)
+    place.scheduler.forget(other.job(1))
+    done = tended(place)
+    assert done.looked_at == 2
+    assert len(done.acted) == 1
+    assert [str(broken.dir.path) in words for words in done.problems] == [True]
+    assert not done.unanswered
+
+
+def test_a_run_folder_that_cannot_be_written_does_not_stop_the_others(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, other = place.play("first"), place.play("other")
+    place.scheduler.forget(first.job(1))
+    place.scheduler.forget(other.job(1))
+
+    def guarded(dir: RunDir) -> Journal:
+        if dir == first.dir:
+            raise PermissionError(13, "Permission denied")
+        return desk_journal(dir)
+
+    monkeypatch.setattr(module, "desk_journal", guarded)
+    done = tended(place)
+    assert len(done.acted) == 1
+    assert "Permission denied" in done.problems[0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_somebody_elses_run_is_theirs_to_tend(place: Place) -> None:
+    run = place.play()
+    place.scheduler.forget(run.job(1))
+    os.chown(run.dir.spec, 65534, 65534)
+    done = tended(place)
+    assert (done.looked_at, done.acted) == (0, [])

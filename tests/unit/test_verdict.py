@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from onward.model.lifecycle import signature
+from onward.model.run import LegEnd
+from onward.supervisor.verdict import Outcome, describe_exit, judge, last_words
+
+KILLED = -signal.SIGKILL
+TERMED = -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("code", "asked", "finished", "end"),
+    [
+        # it was let alone
+        (0, None, True, LegEnd.DONE),
+        (0, None, False, LegEnd.DONE),  # a training that knows nothing of us
+        (75, None, False, LegEnd.AGAIN),
+        (1, None, False, LegEnd.CRASHED),
+        (1, None, True, LegEnd.CRASHED),  # said it was complete, and then failed
+        (75, None, True, LegEnd.AGAIN),
+        (KILLED, None, False, LegEnd.CRASHED),
+        (-signal.SIGSEGV, None, False, LegEnd.CRASHED),
+        # the deadline came
+        (0, "deadline", True, LegEnd.DONE),
+        (0, "deadline", False, LegEnd.TIME_LIMIT),
+        (75, "deadline", False, LegEnd.TIME_LIMIT),
+        (KILLED, "deadline", False, LegEnd.TIME_LIMIT),
+        (TERMED, "deadline", False, LegEnd.TIME_LIMIT),
+        (1, "deadline", False, LegEnd.CRASHED),
+        # somebody asked
+        (0, "request", True, LegEnd.DONE),
+        (0, "request", False, LegEnd.AGAIN),
+        (75, "request", False, LegEnd.AGAIN),
+        (KILLED, "request", False, LegEnd.AGAIN),
+        (1, "request", False, LegEnd.CRASHED),
+        # checkpoints could not be stored
+        (0, "storage", True, LegEnd.DONE),
+        (0, "storage", False, LegEnd.CRASHED),
+        (75, "storage", False, LegEnd.CRASHED),
+        (KILLED, "storage", False, LegEnd.CRASHED),
+        (1, "storage", False, LegEnd.CRASHED),
+        # the scheduler ended the job: only it knows why
+        (0, "signal", True, LegEnd.DONE),
+        (0, "signal", False, None),
+        (75, "signal", False, None),
+        (1, "signal", False, None),
+        (KILLED, "signal", False, None),
+    ],
+)
+def test_the_end_follows_from_what_was_seen(code: int, asked: str | None, finished: bool, end: LegEnd | None) -> None:
+    verdict = judge(Outcome(code=code, asked=asked, finished=finished))
+    assert (verdict and verdict[0]) == end
+    assert verdict is None or verdict[1]
+
+
+@pytest.mark.parametrize("asked", [None, "deadline", "request", "storage", "signal"])
+@pytest.mark.parametrize("code", [0, 75, 1, KILLED, TERMED])
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("memory_killed", [True, False])
+def test_only_an_exit_of_0_is_ever_done(asked: str | None, code: int, finished: bool, memory_killed: bool) -> None:
+    verdict = judge(Outcome(code=code, asked=asked, finished=finished, memory_killed=memory_killed, evidence="MemoryError", mem=1))
+    done = verdict is not None and verdict[0] is LegEnd.DONE
+    assert done == (code == 0 and (finished or asked is None))
+
+
+def test_a_stall_is_a_stall_however_it_was_ended() -> None:
+    for code in (0, 1, KILLED, -signal.SIGABRT):
+        verdict = judge(Outcome(code=code, asked=None, finished=False, stalled=True, stall_seconds=90))
+        assert verdict is not None and verdict[0] is LegEnd.STALLED and "90 s" in verdict[1]
+
+
+def test_it_says_how_the_training_ended() -> None:
+    assert describe_exit(3) == "exit code 3"
+    assert describe_exit(-signal.SIGSEGV) == "killed by SIGSEGV"
+    assert describe_exit(-99) == "killed by signal 99"
+    verdict = judge(Outcome(code=KILLED, asked="deadline", finished=False))
+    assert verdict is not None and "did not stop by itself" in verdict[1] and "SIGKILL" in verdict[1]
+
+
+# ── memory ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        Outcome(code=KILLED, asked=None, finished=False, memory_killed=True),
+        Outcome(code=1, asked=None, finished=False, memory_killed=True),  # a worker was killed, and the training failed of it
+        Outcome(code=KILLED, asked=None, finished=False, peak_mem=950, mem=1000),
+        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="Traceback\nMemoryError"),
+        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="MemoryError: std::bad_alloc"),
+        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="numpy._core._exceptions._ArrayMemoryError: Unable"),
+        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="numpy.core._exceptions._ArrayMemoryError: Unable\nbye"),
+        Outcome(code=-6, asked=None, finished=False, mem=1000, evidence="terminate called\n  what():  std::bad_alloc\nFatal: Aborted"),
+        Outcome(code=KILLED, asked="signal", finished=False, memory_killed=True),
+        Outcome(code=KILLED, asked="deadline", finished=False, memory_killed=True),
+    ],
+)
+def test_running_out_of_memory_is_recognised(seen: Outcome) -> None:
+    verdict = judge(seen)
+    assert verdict is not None and verdict[0] is LegEnd.OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        Outcome(code=0, asked=None, finished=True, memory_killed=True),  # it got over the loss of a worker
+        Outcome(code=75, asked=None, finished=False, memory_killed=True),
+        Outcome(code=KILLED, asked=None, finished=False, peak_mem=500, mem=1000),
+        Outcome(code=KILLED, asked=None, finished=False, peak_mem=500),
+        Outcome(code=KILLED, asked="request", finished=False, peak_mem=1000, mem=1000),
+        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="torch.OutOfMemoryError: CUDA out of memory."),
+        Outcome(code=1, asked=None, finished=False, mem=None, evidence="MemoryError"),  # there was no limit to run into
+    ],
+)
+def test_what_is_not_for_want_of_memory_is_not_called_so(seen: Outcome) -> None:
+    verdict = judge(seen)
+    assert verdict is not None and verdict[0] is not LegEnd.OUT_OF_MEMORY
+
+
+def test_it_says_how_much_memory_was_used() -> None:
+    verdict = judge(Outcome(code=KILLED, asked=None, finished=False, memory_killed=True, peak_mem=2048))
+    assert verdict is not None and "after using 2G" in verdict[1]
+
+
+# ── last words ────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def err(tmp_path: Path) -> Path:
+    return tmp_path / "leg-0001.err"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "leg-0001.out"
+
+
+def traceback(frames: int, exception: str) -> str:
+    stack = "".join(f'  File "deep.py", line {i}, in f{i}\n    f{i + 1}()\n    ^^^^\n' for i in range(frames))
+    return f"Traceback (most recent call last):\n{stack}{exception}\n"
+
+
+def test_the_last_words_are_the_traceback(err: Path, out: Path) -> None:
+    err.write_text("warning: slow\n" + traceback(1, "ValueError: no") + "")
+    assert last_words(err, out) == traceback(1, "ValueError: no").strip()
+
+
+def test_of_several_tracebacks_the_last_counts(err: Path, out: Path) -> None:
+    err.write_text(
+        traceback(1, "KeyError: 'a'")
+        + "\nDuring handling of the above exception, another exception occurred:\n\n"
+        + traceback(2, "OSError: b")
+    )
+    words = last_words(err, out)
+    assert words.count("Traceback") == 1 and words.endswith("OSError: b")
+
+
+def test_however_deep_the_stack_the_exception_is_kept(err: Path, out: Path) -> None:
+    err.write_text(traceback(50, "RuntimeError: the very thing") + "".join(f"cleaning up {i}\n" for i in range(100)))
+    words = last_words(err, out).splitlines()
+    assert words[0].startswith("Traceback") and "RuntimeError: the very thing" in words
+    assert "    f50()" in words and len(words) <= 41
+
+
+def test_deep_stacks_of_the_same_crash_have_the_same_signature(err: Path, out: Path) -> None:
+    found = []
+    for frames in (30, 50):
+        err.write_text(traceback(frames, "RuntimeError: the very thing"))
+        found.append(signature(last_words(err, out)))
+    assert found[0] == found[1] and "the very thing" in found[0]
+
+
+def test_without_a_traceback_the_last_lines_of_stderr_then_of_stdout_are_told(err: Path, out: Path) -> None:
+    assert last_words(err, out) == ""
+    out.write_text("".join(f"epoch {i}\n" for i in range(100)))
+    assert last_words(err, out).splitlines() == [f"epoch {i}" for i in range(80, 100)]
+    err.write_text("Segmentation fault\n")
+    assert last_words(err, out) == "Segmentation fault"
+    err.write_text(" \n\n")
+    assert "epoch 99" in last_words(err, out)
+
+
+def test_colours_progress_bars_and_odd_bytes_are_cleaned_away(err: Path, out: Path) -> None:
+    err.write_bytes(b"\x1b[31mred\x1b[0m\r\n 10%\r 99%\r100%\n\x07bell \xff\xfe \x1b]0;title\x07\n")
+    words = last_words(err, out)
+    assert words.splitlines()[0] == "red" and "100%" in words
+    assert not any(ord(character) < 32 and character != "\n" for character in words)
+
+
+def test_only_the_end_of_a_huge_log_is_read(err: Path, out: Path) -> None:
+    with err.open("wb") as file:
+        file.write(traceback(1, "OldError: long ago").encode())
+        file.seek(1 << 26, 1)
+        file.write(b"\nthe end\n")
+    assert last_words(err, out) == "the end"

@@ -1,0 +1,84 @@
+"""The desk: which roots, which scheduler, which user."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from pathlib import Path
+
+import pytest
+
+from onward.errors import InvalidInput
+from onward.model.spec import Cluster
+from onward.operations.find import find_run
+from onward.operations.tend import tend
+from onward.operations.wiring import Desk
+from onward.schedulers.local import LocalScheduler
+from tests.desks import Place
+from tests.fakes import FakeScheduler
+
+
+def settings(folder: Path, text: str) -> dict[str, str]:
+    path = folder / "settings.toml"
+    path.write_text(text)
+    return {"ONWARD_SETTINGS": str(path)}
+
+
+def test_without_anything_runs_are_looked_for_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Desk(env={}).roots == [tmp_path / "runs"]
+    assert Desk(env={}).runs() == []
+
+
+def test_the_variable_goes_before_every_setting(tmp_path: Path) -> None:
+    env = settings(tmp_path, '[clusters.lab]\nscheduler = "local"\nroot = "/shared/runs"\n')
+    assert Desk(env={**env, "ONWARD_ROOT": "/mine"}).roots == [Path("/mine")]
+
+
+def test_runs_are_looked_for_in_the_roots_of_all_profiles(tmp_path: Path) -> None:
+    text = f'root = "{tmp_path}/runs"\n[clusters.lab]\nscheduler = "local"\nroot = "{tmp_path}/lab/runs"\n[clusters.local]\ncpus = 1\n'
+    env = {**settings(tmp_path, text), "ONWARD_ROOT": ""}
+    here, lab = Place(tmp_path, env=env), Place(tmp_path / "lab", env=env)
+    one, other = here.play("here"), lab.play("there")
+    assert here.desk.roots == [tmp_path / "runs", tmp_path / "lab" / "runs"]
+    assert [run.path for run in here.desk.runs()] == [one.dir.path, other.dir.path]
+    assert find_run(here.desk, "there") == other.dir
+    assert tend(here.desk).looked_at == 2
+
+
+def test_a_folder_that_was_removed_under_ones_feet_is_said_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(InvalidInput, match="no longer there"):
+        Desk(env={}).runs()
+
+
+def test_a_cluster_has_one_scheduler_object(tmp_path: Path) -> None:
+    made: list[Cluster] = []
+
+    def make(cluster: Cluster) -> FakeScheduler:
+        made.append(cluster)
+        return FakeScheduler()
+
+    desk = Desk(env={}, make_scheduler=make)
+    a, b = Cluster(name="a", scheduler="local"), Cluster(name="b", scheduler="local")
+    assert desk.scheduler(a) is desk.scheduler(a)
+    assert desk.scheduler(a) is not desk.scheduler(b)
+    assert made == [a, b]
+
+
+def test_a_profile_is_turned_into_its_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONWARD_STATE_DIR", str(tmp_path))
+    assert isinstance(Desk(env={}).scheduler(Cluster(name="x", scheduler="local", cpus=1)), LocalScheduler)
+    with pytest.raises(InvalidInput, match="no scheduler 'sun'"):
+        Desk(env={}).scheduler(Cluster(name="x", scheduler="sun"))
+
+
+def test_a_user_whom_nobody_knows_is_named_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(getpass, "getuser", unknown)
+    assert Desk(env={}).user == str(os.getuid())
