@@ -121,6 +121,18 @@ for step in range(first, 30):
     assert set(steps_printed(run)) == set(range(30))
 
 
+def test_a_file_written_in_the_first_moment_and_the_last_is_not_lost(machine: Machine) -> None:
+    script = """
+import os
+with open(os.path.join(os.environ["ONWARD_CHECKPOINT_DIR"], "model_1.pt"), "w") as file:
+    file.write("weights")
+"""
+    run = machine.submit(script, "--time", "1:00", prelude="")
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert [(c["step"], c["state"]) for c in shown["checkpoints"]] == [(1, "published")]
+
+
 def test_a_stop_signal_of_the_users_choice_is_sent_to_the_training_alone(machine: Machine) -> None:
     script = """
 import signal

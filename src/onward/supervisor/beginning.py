@@ -11,6 +11,7 @@ from onward.model.lifecycle import Close, Continue, Rest, decide, excluded_nodes
 from onward.model.run import Run
 from onward.rundir.closing import close_run
 from onward.rundir.journal import desk_journal, read_run
+from onward.supervisor.ending import queue_or_close
 from onward.supervisor.handover import QueuedLegCancelled
 from onward.supervisor.inquiry import StillRunning, ask_after, unsettled
 from onward.supervisor.scene import Scene
@@ -44,7 +45,7 @@ def may_begin(scene: Scene) -> bool:
             return False
         case Continue() if not _suits(scene, run, action):
             log.info("this job does not have what leg %d needs (memory %s MiB, without %s)", action.leg, action.mem, action.exclude)
-            scene.handover(journal=journal).ensure(run, action, after=scene.allocation.job)
+            queue_or_close(scene, run, action, journal=journal)
             return False
         case Continue():
             return True
@@ -56,8 +57,9 @@ def may_begin(scene: Scene) -> bool:
 def _suits(scene: Scene, run: Run, wanted: Continue) -> bool:
     """Whether this job has the memory, and is not on a node, that the policy asks for and warns of by now."""
     leg = run.legs.get(scene.leg)
-    had = next((s.mem for s in leg.submissions.values() if s.job == scene.allocation.job), None) if leg else None
-    return (had is None or had >= (wanted.mem or 0)) and not any(host in wanted.exclude for host in scene.allocation.hosts)
+    mine = [s for s in leg.submissions.values() if s.job == scene.allocation.job] if leg else []
+    enough = all((s.mem or 0) >= (wanted.mem or 0) for s in mine)
+    return enough and not any(host in wanted.exclude for host in scene.allocation.hosts)
 
 
 class Successor:

@@ -121,13 +121,15 @@ def _restore(scene: Scene, local: LegLocal) -> Resume | None:
         ev.Restored(leg=scene.leg, at=scene.clock.now(), step=name.step, checkpoint=str(name), fell_back=list(found.fell_back))
     )
     if found.manifest.made_by == "files":  # trainings that look for their files where they write them find them there
-        shutil.copytree(folder, local.checkpoints, dirs_exist_ok=True)
+        with never_hurts_training("putting the checkpoint where the training writes"):
+            shutil.copytree(folder, local.checkpoints, dirs_exist_ok=True, symlinks=True)
     log.info("restored %s", name)
     return folder, name.step
 
 
 def _start_stager(scene: Scene, local: LegLocal, resume: Resume | None, woken: threading.Event) -> StagerProcess:
     command = [sys.executable, str(scene.dir.supervisor), "stage", str(scene.dir.path), str(scene.leg), str(local.path)]
+    command += ["--since", str(scene.clock.now())]
     if resume:
         command += ["--resumed-step", str(resume[1])]
     return StagerProcess(command, env=os.environ, woken=woken)

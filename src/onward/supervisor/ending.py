@@ -8,9 +8,10 @@ from onward.errors import SchedulerError, SubmitRefused
 from onward.model import event as ev
 from onward.model.job import JobId, JobState
 from onward.model.lifecycle import Action, Close, Continue, Rest, classify, decide
-from onward.model.run import LegEnd, RunState
+from onward.model.quantity import format_size
+from onward.model.run import LegEnd, Run, RunState
 from onward.rundir.closing import close_run
-from onward.rundir.journal import read_run
+from onward.rundir.journal import Journal, read_run
 from onward.supervisor.handover import QueuedLegCancelled
 from onward.supervisor.scene import Scene
 from onward.supervisor.training import Training
@@ -66,27 +67,40 @@ def go_on_or_close(scene: Scene, training: Training | None) -> None:
             evidence=training.last_miss,
             next=f"make room, then onward resume {scene.spec.id}: it goes on from the last good checkpoint",
         )
-    handover = scene.handover(patience=30.0)
+    match action:
+        case Close():
+            log.info("the run is over, %s: %s", action.state, action.cause)
+            try:
+                scene.handover(patience=30.0).withdraw(run, from_leg=scene.leg + 1, reason="the run is over")
+            except SchedulerError as error:
+                log.warning("leg %d is still queued; it will find the run closed, and leave: %s", scene.leg + 1, error)
+            close_run(scene.dir, scene.journal, action, leg=scene.leg, at=scene.clock.now())
+        case Continue():
+            queue_or_close(scene, run, action, journal=scene.journal)
+        case Rest():
+            pass
+
+
+def queue_or_close(scene: Scene, run: Run, wanted: Continue, *, journal: Journal) -> None:
+    """See to it that a leg is queued, after this job. Where that can never be, end the run and say so."""
     try:
-        match action:
-            case Close():
-                log.info("the run is over, %s: %s", action.state, action.cause)
-                try:
-                    handover.withdraw(run, from_leg=scene.leg + 1, reason="the run is over")
-                finally:  # a successor that could not be taken back will find the run closed, and leave
-                    close_run(scene.dir, scene.journal, action, leg=scene.leg, at=scene.clock.now())
-            case Continue():
-                job = handover.ensure(run, action, after=scene.allocation.job)
-                log.info("leg %d is job %s", action.leg, job)
-            case Rest():
-                pass
+        job = scene.handover(journal=journal, patience=30.0).ensure(run, wanted, after=scene.allocation.job)
+        log.info("leg %d is job %s", wanted.leg, job)
     except QueuedLegCancelled as error:
-        scene.journal.write(ev.Found(leg=scene.leg + 1, at=scene.clock.now(), end=LegEnd.CANCELLED, reason=error.message))
+        journal.write(ev.Found(leg=wanted.leg, at=scene.clock.now(), end=LegEnd.CANCELLED, reason=error.message))
         closing = decide(read_run(scene.dir))
         if isinstance(closing, Close):
-            close_run(scene.dir, scene.journal, closing, leg=scene.leg + 1, at=scene.clock.now())
+            close_run(scene.dir, journal, closing, leg=wanted.leg, at=scene.clock.now())
     except SubmitRefused as error:
-        scene.journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {scene.leg + 1} was refused: {error}"))
         log.error("%s", error)
+        journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {wanted.leg} was refused: {error}"))
+        if (wanted.mem or 0) > (run.resources.mem or 0):  # not for now, but for what it asks
+            refusal = Close(
+                state=RunState.FAILED,
+                cause=f"leg {wanted.leg} needs more memory ({format_size(wanted.mem or 0)}), and the scheduler refused to give it",
+                evidence=error.message,
+                next=f"onward resume {scene.spec.id} --mem SIZE --mem-max SIZE, with sizes that its nodes have",
+            )
+            close_run(scene.dir, journal, refusal, leg=wanted.leg, at=scene.clock.now())
     except SchedulerError as error:
         log.error("%s; `onward tend` goes on from here", error)

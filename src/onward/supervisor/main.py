@@ -78,7 +78,7 @@ def live_leg(path: Path, leg: int) -> int:
         if training.fenced:
             return 0
         if not write_end(scene, outcome, training):
-            _leave(local)
+            _leave(local, training)
             return 1
     except OnwardError as error:
         log.error("%s", error)
@@ -86,15 +86,17 @@ def live_leg(path: Path, leg: int) -> int:
 
     # ── end and decide ────────────────────────────────────────────────────────
     successor.give_up()
-    _leave(local)
+    _leave(local, training)
     go_on_or_close(scene, training)
     journal.close()
     ended = read_run(scene.dir).legs[leg].end
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 
 
-def _leave(local: LegLocal) -> None:
-    """All that matters has been carried over."""
+def _leave(local: LegLocal, training: Training | None) -> None:
+    """All that matters has been carried over; what could not be, the next leg on this node may salvage."""
+    if training and training.left_behind:
+        return
     shutil.rmtree(local.path, ignore_errors=True)
     with contextlib.suppress(OSError):
         local.path.parent.rmdir()  # unless another leg of this run is on this node

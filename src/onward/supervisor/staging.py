@@ -40,7 +40,7 @@ class StagerProcess:
         self._woken = woken
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._closing = False
-        self._process = self._start([*command, "--ignore-present"])
+        self._process = self._start(command)
 
     def reports(self) -> list[Report]:
         found = []
@@ -88,7 +88,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("leg", type=int)
     parser.add_argument("local", type=Path)
     parser.add_argument("--resumed-step", type=int)
-    parser.add_argument("--ignore-present", action="store_true", help="what is there came from a checkpoint")
+    parser.add_argument("--since", type=float, default=0.0, help="what is older than this came from a checkpoint")
     options = parser.parse_args(argv)
     run, local = RunDir(options.run), LegLocal(options.local)
     spool = SpoolReader(local.spool)
@@ -99,8 +99,7 @@ def main(argv: Sequence[str]) -> int:
         return spool.read().last_step, spool.progress.last
 
     watcher = Watcher(local.checkpoints)
-    if options.ignore_present:
-        watcher.ignore_present()
+    watcher.ignore_present(before=options.since)
     stager = Stager(
         watcher,
         run.checkpoints,

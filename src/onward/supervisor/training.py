@@ -119,6 +119,11 @@ class Training:
             else:
                 self._miss(report)
 
+    @property
+    def left_behind(self) -> bool:
+        """Something it saved could not be stored, and lies on the node."""
+        return bool(self._missed)
+
     def _miss(self, report: Report) -> None:
         """Tried again and again while the store is full: told once for each step."""
         if report.step in self._missed:
