@@ -8,6 +8,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -121,18 +122,18 @@ class RunOnBed:
 
 
 @pytest.fixture(scope="session")
-def site(bed: SlurmBed, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> tuple[str, dict[str, str]]:
+def site(bed: SlurmBed) -> Iterator[tuple[str, dict[str, str]]]:
     """A Python with Onward that alice may run: this one, or a copy of its packages where she cannot reach this checkout."""
     reachable = ["runuser", "-u", "alice", "--", sys.executable, "-c", "import onward, onward.cli.main, numpy, sklearn"]
     if subprocess.run(reachable, cwd="/", capture_output=True, check=False).returncode == 0:
-        return sys.executable, {}
-    import sysconfig
-
+        yield sys.executable, {}
+        return
     copy = Path("/var/tmp") / f"onward-site-{os.getpid()}"
     shutil.copytree(sysconfig.get_paths()["purelib"], copy / "packages", symlinks=False)
     shutil.copytree(REPO / "src" / "onward", copy / "packages" / "onward", dirs_exist_ok=True)
     subprocess.run(["chmod", "-R", "a+rX", str(copy)], check=True)
-    return "/usr/bin/python3", {"PYTHONPATH": str(copy / "packages")}
+    yield "/usr/bin/python3", {"PYTHONPATH": str(copy / "packages")}
+    shutil.rmtree(copy)
 
 
 @pytest.fixture
@@ -161,6 +162,7 @@ def alice(bed: SlurmBed, site: tuple[str, dict[str, str]], request: pytest.Fixtu
     for folder in (home / "runs").glob("*"):
         if not (folder / "params" / "done.json").exists():
             person.onward("cancel", str(folder), check=False)
+    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
