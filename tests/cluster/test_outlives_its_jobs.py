@@ -21,7 +21,7 @@ Unbroken = Callable[[int], Path]
 
 def training(alice: Person, *flags: str, epochs: int, pause: float, more: tuple[str, ...] = ()) -> tuple[RunOnBed, Path]:
     out = alice.home / "weights.npz"
-    command = ["python", "train.py", "--epochs", str(epochs), "--pause", str(pause), "--out", str(out), *more]
+    command = ["python3", "train.py", "--epochs", str(epochs), "--pause", str(pause), "--out", str(out), *more]
     return alice.submit("--mem", "400M", *flags, "--", *command), out
 
 
@@ -119,7 +119,7 @@ print("all done", flush=True)
 def test_a_plain_script_that_dies_of_the_preemption_is_not_taken_for_a_crash(alice: Person) -> None:
     """No SDK, no handlers: Slurm's SIGTERM reaches the training itself and kills it at once."""
     alice.write("plain.py", PLAIN)
-    run = alice.submit("--time", "10:00", "--mem", "300M", "-p", "spot", "--gres", "gpu:v100:2", "--", "python", "plain.py")
+    run = alice.submit("--time", "10:00", "--mem", "300M", "-p", "spot", "--gres", "gpu:v100:2", "--", "python3", "plain.py")
     run.until(lambda r: r["checkpoints"])
     alice.run("sbatch", "-p", "gpu", "--gres=gpu:v100:2", "-t", "2", "-o", "/dev/null", "--wrap", "sleep 5")
     shown = run.until_over(within=120)
@@ -151,7 +151,7 @@ runpy.run_path("train.py", run_name="__main__")
 def test_a_training_that_needs_more_memory_than_asked_gets_it(alice: Person, unbroken: Unbroken) -> None:
     alice.write("hungry.py", BALLAST)
     out = alice.home / "weights.npz"
-    command = ["python", "hungry.py", "--epochs", "3", "--out", str(out)]
+    command = ["python3", "hungry.py", "--epochs", "3", "--out", str(out)]
     run = alice.submit("--time", "10:00", "--mem", "300M", "--mem-max", "2G", "--", *command)
     run.until_over(within=120)
     shown = assert_whole(run, out=out, unbroken=unbroken(3))
@@ -162,7 +162,7 @@ def test_a_training_that_needs_more_memory_than_asked_gets_it(alice: Person, unb
 
 def test_out_of_memory_at_the_most_allowed_stops_with_the_figure_to_ask_for(alice: Person) -> None:
     alice.write("hungry.py", BALLAST)
-    run = alice.submit("--time", "10:00", "--mem", "300M", "--", "python", "hungry.py")
+    run = alice.submit("--time", "10:00", "--mem", "300M", "--", "python3", "hungry.py")
     shown = run.until_over(within=120)
     assert shown["state"] == "failed"
     assert "memory" in shown["reason"]
@@ -209,7 +209,7 @@ def test_a_stopped_run_saves_first_and_goes_on_from_there(alice: Person, unbroke
 
 def test_a_training_that_raises_at_once_fails_within_two_legs_with_its_traceback(alice: Person) -> None:
     alice.write("broken.py", "import json\n\ndef load():\n    raise ValueError('no such data set: cats')\n\nload()\n")
-    run = alice.submit("--time", "10:00", "--mem", "300M", "--", "python", "broken.py")
+    run = alice.submit("--time", "10:00", "--mem", "300M", "--", "python3", "broken.py")
     shown = run.until_over(within=60)
     assert shown["state"] == "failed"
     assert len([leg for leg in shown["legs"] if leg["started"]]) <= 2
@@ -221,7 +221,7 @@ def test_a_training_that_raises_at_once_fails_within_two_legs_with_its_traceback
 
 def test_a_training_with_nothing_to_save_says_what_to_change(alice: Person) -> None:
     alice.write("forgetful.py", "import time\nwhile True:\n    time.sleep(0.1)\n")
-    run = alice.submit("--time", "1:00", "--mem", "300M", "--", "python", "forgetful.py")
+    run = alice.submit("--time", "1:00", "--mem", "300M", "--", "python3", "forgetful.py")
     shown = run.until_over(within=240)
     assert shown["state"] == "failed"
     assert "without a new checkpoint" in shown["reason"]

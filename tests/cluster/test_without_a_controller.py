@@ -25,7 +25,7 @@ def test_a_submit_that_times_out_but_succeeded_gives_one_job(bed: SlurmBed, alic
     bed.pause_controller()
     try:
         command = [alice.python, "-m", "onward", "submit", "--json", "--name", "once", "--time", "10:00", "--mem", "400M", "--"]
-        command += ["python", "train.py", "--epochs", "2", "--out", str(out)]
+        command += ["python3", "train.py", "--epochs", "2", "--out", str(out)]
         submitting = subprocess.Popen(
             command, cwd=alice.home, env=alice.environment, user="alice", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
