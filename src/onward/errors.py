@@ -3,6 +3,7 @@
     OnwardError                    exit code 1
     ├── InvalidInput               2   a params file, flag or setting that cannot be used
     ├── NotFound                   3   no such run, cluster, checkpoint
+    ├── NotAllowed                 4   somebody else's run
     ├── Conflict                   5   the run is not in a state that allows this
     │   └── AlreadyClaimed         5   another job has taken this leg
     ├── SchedulerError             1
@@ -37,6 +38,10 @@ class InvalidInput(OnwardError):
 
 class NotFound(OnwardError):
     exit_code = 3
+
+
+class NotAllowed(OnwardError):
+    exit_code = 4
 
 
 class Conflict(OnwardError):

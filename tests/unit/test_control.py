@@ -348,3 +348,24 @@ def test_an_unclear_resume_is_left_to_tend(place: Place, monkeypatch: pytest.Mon
     run.later()
     assert len(tend(place.desk).acted) == 1
     assert live(run) == ["digits.2"]
+
+
+# ── when all its jobs were ended at the scheduler ─────────────────────────────
+
+
+@pytest.fixture
+def swept(place: Place) -> PlayedRun:
+    """`scancel -u me`: the leg at work and its successor are gone at once, with nobody left to write it down."""
+    run = place.play().begin(1).publish(1, 10)
+    place.scheduler.cancel([run.job(1), run.job(2)])
+    return run
+
+
+def test_a_run_whose_jobs_were_all_cancelled_can_be_resumed_at_once(swept: PlayedRun) -> None:
+    assert resumed(swept).state is not RunState.CANCELLED
+    assert swept.leg(1).end is LegEnd.CANCELLED
+    assert len(live(swept)) == 1
+
+
+def test_a_run_whose_jobs_were_all_cancelled_is_stopped_by_that(swept: PlayedRun) -> None:
+    assert stopped(swept).state is RunState.CANCELLED

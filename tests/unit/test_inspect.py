@@ -65,7 +65,7 @@ def test_a_run_that_went_on_has_every_promised_key(place: Place) -> None:
     assert (second["state"], second["end"], second["ended"]) == ("running", None, None)
     assert (second["first_step"], second["last_step"], second["resumed_step"]) == (10, 12, 9)
     assert (second["nodes"], second["gpus"], second["fell_back"]) == (["node1"], ["0"], ["step 10: damaged"])
-    assert second["warnings"] == ["careful", "checkpoint of step 11 was not stored: disk full"]
+    assert second["warnings"] == ["careful", "the checkpoint of step 11 was not stored: disk full"]
     assert (third["state"], third["started"], third["nodes"]) == ("held", None, [])
     json.dumps(entry)
 
@@ -221,7 +221,7 @@ def test_a_cancelled_run_whose_job_could_not_be_ended_says_so(place: Place) -> N
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
 def test_of_somebody_elses_run_the_scheduler_is_not_asked(place: Place) -> None:
     run = place.play()
-    os.chown(run.dir.spec, 65534, 65534)
+    os.chown(run.dir.path, 65534, 65534)
     place.scheduler.asked = 0
     assert why(run) == "leg 1 was submitted; its job is ada's"
     assert place.scheduler.asked == 0

@@ -421,6 +421,27 @@ def test_a_done_that_only_the_scheduler_tells_is_never_read() -> None:
     assert LegEnd.DONE not in ends.values()
 
 
+# ── a store that is full ──────────────────────────────────────────────────────
+
+
+def missed(history: History, step: int) -> History:
+    leg = max(history.run.legs)
+    history.events.append(ev.Missed(leg=leg, at=history.tick(), step=step, reason="/store is full: needs 1 GB"))
+    return history
+
+
+def test_a_training_that_finished_and_could_not_store_its_last_checkpoint_is_not_finished() -> None:
+    end = closing(missed(History().leg(LegEnd.DONE, steps=[10]), 20))
+    assert end.state is RunState.FAILED
+    assert "step 20" in end.cause and "/store is full" in end.evidence and "make room" in end.next
+    assert closing(missed(History().leg(LegEnd.DONE, steps=[30]), 20)).state is RunState.FINISHED, "a later one was stored"
+
+
+def test_legs_that_saved_and_could_not_store_are_not_told_to_save_more_often() -> None:
+    end = closing(missed(missed(History().leg(LegEnd.TIME_LIMIT), 5).leg(LegEnd.TIME_LIMIT), 5))
+    assert "none could be stored" in end.cause and "make room" in end.next
+
+
 # ── what the scheduler says ───────────────────────────────────────────────────
 
 

@@ -14,7 +14,6 @@ from onward.model import event as ev
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import LegEnd, RunState
 from onward.model.spec import Cluster, Limits
-from onward.operations import tend as module
 from onward.operations.control import cancel, resume
 from onward.operations.tend import GRACE, Tended, tend
 from onward.rundir.journal import Journal, desk_journal
@@ -366,7 +365,7 @@ def test_a_run_folder_that_cannot_be_written_does_not_stop_the_others(place: Pla
             raise PermissionError(13, "Permission denied")
         return desk_journal(dir)
 
-    monkeypatch.setattr(module, "desk_journal", guarded)
+    monkeypatch.setattr("onward.operations.mend.desk_journal", guarded)
     done = tended(place)
     assert len(done.acted) == 1
     assert "Permission denied" in done.problems[0]
@@ -376,6 +375,6 @@ def test_a_run_folder_that_cannot_be_written_does_not_stop_the_others(place: Pla
 def test_somebody_elses_run_is_theirs_to_tend(place: Place) -> None:
     run = place.play()
     place.scheduler.forget(run.job(1))
-    os.chown(run.dir.spec, 65534, 65534)
+    os.chown(run.dir.path, 65534, 65534)
     done = tended(place)
     assert (done.looked_at, done.acted) == (0, [])

@@ -60,6 +60,8 @@ def decide(run: Run) -> Action:
         return Continue(leg=run.first_leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
     assert last.end is not None
     match last.end:
+        case LegEnd.DONE if _not_stored(last) is not None:
+            return _store_full(run, last, f"the training finished, but its last checkpoint (step {_not_stored(last)}) could not be stored")
         case LegEnd.DONE:
             return Close(state=RunState.FINISHED, cause=last.reason or "the training finished")
         case LegEnd.CANCELLED:
@@ -168,10 +170,28 @@ def _memory_exhausted(run: Run, last: Leg) -> Close | None:
     )
 
 
+def _not_stored(leg: Leg) -> int | None:
+    """The newest step that the leg saved and nobody could store, where none after it was stored."""
+    steps = [m.step for m in leg.missed if leg.last_published is None or m.step > leg.last_published]
+    return max(steps, default=None)
+
+
+def _store_full(run: Run, last: Leg, cause: str) -> Close:
+    where = f"\nwhat was saved lies in {last.claimed.local} on {', '.join(last.claimed.hosts)}" if last.claimed else ""
+    return Close(
+        state=RunState.FAILED,
+        cause=cause,
+        evidence=(last.missed[-1].reason if last.missed else last.reason) + where,
+        next=f"make room, then onward resume {run.spec.id}: it goes on from the last good checkpoint",
+    )
+
+
 def _too_short(run: Run, last: Leg) -> Close | None:
     met = [leg for leg in _since_progress(run) if leg.end is LegEnd.TIME_LIMIT]
     if len(met) < 2:
         return None
+    if _not_stored(last) is not None:
+        return _store_full(run, last, f"legs {met[-2].number} and {last.number} saved checkpoints, and none could be stored")
     before = met[-2]
     limit = format_duration(run.resources.time) if run.resources.time else "the queue's own limit"
     steps = f" and reached step {last.own.last_step}" if last.own and last.own.last_step is not None else ""
@@ -187,10 +207,17 @@ def _too_short(run: Run, last: Leg) -> Close | None:
 
 
 def _hopeless(run: Run, last: Leg) -> Close | None:
+    if last.asked and last.asked.why == "storage":
+        return _store_full(run, last, "checkpoints can no longer be stored, so the training was stopped")
     bad = [leg for leg in _since_progress(run) if leg.end in _BAD_ENDS]
     if not bad:
         return None
-    mended = f"mend it, then onward resume {run.spec.id} (it goes on with the code frozen at submit), or submit again"
+    mended = (
+        f"mend the code and submit again; if the cause was not the code, onward resume {run.spec.id} goes on with it as it was at submit"
+        if last.end is not LegEnd.AGAIN
+        else "exit code 75 means: saved, run me again; save into ONWARD_CHECKPOINT_DIR before it, or exit 0 when done; "
+        f"then submit again, or onward resume {run.spec.id}"
+    )
     twin = next((leg for leg in bad if leg is not last and leg.end is last.end is LegEnd.CRASHED and _crash(leg) == _crash(last)), None)
     if twin:
         return Close(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from onward.errors import Conflict, InvalidInput, SchedulerError, SchedulerUnavailable, SubmitRefused
+from onward.errors import Conflict, InvalidInput, NotAllowed, SchedulerError, SchedulerUnavailable, SubmitRefused
 from onward.model import event as ev
 from onward.model.job import JobId
 from onward.model.lifecycle import Close, Continue, decide, excluded_nodes, wanted_mem
 from onward.model.run import LegEnd, Run, RunState
-from onward.operations.inspect import read_folder
+from onward.operations.inspect import is_ours, read_folder
+from onward.operations.mend import mend
 from onward.operations.wiring import Desk
 from onward.rundir.closing import close_run, reopen_run
 from onward.rundir.journal import Journal, desk_journal
@@ -22,6 +25,7 @@ from onward.supervisor.handover import Handover
 
 def cancel(desk: Desk, dir: RunDir) -> Run:
     """End the run now. From here on no leg begins, even if the scheduler cannot be reached to end the one at work."""
+    _mine(dir)
     run = read_folder(dir)
     journal = desk_journal(dir)
     if run.closed:
@@ -48,7 +52,8 @@ def cancel(desk: Desk, dir: RunDir) -> Run:
 
 def stop(desk: Desk, dir: RunDir) -> Run:
     """Have the leg at work save and end, and the run with it; where none is at work, end the run as it stands."""
-    run = read_folder(dir)
+    _mine(dir)
+    run = _settled(desk, dir)
     journal = desk_journal(dir)
     if run.closed:
         return _ended_already(dir, journal, run, "stopped")
@@ -75,7 +80,8 @@ def stop(desk: Desk, dir: RunDir) -> Run:
 
 def resume(desk: Desk, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
     """Open a stopped, failed or cancelled run again, as its next leg, from its newest good checkpoint."""
-    run = read_folder(dir)
+    _mine(dir)
+    run = _settled(desk, dir)
     if run.state is RunState.FINISHED:
         raise Conflict(f"{run.spec.name} is finished: there is nothing to go on with", hint="submit it again for a new run")
     if not run.closed:
@@ -99,6 +105,22 @@ def resume(desk: Desk, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
         close_run(dir, journal, over, leg=leg, at=desk.clock.now())
         raise
     return read_folder(dir)
+
+
+def _mine(dir: RunDir) -> None:
+    """A run's jobs are its owner's, and so is its folder. (Root may do as root pleases.)"""
+    if os.geteuid() != 0 and not is_ours(dir):
+        raise NotAllowed(f"the run in {dir.path} is {dir.path.owner()}'s", hint="only its owner can cancel, stop or resume it")
+
+
+def _settled(desk: Desk, dir: RunDir) -> Run:
+    """The run as it really stands: all its jobs may have been ended at the scheduler, with nobody left to write it down."""
+    run = read_folder(dir)
+    if not run.closed and run.last_leg and not run.stop and not run.cancel:
+        with suppress(SchedulerError):
+            mend(desk, dir)
+        run = read_folder(dir)
+    return run
 
 
 def _ended_already(dir: RunDir, journal: Journal, run: Run, wanted: str) -> Run:

@@ -73,7 +73,7 @@ def read_folder(dir: RunDir) -> Run:
 
 def is_ours(dir: RunDir) -> bool:
     """A scheduler tells us of our own jobs only, and what we queue runs as us: other people's runs are theirs to tend."""
-    return dir.spec.stat().st_uid == os.getuid()
+    return dir.path.stat().st_uid == os.getuid()
 
 
 def look(desk: Desk, dir: RunDir) -> Seen:
@@ -242,8 +242,13 @@ def _leg(seen: Seen, leg: Leg) -> dict[str, Any]:
         "nodes": claimed.hosts if claimed else list(status.nodes) if status else [],
         "gpus": claimed.gpus if claimed else [],
         "mem": submission.mem if submission else None,
-        "warnings": leg.warnings + [f"checkpoint of step {m.step} was not stored: {m.reason}" for m in leg.missed],
+        "warnings": leg.warnings + _misses(leg),
     }
+
+
+def _misses(leg: Leg) -> list[str]:
+    told = [f"the checkpoint of step {m.step} was not stored: {m.reason}" for m in leg.missed]
+    return told if len(told) <= 3 else [*told[:1], f"… and {len(told) - 2} more", told[-1]]
 
 
 def _leg_state(leg: Leg, status: JobStatus | None) -> str:

@@ -129,7 +129,11 @@ class RunDir:
             folder.mkdir(parents=True, exist_ok=True)
 
     def is_run(self) -> bool:
-        return self.spec.is_file()
+        """One that we may not look into counts: reading it will say so."""
+        try:
+            return self.spec.is_file()
+        except PermissionError:
+            return True
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,11 @@ class Progress:
         elapsed = self.last_time - self.first_time
         return (self.last_step - self.first_step) / elapsed if elapsed > 0 and self.last_step > self.first_step else None
 
+    @property
+    def complete(self) -> bool:
+        """The training said so, or has logged the last of the steps it announced."""
+        return self.finished or (self.total is not None and self.last_step is not None and self.last_step >= self.total - 1)
+
     def take(self, record: dict[str, Any]) -> None:
         self.records += 1
         match record.get("kind"):

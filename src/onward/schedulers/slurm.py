@@ -95,8 +95,8 @@ class SlurmScheduler:
 
     def directives(self, resources: Resources, *, output: Path) -> Sequence[str]:
         text = str(output).replace("%", "%%")
-        if '"' in text or "\n" in text:
-            raise InvalidInput(f"the run's folder {output} has a quote or line break in its path", hint="choose another root")
+        if any(character in text for character in '"\\\n'):
+            raise InvalidInput(f"Slurm cannot write to {output}: a quote, backslash or newline is in its path", hint="choose another root")
         lines = [f'--output="{text}"', "--open-mode=append", "--no-requeue"]
         if resources.time is not None:
             lines.append(f"--time={format_duration(-(-resources.time // 60) * 60)}")  # Slurm counts whole minutes

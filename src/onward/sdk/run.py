@@ -150,6 +150,8 @@ class Run:
         A full disk costs this checkpoint, not the training: the older ones stay, and a warning is printed.
         """
         step = int(step)
+        if step < 0:
+            raise ValueError(f"checkpoint({step}): a step is 0 or more")
         began = time.monotonic()
         partial = self._checkpoints / f"{contract.PARTIAL_PREFIX}{contract.step_folder(step)}-{os.getpid()}"
         shutil.rmtree(partial, ignore_errors=True)

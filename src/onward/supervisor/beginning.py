@@ -81,9 +81,6 @@ class Successor:
         scene = self._scene
         try:
             run = read_run(scene.dir)
-            if scene.leg - run.first_leg + 1 >= run.limits.max_legs:
-                log.info("this is the last leg that max-legs allows")
-                return
             handover = scene.handover(patience=86400.0)
             handover.abandoned = lambda: self._given_up
             wanted = Continue(leg=scene.leg + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import shutil
 import socket
@@ -33,7 +34,7 @@ from onward.supervisor.watchers import MIRROR_SECONDS, SAMPLE_SECONDS, Repeating
 log = logging.getLogger(__name__)
 
 _STALE_VIEW = 10.0  # seconds a network file system may hide a checkpoint that was published
-_STAGE_WITHOUT_DEADLINE = 3600.0
+_MOST_STAGING = 3600.0  # seconds for the last checkpoints, where the job has that long
 
 Resume = tuple[Path, int]  # folder and step
 
@@ -69,7 +70,7 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     code = training.watch()
     gone = clock.now()
     if not training.fenced:
-        training.take_reports(stager.drain(until=deadline - 0.5 if deadline else gone + _STAGE_WITHOUT_DEADLINE))
+        training.take_reports(stager.drain(until=min(deadline - 0.5 if deadline else math.inf, gone + _MOST_STAGING)))
     sampling.stop()
     mirroring.stop(within=5.0)
     training.folder.end()
@@ -80,7 +81,7 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     outcome = Outcome(
         code=code,
         asked=training.asked,
-        finished=training.spool.read().finished,
+        finished=training.spool.read().complete,
         stalled=training.stalled,
         memory_killed=memory.killed(),
         peak_mem=peak if peak is not None else host.peak_rss or None,

@@ -7,7 +7,7 @@ import logging
 from onward.errors import SchedulerError, SubmitRefused
 from onward.model import event as ev
 from onward.model.job import JobId, JobState
-from onward.model.lifecycle import Action, Close, Continue, Rest, classify, decide
+from onward.model.lifecycle import Close, Continue, Rest, classify, decide
 from onward.model.quantity import format_size
 from onward.model.run import LegEnd, Run, RunState
 from onward.rundir.closing import close_run
@@ -56,17 +56,10 @@ def _ask_about_myself(scene: Scene) -> tuple[LegEnd, str] | None:
     return classify(status, job)
 
 
-def go_on_or_close(scene: Scene, training: Training | None) -> None:
+def go_on_or_close(scene: Scene) -> None:
     """Close the run, or see to it that the next leg is queued with what it needs."""
     run = read_run(scene.dir)
-    action: Action = decide(run)
-    if training and training.asked == "storage" and not isinstance(action, Rest):
-        action = Close(
-            state=RunState.FAILED,
-            cause="checkpoints can no longer be stored, so the training was stopped",
-            evidence=training.last_miss,
-            next=f"make room, then onward resume {scene.spec.id}: it goes on from the last good checkpoint",
-        )
+    action = decide(run)
     match action:
         case Close():
             log.info("the run is over, %s: %s", action.state, action.cause)

@@ -87,7 +87,7 @@ def live_leg(path: Path, leg: int) -> int:
     # ── end and decide ────────────────────────────────────────────────────────
     successor.give_up()
     _leave(local, training)
-    go_on_or_close(scene, training)
+    go_on_or_close(scene)
     journal.close()
     ended = read_run(scene.dir).legs[leg].end
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0

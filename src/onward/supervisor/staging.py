@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import math
 import os
 import queue
 import select
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 _TICK = 0.25
 _AFTER_A_MISS = 5.0  # seconds: a full disk does not empty by being asked
+_LAST_HOPE = 120.0  # seconds: at the end, wait so long for room
 
 
 class StagerProcess:
@@ -109,18 +111,17 @@ def main(argv: Sequence[str]) -> int:
         progress=progress,
         clock=SystemClock(),
     )
-    closed = False
-    while not closed:
-        closed = _input_closed(_TICK)
+    closed = missed = False
+    give_up = math.inf
+    while not closed or (missed and time.monotonic() < give_up):
+        if closed:
+            time.sleep(1.0)
+        elif _input_closed(_AFTER_A_MISS if missed else _TICK):
+            closed, give_up = True, time.monotonic() + _LAST_HOPE
         missed = False
         for report in stager.work(closed=closed):
             _say(report)
             missed = missed or report.kind == "missed"
-        if missed and not closed:
-            closed = _input_closed(_AFTER_A_MISS)
-            if closed:
-                for report in stager.work(closed=True):
-                    _say(report)
     return 0
 
 

@@ -73,7 +73,6 @@ class Training:
     stalled: bool = False
     fenced: bool = False
     stop_seconds: float | None = None
-    last_miss: str = ""
     _missed: set[int] = field(default_factory=set)  # steps that could not be stored since the last that could
     _kill_at: float | None = None
     _sign_of_life: float = 0.0
@@ -129,10 +128,9 @@ class Training:
         if report.step in self._missed:
             return
         log.warning("checkpoint of step %d %s: %s", report.step, report.kind, report.reason)
-        self.journal.write(ev.Missed(leg=self.leg, at=self.clock.now(), step=report.step, reason=report.reason))
         if report.kind == "missed":
             self._missed.add(report.step)
-            self.last_miss = report.reason
+            self.journal.write(ev.Missed(leg=self.leg, at=self.clock.now(), step=report.step, reason=report.reason))
 
     # ── reasons to stop ───────────────────────────────────────────────────────
 
@@ -176,7 +174,7 @@ class Training:
     def _end_now(self) -> None:
         log.warning("the training did not stop in time; ending it")
         self.child.kill(signal.SIGTERM)
-        self._wait_for_child(_TERM_TO_KILL)
+        self._wait_for_child(min(_TERM_TO_KILL, self.plan.kill / 2))  # what is left is for carrying over what it saved
         self.child.kill(signal.SIGKILL)
         self._kill_at = None
 

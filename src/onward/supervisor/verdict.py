@@ -54,7 +54,7 @@ def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
     if seen.asked == "storage" and (saved or seen.code < 0):
         return LegEnd.CRASHED, "checkpoints can no longer be stored"
     if seen.code == EXIT_AGAIN:
-        return LegEnd.AGAIN, "the training saved and asked to be run again"
+        return LegEnd.AGAIN, "the training asked to be run again (exit code 75)"
     return LegEnd.CRASHED, f"the training failed ({died})"
 
 

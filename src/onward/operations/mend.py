@@ -1,0 +1,147 @@
+"""Mend one run: what no leg of it can. A queued job that the controller lost, a leg that died with no successor, a submit unheard of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from onward.model import event as ev
+from onward.model.job import JobId, JobState
+from onward.model.lifecycle import Close, Continue, Rest, classify, decide
+from onward.model.run import Leg, LegEnd, Run, RunState
+from onward.operations.inspect import Answers, plain, read_folder, status_of
+from onward.operations.wiring import Desk
+from onward.rundir.closing import close_run
+from onward.rundir.journal import Journal, desk_journal
+from onward.rundir.layout import RunDir
+from onward.supervisor.handover import Handover, QueuedLegCancelled
+
+_MOST_FALSE_STARTS = 3  # jobs of one leg that ended before they could begin
+
+
+def mend(desk: Desk, dir: RunDir) -> str | None:
+    """The same for one run that somebody has asked about, without waiting whether others see to it."""
+    run = read_folder(dir)
+    answers = desk.scheduler(run.spec.cluster).status(list(live_jobs([run])))
+    return Case(desk=desk, dir=dir, run=run, answers=answers, grace=0.0).mend()
+
+
+def live_jobs(runs: Iterable[Run]) -> Iterator[JobId]:
+    for run in runs:
+        for leg in run.legs.values():
+            if leg.job and leg.end is None:
+                yield JobId(leg.job)
+
+
+@dataclass(kw_only=True)
+class Case:
+    """One open run, and what the scheduler says of its jobs."""
+
+    desk: Desk
+    dir: RunDir
+    run: Run
+    answers: Answers
+    grace: float
+    _journal: Journal | None = None
+
+    @property
+    def journal(self) -> Journal:
+        """Made at the first write: a pass that does nothing leaves no file."""
+        if self._journal is None:
+            self._journal = desk_journal(self.dir)
+        return self._journal
+
+    def mend(self) -> str | None:
+        run = self.run
+        pending = self._pending()
+        if self.too_fresh():
+            return None
+        if run.closed:  # whoever closed it died before the last stroke
+            self._close(Close(state=run.state, cause=run.closed.cause, evidence=run.closed.evidence, next=run.closed.next), run.closed.leg)
+            return f"marked as {run.state}"
+        if any(self._alive(leg) for leg in pending):
+            return None
+        said = [self._settle(leg) for leg in pending if leg.claimed]
+        said += [self._false_start(leg) for leg in pending if not leg.claimed]
+        self.run = run = read_folder(self.dir) if any(said) else run
+        action = decide(run)
+        match action:
+            case Rest():
+                pass
+            case Close():
+                self._close(action)
+                said.append(f"closed as {action.state}: {action.cause}")
+            case Continue():
+                said.append(self._go_on(action))
+        return "; ".join(words for words in said if words) or None
+
+    def _alive(self, leg: Leg) -> bool:
+        status = status_of(leg, self.answers)
+        return status is not None and status.state.live
+
+    def _pending(self) -> list[Leg]:
+        return [leg for leg in self.run.legs.values() if leg.end is None and (leg.claimed or leg.submission)]
+
+    def too_fresh(self) -> bool:
+        """Somebody wrote about this run a moment ago and may still be at it."""
+        moments = [self.run.spec.created]
+        moments += [event.at for event in (self.run.resumed, self.run.cancel, self.run.closed) if event]
+        moments += [leg.ended for leg in self.run.legs.values() if leg.ended]
+        moments += [s.at for leg in self._pending() for s in leg.submissions.values()]
+        return self._now() - max(moments) < self.grace
+
+    def _settle(self, leg: Leg) -> str:
+        end, reason = classify(status_of(leg, self.answers), leg.job or "?")
+        self.journal.write(ev.Found(leg=leg.number, at=self._now(), end=end, reason=reason))
+        return f"leg {leg.number} ended ({plain(end)}): {reason}"
+
+    def _false_start(self, leg: Leg) -> str:
+        """A queued job that is gone without having begun: cancelled by somebody, or lost."""
+        status = status_of(leg, self.answers)
+        if status is None or status.state is not JobState.CANCELLED:
+            return ""
+        return self._cancelled(leg.number, f"job {leg.job} was cancelled before it began")
+
+    def _cancelled(self, leg: int, reason: str) -> str:
+        self.journal.write(ev.Found(leg=leg, at=self._now(), end=LegEnd.CANCELLED, reason=reason))
+        return reason
+
+    def _go_on(self, wanted: Continue) -> str:
+        leg = self.run.legs.get(wanted.leg)
+        gone = [s for s in leg.submissions.values() if s.job and not s.withdrawn] if leg else []
+        if leg and len(gone) >= _MOST_FALSE_STARTS:
+            return self._give_up(leg, len(gone))
+        try:
+            return f"queued leg {wanted.leg} as job {self._handover().ensure(self.run, wanted, after=None)}"
+        except QueuedLegCancelled as error:  # a job we did not know of until it was looked up by name
+            self._cancelled(wanted.leg, error.message)
+            self.run = read_folder(self.dir)
+            closing = decide(self.run)
+            if isinstance(closing, Close):
+                self._close(closing)
+            return error.message
+
+    def _give_up(self, leg: Leg, count: int) -> str:
+        status = status_of(leg, self.answers)
+        code = f", exit code {status.exit_code}" if status and status.exit_code is not None else ""
+        words = f"{plain(status.state)}{code} {status.reason}".rstrip() if status else "no longer known to the scheduler"
+        action = Close(
+            state=RunState.FAILED,
+            cause=f"{count} jobs for leg {leg.number} ended before they could begin",
+            evidence=f"the last one, job {leg.job}, is {words}; see {self.dir.supervisor_log}",
+            next=f"onward doctor, then onward resume {self.run.spec.id}",
+        )
+        self._close(action, leg.number)
+        return f"gave up on leg {leg.number}: {action.cause}"
+
+    def _close(self, action: Close, leg: int = 1) -> None:
+        last = self.run.last_leg
+        close_run(self.dir, self.journal, action, leg=max(leg, last.number if last else 1, self.run.first_leg), at=self._now())
+        self._handover().withdraw(self.run, from_leg=1, reason="the run is over")
+
+    def _handover(self) -> Handover:
+        scheduler = self.desk.scheduler(self.run.spec.cluster)
+        return Handover(dir=self.dir, scheduler=scheduler, journal=self.journal, clock=self.desk.clock, patience=5.0)
+
+    def _now(self) -> float:
+        return self.desk.clock.now()
