@@ -70,7 +70,8 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     code = training.watch()
     gone = clock.now()
     if not training.fenced:
-        training.take_reports(stager.drain(until=min(deadline - 0.5 if deadline else math.inf, gone + _MOST_STAGING)))
+        patience = 10.0 if training.asked == "storage" else _MOST_STAGING  # it was stopped because there is no room
+        training.take_reports(stager.drain(until=min(deadline - 0.5 if deadline else math.inf, gone + patience)))
     sampling.stop()
     mirroring.stop(within=5.0)
     training.folder.end()

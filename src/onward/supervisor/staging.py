@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _TICK = 0.25
 _AFTER_A_MISS = 5.0  # seconds: a full disk does not empty by being asked
-_LAST_HOPE = 120.0  # seconds: at the end, wait so long for room
+_LAST_HOPE = 60.0  # seconds: at the end, wait so long for room
 
 
 class StagerProcess:
