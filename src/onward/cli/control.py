@@ -67,7 +67,8 @@ def resume(
         _tell(resumed, json)
         return
     leg = resumed.legs[resumed.first_leg]
-    say(f"{resumed.spec.name}: leg {leg.number} is job {leg.job}; onward logs -f {resumed.spec.id}")
+    queued = f"is job {leg.job}" if leg.job else "is being queued by somebody else"
+    say(f"{resumed.spec.name}: leg {leg.number} {queued}; onward logs -f {resumed.spec.id}")
 
 
 def _tell(run: Any, json: bool) -> None:

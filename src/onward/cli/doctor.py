@@ -18,6 +18,8 @@ from onward.cli.render import out, out_json
 if TYPE_CHECKING:
     from onward.operations.wiring import Desk
 
+_LEAST_ROOM = 50 << 20  # bytes: a run's folder without any checkpoint takes a few
+
 Finding = tuple[bool, str, str]  # fine?, what, words
 
 
@@ -36,6 +38,7 @@ def doctor(json: JsonOption = False) -> None:
 
 def _examine(desk: Desk) -> Iterator[Finding]:
     from onward.errors import OnwardError
+    from onward.model.quantity import format_bytes
 
     yield sys.version_info >= (3, 11), "python", f"{sys.version.split()[0]} at {sys.executable}"
     source = desk.settings.source
@@ -50,15 +53,18 @@ def _examine(desk: Desk) -> Iterator[Finding]:
         except OnwardError as error:
             yield False, name, error.message
     local = Path(os.environ.get("SLURM_TMPDIR") or tempfile.gettempdir())
-    free = shutil.disk_usage(local).free >> 30
-    yield os.access(local, os.W_OK), "local disk", f"{local}, {free} GiB free here (a job may see another)"
+    free = format_bytes(shutil.disk_usage(local).free)
+    yield os.access(local, os.W_OK), "local disk", f"{local}, {free} free here (a job may see another)"
     yield True, "git", shutil.which("git") or "not there: code is frozen as a plain copy"
 
 
 def _root(root: Path) -> Finding:
+    from onward.model.quantity import format_bytes
+
     place = root
     while not os.path.exists(place):
         place = place.parent
-    fine = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
-    words = f"{root}, {shutil.disk_usage(place).free >> 30} GiB free" if fine else f"{root} cannot be written; set ONWARD_ROOT"
-    return fine, "root", words
+    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+        return False, "root", f"{root} cannot be written; set ONWARD_ROOT"
+    free = shutil.disk_usage(place).free
+    return free > _LEAST_ROOM, "root", f"{root}, {format_bytes(free)} free"
