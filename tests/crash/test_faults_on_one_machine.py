@@ -63,7 +63,7 @@ def test_legs_follow_each_other_without_losing_or_repeating_a_step(machine: Mach
 
 
 def test_a_kill_of_everything_loses_nothing_beyond_the_last_checkpoint(machine: Machine) -> None:
-    run = machine.submit(counting(), "--time", "1:00")
+    run = machine.submit(counting(steps=250), "--time", "2:00")
     run.until(lambda r: r["checkpoints"])
     job = run.events("claimed")[0]["job"]
     for process in Path("/proc").glob("[0-9]*"):
@@ -77,12 +77,12 @@ def test_a_kill_of_everything_loses_nothing_beyond_the_last_checkpoint(machine: 
     shown = run.until_over()
     assert shown["state"] == "finished"
     assert shown["legs"][0]["end"] == "lost"
-    assert set(steps_printed(run)) == set(range(60))
+    assert set(steps_printed(run)) == set(range(250))
     assert shown["legs"][1]["resumed_step"] == max(e["step"] for e in run.events("published") if e["leg"] == 1)
 
 
 def test_a_killed_supervisor_leaves_no_training_behind(machine: Machine) -> None:
-    run = machine.submit(counting(), "--time", "1:00")
+    run = machine.submit(counting(steps=250), "--time", "2:00")
     pid = run.training_pid(1)
     parent = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
     os.kill(parent, signal.SIGKILL)
@@ -92,7 +92,7 @@ def test_a_killed_supervisor_leaves_no_training_behind(machine: Machine) -> None
 
 
 def test_a_stopped_process_is_found_stalled_and_restarted_with_its_stacks_dumped(machine: Machine) -> None:
-    run = machine.submit(counting(steps=80), "--time", "2:00", "--stall-time", "0:04")
+    run = machine.submit(counting(steps=300), "--time", "2:00", "--stall-time", "0:04")
     run.until(lambda r: r["checkpoints"])
     os.kill(run.training_pid(1), signal.SIGSTOP)
     shown = run.until_over()

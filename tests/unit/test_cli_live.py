@@ -157,7 +157,7 @@ def test_a_run_that_fails_is_exit_code_7_with_evidence_and_advice(home: Home) ->
 
 @pytest.mark.slow
 def test_ctrl_c_ends_the_following_and_never_the_run(home: Home) -> None:
-    home.write("train.py", TRAIN.format(steps=25))
+    home.write("train.py", TRAIN.format(steps=150))
     following = home.start("run", "--cluster", "local", "python", "train.py")
     assert following.stdout
     id = following.stdout.readline().strip()
@@ -174,7 +174,7 @@ def test_ctrl_c_ends_the_following_and_never_the_run(home: Home) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 50])
 def test_in_a_terminal_there_is_a_bar_that_never_wraps(home: Home, columns: int) -> None:
-    home.write("train.py", TRAIN.format(steps=20))
+    home.write("train.py", TRAIN.format(steps=60))
     screen = Screen(home, "run", "--cluster", "local", "--name", "a-name-of-some-length", "python", "train.py", columns=columns)
     screen.read()
     screen.close()
@@ -188,7 +188,7 @@ def test_in_a_terminal_there_is_a_bar_that_never_wraps(home: Home, columns: int)
 
 @pytest.mark.slow
 def test_ctrl_c_in_a_terminal_leaves_it_in_order(home: Home) -> None:
-    home.write("train.py", TRAIN.format(steps=100))
+    home.write("train.py", TRAIN.format(steps=600))
     screen = Screen(home, "run", "--cluster", "local", "python", "train.py", columns=80)
     screen.read(wanted="step ")
     screen.process.send_signal(signal.SIGINT)
@@ -216,7 +216,7 @@ def test_logs_are_followed_from_before_the_start_over_legs_to_the_end(home: Home
 
 @pytest.mark.slow
 def test_what_is_followed_reaches_a_pipe_at_once(home: Home) -> None:
-    home.write("train.py", TRAIN.format(steps=100))
+    home.write("train.py", TRAIN.format(steps=600))
     id = home.submit("python", "train.py")
     following = home.start("logs", "-f", id)
     assert following.stdout
@@ -312,7 +312,7 @@ def test_without_freezing_the_code_runs_where_it_stands(home: Home) -> None:
 
 @pytest.mark.slow
 def test_a_stopped_run_saves_and_goes_on_where_it_was(home: Home) -> None:
-    home.write("train.py", TRAIN.format(steps=25))
+    home.write("train.py", TRAIN.format(steps=200))
     id = home.submit("python", "train.py")
     until(lambda: (home.show(id)["progress"]["step"] or 0) >= 2, what="the third step")
     assert "asked to save and stop" in home.onward("stop", id).stderr
