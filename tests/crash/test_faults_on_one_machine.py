@@ -81,6 +81,18 @@ def test_a_kill_of_everything_loses_nothing_beyond_the_last_checkpoint(machine: 
     assert shown["legs"][1]["resumed_step"] == max(e["step"] for e in run.events("published") if e["leg"] == 1)
 
 
+def test_a_warning_long_before_the_limit_is_heeded_and_the_run_goes_on(machine: Machine) -> None:
+    """As a site sends it to a job that is to be preempted: the supervisor alone gets it."""
+    run = machine.submit(counting(steps=250), "--time", "10:00")
+    run.until(lambda r: r["checkpoints"])
+    pid = run.training_pid(1)
+    os.kill(int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]), signal.SIGUSR1)
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert [leg["end"] for leg in shown["legs"]] == ["preempted", "done"]
+    assert steps_printed(run) == list(range(250)), "nothing was lost or repeated"
+
+
 def test_a_killed_supervisor_leaves_no_training_behind(machine: Machine) -> None:
     run = machine.submit(counting(steps=250), "--time", "2:00")
     pid = run.training_pid(1)

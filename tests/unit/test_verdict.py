@@ -32,6 +32,11 @@ TERMED = -signal.SIGTERM
         (KILLED, "deadline", False, LegEnd.TIME_LIMIT),
         (TERMED, "deadline", False, LegEnd.TIME_LIMIT),
         (1, "deadline", False, LegEnd.CRASHED),
+        # the scheduler warned, long before the limit: the job is wanted back
+        (0, "warning", True, LegEnd.DONE),
+        (75, "warning", False, LegEnd.PREEMPTED),
+        (KILLED, "warning", False, LegEnd.PREEMPTED),
+        (1, "warning", False, LegEnd.CRASHED),
         # somebody asked
         (0, "request", True, LegEnd.DONE),
         (0, "request", False, LegEnd.AGAIN),
@@ -58,7 +63,7 @@ def test_the_end_follows_from_what_was_seen(code: int, asked: str | None, finish
     assert verdict is None or verdict[1]
 
 
-@pytest.mark.parametrize("asked", [None, "deadline", "request", "storage", "signal"])
+@pytest.mark.parametrize("asked", [None, "deadline", "warning", "request", "storage", "signal"])
 @pytest.mark.parametrize("code", [0, 75, 1, KILLED, TERMED])
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("memory_killed", [True, False])

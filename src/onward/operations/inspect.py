@@ -38,6 +38,7 @@ _ASKED = {
     "deadline": "its time limit is near",
     "request": "someone asked it to",
     "signal": "the scheduler is ending its job",
+    "warning": "the scheduler warned that its job will end",
     "storage": "its checkpoints can no longer be stored",
 }
 

@@ -31,6 +31,7 @@ _TERM_TO_KILL = 3.0
 _STACK_DUMP = 5.0
 _OWN_SIGNAL = 0.5
 _AFTER_LAST_SAVE = 10.0  # once it has saved as requested, a training that does not leave by itself is ended
+_NEAR_THE_LIMIT = 120.0  # seconds: a warning signal this close to it announces the limit, any other that the job is wanted back
 _SIGNAL_GRACE = 25.0  # after the scheduler's own TERM: what most sites leave before they kill
 
 
@@ -150,7 +151,7 @@ class Training:
         elif ask_at is not None and now >= ask_at:
             self._ask("deadline", now)
         elif self.signals.warned:
-            self._ask("signal" if self.deadline and self.deadline - now > 120 else "deadline", now)
+            self._ask("deadline" if self.deadline and self.deadline - now <= _NEAR_THE_LIMIT else "warning", now)
         elif self.folder.stop_requested:
             self._ask("request", now)
         elif len(self._missed) >= _MISSES_BEFORE_STOP:

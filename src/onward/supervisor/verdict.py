@@ -22,7 +22,7 @@ class Outcome:
     """What the supervisor saw."""
 
     code: int  # exit code of the training, or minus the signal that ended it
-    asked: str | None  # why it was asked to stop: deadline, request, storage, signal; None: it was not
+    asked: str | None  # why it was asked to stop: deadline, warning, request, storage, signal; None: it was not
     finished: bool  # it said that it was complete
     stalled: bool = False
     memory_killed: bool = False  # the kernel killed something of this job for its memory
@@ -49,6 +49,8 @@ def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
         if saved or seen.code < 0:
             return LegEnd.TIME_LIMIT, "stopped before the time limit" + ("" if saved else f"; it did not stop by itself ({died})")
         return LegEnd.CRASHED, f"the training failed while stopping before the time limit ({died})"
+    if seen.asked == "warning" and (saved or seen.code < 0):
+        return LegEnd.PREEMPTED, "stopped at the scheduler's warning that the job will end"
     if seen.asked == "request" and (saved or seen.code < 0):
         return LegEnd.AGAIN, "stopped on request"
     if seen.asked == "storage" and (saved or seen.code < 0):
