@@ -25,7 +25,7 @@ class Scheduler(Protocol):
         ...
 
     def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
-        """Queue a script, held until `after` has ended in whatever way. Never retried here: see `operations.jobs`.
+        """Queue a script, held until `after` has ended in whatever way. Never retried here: that is `supervisor.handover`'s.
 
         Raises SubmitRefused when the scheduler said no, SubmitUnclear when the job may have been accepted.
         """

@@ -74,7 +74,8 @@ class Handover:
             self._write_off(wanted.leg, standing.name, f"the scheduler does not know job {job} any more")
             return False
         if status.state is JobState.CANCELLED:
-            raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was cancelled {status.reason}".rstrip())
+            words = f" ({status.reason})" if status.reason else ""
+            raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was cancelled{words}")
         if not status.state.live:
             self._write_off(wanted.leg, standing.name, f"job {job} is {status.state} and never began")
             return False
