@@ -30,6 +30,7 @@ class Resources:
     exclude: str | None = None
     mail_user: str | None = None
     mail_type: str | None = None
+    extra: tuple[str, ...] = ()  # options in the scheduler's own words that we have no word for, handed through as they are
 
     def gpu_count(self) -> int:
         """GPUs a node is asked for, by either spelling."""
@@ -80,12 +81,47 @@ class Cluster:
     """A scheduler we can submit to, as its profile says. Frozen with the run: legs must not depend on a settings file."""
 
     name: str
-    scheduler: str  # local | slurm
+    scheduler: str  # local | slurm | gridengine, or a plugin's
+    ssh: str | None = None  # host through which it is reached; None: from here
     local_disk: str | None = None
     python: str | None = None  # interpreter for the supervisor on this cluster's nodes
+    legs_ahead: int = 0  # legs queued at submit, where jobs may not submit; 0: each leg queues the next
+    notify: bool = True  # Grid Engine: whether its warning before a kill is asked for
+    names: Mapping[str, str] = field(default_factory=dict)  # Grid Engine: what this site calls our resources
+    options: Mapping[str, str] = field(default_factory=dict)  # a plugin's own settings
     cpus: int | None = None  # local only: slots to use; None: what the machine has
     mem: int | None = None  # local only: MiB
     gpus: int | None = None  # local only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """What is set up on the node before the training starts, in this order. Variables are not here: they may be secrets."""
+
+    modules: tuple[str, ...] = ()
+    conda: str | None = None  # name or prefix
+    venv: str | None = None  # folder
+    setup: tuple[str, ...] = ()  # shell lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """Where a batch script's author expects what it prints, with the scheduler's own patterns in it. None: only in the run's folder."""
+
+    out: str | None = None
+    err: str | None = None  # None: with `out`
+    append: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """A batch script that was submitted as it is: its text lies in the run's folder, and its command is this shell with that file."""
+
+    name: str  # the file's name
+    folder: str  # where it stood
+    shell: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    array: str | None = None  # 1-10:2, as both schedulers write it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +139,11 @@ class RunSpec:
     limits: Limits = field(default_factory=Limits)
     checkpoints: CheckpointRule = field(default_factory=CheckpointRule)
     stop_signal: str | None = None  # USR2, TERM …; None: the stop file alone
+    stop_lead: int | None = None  # seconds before the deadline at which a training is asked to stop; None: measured
+    launcher: str = "plain"  # plain | srun | torchrun | mpirun | horovodrun
+    environment: Environment = field(default_factory=Environment)
+    outputs: Outputs | None = None
+    script: Script | None = None
     code: Mapping[str, Value] = field(default_factory=dict)  # git commit and branch, or how the copy was made
 
 
@@ -120,6 +161,11 @@ class RunDraft:
     checkpoints: CheckpointRule = field(default_factory=CheckpointRule)
     variables: Mapping[str, str] = field(default_factory=dict)
     stop_signal: str | None = None
+    stop_lead: int | None = None
+    launcher: str = "plain"
+    environment: Environment = field(default_factory=Environment)
+    outputs: Outputs | None = None
+    script: Script | None = None
     freeze: bool = True  # copy the code; False: run it where it stands
     exclude: tuple[str, ...] = ()  # patterns not to copy
 
@@ -129,19 +175,27 @@ def spec_to_json(spec: RunSpec) -> dict[str, Any]:
 
 
 def spec_from_json(data: Mapping[str, Any]) -> RunSpec:
-    """Unknown keys are ignored, so that an older supervisor reads what a newer Onward wrote."""
-    checkpoints = dict(data["checkpoints"])
-    best = checkpoints.pop("best", None)
-    return RunSpec(
-        **{
-            **_known(RunSpec, data),
-            "command": tuple(data["command"]),
-            "cluster": Cluster(**_known(Cluster, data["cluster"])),
-            "resources": Resources(**_known(Resources, data["resources"])),
-            "limits": Limits(**_known(Limits, data["limits"])),
-            "checkpoints": CheckpointRule(**_known(CheckpointRule, checkpoints), best=BestRule(**_known(BestRule, best)) if best else None),
-        }
-    )
+    """Unknown keys are ignored, so that an older supervisor reads what a newer Onward wrote; missing ones are the defaults."""
+    parts: dict[str, Any] = {name: _part(cls, data[name]) for name, cls in _PARTS.items() if data.get(name) is not None}
+    best = data["checkpoints"].get("best")
+    if best:
+        parts["checkpoints"] = replace(parts["checkpoints"], best=_part(BestRule, best))
+    return RunSpec(**{**_known(RunSpec, data), "command": tuple(data["command"]), **parts})
+
+
+_PARTS: Mapping[str, type] = {
+    "cluster": Cluster,
+    "resources": Resources,
+    "limits": Limits,
+    "checkpoints": CheckpointRule,
+    "environment": Environment,
+    "outputs": Outputs,
+    "script": Script,
+}
+
+
+def _part(cls: type, data: Mapping[str, Any]) -> Any:
+    return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in _known(cls, data).items()})
 
 
 def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,6 +89,11 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path) -> tuple[RunSpec, Path]:
         limits=draft.limits,
         checkpoints=draft.checkpoints,
         stop_signal=draft.stop_signal,
+        stop_lead=draft.stop_lead,
+        launcher=draft.launcher,
+        environment=draft.environment,
+        outputs=draft.outputs,
+        script=draft.script,
     )
     return spec, root
 
