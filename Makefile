@@ -38,7 +38,7 @@ unit: $(READY)
 	$(RUN)/pytest -n 2 tests/unit tests/docs tests/contract -m "not cluster and not slow"
 
 cluster: $(READY) beds
-	$(RUN)/pytest -n 8 --dist loadgroup tests/cluster
+	$(RUN)/pytest -n 6 tests/cluster
 
 # ── the test bed ──────────────────────────────────────────────────────────────
 beds:

@@ -61,7 +61,7 @@ def test_a_training_of_five_minutes_under_a_limit_of_one_minute_finishes(alice: 
     assert len(shown["legs"]) >= 5  # type: ignore[arg-type]
 
 
-@pytest.mark.xdist_group("nodes")
+@pytest.mark.takes("nodes")
 def test_a_training_whose_node_dies_finishes_on_another(bed: SlurmBed, alice: Person, unbroken: Unbroken) -> None:
     run, out = training(alice, "--time", "10:00", "-p", "gpu", "--exclude", "g3", epochs=13, pause=0.05)
     node = run.until_step(60)["legs"][0]["nodes"][0]
@@ -74,7 +74,7 @@ def test_a_training_whose_node_dies_finishes_on_another(bed: SlurmBed, alice: Pe
     assert shown["legs"][0]["end"] == "node_lost"  # type: ignore[index]
 
 
-@pytest.mark.xdist_group("nodes")
+@pytest.mark.takes("nodes")
 def test_a_training_whose_slurmd_is_killed_is_fenced_off_and_goes_on_elsewhere(bed: SlurmBed, alice: Person, unbroken: Unbroken) -> None:
     """The old leg runs on unseen: the claim of the new one must end it, and nothing it does may reach the result."""
     run, out = training(alice, "--time", "10:00", "-p", "gpu", "--exclude", "g3", epochs=26, pause=0.05)
@@ -92,7 +92,7 @@ def test_a_training_whose_slurmd_is_killed_is_fenced_off_and_goes_on_elsewhere(b
     assert_whole(run, out=out, unbroken=unbroken(26))
 
 
-@pytest.mark.xdist_group("v100")
+@pytest.mark.takes("v100")
 def test_a_preempted_training_goes_on_when_there_is_room_again(alice: Person, unbroken: Unbroken) -> None:
     run, out = training(alice, "--time", "10:00", "-p", "spot", "--gres", "gpu:v100:2", epochs=13, pause=0.05)
     run.until_step(60)
@@ -115,7 +115,7 @@ print("all done", flush=True)
 """
 
 
-@pytest.mark.xdist_group("v100")
+@pytest.mark.takes("v100")
 def test_a_plain_script_that_dies_of_the_preemption_is_not_taken_for_a_crash(alice: Person) -> None:
     """No SDK, no handlers: Slurm's SIGTERM reaches the training itself and kills it at once."""
     alice.write("plain.py", PLAIN)

@@ -1,0 +1,39 @@
+"""What every test may lean on: parts of a bed taken for a test alone, and marks that follow from the fixtures a test asks for."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+_LOCKS = Path(tempfile.gettempdir()) / "onward-tests"
+_GRIDENGINE = {"gridengine_bed", "ge_alice"}
+
+
+def pytest_configure() -> None:
+    """A shell starts what it puts in the background deaf to Ctrl-C, and its children inherit that: the runs under test would too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _GRIDENGINE & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.gridengine)
+
+
+@pytest.fixture(autouse=True)
+def _taken(request: pytest.FixtureRequest) -> Iterator[None]:
+    """`@pytest.mark.takes("nodes")`: no other test that takes the same part runs meanwhile, in whatever process."""
+    parts = sorted({part for mark in request.node.iter_markers("takes") for part in mark.args})
+    with ExitStack() as held:
+        for part in parts:
+            _LOCKS.mkdir(exist_ok=True)
+            fcntl.flock(held.enter_context((_LOCKS / part).open("w")), fcntl.LOCK_EX)
+        yield
