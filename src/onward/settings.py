@@ -6,40 +6,37 @@ frozen with the run: a leg never looks here.
 
 from __future__ import annotations
 
-import difflib
 import re
-import shutil
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from onward.errors import InvalidInput, NotFound
-from onward.model.spec import Cluster, Resources
+from onward.errors import InvalidInput
 from onward.pipelines.problems import problems_of
 from onward.pipelines.sections import ResourcesIn, Section
 from onward.pipelines.values import Count, CountOrZero, Name, SizeAboveZero, choice, word
 from onward.pipelines.yaml_lines import Keys, read_text
+from onward.schedulers.profile import NOT_YET, SCHEDULERS, ClusterSettings, Settings
 
-Which = Callable[[str], str | None]
+_RESERVED = ("auto", *NOT_YET)
+__all__ = ["SCHEDULERS", "ClusterIn", "ClusterSettings", "Settings", "SettingsIn", "load_settings", "settings_path"]
 
-SCHEDULERS = ("local", "slurm")
-_NOT_YET = ("gridengine",)
-_RESERVED = ("auto", *_NOT_YET)
 _REFERENCE = "docs/reference/settings.md describes every key"
 
 Root = Annotated[str, word(r"(?:/|~/|~$|\$)[^\x00-\x1f]*", "a path that begins with /, ~/ or a variable such as $WORK")]
 NodePath = Annotated[str, word(r"/[^\x00-\x1f$]*", "a path on the nodes that begins with /, without variables")]
+Host = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:@[A-Za-z0-9_][A-Za-z0-9_.-]*)?", "a host as in ssh HOST: lab, or me@lab.org")]
 Program = Annotated[str, word(r"[A-Za-z0-9_./][^\x00-\x1f]*", "a program such as python3.11, or the path of one")]
 
 
 class ClusterIn(Section):
-    scheduler: Annotated[str, choice(*SCHEDULERS, later=_NOT_YET)] | None = Field(
+    scheduler: Annotated[str, choice(*SCHEDULERS, later=NOT_YET)] | None = Field(
         default=None, description="What runs the jobs: local or slurm."
     )
+    ssh: Host | None = Field(default=None, description="Host through which this cluster is reached, as in ssh HOST.")
     root: Root | None = Field(default=None, description="Runs folder for this cluster; its nodes must see it.")
     local_disk: NodePath | None = Field(default=None, description="Folder on a node's own disk for checkpoints in the making.")
     python: Program | None = Field(default=None, description="Python that starts the supervisor on this cluster's nodes.")
@@ -53,62 +50,6 @@ class SettingsIn(Section):
     root: Root | None = Field(default=None, description="Runs folder.")
     cluster: Name | None = Field(default=None, description="Cluster to use where none is named.")
     clusters: dict[Name, ClusterIn] = Field(default_factory=dict, description="Profiles of clusters, by name.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterSettings:
-    """What this place says about one cluster. `cpus`, `mem` (MiB) and `gpus` are the slots of a local one; None: all there are."""
-
-    name: str
-    scheduler: str
-    root: Path | None = None
-    local_disk: str | None = None
-    python: str | None = None
-    defaults: Resources = field(default_factory=Resources)
-    cpus: int | None = None
-    mem: int | None = None
-    gpus: int | None = None
-
-    def with_defaults(self, asked: Resources) -> Resources:
-        """The request with this cluster's defaults where it asks nothing. GPUs asked in either spelling settle both."""
-        missing = {key: value for key, value in vars(self.defaults).items() if vars(asked)[key] is None}
-        if asked.gpus is not None or _asks_gpus(asked.gres):
-            missing.pop("gpus", None)
-            if _asks_gpus(self.defaults.gres):
-                missing.pop("gres", None)
-        return replace(asked, **missing)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    source: Path | None = None  # None: no file
-    default_root: Path | None = None
-    default_cluster: str | None = None
-    clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
-
-    def cluster(self, name: str = "auto", which: Which = shutil.which) -> tuple[Cluster, ClusterSettings]:
-        """The cluster of this name; for `auto` the settings' own, else Slurm where sbatch is on the PATH, else this machine."""
-        if name == "auto":
-            name = self.default_cluster or ("slurm" if which("sbatch") else "local")
-        if name in _NOT_YET:
-            raise InvalidInput(f"the cluster {name} is not in this version yet", hint=f"use one of {', '.join(self.names())}")
-        if name not in self.names():
-            near = difflib.get_close_matches(name, self.names(), n=1)
-            guess = f"did you mean {near[0]}? " if near else ""
-            raise NotFound(f"no cluster is called {name!r}", hint=f"{guess}known are {', '.join(self.names())}")
-        found = self.clusters.get(name) or ClusterSettings(name=name, scheduler=name)
-        same = ("name", "scheduler", "local_disk", "python", "cpus", "mem", "gpus")
-        return Cluster(**{key: getattr(found, key) for key in same}), found
-
-    def names(self) -> list[str]:
-        """What `--cluster` may be given."""
-        return ["auto", *SCHEDULERS, *sorted(name for name in self.clusters if name not in SCHEDULERS)]
-
-    def root(self, env: Mapping[str, str], cluster: ClusterSettings | None = None) -> Path:
-        """The runs folder: ONWARD_ROOT, else the cluster's, else the settings', else ./runs."""
-        if env.get("ONWARD_ROOT"):
-            return Path(env["ONWARD_ROOT"]).absolute()
-        return (cluster and cluster.root) or self.default_root or Path("runs").absolute()
 
 
 def settings_path(env: Mapping[str, str]) -> Path | None:
@@ -154,7 +95,8 @@ def _cluster(name: str, read: ClusterIn, env: Mapping[str, str]) -> ClusterSetti
     return ClusterSettings(
         name=name,
         scheduler=read.scheduler or name,
-        root=_expanded(read.root, env),
+        ssh=read.ssh,
+        root=Path(read.root) if read.ssh and read.root else _expanded(read.root, env),
         local_disk=read.local_disk,
         python=read.python,
         defaults=read.defaults.to_model(),
@@ -172,7 +114,9 @@ def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
         problems.append(f"cluster: found {read.cluster!r}, expected one of {', '.join(dict.fromkeys(known))}")
     for name, profile in read.clusters.items():
         place = f"clusters.{name}"
-        problems += [f"{place}.root: {said}" for said in _unset(profile.root, env)]
+        problems += [f"{place}.root: {said}" for said in _unset(profile.root, env) if not profile.ssh]
+        if profile.ssh and name == "local":
+            problems.append(f"{place}.ssh: local is this machine, expected another name for a profile of {profile.ssh}")
         if name in _RESERVED:
             problems.append(f"{place}: {name} has a meaning of its own, expected another name for a profile")
         elif profile.scheduler is None and name not in SCHEDULERS:
@@ -202,10 +146,6 @@ def _expanded(root: str | None, env: Mapping[str, str]) -> Path | None:
         return None
     home = f"$HOME{root[1:]}" if root.startswith("~") else root
     return Path(_VARIABLE.sub(lambda match: env[match[1] or match[2]], home)).absolute()
-
-
-def _asks_gpus(gres: str | None) -> bool:
-    return any(part.split(":")[0] == "gpu" for part in (gres or "").split(","))
 
 
 def _dotted(keys: Keys) -> str:

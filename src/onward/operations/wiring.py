@@ -13,8 +13,8 @@ from onward.errors import InvalidInput
 from onward.model.spec import Cluster
 from onward.rundir.layout import RunDir, runs_under
 from onward.schedulers.base import Scheduler
+from onward.schedulers.profile import Settings
 from onward.schedulers.registry import scheduler_for
-from onward.settings import Settings, load_settings
 
 
 @dataclass(kw_only=True)
@@ -30,13 +30,16 @@ class Desk:
     @property
     def settings(self) -> Settings:
         if self._settings is None:
+            from onward.settings import load_settings  # needs pydantic, which a login node may not have
+
             self._settings = load_settings(self.env)
         return self._settings
 
     @property
     def roots(self) -> list[Path]:
-        """Where runs are looked for: the root for this place first, then those of profiles that have their own."""
-        own = [profile.root for profile in self.settings.clusters.values() if profile.root and not self.env.get("ONWARD_ROOT")]
+        """Where runs of this machine are looked for: the root for this place first, then those of profiles that have their own."""
+        here = [profile for profile in self.settings.clusters.values() if not profile.ssh]
+        own = [profile.root for profile in here if profile.root and not self.env.get("ONWARD_ROOT")]
         try:
             return list(dict.fromkeys([self.settings.root(self.env, None), *own]))
         except FileNotFoundError as error:

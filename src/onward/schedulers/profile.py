@@ -1,0 +1,78 @@
+"""The clusters of a place by name, as its settings say: plain values, which travel to wherever the verbs run."""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from onward.errors import InvalidInput, NotFound
+from onward.model.spec import Cluster, Resources
+
+Which = Callable[[str], str | None]
+
+SCHEDULERS = ("local", "slurm")
+NOT_YET = ("gridengine",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSettings:
+    """What this place says about one cluster. `cpus`, `mem` (MiB) and `gpus` are the slots of a local one; None: all there are."""
+
+    name: str
+    scheduler: str
+    ssh: str | None = None  # the host through which it is reached; None: from here
+    root: Path | None = None  # on an ssh host: as it is written, to be expanded there
+    local_disk: str | None = None
+    python: str | None = None
+    defaults: Resources = field(default_factory=Resources)
+    cpus: int | None = None
+    mem: int | None = None
+    gpus: int | None = None
+
+    def with_defaults(self, asked: Resources) -> Resources:
+        """The request with this cluster's defaults where it asks nothing. GPUs asked in either spelling settle both."""
+        missing = {key: value for key, value in vars(self.defaults).items() if vars(asked)[key] is None}
+        if asked.gpus is not None or _asks_gpus(asked.gres):
+            missing.pop("gpus", None)
+            if _asks_gpus(self.defaults.gres):
+                missing.pop("gres", None)
+        return replace(asked, **missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    source: Path | None = None  # None: no file
+    default_root: Path | None = None
+    default_cluster: str | None = None
+    clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
+
+    def cluster(self, name: str = "auto", which: Which = shutil.which) -> tuple[Cluster, ClusterSettings]:
+        """The cluster of this name; for `auto` the settings' own, else Slurm where sbatch is on the PATH, else this machine."""
+        if name == "auto":
+            name = self.default_cluster or ("slurm" if which("sbatch") else "local")
+        if name in NOT_YET:
+            raise InvalidInput(f"the cluster {name} is not in this version yet", hint=f"use one of {', '.join(self.names())}")
+        if name not in self.names():
+            near = difflib.get_close_matches(name, self.names(), n=1)
+            guess = f"did you mean {near[0]}? " if near else ""
+            raise NotFound(f"no cluster is called {name!r}", hint=f"{guess}known are {', '.join(self.names())}")
+        found = self.clusters.get(name) or ClusterSettings(name=name, scheduler=name)
+        same = ("name", "scheduler", "ssh", "local_disk", "python", "cpus", "mem", "gpus")
+        return Cluster(**{key: getattr(found, key) for key in same}), found
+
+    def names(self) -> list[str]:
+        """What `--cluster` may be given."""
+        return ["auto", *SCHEDULERS, *sorted(name for name in self.clusters if name not in SCHEDULERS)]
+
+    def root(self, env: Mapping[str, str], cluster: ClusterSettings | None = None) -> Path:
+        """The runs folder: ONWARD_ROOT, else the cluster's, else the settings', else ./runs."""
+        if env.get("ONWARD_ROOT"):
+            return Path(env["ONWARD_ROOT"]).absolute()
+        return (cluster and cluster.root) or self.default_root or Path("runs").absolute()
+
+
+def _asks_gpus(gres: str | None) -> bool:
+    return any(part.split(":")[0] == "gpu" for part in (gres or "").split(","))
