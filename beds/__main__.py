@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from beds.bed import Bed
 from beds.errors import BedError
+from beds.gridengine import GridEngineBed
 from beds.slurm import SlurmBed
 
-BEDS: dict[str, Callable[[], Bed]] = {"slurm": SlurmBed}
+BEDS: dict[str, Callable[[], Bed]] = {"slurm": SlurmBed, "gridengine": GridEngineBed}
 
 NODE_FAULTS = ("cut", "crash", "heal")
 DAEMON_FAULTS = (

@@ -23,8 +23,8 @@ def missing(names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in there]
 
 
-def ensure(names: Sequence[str]) -> list[str]:
-    """Install what is missing, and say what that was."""
+def ensure(names: Sequence[str], *, answers: Sequence[str] = ()) -> list[str]:
+    """Install what is missing, and say what that was. `answers`: to what the packages would ask, as debconf reads them."""
     wanted = missing(names)
     if not wanted:
         return []
@@ -34,6 +34,8 @@ def ensure(names: Sequence[str]) -> list[str]:
             hint=f"sudo apt-get update && sudo apt-get install --no-install-recommends {' '.join(wanted)}",
         )
     updated = attempt([*_APT, "update"], timeout=300, env=_QUIET)
+    if answers:
+        run(["debconf-set-selections"], stdin="\n".join(answers) + "\n")
     with _no_service_starts():
         run(
             [*_APT, "install", "-y", "--no-install-recommends", *wanted],

@@ -65,6 +65,11 @@ def wipe(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
+def remove_tree(folder: Path) -> None:
+    """Delete a folder inside a bed's own."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def _open_way(folder: Path) -> None:
     """Make the folder if need be; all users must be able to pass through it."""
     for step in [*reversed(folder.parents), folder]:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from beds import cgroups, devices, hosts, packages, place, slurm_nodes, slurm_site, users
-from beds.bed import Say, line, say_at_once
+from beds.bed import Say, describe, line, news, say_at_once
 from beds.errors import BedError
 from beds.place import beds_folder, claim, locked, own_folder, require_root, write_whole
 from beds.process import Process, boot_id
@@ -35,6 +35,8 @@ class SlurmBed:
     """A real Slurm from Debian's packages. Every method that changes something needs root."""
 
     name = "slurm"
+    packages: tuple[str, ...] = PACKAGES
+    answers: tuple[str, ...] = ()
 
     def __init__(self, folder: Path | None = None, *, say: Say = say_at_once) -> None:
         self.layout = Layout((folder or beds_folder() / self.name).absolute())
@@ -50,8 +52,8 @@ class SlurmBed:
             self._look_only()
             return
         with locked(self.layout.top):
-            self._report("packages", _news("installed", packages.ensure(PACKAGES)) or "all there")
-            self._report("users", _news("created", users.ensure(ACCOUNTS.values())) or "all there")
+            self._report("packages", news("installed", packages.ensure(PACKAGES)) or "all there")
+            self._report("users", news("created", users.ensure(ACCOUNTS.values())) or "all there")
             tracking = Tracking.of_this_machine()
             self._report("jobs", str(tracking))
             for daemon in self.daemons.all():
@@ -71,9 +73,9 @@ class SlurmBed:
             reopened = self.nodes.reopen_partitions()
             resumed = self.nodes.repair()
             states = " ".join(f"{name}={state}" for name, state in self.nodes.states().items())
-            self._report("nodes", states + _news("; resumed", resumed))
+            self._report("nodes", states + news("; resumed", resumed))
             if reopened:
-                self._report("partitions", _news("set up again:", reopened))
+                self._report("partitions", news("set up again:", reopened))
             self._link_site_conf()
         for sentence in self._how_to_use():
             self._say(sentence)
@@ -95,7 +97,7 @@ class SlurmBed:
         return all(daemon.running for daemon in self.daemons.all()) and not self.nodes.unusable()
 
     def status(self) -> list[str]:
-        lines = [line(daemon.name, _describe(daemon.process())) for daemon in self.daemons.all()]
+        lines = [line(daemon.name, describe(daemon.process())) for daemon in self.daemons.all()]
         if self.daemons.controller.running:
             lines += [line(f"node {name}", state) for name, state in self.nodes.states().items()]
         return lines
@@ -227,7 +229,7 @@ class SlurmBed:
         self._end_slurm_daemons()
         self.daemons.database.stop()
         self.daemons.munged.stop()
-        self._report("daemons", _news("ended", ours) or "none ran")
+        self._report("daemons", news("ended", ours) or "none ran")
 
     def _clear_machine(self) -> None:
         """Kill what the jobs left behind, and take back every change outside the state folder.
@@ -281,13 +283,3 @@ class SlurmBed:
 
     def _report(self, part: str, text: str) -> None:
         self._say(line(part, text))
-
-
-def _news(verb: str, things: list[str]) -> str:
-    return f"{verb} {', '.join(things)}" if things else ""
-
-
-def _describe(process: Process | None) -> str:
-    if process is None:
-        return "does not run"
-    return f"{'PAUSED' if process.paused else 'runs'}, pid {process.pid}"
