@@ -19,7 +19,7 @@ SCHEDULER = {
 COMPLEXES = {
     "gpus": "gpus gpus INT <= YES JOB 0 0",  # counted once a job, however many slots it has
     "gpu_c": "gpu_c gpu_c DOUBLE <= YES NO 0 0",  # compute capability: at least
-    "h_vmem": "h_vmem h_vmem MEMORY <= YES YES 0 0",
+    "h_vmem": "h_vmem h_vmem MEMORY <= YES YES 16G 0",  # a slot's; with 0 for those who ask for none, they would get 10 MiB
 }
 
 
@@ -135,6 +135,7 @@ def queue(template: str, queue: Queue, hosts: Sequence[Host]) -> str:
             "load_thresholds": "NONE",
             "notify": queue.notify,
             "h_rt": queue.h_rt,
+            "h_core": "0",
             "rerun": "FALSE",
             "tmpdir": "/tmp",
         },

@@ -37,7 +37,7 @@ class Host:
 
     @property
     def complexes(self) -> str:
-        return f"slots={self.slots},gpus={self.gpus},gpu_c={self.gpu_c},h_vmem=64G"
+        return f"slots={self.slots},gpus={self.gpus},gpu_c={self.gpu_c},h_vmem=256G"
 
 
 HOSTS = (Host("e1", 11), Host("e2", 12), Host("e3", 13, submits=False, gpu_c=6.0))
