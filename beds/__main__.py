@@ -6,22 +6,27 @@ import shlex
 import sys
 from collections.abc import Callable
 
+from beds import packages
 from beds.bed import Bed
 from beds.errors import BedError
 from beds.gridengine import GridEngineBed
+from beds.gridengine_layout import HOST_NAMES
 from beds.slurm import SlurmBed
+from beds.slurm_layout import NODE_NAMES
 
 BEDS: dict[str, Callable[[], Bed]] = {"slurm": SlurmBed, "gridengine": GridEngineBed}
 
-NODE_FAULTS = ("cut", "crash", "heal")
-DAEMON_FAULTS = (
-    "pause-controller",
-    "continue-controller",
-    "stop-controller",
-    "start-controller",
-    "stop-accounting",
-    "start-accounting",
-)
+NODE_FAULTS = ("cut", "crash", "unplug", "heal")
+DAEMON_FAULTS = {  # in whose hands each lies
+    "pause-controller": "slurm",
+    "continue-controller": "slurm",
+    "stop-controller": "slurm",
+    "start-controller": "slurm",
+    "stop-accounting": "slurm",
+    "start-accounting": "slurm",
+    "stop-qmaster": "gridengine",
+    "start-qmaster": "gridengine",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,8 +43,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def up(chosen: argparse.Namespace) -> int:
-    for name in chosen.bed or BEDS:
-        BEDS[name]().up()
+    """One installation for all, then one bed after the other."""
+    beds = [BEDS[name]() for name in chosen.bed or BEDS]
+    if os.geteuid() == 0:
+        packages.ensure([name for bed in beds for name in bed.packages], answers=[text for bed in beds for text in bed.answers])
+    for bed in beds:
+        bed.up()
     return 0
 
 
@@ -67,34 +76,29 @@ def env(chosen: argparse.Namespace) -> int:
 
 
 def fault(chosen: argparse.Namespace) -> int:
-    bed = SlurmBed()
     action, node, hard = chosen.action, chosen.node, chosen.hard
     if (action in NODE_FAULTS) != (node is not None):
         raise BedError(
             f"{action} {'needs a node' if node is None else 'takes no node'}",
             hint=f"a node goes with {', '.join(NODE_FAULTS)} and with nothing else",
         )
-    match action:
-        case "cut":
-            bed.cut(node)
-        case "crash":
-            bed.crash(node)
-        case "heal":
-            bed.heal(node)
-        case "pause-controller":
-            bed.pause_controller()
-        case "continue-controller":
-            bed.continue_controller()
-        case "stop-controller":
-            bed.stop_controller(hard=hard)
-        case "start-controller":
-            bed.start_controller()
-        case "stop-accounting":
-            bed.stop_accounting(hard=hard)
-        case "start-accounting":
-            bed.start_accounting()
+    if hard and not action.startswith("stop-"):
+        raise BedError(f"{action} is not done hard or soft", hint="--hard goes with stop-...")
+    bed = _bed_of(node) if node else BEDS[DAEMON_FAULTS[action]]()
+    do = getattr(bed, action.replace("-", "_"), None)
+    if do is None:
+        raise BedError(f"the {bed.name} bed knows no {action}")
+    do(*([node] if node else []), **({"hard": True} if hard else {}))
     print(f"done: {action}{f' {node}' if node else ''}")
     return 0
+
+
+def _bed_of(node: str) -> SlurmBed | GridEngineBed:
+    if node in NODE_NAMES:
+        return SlurmBed()
+    if node in HOST_NAMES:
+        return GridEngineBed()
+    raise BedError(f"no bed has a node {node!r}", hint=f"there are {', '.join([*NODE_NAMES, *HOST_NAMES])}")
 
 
 def _bed_name(word: str) -> str:
@@ -122,9 +126,9 @@ def _parser() -> argparse.ArgumentParser:
     one = verbs.add_parser("env", help='lines for: eval "$(python3 -m beds env)"')
     one.set_defaults(act=env)
 
-    one = verbs.add_parser("fault", help="break the slurm bed, or mend it")
+    one = verbs.add_parser("fault", help="break a bed, or mend it")
     one.add_argument("action", choices=[*NODE_FAULTS, *DAEMON_FAULTS])
-    one.add_argument("node", nargs="?", help="for cut, crash and heal")
+    one.add_argument("node", nargs="?", help="for cut, crash, unplug and heal")
     one.add_argument("--hard", action="store_true", help="stop-...: SIGKILL, not a clean stop")
     one.set_defaults(act=fault)
     return parser
