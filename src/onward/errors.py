@@ -12,7 +12,9 @@
     │   └── SubmitRefused          1   the scheduler said no
     ├── StorageError               1
     │   ├── StorageFull            1   transient: disk or quota is full
+    │   ├── StorageUnavailable     6   transient: the tracker's database does not answer
     │   └── CheckpointDamaged      1   a checkpoint's files do not match its manifest
+    ├── PreparationFailed          1   a module, conda, venv or setup line before the training failed
     └── RunFailed                  7   the run that was awaited did not finish
 
 An error says what happened, to which thing, and (in `hint`) what to do next. Its class says whether trying again
@@ -78,7 +80,16 @@ class StorageFull(StorageError):
     transient = True
 
 
+class StorageUnavailable(StorageError):
+    transient = True
+    exit_code = 6
+
+
 class CheckpointDamaged(StorageError):
+    pass
+
+
+class PreparationFailed(OnwardError):
     pass
 
 

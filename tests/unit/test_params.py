@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 
 from onward.errors import InvalidInput
 from onward.model.quantity import format_duration, format_size, parse_duration, parse_size
-from onward.model.spec import BestRule, CheckpointRule, Limits, Resources, RunDraft
+from onward.model.spec import BestRule, CheckpointRule, Environment, Limits, Resources, RunDraft
 from onward.pipelines.command_line import usable_name
-from onward.pipelines.flags import draft_from_flags
+from onward.pipelines.flags import draft_from_flags, override
 from onward.pipelines.params import parse_params, read_params
 from onward.pipelines.sections import LimitsIn, ResourcesIn
 
@@ -106,7 +107,7 @@ def test_dashes_and_underscores_in_keys_are_alike() -> None:
 
 
 def test_the_fields_of_the_file_are_the_fields_of_the_model() -> None:
-    assert list(ResourcesIn.model_fields) == [field.name for field in dataclasses.fields(Resources)]
+    assert list(ResourcesIn.model_fields) == [field.name for field in dataclasses.fields(Resources) if field.name != "extra"]
     assert list(LimitsIn.model_fields) == [field.name for field in dataclasses.fields(Limits)]
 
 
@@ -244,10 +245,17 @@ def test_a_missing_key_is_told_where_it_would_belong() -> None:
         ("environment: {variables: {1A: x}}", "expected a variable's name"),
         ("environment: {variables: {A-B: x}}", "expected a variable's name"),
         ("environment: {variables: {ONWARD_ROOT: x}}", "Onward's own"),
-        ("environment: {modules: [cuda]}", "train.environment.modules: not in this version yet"),
-        ("environment: {conda: ../env}", "train.environment.conda: not in this version yet"),
-        ("environment: {venv: .venv}", "train.environment.venv: not in this version yet"),
-        ("environment: {setup: [x]}", "train.environment.setup: not in this version yet"),
+        ("environment: {modules: cuda}", "train.environment.modules: found 'cuda', expected a list"),
+        ("environment: {modules: ['cuda; rm']}", "found 'cuda; rm', expected a module's name"),
+        ("environment: {modules: [-cuda]}", "found '-cuda', expected a module's name"),
+        ("environment: {conda: two words}", "found 'two words', expected a conda environment"),
+        ("environment: {conda: [a]}", "train.environment.conda: found a list, expected a conda environment"),
+        ("environment: {conda: -n}", "found '-n', expected a conda environment"),
+        ("environment: {venv: $WORK/env}", "found a variable in '$WORK/env', expected a path without"),
+        ("environment: {venv: ''}", "train.environment.venv: found '', expected a folder"),
+        ("environment: {setup: [' ']}", "expected one line for bash"),
+        ('environment: {setup: ["a\\nb"]}', "expected one line for bash; write several lines as several items"),
+        ("environment: {module: [cuda]}", "unknown key (did you mean modules?)"),
         ("launcher: torchrun", "torchrun is not in this version yet"),
         ("launcher: plane", "found 'plane', expected plain (did you mean plain?)"),
         ("stop: {signal: USR3}", "expected a signal such as USR2 or TERM (did you mean USR2?)"),
@@ -410,6 +418,31 @@ def test_the_flag_line_says_the_same_as_the_file() -> None:
 def test_an_error_at_the_flag_line_names_the_flag(flags: dict[str, str | None], params: list[str], variables: list[str], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         draft_from_flags(None, None, None, ["python", "train.py"], flags, params, variables)
+    assert str(caught.value).startswith(told)
+
+
+def test_the_environment_is_read_alike_from_the_file_and_the_flag_line() -> None:
+    text = "name: a\ntrain: {command: x, environment: {modules: [gcc/12, cuda/12.0], conda: ../env, venv: .venv, setup: [pip check]}}"
+    wanted = Environment(modules=("gcc/12", "cuda/12.0"), conda="../env", venv=".venv", setup=("pip check",))
+    flags = {"conda": "../env", "venv": ".venv"}
+    line = draft_from_flags("a", None, None, ["x"], flags, modules=["gcc/12", "cuda/12.0"], setup=["pip check"])
+    assert parse_params(text, "params.yaml").environment == line.environment == wanted
+    shared = {"name": None, "experiment": None, "cluster": None}
+    changed = override(parse_params(text, "params.yaml"), flags={"conda": "lab"}, modules=["cuda/13"], **shared)
+    assert changed.environment == Environment(modules=("cuda/13",), conda="lab", venv=".venv", setup=("pip check",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"modules": ["a b"]}, "--module: found 'a b'"),
+        ({"setup": [""]}, "--setup: found ''"),
+        ({"flags": {"conda": "a b"}}, "--conda: found 'a b'"),
+    ],
+)
+def test_an_error_in_the_environment_names_its_flag(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        draft_from_flags("a", None, None, ["x"], **{"flags": {}, **arguments})
     assert str(caught.value).startswith(told)
 
 

@@ -76,6 +76,14 @@ Params = Annotated[
     list[str] | None, typer.Option("--param", "-P", metavar="NAME=VALUE", help="A value for {params.NAME}.", show_default=False)
 ]
 Env = Annotated[list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable for the training.", show_default=False)]
+Modules = Annotated[
+    list[str] | None, typer.Option("--module", metavar="NAME", help="A module to load before the training.", show_default=False)
+]
+Conda = Annotated[Text, _option("--conda", of="NAME|FOLDER", help="Conda environment to activate.")]
+Venv = Annotated[Text, _option("--venv", of="FOLDER", help="Virtual environment to activate.")]
+Setup = Annotated[
+    list[str] | None, typer.Option("--setup", metavar="LINE", help="A line for bash to run before the training.", show_default=False)
+]
 NoFreeze = Annotated[bool, typer.Option("--no-freeze", help="Run the code where it stands, do not copy it.")]
 CodeExclude = Annotated[
     list[str] | None, typer.Option("--code-exclude", metavar="GLOB", help="Link this instead of copying it.", show_default=False)
@@ -118,6 +126,10 @@ def submit(
     stop_signal: StopSignal = None,
     param: Params = None,
     env: Env = None,
+    module: Modules = None,
+    conda: Conda = None,
+    venv: Venv = None,
+    setup: Setup = None,
     no_freeze: NoFreeze = False,
     code_exclude: CodeExclude = None,
     dry_run: DryRun = False,
@@ -192,6 +204,8 @@ def _draft(options: dict[str, Any]) -> RunDraft:
         "flags": flags,
         "params": options["param"] or (),
         "variables": options["env"] or (),
+        "modules": options["module"] or (),
+        "setup": options["setup"] or (),
         "freeze": not options["no_freeze"],
         "exclude": options["code_exclude"] or (),
     }

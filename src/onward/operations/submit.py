@@ -14,7 +14,8 @@ from pathlib import Path
 from onward.errors import InvalidInput, SchedulerUnavailable, StorageError, SubmitRefused
 from onward.model.lifecycle import Continue
 from onward.model.run import Run
-from onward.model.spec import Cluster, RunDraft, RunSpec, spec_to_json
+from onward.model.spec import Cluster, Resources, RunDraft, RunSpec, spec_to_json
+from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
 from onward.operations.wiring import Desk
 from onward.pipelines.command_line import check_entry
@@ -23,6 +24,7 @@ from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir, folder_name, letter
 from onward.sdk.files import write_whole
 from onward.supervisor.handover import Handover, render_script
+from onward.supervisor.preparation import check_places, placed, steps
 from onward.supervisor.surroundings import carried
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -37,12 +39,12 @@ class Preview:
     command: tuple[str, ...]
 
 
-def submit(desk: Desk, draft: RunDraft, *, cwd: Path) -> RunDir:
+def submit(desk: Desk, draft: RunDraft, *, cwd: Path, arrived: Arrived | None = None) -> RunDir:
     """Queue a run. Refused by the scheduler, nothing stays behind; unclear, the folder stays and `tend` goes on with it."""
-    spec, root = _specify(desk, draft, cwd)
+    spec, root = _specify(desk, draft, cwd, id=arrived.id if arrived else new_id())
     dir = _make_folder(root, spec)
     with _removed_if_it_fails(dir):
-        frozen = _freeze(draft, cwd, dir, root)
+        frozen = arrived.move(dir.code) if arrived else _freeze(draft, cwd, dir, root)
         spec = replace(spec, workdir=frozen.workdir, code=frozen.facts)
         _write(dir, spec, frozen, environment={**carried(desk.env), **draft.variables})
         run = read_run(dir)
@@ -56,7 +58,7 @@ def submit(desk: Desk, draft: RunDraft, *, cwd: Path) -> RunDir:
 
 
 def preview(desk: Desk, draft: RunDraft, *, cwd: Path) -> Preview:
-    spec, root = _specify(desk, draft, cwd)
+    spec, root = _specify(desk, draft, cwd, id=new_id())
     dir = RunDir(root / folder_name(_day(spec), _next_letter(root, _day(spec)), spec.name))
     scheduler = desk.scheduler(spec.cluster)
     script = render_script(dir, Run(spec=spec), scheduler, Continue(leg=1, mem=spec.resources.mem))
@@ -64,9 +66,13 @@ def preview(desk: Desk, draft: RunDraft, *, cwd: Path) -> Preview:
     return Preview(folder=dir.path, script=script, command=tuple(command))
 
 
-def _specify(desk: Desk, draft: RunDraft, cwd: Path) -> tuple[RunSpec, Path]:
+def new_id() -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(8))
+
+
+def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path]:
+    """What can be said of a request before its code is looked at: the cluster it goes to, what it asks for, and the runs folder."""
     cluster, profile = desk.settings.cluster(draft.cluster)
-    check_entry(draft.command, cwd, desk.env.get("PATH", ""))
     _check_programs(desk, cluster)
     root = desk.settings.root(desk.env, profile).absolute()
     resources = profile.with_defaults(draft.resources)
@@ -75,8 +81,17 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path) -> tuple[RunSpec, Path]:
             f"mem-max ({draft.limits.mem_max} MiB) is below mem ({resources.mem} MiB)", hint="raise mem-max, or leave it out"
         )
     desk.scheduler(cluster).directives(resources, output=root / "x")  # says now what the scheduler can never do
+    return cluster, resources, root
+
+
+def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str) -> tuple[RunSpec, Path]:
+    desk.settings.cluster(draft.cluster)  # a name that nobody knows is said first
+    check_entry(draft.command, cwd, desk.env.get("PATH", ""), prepared=bool(steps(draft.environment)))
+    environment = placed(draft.environment, cwd)
+    check_places(environment)
+    cluster, resources, root = check_request(desk, draft)
     spec = RunSpec(
-        id="".join(secrets.choice(_ALPHABET) for _ in range(8)),
+        id=id,
         name=draft.name,
         experiment=draft.experiment,
         cluster=cluster,
@@ -91,7 +106,7 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path) -> tuple[RunSpec, Path]:
         stop_signal=draft.stop_signal,
         stop_lead=draft.stop_lead,
         launcher=draft.launcher,
-        environment=draft.environment,
+        environment=environment,
         outputs=draft.outputs,
         script=draft.script,
     )

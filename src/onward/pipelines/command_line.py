@@ -96,15 +96,16 @@ def usable_name(text: str) -> str:
     return (slug if slug[:1].isalpha() else f"run-{slug}" if slug else "run")[:64].rstrip("-._")
 
 
-def check_entry(command: Sequence[str], cwd: Path, path: str) -> None:
+def check_entry(command: Sequence[str], cwd: Path, path: str, *, prepared: bool = False) -> None:
     """What the command starts must be there: its program on `path` (a PATH) or as a file, its script in `cwd`.
 
     A Python script must compile too. What only the job's own environment can tell, such as an installed module, is
-    left to it; so is every word with a placeholder.
+    left to it; so is every word with a placeholder. Where the environment is `prepared` in the job, so is the program on
+    its PATH, and what its Python compiles.
     """
     if placeholders_in(command[:1]):
         return
-    program = _program(command[0], cwd, path)
+    program = None if prepared and "/" not in command[0] else _program(command[0], cwd, path)
     entry = _entry(command)
     if placeholders_in([entry.word]):
         return
@@ -196,7 +197,7 @@ def _shell_entry(command: Sequence[str]) -> _Entry:
     return _Entry(kind="shell", word="")
 
 
-def _check_module(module: str, cwd: Path, program: str) -> None:
+def _check_module(module: str, cwd: Path, program: str | None) -> None:
     """Only a module that `cwd` itself holds is looked at: the rest belongs to an environment that is not here."""
     parts = module.split(".")
     if not all(part.isidentifier() for part in parts):
@@ -210,7 +211,7 @@ def _check_module(module: str, cwd: Path, program: str) -> None:
     raise InvalidInput(f"python -m {module} has nothing to run: found neither {base}.py nor {base}/__main__.py")
 
 
-def _check_python(script: Path, program: str) -> None:
+def _check_python(script: Path, program: str | None) -> None:
     try:
         source = script.read_bytes()
         if script.suffix == ".pyc" or zipfile.is_zipfile(script):
@@ -222,7 +223,7 @@ def _check_python(script: Path, program: str) -> None:
             warnings.simplefilter("ignore")
             compile(source, str(script), "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        if _accepted_by(program, script):
+        if program is None or _accepted_by(program, script):
             return
         line = getattr(error, "lineno", None) or 1
         raise InvalidInput(f"{script}:{line}: Python cannot compile it: {getattr(error, 'msg', None) or error}") from error

@@ -19,6 +19,8 @@ from onward.pipelines.yaml_lines import Keys, parse_scalar
 FLAGS: Mapping[str, Keys] = {
     **{key.replace("_", "-"): ("train", "resources", key) for key in ResourcesIn.model_fields},
     **{key.replace("_", "-"): ("train", "limits", key) for key in LimitsIn.model_fields},
+    "conda": ("train", "environment", "conda"),
+    "venv": ("train", "environment", "venv"),
     "stop-signal": ("train", "stop", "signal"),
     "checkpoint-every": ("train", "checkpoints", "every"),
     "keep": ("train", "checkpoints", "keep"),
@@ -38,13 +40,15 @@ def draft_from_flags(
     variables: Sequence[str] = (),
     freeze: bool = True,
     exclude: Sequence[str] = (),
+    modules: Sequence[str] = (),
+    setup: Sequence[str] = (),
 ) -> RunDraft:
     """The same run from a flag line. `flags` holds the ones of FLAGS; `params` and `variables` are `NAME=VALUE` each."""
     data: dict[str, Any] = {"experiment": experiment, "cluster": cluster, "train": {"command": list(command)}}
     train = data["train"]
     train["code"] = {"freeze": freeze, "exclude": list(exclude)}
     train["params"] = {key: parse_scalar(value) for key, value in _pairs("--param", params)}
-    train["environment"] = {"variables": dict(_pairs("--env", variables))}
+    train["environment"] = {"variables": dict(_pairs("--env", variables)), "modules": list(modules), "setup": list(setup)}
     for flag, value in flags.items():
         if flag not in FLAGS:
             raise InvalidInput(f"--{flag}: unknown flag{guess(flag, FLAGS)}")
@@ -69,6 +73,8 @@ def override(draft: RunDraft, *, flags: Mapping[str, str | None], **others: Any)
     for section in ("resources", "limits", "checkpoints"):
         keys = {FLAGS[flag][2] for flag in given if FLAGS[flag][1] == section}
         changes[section] = replace(getattr(draft, section), **{key: getattr(getattr(line, section), key) for key in keys})
+    told = {key: getattr(line.environment, key) for key in ("modules", "conda", "venv", "setup") if getattr(line.environment, key)}
+    changes["environment"] = replace(draft.environment, **told)
     if "stop-signal" in given:
         changes["stop_signal"] = line.stop_signal
     changes["params"] = {**draft.params, **line.params}
@@ -105,6 +111,10 @@ def _flag(keys: Keys) -> str:
             return f"--param {name}"
         case ("train", "environment", "variables", name):
             return f"--env {name}"
+        case ("train", "environment", "modules", *_):
+            return "--module"
+        case ("train", "environment", "setup", *_):
+            return "--setup"
         case ("train", "command"):
             return "the command"
     return f"--{keys[-1]}" if len(keys) == 1 else f"--{'-'.join(keys[1:])}"

@@ -8,24 +8,28 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from onward.errors import InvalidInput
-from onward.model.spec import BestRule, CheckpointRule, Limits, Resources, RunDraft
+from onward.model.spec import BestRule, CheckpointRule, Environment, Limits, Resources, RunDraft
 from onward.pipelines.command_line import check_placeholders
 from onward.pipelines.values import (
     Benchmark,
     Command,
+    Conda,
     Count,
     CountOrZero,
     Duration,
     Features,
+    Folder,
     Glob,
     Gpus,
     Gres,
     Hosts,
     Interval,
     Launcher,
+    Line,
     Mail,
     MailTypes,
     Metric,
+    Module,
     Name,
     ParamName,
     Scalar,
@@ -102,8 +106,14 @@ class LimitsIn(Section):
 
 
 class EnvironmentIn(Section):
-    later = ("modules", "conda", "venv", "setup")
+    modules: list[Module] = Field(default_factory=list, description="Modules to load first, in this order, such as cuda/12.0.")
+    conda: Conda | None = Field(default=None, description="Conda environment to activate then: its name, or its folder.")
+    venv: Folder | None = Field(default=None, description="Virtual environment to activate then: its folder.")
+    setup: list[Line] = Field(default_factory=list, description="Lines for bash, run one after another in one shell before the training.")
     variables: Variables = Field(default_factory=dict, description="Environment variables of the training: name and value.")
+
+    def to_model(self) -> Environment:
+        return Environment(modules=tuple(self.modules), conda=self.conda, venv=self.venv, setup=tuple(self.setup))
 
 
 class StopIn(Section):
@@ -180,6 +190,7 @@ class ParamsIn(Section):
             limits=Limits(**train.limits.model_dump(exclude_unset=True)),
             checkpoints=train.checkpoints.to_model(),
             variables=dict(train.environment.variables),
+            environment=train.environment.to_model(),
             stop_signal=train.stop.signal,
             freeze=train.code.freeze,
             exclude=tuple(train.code.exclude),

@@ -170,6 +170,32 @@ def _read_command(value: Any) -> tuple[str, ...]:
         raise retold(error) from error
 
 
+def _read_path(expected: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        text = _text(value, expected)
+        if "$" in text:
+            raise said(f"found a variable in {text!r}, expected a path without: no shell reads it, and setup lines may use variables")
+        if not text.strip() or text.startswith("-") or re.search(r"[\x00-\x1f\x7f]", text):
+            raise _wrong(expected)
+        return text
+
+    return read
+
+
+def _read_conda(value: Any) -> str:
+    text = _read_path("a conda environment: its name, or its folder with a / in it")(value)
+    if "/" not in text and not re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_.+-]*", text):
+        raise _wrong("a conda environment: a name of letters, digits, '_', '.', '+' or '-', or its folder with a / in it")
+    return text
+
+
+def _read_line(value: Any) -> str:
+    text = _text(value, "a line for bash").strip()
+    if not text or len(text) > 8192 or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
+        raise _wrong("one line for bash; write several lines as several items, or put them into a script")
+    return text
+
+
 def _read_flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise _wrong("true or false")
@@ -228,6 +254,10 @@ ParamName = Annotated[str, word(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}", "a param's na
 Scalar = Annotated[str | int | float | bool | None, _Kind(_read_scalar, _SCALAR)]
 VariableName = Annotated[str, _Kind(_read_variable_name, {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})]
 Variables = Annotated[dict[VariableName, Annotated[str, _Kind(_read_variable, _SCALAR)]], BeforeValidator(without_nulls)]
+Module = Annotated[str, word(r"[A-Za-z0-9_.][A-Za-z0-9_.+/@:=,~^%-]*", "a module's name, such as cuda/12.0")]
+Conda = Annotated[str, _Kind(_read_conda, {"type": "string"})]
+Folder = Annotated[str, _Kind(_read_path("a folder"), {"type": "string"})]
+Line = Annotated[str, _Kind(_read_line, {"type": "string"})]
 Signal = Annotated[str, _Kind(_read_signal, {"type": "string"})]
 Switch = Annotated[bool, _Kind(_read_flag, {"type": "boolean"})]
 Command = Annotated[tuple[str, ...], _Kind(_read_command, _COMMAND)]

@@ -9,6 +9,7 @@ import shutil
 import socket
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onward.checkpoints.find import newest_in_place, restore_newest
@@ -23,6 +24,7 @@ from onward.supervisor.child import Child
 from onward.supervisor.deadline import plan_stop
 from onward.supervisor.gpu import GpuSampler
 from onward.supervisor.host import HostSampler, MemoryWatch
+from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals
 from onward.supervisor.staging import StagerProcess
@@ -44,10 +46,13 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     dir, leg, clock, deadline = scene.dir, scene.leg, scene.clock, scene.allocation.deadline
     run = read_run(dir)
     resume = _restore(scene, local)
+    env = training_environment(scene.spec, dir, local, leg=leg, deadline=deadline, resume=resume)
+    ready = prepared(scene, local, env, signals)
     woken = threading.Event()
     stager = _start_stager(scene, local, resume, woken)
     memory = MemoryWatch()
-    child = _start_child(scene, local, resume, stager, woken)
+    command = training_command(scene.spec, local, resume=resume[0] if resume else None) if ready is not None else LEAVES_WHEN_ASKED
+    child = _start_child(scene, local, command, ready or env, stager, woken)
     host = HostSampler(session=child.pid, disk=local.path)
     sampler = Sampler(local, leg, host, GpuSampler(scene.allocation.gpus))
     mirroring = Repeating("mirroring", lambda: carry(local, dir), every=MIRROR_SECONDS)
@@ -137,13 +142,15 @@ def _start_stager(scene: Scene, local: LegLocal, resume: Resume | None, woken: t
     return StagerProcess(command, env=os.environ, woken=woken)
 
 
-def _start_child(scene: Scene, local: LegLocal, resume: Resume | None, stager: StagerProcess, woken: threading.Event) -> Child:
+def _start_child(
+    scene: Scene, local: LegLocal, command: Sequence[str], env: Mapping[str, str], stager: StagerProcess, woken: threading.Event
+) -> Child:
     spec, leg = scene.spec, scene.leg
     try:
         child = Child(
-            training_command(spec, local, resume=resume[0] if resume else None),
+            command,
             cwd=working_folder(spec, scene.dir),
-            env=training_environment(spec, scene.dir, local, leg=leg, deadline=scene.allocation.deadline, resume=resume),
+            env=env,
             out=local.log(leg, "out"),
             err=local.log(leg, "err"),
             woken=woken,
