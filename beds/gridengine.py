@@ -50,7 +50,7 @@ class GridEngineBed:
             claim(self.layout.top)
             self._choose_hosts()
             self._make_cell()
-            self._start("qmaster", self.daemons.start_master)
+            self._start("qmaster", self._start_master)
             self._configure()
             for host in self.layout.hosts:
                 self._start(f"execd {host.name}", partial(self.daemons.start_execd, host))
@@ -190,6 +190,17 @@ class GridEngineBed:
         if not self.layout.database.exists():
             self._make_database()
 
+    def _start_master(self) -> bool:
+        """A database that a hard end left unreadable is made anew: its jobs were lost with that end."""
+        try:
+            return self.daemons.start_master()
+        except BedError as error:
+            self._report("qmaster", f"does not start, so its database is made anew: {error.what.splitlines()[0]}")
+            self.daemons.master.stop(hard=True)
+            place.remove_tree(self.layout.database)
+            self._make_database()
+            return self.daemons.start_master()
+
     def _make_database(self) -> None:
         """Built in whole or not at all: the name in the bootstrap file is the final one."""
         place.own_folder(self.layout.database, owner=ADMIN)
@@ -214,7 +225,8 @@ class GridEngineBed:
 
     def _configure(self) -> None:
         print_of_it = hashlib.sha256(config.everything(self.layout).encode()).hexdigest()
-        if self.layout.applied.exists() and self.layout.applied.read_text() == print_of_it:
+        told = self.layout.applied.exists() and self.layout.applied.read_text() == print_of_it
+        if told and "unknown" not in self.cell.unusable().values():
             self._report("config", "unchanged")
             return
         self.cell.configure()
