@@ -13,8 +13,10 @@ from beds.gridengine import GridEngineBed
 from beds.gridengine_layout import HOST_NAMES
 from beds.slurm import SlurmBed
 from beds.slurm_layout import NODE_NAMES
+from beds.software import SoftwareBed
+from beds.ssh import SshBed
 
-BEDS: dict[str, Callable[[], Bed]] = {"slurm": SlurmBed, "gridengine": GridEngineBed}
+BEDS: dict[str, Callable[[], Bed]] = {"slurm": SlurmBed, "gridengine": GridEngineBed, "software": SoftwareBed, "ssh": SshBed}
 
 NODE_FAULTS = ("cut", "crash", "unplug", "heal")
 DAEMON_FAULTS = {  # in whose hands each lies

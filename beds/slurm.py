@@ -53,7 +53,7 @@ class SlurmBed:
             return
         with locked(self.layout.top):
             self._report("packages", news("installed", packages.ensure(PACKAGES)) or "all there")
-            self._report("users", news("created", users.ensure(ACCOUNTS.values())) or "all there")
+            self._report("users", news("created", users.ensure(ACCOUNTS)) or "all there")
             tracking = Tracking.of_this_machine()
             self._report("jobs", str(tracking))
             for daemon in self.daemons.all():
@@ -90,7 +90,7 @@ class SlurmBed:
             if wipe:
                 place.wipe(self.layout.top)
         kept = "state wiped" if wipe else f"state kept in {self.layout.top}"
-        self._report("slurm", f"down; {kept}; the users {', '.join(ACCOUNTS.values())} stay")
+        self._report("slurm", f"down; {kept}; the users {', '.join(ACCOUNTS)} stay")
 
     def is_up(self) -> bool:
         """Whether every daemon runs and every node takes jobs."""
@@ -263,7 +263,7 @@ class SlurmBed:
     def _how_to_use(self) -> list[str]:
         return [
             "",
-            f"Slurm is up. Submit as {' or '.join(ACCOUNTS.values())}, or as root:",
+            f"Slurm is up. Submit as {' or '.join(ACCOUNTS)}, or as root:",
             "  runuser -u alice -- srun -p gpu --gres=gpu:a100:1 env",
             "  runuser -u alice -- sbatch --wrap 'sleep 10'   (from a folder alice may write)",
             'Where SLURM_CONF is needed:  eval "$(python3 -m beds env)"',

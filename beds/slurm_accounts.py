@@ -23,12 +23,12 @@ class Accounts:
         Root needs no account here: Slurm itself puts it into the account `root`.
         """
         there = set(self._sacctmgr("-nP", "show", "assoc", f"cluster={CLUSTER}", "format=account,user").out.split())
-        wanted = {f"{account}|{user}" for account, user in ACCOUNTS.items()} | {"root|root"}
+        wanted = {f"{account}|{user}" for user, account in ACCOUNTS.items()} | {"root|root"}
         if wanted <= there:
             return False
         if "root|root" not in there:
             self._add("cluster", CLUSTER)
-        for account, user in ACCOUNTS.items():
+        for user, account in ACCOUNTS.items():
             if f"{account}|{user}" not in there:
                 self._add("account", account, f"cluster={CLUSTER}", "fairshare=1")
                 self._add("user", user, f"account={account}", f"cluster={CLUSTER}", "fairshare=1")
@@ -40,5 +40,6 @@ class Accounts:
     def _add(self, *words: str) -> None:
         """Add one thing; that it is there already is no error."""
         outcome = self._sacctmgr("-iQ", "add", *words)
-        if not outcome.ok and "already exist" not in outcome.out + outcome.err:
+        said = outcome.out + outcome.err
+        if not outcome.ok and "already exist" not in said and "Nothing new added" not in said:
             run(["sacctmgr", "-iQ", "add", *words], env=self.environment)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 CLUSTER = "onwardbed"
 SLURM_USER = "slurm"  # made by Debian's packages
-ACCOUNTS = {"ml": "alice", "vision": "bob"}
+ACCOUNTS = {"alice": "ml", "bob": "vision", "carol": "ml"}  # by user
 PACKAGES = (
     "munge",
     "mariadb-server-core",
