@@ -4,10 +4,12 @@
     ├── InvalidInput               2   a params file, flag or setting that cannot be used
     ├── NotFound                   3   no such run, cluster, checkpoint
     ├── NotAllowed                 4   somebody else's run
+    │   └── LoginRefused           4   an ssh host that wants a password, a code, or a look at its key
     ├── Conflict                   5   the run is not in a state that allows this
     │   └── AlreadyClaimed         5   another job has taken this leg
     ├── SchedulerError             1
     │   ├── SchedulerUnavailable   6   transient: no answer, so nothing is known
+    │   │   └── HostUnreachable    6   transient: no connection to the host of an ssh profile, or it broke
     │   ├── SubmitUnclear          6   transient: the job may or may not have been accepted
     │   └── SubmitRefused          1   the scheduler said no
     ├── StorageError               1
@@ -46,6 +48,10 @@ class NotAllowed(OnwardError):
     exit_code = 4
 
 
+class LoginRefused(NotAllowed):
+    pass
+
+
 class Conflict(OnwardError):
     exit_code = 5
 
@@ -61,6 +67,10 @@ class SchedulerError(OnwardError):
 class SchedulerUnavailable(SchedulerError):
     transient = True
     exit_code = 6
+
+
+class HostUnreachable(SchedulerUnavailable):
+    pass
 
 
 class SubmitUnclear(SchedulerError):

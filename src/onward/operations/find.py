@@ -4,37 +4,86 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from onward.errors import Conflict, InvalidInput, NotFound
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
 
+_RANKS: tuple[Callable[[str, str, str, str], bool], ...] = (  # of the text, and a run's id, name and folder: the best kind first
+    lambda text, id, name, folder: text in (id, folder),
+    lambda text, id, name, folder: text == name,
+    lambda text, id, name, folder: id.startswith(text),
+    lambda text, id, name, folder: folder.startswith(text),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """A run that a text may mean. `rank`: how well it does, 0 the best."""
+
+    rank: int
+    id: str
+    name: str
+    folder: str
+    host: str | None = None  # None: here
+
 
 def find_run(desk: Desk, text: str) -> RunDir:
+    """The one run of this machine that the text means."""
+    check_text(text)
+    if is_path(text):
+        return _folder(text)
+    found = matches(desk, text)
+    if found:
+        return RunDir(Path(best(text, found).folder))
+    raise not_found(text, near=near_names(desk, text), where=list(map(str, desk.roots)))
+
+
+def check_text(text: str) -> None:
     if not text.strip():  # an unset variable in somebody's script must not mean "the only run there is"
         raise InvalidInput("no run is named", hint="`onward runs` lists the runs; name one by its id, name or folder")
-    if "/" in text or text in (".", ".."):
-        return _folder(text)
-    runs = [(run, *_labels(run)) for run in desk.runs()]
-    for match in (
-        [run for run, id, _ in runs if text in (id, run.path.name)],
-        [run for run, _, name in runs if name == text],
-        [run for run, id, _ in runs if id.startswith(text)],
-        [run for run, _, _ in runs if run.path.name.startswith(text)],
-    ):
-        if len(match) == 1:
-            return match[0]
-        if match:
-            newest = ", ".join(f"{_labels(run)[0]} ({run.path.name})" for run in match[-8:])
-            raise Conflict(f"{text!r} may mean {len(match)} runs", hint=f"take one by its id: {newest}")
-    if RunDir(Path(text)).is_run():
-        return _folder(text)
-    near = difflib.get_close_matches(text, {name for _, _, name in runs}, n=1)
-    guess = f"did you mean {near[0]}? " if near else ""
-    raise NotFound(
-        f"there is no run {text!r} under {' or '.join(map(str, desk.roots))}",
-        hint=f"{guess}`onward runs` lists the runs; ONWARD_ROOT says where to look",
+
+
+def is_path(text: str) -> bool:
+    return "/" in text or text in (".", "..")
+
+
+def matches(desk: Desk, text: str) -> list[Match]:
+    """All runs of this machine that the text may mean, oldest first."""
+    if is_path(text):
+        run = RunDir(Path(text).expanduser().absolute())
+        return [_match(0, run)] if run.is_run() else []
+    found = []
+    for run in desk.runs():
+        id, name = labels(run)
+        rank = next((rank for rank, means in enumerate(_RANKS) if means(text, id, name, run.path.name)), None)
+        if rank is not None:
+            found.append(Match(rank=rank, id=id, name=name, folder=str(run.path)))
+    beside = RunDir(Path(text).absolute())
+    return found or ([_match(0, beside)] if RunDir(Path(text)).is_run() else [])
+
+
+def best(text: str, found: Sequence[Match]) -> Match:
+    """The one of the best kind; several are a conflict."""
+    rank = min(match.rank for match in found)
+    first = [match for match in found if match.rank == rank]
+    if len(first) == 1:
+        return first[0]
+    newest = ", ".join(f"{match.id} ({f'{match.host}:' if match.host else ''}{Path(match.folder).name})" for match in first[-8:])
+    raise Conflict(f"{text!r} may mean {len(first)} runs", hint=f"take one by its id: {newest}")
+
+
+def near_names(desk: Desk, text: str) -> list[str]:
+    return difflib.get_close_matches(text, {labels(run)[1] for run in desk.runs()}, n=1)
+
+
+def not_found(text: str, *, near: Iterable[str], where: Sequence[str]) -> NotFound:
+    guess = "".join(f"did you mean {name}? " for name in near)
+    return NotFound(
+        f"there is no run {text!r} under {' or '.join(where)}", hint=f"{guess}`onward runs` lists the runs; ONWARD_ROOT says where to look"
     )
 
 
@@ -45,7 +94,13 @@ def _folder(text: str) -> RunDir:
     return run
 
 
-def _labels(run: RunDir) -> tuple[str, str]:
+def _match(rank: int, run: RunDir) -> Match:
+    id, name = labels(run)
+    return Match(rank=rank, id=id, name=name, folder=str(run.path))
+
+
+def labels(run: RunDir) -> tuple[str, str]:
+    """Its id and name; nothing where its spec cannot be read."""
     try:
         spec = json.loads(run.spec.read_bytes())
         return str(spec["id"]), str(spec["name"])

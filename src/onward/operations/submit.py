@@ -57,8 +57,8 @@ def submit(desk: Desk, draft: RunDraft, *, cwd: Path, arrived: Arrived | None = 
     return dir
 
 
-def preview(desk: Desk, draft: RunDraft, *, cwd: Path) -> Preview:
-    spec, root = _specify(desk, draft, cwd, id=new_id())
+def preview(desk: Desk, draft: RunDraft, *, cwd: Path, code_is_here: bool = True) -> Preview:
+    spec, root = _specify(desk, draft, cwd, id=new_id(), code_is_here=code_is_here)
     dir = RunDir(root / folder_name(_day(spec), _next_letter(root, _day(spec)), spec.name))
     scheduler = desk.scheduler(spec.cluster)
     script = render_script(dir, Run(spec=spec), scheduler, Continue(leg=1, mem=spec.resources.mem))
@@ -84,9 +84,10 @@ def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path
     return cluster, resources, root
 
 
-def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str) -> tuple[RunSpec, Path]:
+def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: bool = True) -> tuple[RunSpec, Path]:
     desk.settings.cluster(draft.cluster)  # a name that nobody knows is said first
-    check_entry(draft.command, cwd, desk.env.get("PATH", ""), prepared=bool(steps(draft.environment)))
+    if code_is_here:
+        check_entry(draft.command, cwd, desk.env.get("PATH", ""), prepared=bool(steps(draft.environment)))
     environment = placed(draft.environment, cwd)
     check_places(environment)
     cluster, resources, root = check_request(desk, draft)

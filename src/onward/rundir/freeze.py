@@ -1,7 +1,8 @@
 """Freeze the code that lives a leg into one archive per run: upgrading Onward cannot change a run that has begun.
 
 The archive starts fast on a loaded file system (one file, compiled), and stands last on the training's PYTHONPATH, so
-that `import onward` works in any environment of the user's.
+that `import onward` works in any environment of the user's. It can be made from an installed package, or from an
+archive that this code runs from itself, as on a host that is reached through ssh.
 """
 
 from __future__ import annotations
@@ -11,41 +12,78 @@ import io
 import py_compile
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import onward
 from onward.sdk.files import write_whole
 
-_ROOMS = ("sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor")
-_MODULES = ("__init__.py", "errors.py", "clock.py")
+ROOMS = ("sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor")
+MODULES = ("__init__.py", "errors.py", "clock.py")
 _FRONT_DOOR = "import sys\nfrom onward.supervisor.entry import main\nsys.exit(main(sys.argv[1:]))\n"
+_DATE = (1980, 1, 1, 0, 0, 0)  # the same modules give the same archive
+
+Sources = Mapping[str, bytes]
 
 
 def build_archive(target: Path) -> None:
+    write_whole(target, pack(_FRONT_DOOR, sources(rooms=ROOMS, modules=MODULES)))
+
+
+def sources(*, rooms: Iterable[str], modules: Iterable[str]) -> Sources:
+    """The text of these modules of ours, and of the one package that is carried with them, by their names in an archive."""
+    return _from_archive(rooms, modules) if _is_archive() else _from_package(rooms, modules)
+
+
+def pack(front_door: str, modules: Sources, *, compression: int = zipfile.ZIP_STORED) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive, tempfile.TemporaryDirectory() as scratch:
-        archive.writestr("__main__.py", _FRONT_DOOR)
-        for name, source in _sources():
-            archive.write(source, name)
-            compiled = py_compile.compile(
-                str(source),
-                cfile=str(Path(scratch) / "module.pyc"),
-                dfile=name,
-                doraise=True,
-                invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-            )
-            archive.write(str(compiled), f"{name}c")
-    write_whole(target, buffer.getvalue())
+    with zipfile.ZipFile(buffer, "w", compression) as archive, tempfile.TemporaryDirectory() as scratch:
+
+        def add(name: str, data: bytes) -> None:
+            entry = zipfile.ZipInfo(name, date_time=_DATE)
+            entry.compress_type, entry.external_attr = compression, 0o644 << 16
+            archive.writestr(entry, data)
+
+        add("__main__.py", front_door.encode())
+        for name, text in modules.items():
+            add(name, text)
+            add(f"{name}c", _compiled(name, text, Path(scratch)))
+    return buffer.getvalue()
 
 
-def _sources() -> Iterator[tuple[str, Path]]:
+def _compiled(name: str, text: bytes, scratch: Path) -> bytes:
+    source, compiled = scratch / "module.py", scratch / "module.pyc"
+    source.write_bytes(text)
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(source), cfile=str(compiled), dfile=name, doraise=True, invalidation_mode=mode)
+    return compiled.read_bytes()
+
+
+# ── where the modules are ─────────────────────────────────────────────────────
+
+
+def _from_package(rooms: Iterable[str], modules: Iterable[str]) -> Sources:
     package = Path(onward.__file__).parent
-    for name in _MODULES:
-        yield f"onward/{name}", package / name
-    for room in _ROOMS:
-        for source in sorted((package / room).glob("*.py")):
-            yield f"onward/{room}/{source.name}", source
+    paths = [package / name for name in modules]
+    paths += [path for room in rooms for path in sorted((package / room).glob("*.py"))]
+    found = {f"onward/{path.relative_to(package).as_posix()}": path.read_bytes() for path in paths}
     nvml = importlib.util.find_spec("pynvml")
     if nvml and nvml.origin:
-        yield "pynvml.py", Path(nvml.origin)
+        found["pynvml.py"] = Path(nvml.origin).read_bytes()
+    return found
+
+
+def _from_archive(rooms: Iterable[str], modules: Iterable[str]) -> Sources:
+    whole = {"pynvml.py", *(f"onward/{name}" for name in modules)}
+    inside = tuple(f"onward/{room}/" for room in rooms)
+    with zipfile.ZipFile(_archive()) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".py")]
+        return {name: archive.read(name) for name in names if name in whole or name.startswith(inside)}
+
+
+def _archive() -> Path:
+    return Path(onward.__file__).parents[1]
+
+
+def _is_archive() -> bool:
+    return _archive().is_file()

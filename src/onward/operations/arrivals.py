@@ -1,0 +1,84 @@
+"""Code that comes from another machine: it is laid beside the runs, whole, before the run that it belongs to is made.
+
+`<root>/.arriving/<run id>/` holds it on its way. What stays there after a broken connection is swept away a day later.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tarfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from onward.errors import InvalidInput, StorageError
+from onward.operations.code import Frozen
+
+_ID = re.compile(r"[0-9a-z]{8}\Z")
+_OLD = 86_400.0  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrived:
+    """Code that was frozen elsewhere and lies here now, and the id that its run was given there."""
+
+    id: str
+    code: Path
+    frozen: Frozen
+
+    def move(self, target: Path) -> Frozen:
+        """Into its run's folder, which is on the same file system."""
+        target.rmdir()
+        os.rename(self.code, target)
+        return self.frozen
+
+
+def waiting_room(root: Path, id: str) -> Path:
+    """Where the code of this run waits."""
+    if not _ID.match(id):
+        raise InvalidInput(f"{id!r} cannot be a run's id")
+    return root / ".arriving" / id
+
+
+def prepare(root: Path, id: str) -> Path:
+    room = waiting_room(root, id)
+    try:
+        _sweep(room.parent)
+        room.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"runs cannot be kept in {root}: {error.strerror}",
+            hint="is there room, and may you write there? The profile's `root` says where",
+        ) from error
+    return room
+
+
+def unpack(room: Path, stream: IO[bytes], *, files: int) -> None:
+    """A tar stream, where rsync is missing. Cut short, it is no code."""
+    try:
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
+            how = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            archive.extractall(room, **how)  # type: ignore[arg-type]
+    except tarfile.TarError as error:
+        raise StorageError(f"the code did not arrive whole: {error}", hint="submit again") from error
+    found = sum(1 for folder, folders, names in os.walk(room) for name in (*folders, *names) if _is_file(folder, name))
+    if found != files:
+        raise StorageError(f"the code did not arrive whole: {found} of {files} files", hint="submit again")
+
+
+def _is_file(folder: str, name: str) -> bool:
+    path = os.path.join(folder, name)
+    return os.path.islink(path) or not os.path.isdir(path)
+
+
+def discard(root: Path, id: str) -> None:
+    shutil.rmtree(waiting_room(root, id), ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    for room in folder.iterdir() if folder.is_dir() else ():
+        if time.time() - room.stat().st_mtime > _OLD:
+            shutil.rmtree(room, ignore_errors=True)

@@ -1,0 +1,43 @@
+"""What a run needs of a machine and its clusters, looked at before it is needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from onward.errors import OnwardError
+from onward.model.quantity import format_bytes
+from onward.operations.wiring import Desk
+
+_LEAST_ROOM = 50 << 20  # bytes: a run's folder without any checkpoint takes a few
+
+Finding = tuple[bool, str, str]  # fine?, what, words
+
+
+def examine_machine(desk: Desk) -> Iterator[Finding]:
+    yield sys.version_info >= (3, 11), "python", f"{sys.version.split()[0]} at {sys.executable}"
+    yield examine_root(desk.root)
+    local = Path(os.environ.get("SLURM_TMPDIR") or tempfile.gettempdir())
+    free = format_bytes(shutil.disk_usage(local).free)
+    yield os.access(local, os.W_OK), "local disk", f"{local}, {free} free here (a job may see another)"
+
+
+def examine_cluster(desk: Desk, name: str) -> Finding:
+    try:
+        return True, name, desk.scheduler(desk.settings.cluster(name)[0]).check()
+    except OnwardError as error:
+        return False, name, error.message
+
+
+def examine_root(root: Path) -> Finding:
+    place = root
+    while not os.path.exists(place):
+        place = place.parent
+    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+        return False, "root", f"{root} cannot be written; set ONWARD_ROOT"
+    free = shutil.disk_usage(place).free
+    return free > _LEAST_ROOM, "root", f"{root}, {format_bytes(free)} free"

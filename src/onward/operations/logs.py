@@ -1,0 +1,96 @@
+"""What a run printed, leg after leg, in pieces that say where they end: a reader whose connection broke goes on from there."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from onward.operations.inspect import reason
+from onward.operations.watch import Watch
+from onward.operations.wiring import Desk
+from onward.rundir.claim import newest_claim
+from onward.rundir.layout import RunDir
+
+STREAMS = {"out": "stdout", "err": "stderr"}
+_TICK = 0.3
+_CHUNK = 1 << 20
+_PIECE = 1_000  # lines that are handed on together
+_LATE = 1.2  # seconds: what the last leg wrote is mirrored by then
+
+Line = tuple[str, str, str, int]  # the title of its file, the text, the file's name, and the byte after it
+Piece = dict[str, Any]
+
+
+class Reader:
+    """Lines that are new since the last look, file by file, in the order of legs. Holds a piece of a file at a time."""
+
+    def __init__(
+        self, dir: RunDir, *, streams: Iterable[str], leg: int | None, supervisor: bool, offsets: Mapping[str, int] | None = None
+    ) -> None:
+        self._dir = dir
+        self._streams = tuple(streams)
+        self._leg = leg
+        self._supervisor = supervisor
+        self.offsets: dict[str, int] = dict(offsets or {})
+
+    def read(self, *, rest: bool) -> Iterator[Line]:
+        """With `rest`, also a last line that has no end yet."""
+        for title, path in self._files():
+            try:
+                with path.open("rb") as file:
+                    at = self.offsets.get(path.name, 0)
+                    file.seek(at)
+                    left = b""
+                    while chunk := file.read(_CHUNK):
+                        *whole, left = (left + chunk).split(b"\n")
+                        for line in whole:
+                            at += len(line) + 1
+                            yield title, line.decode(errors="replace"), path.name, at
+                    if left and rest:
+                        at += len(left)
+                        yield title, left.decode(errors="replace"), path.name, at
+                    self.offsets[path.name] = at
+            except FileNotFoundError:
+                continue
+
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        if self._supervisor:
+            yield "supervisor", self._dir.supervisor_log
+            return
+        for number in [self._leg] if self._leg else range(1, newest_claim(self._dir) + 1):
+            for stream in self._streams:
+                yield f"leg {number} {STREAMS[stream]}", self._dir.log(number, stream)
+
+
+def read_logs(dir: RunDir, reader: Reader, *, lines: int | None, rest: bool) -> Iterator[Piece]:
+    """`lines`: only the last so many of what is there. Each piece: `lines` as [title, text], and the `offsets` they end at."""
+    found: Iterable[Line] = reader.read(rest=rest)
+    if lines is not None:
+        found = deque(found, maxlen=lines)
+        yield {"lines": [], "offsets": dict(reader.offsets)}  # what is passed over counts as read
+    found = iter(found)
+    while batch := list(islice(found, _PIECE)):
+        yield {"lines": [[title, text] for title, text, _, _ in batch], "offsets": {name: at for _, _, name, at in batch}}
+
+
+def follow_logs(desk: Desk, dir: RunDir, reader: Reader, *, lines: int | None) -> Iterator[Piece]:
+    """As more comes, over legs, until the run is over; also `words` about what it waits for, and an empty piece when nothing is new."""
+    yield from read_logs(dir, reader, lines=lines, rest=False)
+    watch, said = Watch(desk, dir), ""
+    while True:
+        seen = watch.look()
+        over = seen.run.closed is not None
+        if over:
+            time.sleep(_LATE)
+        yield from read_logs(dir, reader, lines=None, rest=over)
+        words = reason(seen)
+        if over:
+            yield {"over": f"the run is {seen.run.state}: {words}"}
+            return
+        yield {"words": words} if words != said else {}
+        said = words
+        time.sleep(_TICK)

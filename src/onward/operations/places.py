@@ -1,0 +1,188 @@
+"""Places: where runs are. Here, or a host that is reached through ssh; each answers the same verbs with the same plain data.
+
+What the verbs answer is JSON, since a place may be far: the command line shows it, and needs not know where it came from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+from onward.errors import SubmitUnclear
+from onward.model.run import Run
+from onward.model.spec import RunDraft
+from onward.operations import control
+from onward.operations.examine import examine_cluster, examine_machine, examine_root
+from onward.operations.find import matches, near_names
+from onward.operations.inspect import checkpoints, look, look_at_all, read_folder, record
+from onward.operations.logs import Reader, follow_logs, read_logs
+from onward.operations.submit import preview, submit
+from onward.operations.tend import tend
+from onward.operations.watch import glimpses
+from onward.operations.wiring import Desk
+from onward.rundir.layout import RunDir
+
+Data = dict[str, Any]
+
+_PATIENCE = 60.0  # seconds for another process to say which job it queued
+
+
+class Place(Protocol):
+    """The verbs. `run` is the folder of a run at this place, as `matches` told it."""
+
+    host: str | None  # None: here
+
+    def runs(self, *, state: str | None, newest: int | None) -> Data: ...
+
+    def matches(self, *, text: str) -> Data: ...
+
+    def show(self, *, run: str) -> Data: ...
+
+    def cancel(self, *, run: str) -> Data: ...
+
+    def stop(self, *, run: str) -> Data: ...
+
+    def resume(self, *, run: str, changes: Mapping[str, Any]) -> Data: ...
+
+    def checkpoints(self, *, run: str, verify: bool) -> Data: ...
+
+    def tend(self) -> Data: ...
+
+    def examine(self, *, clusters: list[str]) -> Data: ...
+
+    def watch(self, *, run: str) -> Iterator[Data]: ...
+
+    def logs(
+        self, *, run: str, streams: list[str], leg: int | None, supervisor: bool, lines: int | None, follow: bool
+    ) -> Iterator[Data]: ...
+
+    def preview(self, draft: RunDraft, *, cwd: Path) -> Data: ...
+
+    def submit(self, draft: RunDraft, *, cwd: Path) -> Data: ...
+
+
+class Here:
+    """This machine: the one on whose disk the folders are, and whose programs the scheduler is asked with."""
+
+    host = None
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    # ── look ──────────────────────────────────────────────────────────────────
+
+    def runs(self, *, state: str | None, newest: int | None) -> Data:
+        found = self.desk.runs()
+        shown = found if newest is None else found[-newest:]
+        readable, broken = look_at_all(self.desk, shown)
+        return {
+            "runs": [record(seen, details=False) for seen in readable if state is None or seen.run.state == state],
+            "broken": [str(error) for error in broken],
+            "older": len(found) - len(shown),
+            "roots": list(map(str, self.desk.roots)),
+        }
+
+    def matches(self, *, text: str) -> Data:
+        found = [asdict(match) for match in matches(self.desk, text)]
+        return {"matches": found, "near": [] if found else near_names(self.desk, text), "roots": list(map(str, self.desk.roots))}
+
+    def show(self, *, run: str) -> Data:
+        return record(look(self.desk, RunDir(Path(run))))
+
+    def checkpoints(self, *, run: str, verify: bool) -> Data:
+        return {"checkpoints": checkpoints(RunDir(Path(run)), verify=verify)}
+
+    def examine(self, *, clusters: list[str]) -> Data:
+        """The machine, then these clusters, by name and runs folder."""
+        roots = {name: self.desk.settings.root(self.desk.env, self.desk.settings.cluster(name)[1]) for name in clusters}
+        return {
+            "machine": list(examine_machine(self.desk)),
+            "clusters": {name: examine_cluster(self.desk, name) for name in clusters},
+            "roots": {name: [*examine_root(root), str(root)] for name, root in roots.items()},
+        }
+
+    # ── act ───────────────────────────────────────────────────────────────────
+
+    def cancel(self, *, run: str) -> Data:
+        return standing(control.cancel(self.desk, RunDir(Path(run))))
+
+    def stop(self, *, run: str) -> Data:
+        return standing(control.stop(self.desk, RunDir(Path(run))))
+
+    def resume(self, *, run: str, changes: Mapping[str, Any]) -> Data:
+        resumed = control.resume(self.desk, RunDir(Path(run)), changes=changes)
+        leg = resumed.legs[resumed.first_leg]
+        return {**standing(resumed), "leg": leg.number, "job": leg.job}
+
+    def tend(self) -> Data:
+        return asdict(tend(self.desk))
+
+    # ── follow ────────────────────────────────────────────────────────────────
+
+    def watch(self, *, run: str) -> Iterator[Data]:
+        return glimpses(self.desk, RunDir(Path(run)))
+
+    def logs(
+        self,
+        *,
+        run: str,
+        streams: list[str],
+        leg: int | None,
+        supervisor: bool,
+        lines: int | None,
+        follow: bool,
+        offsets: Mapping[str, int] | None = None,
+    ) -> Iterator[Data]:
+        dir = RunDir(Path(run))
+        reader = Reader(dir, streams=streams, leg=leg, supervisor=supervisor, offsets=offsets)
+        if follow:
+            return follow_logs(self.desk, dir, reader, lines=lines)
+        return _once(dir, reader, lines)
+
+    # ── submit ────────────────────────────────────────────────────────────────
+
+    def preview(self, draft: RunDraft, *, cwd: Path) -> Data:
+        seen = preview(self.desk, draft, cwd=cwd)
+        return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script}
+
+    def submit(self, draft: RunDraft, *, cwd: Path) -> Data:
+        return submitted(submit(self.desk, draft, cwd=cwd))
+
+
+def standing(run: Run) -> Data:
+    """A run in short, after something was asked of it."""
+    closed = run.closed
+    return {
+        "id": run.spec.id,
+        "name": run.spec.name,
+        "state": str(run.state),
+        "reason": closed.cause if closed else "",
+        "closed": closed is not None,
+        "next": closed.next if closed else "",
+    }
+
+
+def submitted(dir: RunDir) -> Data:
+    run = read_folder(dir)
+    leg = run.legs.get(1)
+    told = {"id": run.spec.id, "name": run.spec.name, "folder": str(dir.path), "cluster": run.spec.cluster.name}
+    return {**told, "job": leg.job if leg else None}
+
+
+def submitted_before(dir: RunDir) -> Data:
+    """Of a run that was made by a call whose answer was lost, and that may still be at it."""
+    give_up = time.monotonic() + _PATIENCE
+    while not (told := submitted(dir))["job"]:
+        if time.monotonic() > give_up:
+            hint = f"`onward tend` looks it up; onward show {told['id']} tells"
+            raise SubmitUnclear(f"whether the first job of {told['name']} ({told['id']}) was accepted is not known yet", hint=hint)
+        time.sleep(0.5)
+    return told
+
+
+def _once(dir: RunDir, reader: Reader, lines: int | None) -> Iterator[Data]:
+    yield from read_logs(dir, reader, lines=lines, rest=True)
+    yield {"done": dir.done.exists()}
