@@ -222,6 +222,45 @@ class SlurmBench:
             subprocess.run(["scancel", *ours], check=True, timeout=60)
 
 
+class GridEngineBench:
+    """The Grid Engine bed, which is up already. The adapter talks to it as an ordinary user, through programs that become her."""
+
+    shortest_limit = 2
+    user = "alice"
+
+    def __init__(self, folder: Path, scheduler: Scheduler) -> None:
+        self.folder = folder
+        self.scheduler = scheduler
+
+    @staticmethod
+    def programs(folder: Path, binaries: Path) -> Path:
+        """Grid Engine's programs, run by its user rather than by root, to whom it gives no jobs."""
+        place = folder / "bin"
+        place.mkdir()
+        for name in ("qsub", "qstat", "qdel", "qacct", "qconf"):
+            (place / name).write_text(f'#!/bin/sh\nexec runuser -u {GridEngineBench.user} -- {binaries}/{name} "$@"\n')
+            (place / name).chmod(0o755)
+        return place
+
+    def script(self, plan: Plan, *, resources: Resources = ANYTHING, output: Path | None = None) -> Path:
+        return write_script(self, plan.text(), resources=resources, output=output)
+
+    def wait_for(self, job: JobId, *states: JobState) -> JobStatus:
+        return wait_for(self.scheduler, job, states, seconds=180)
+
+    def reach_limit(self, job: JobId) -> None: ...
+
+    def close(self) -> None:
+        """Jobs of this bench write into its folder, and are known by it."""
+        binaries = os.environ["SGE_BINARY_PATH"]
+        asked = subprocess.run([f"{binaries}/qstat", "-u", self.user], capture_output=True, text=True, check=True, timeout=60)
+        jobs = [line.split()[0] for line in asked.stdout.splitlines()[2:]]
+        told = subprocess.run([f"{binaries}/qstat", "-j", ",".join(jobs) or "0"], capture_output=True, text=True, timeout=60).stdout
+        ours = [block.split()[0] for block in told.split("job_number:")[1:] if f"{self.folder}/" in block]
+        if ours:
+            subprocess.run([f"{binaries}/qdel", *ours], check=False, capture_output=True, timeout=60)
+
+
 def wait_for(scheduler: Scheduler, job: JobId, states: tuple[JobState, ...], *, seconds: float) -> JobStatus:
     end = time.monotonic() + seconds
     while True:

@@ -17,11 +17,13 @@ from pydantic import Field, ValidationError
 from onward.errors import InvalidInput
 from onward.pipelines.problems import problems_of
 from onward.pipelines.sections import ResourcesIn, Section
-from onward.pipelines.values import Count, CountOrZero, Name, SizeAboveZero, choice, word
+from onward.pipelines.values import Count, CountOrZero, Name, SizeAboveZero, Switch, guess, word
 from onward.pipelines.yaml_lines import Keys, read_text
-from onward.schedulers.profile import NOT_YET, SCHEDULERS, ClusterSettings, Settings
+from onward.schedulers.gridengine_words import KNOWN_NAMES, NAME_OF_ONE
+from onward.schedulers.profile import SCHEDULERS, ClusterSettings, Settings
+from onward.schedulers.registry import known_names
 
-_RESERVED = ("auto", *NOT_YET)
+_RESERVED = ("auto",)
 __all__ = ["SCHEDULERS", "ClusterIn", "ClusterSettings", "Settings", "SettingsIn", "load_settings", "settings_path"]
 
 _REFERENCE = "docs/reference/settings.md describes every key"
@@ -32,14 +34,20 @@ Host = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:@[A-Za-z0-9_][A-Za-z0
 Program = Annotated[str, word(r"[A-Za-z0-9_./][^\x00-\x1f]*", "a program such as python3.11, or the path of one")]
 
 
+SiteName = Annotated[str, word(NAME_OF_ONE, "a resource such as h_vmem or h_vmem/slot, an option such as -q, or a parallel environment")]
+Option = Annotated[str, word(r"[^\x00-\x1f]*", "one line of text")]
+
+
 class ClusterIn(Section):
-    scheduler: Annotated[str, choice(*SCHEDULERS, later=NOT_YET)] | None = Field(
-        default=None, description="What runs the jobs: local or slurm."
-    )
+    scheduler: Name | None = Field(default=None, description="What runs the jobs: local, slurm, gridengine, or a plugin's name.")
     ssh: Host | None = Field(default=None, description="Host through which this cluster is reached, as in ssh HOST.")
     root: Root | None = Field(default=None, description="Runs folder for this cluster; its nodes must see it.")
     local_disk: NodePath | None = Field(default=None, description="Folder on a node's own disk for checkpoints in the making.")
     python: Program | None = Field(default=None, description="Python that starts the supervisor on this cluster's nodes.")
+    legs_ahead: CountOrZero | None = Field(default=None, description="Legs to queue at submit, where jobs may not submit; 0: none.")
+    notify: Switch | None = Field(default=None, description="Grid Engine: whether its notice before a kill is asked for.")
+    names: dict[str, SiteName] = Field(default_factory=dict, description="Grid Engine: what this site calls our resources.")
+    options: dict[str, Option] = Field(default_factory=dict, description="Settings of a plugin's own.")
     defaults: ResourcesIn = Field(default_factory=ResourcesIn, description="Resources for what a run does not ask itself.")
     cpus: Count | None = Field(default=None, description="Local only: CPU cores that jobs may use together.")
     mem: SizeAboveZero | None = Field(default=None, description="Local only: memory that jobs may use together.")
@@ -99,6 +107,10 @@ def _cluster(name: str, read: ClusterIn, env: Mapping[str, str]) -> ClusterSetti
         root=Path(read.root) if read.ssh and read.root else _expanded(read.root, env),
         local_disk=read.local_disk,
         python=read.python,
+        legs_ahead=read.legs_ahead or 0,
+        notify=read.notify is not False,
+        names={key.replace("_", "-"): value for key, value in read.names.items()},
+        options=read.options,
         defaults=read.defaults.to_model(),
         cpus=read.cpus,
         mem=read.mem,
@@ -120,7 +132,10 @@ def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
         if name in _RESERVED:
             problems.append(f"{place}: {name} has a meaning of its own, expected another name for a profile")
         elif profile.scheduler is None and name not in SCHEDULERS:
-            problems.append(f"{place}.scheduler: missing, expected {' or '.join(SCHEDULERS)}")
+            problems.append(f"{place}.scheduler: missing, expected {_either(known_names())}")
+        elif profile.scheduler is not None and profile.scheduler not in known_names():
+            guessed = guess(profile.scheduler, known_names())
+            problems.append(f"{place}.scheduler: found {profile.scheduler!r}, expected {_either(known_names())}{guessed}")
         elif name in SCHEDULERS and profile.scheduler not in (None, name):
             problems.append(f"{place}.scheduler: found {profile.scheduler!r}, expected {name!r} for a profile of that name")
         elif (profile.scheduler or name) != "local":
@@ -129,7 +144,28 @@ def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
                 for key, instead in (("cpus", "cpus-per-task"), ("mem", "mem"), ("gpus", "gpus"))
                 if getattr(profile, key) is not None
             ]
+        problems += _misplaced(place, profile, profile.scheduler or name)
     return problems
+
+
+def _misplaced(place: str, profile: ClusterIn, scheduler: str) -> list[str]:
+    """Keys that only one kind of scheduler has a use for."""
+    problems = []
+    if scheduler != "gridengine" and scheduler in SCHEDULERS:
+        problems += [f"{place}.{key}: only a gridengine cluster has this" for key in ("names", "notify") if getattr(profile, key)]
+        problems += [f"{place}.notify: only a gridengine cluster has this"] if profile.notify is False else []
+    if scheduler in SCHEDULERS and profile.options:
+        problems.append(f"{place}.options: only a plugin's cluster has these, and {scheduler} is built in")
+    if scheduler == "local" and profile.legs_ahead:
+        problems.append(f"{place}.legs-ahead: jobs of the local queue may submit, so none need be queued ahead")
+    for key in profile.names if scheduler == "gridengine" else ():
+        if key.replace("_", "-") not in KNOWN_NAMES:
+            problems.append(f"{place}.names.{key}: unknown key{guess(key, KNOWN_NAMES)}; expected one of {', '.join(KNOWN_NAMES)}")
+    return problems
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")

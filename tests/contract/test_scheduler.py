@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import secrets
 import shutil
 import tempfile
@@ -15,7 +16,7 @@ from onward.errors import InvalidInput, SubmitRefused
 from onward.model.job import JobId, JobState
 from onward.model.spec import Resources
 from onward.schedulers.base import Scheduler
-from tests.benches import Bench, FakeBench, LocalBench, Plan, SlurmBench
+from tests.benches import Bench, FakeBench, GridEngineBench, LocalBench, Plan, SlurmBench
 
 DONE = Plan()
 LONG = Plan(prints="started", sleeps=600)
@@ -185,7 +186,9 @@ class SchedulerContract:
 
 
 class TestEveryScheduler(SchedulerContract):
-    @pytest.fixture(params=["fake", "local", pytest.param("slurm", marks=pytest.mark.cluster)])
+    @pytest.fixture(
+        params=["fake", "local", pytest.param("slurm", marks=pytest.mark.cluster), pytest.param("gridengine", marks=pytest.mark.cluster)]
+    )
     def bench(self, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         folder = tmp_path
         made: Bench
@@ -194,11 +197,14 @@ class TestEveryScheduler(SchedulerContract):
                 made = FakeBench(folder)
             case "local":
                 made = LocalBench(folder)
-            case _:
+            case "slurm":
                 scheduler = slurm_scheduler(monkeypatch)
                 folder = Path(tempfile.mkdtemp(prefix="onward-contract-"))  # pytest's own folder is closed to other users
                 folder.chmod(0o755)
                 made = SlurmBench(folder, scheduler)
+            case _:
+                folder = Path(tempfile.mkdtemp(prefix="onward-contract-"))
+                made = GridEngineBench(folder, gridengine_scheduler(folder, monkeypatch))
         try:
             yield made
         finally:
@@ -218,10 +224,35 @@ def slurm_scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
     except Exception as error:
         missing = f"the Slurm bed cannot be used: {error}"
     if missing:
-        print(missing)
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
+        _go_without(missing)
     for key, value in bed.environment().items():
         monkeypatch.setenv(key, value)
     return SlurmScheduler()
+
+
+def gridengine_scheduler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Scheduler:
+    """The adapter, looking at the bed as alice: Grid Engine takes no jobs of root's."""
+    try:
+        from beds.gridengine import GridEngineBed
+        from onward.schedulers.gridengine import GridEngineScheduler
+
+        bed = GridEngineBed()
+        missing = "" if bed.is_up() else "the Grid Engine bed is not up: python3 -m beds up gridengine"
+    except Exception as error:
+        missing = f"the Grid Engine bed cannot be used: {error}"
+    if missing:
+        shutil.rmtree(folder, ignore_errors=True)
+        _go_without(missing)
+    os.chown(folder, pwd.getpwnam(GridEngineBench.user).pw_uid, -1)
+    for key, value in bed.environment().items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setenv("SGE_BINARY_PATH", str(GridEngineBench.programs(folder, Path(bed.path()))))
+    monkeypatch.setenv("LOGNAME", GridEngineBench.user)
+    return GridEngineScheduler()
+
+
+def _go_without(missing: str) -> None:
+    print(missing)
+    if os.environ.get("CI"):
+        pytest.fail(missing)
+    pytest.skip(missing)

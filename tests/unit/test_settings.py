@@ -115,12 +115,25 @@ def test_every_key_is_read(write: Write) -> None:
         ('root = "runs"', "root: found 'runs', expected a path that begins with /"),
         ('root = "$NOWHERE/x"', "root: found $NOWHERE, which is not set here"),
         ('root = "$(id)"', "root: found a $ without a variable's name"),
-        ('cluster = "lba"\n[clusters.lab]\nscheduler = "slurm"', "cluster: found 'lba', expected one of auto, local, slurm, lab"),
+        (
+            'cluster = "lba"\n[clusters.lab]\nscheduler = "slurm"',
+            "cluster: found 'lba', expected one of auto, local, slurm, gridengine, lab",
+        ),
         ("clusters = 1", "clusters: found 1, expected keys and values"),
-        ("[clusters.lab]", "clusters.lab.scheduler: missing, expected local or slurm"),
+        ("[clusters.lab]", "clusters.lab.scheduler: missing, expected local, slurm or gridengine"),
         ('[clusters.my_lab]\nscheduler = "slurm"\nlocal_dsk = "/x"', "clusters.my_lab.local-dsk: unknown key (did you mean local-disk?)"),
-        ('[clusters.lab]\nscheduler = "slrum"', "clusters.lab.scheduler: found 'slrum', expected local or slurm (did you mean slurm?)"),
-        ('[clusters.lab]\nscheduler = "gridengine"', "clusters.lab.scheduler: gridengine is not in this version yet"),
+        (
+            '[clusters.lab]\nscheduler = "slrum"',
+            "clusters.lab.scheduler: found 'slrum', expected local, slurm or gridengine (did you mean slurm?)",
+        ),
+        ('[clusters.lab]\nscheduler = "slurm"\nnotify = false', "clusters.lab.notify: only a gridengine cluster has this"),
+        ('[clusters.lab]\nscheduler = "slurm"\nnames = { mem = "h_vmem" }', "clusters.lab.names: only a gridengine cluster has this"),
+        ('[clusters.lab]\nscheduler = "slurm"\noptions = { a = "b" }', "clusters.lab.options: only a plugin's cluster has these"),
+        ("[clusters.local]\nlegs-ahead = 3", "clusters.local.legs-ahead: jobs of the local queue may submit"),
+        ('[clusters.gridengine]\nnames = { memo = "h_vmem" }', "clusters.gridengine.names.memo: unknown key (did you mean mem?)"),
+        ('[clusters.gridengine]\nnames = { mem = "h vmem" }', "clusters.gridengine.names.mem: found 'h vmem', expected a resource"),
+        ("[clusters.gridengine]\nlegs-ahead = -1", "clusters.gridengine.legs-ahead: found -1, expected a whole number"),
+        ('[clusters.gridengine]\nnotify = "yes"', "clusters.gridengine.notify: found 'yes', expected true or false"),
         ('[clusters.slurm]\nscheduler = "local"', "clusters.slurm.scheduler: found 'local', expected 'slurm'"),
         ('[clusters.auto]\nscheduler = "local"', "clusters.auto: auto has a meaning of its own"),
         ('[clusters."a b"]\nscheduler = "local"', "clusters.a b: found 'a b', expected a letter and then"),
@@ -192,12 +205,33 @@ def test_local_and_slurm_are_there_without_profiles_and_a_profile_sets_them_up(w
 def test_a_cluster_nobody_knows_is_answered_with_those_known(write: Write) -> None:
     with pytest.raises(NotFound, match="no cluster is called 'lba'") as caught:
         load_settings(write(LAB)).cluster("lba")
-    assert caught.value.hint == "did you mean lab? known are auto, local, slurm, lab"
+    assert caught.value.hint == "did you mean lab? known are auto, local, slurm, gridengine, lab"
 
 
-def test_grid_engine_is_said_to_come_later() -> None:
-    with pytest.raises(InvalidInput, match="gridengine is not in this version yet"):
-        Settings().cluster("gridengine")
+def test_auto_is_grid_engine_where_its_qsub_is_and_not_where_torques_is() -> None:
+    def grid_engine(program: str) -> str | None:
+        return f"/sge/{program}" if program in ("qsub", "qconf") else None
+
+    def torque(program: str) -> str | None:
+        return f"/torque/{program}" if program == "qsub" else None
+
+    assert Settings().cluster("auto", grid_engine)[0] == Cluster(name="gridengine", scheduler="gridengine")
+    assert Settings().cluster("auto", torque)[0].name == "local"
+
+
+def test_a_profile_of_grid_engine_says_what_its_site_calls_things(write: Write) -> None:
+    env = write(
+        '[clusters.scc]\nscheduler = "gridengine"\nlegs-ahead = 4\nnotify = false\n'
+        'names = { mem = "mem_per_core/slot", cpus_per_task = "omp", nodes = "mpi_{slots}_tasks_per_node", partition = "-q" }\n'
+    )
+    cluster, _ = load_settings(env).cluster("scc")
+    assert (cluster.legs_ahead, cluster.notify) == (4, False)
+    assert cluster.names == {
+        "mem": "mem_per_core/slot",
+        "cpus-per-task": "omp",
+        "nodes": "mpi_{slots}_tasks_per_node",
+        "partition": "-q",
+    }
 
 
 def test_the_runs_folder_is_the_first_that_anyone_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

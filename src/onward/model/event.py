@@ -151,6 +151,7 @@ class Ended(Event):
     last_step: int | None = None
     stop_seconds: float | None = None  # from the request to stop until the training was gone
     peak_mem: int | None = None  # MiB
+    final: bool = False  # the training said that running it again is no use
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,8 @@ class Allocation:
     hosts: tuple[str, ...]
     deadline: float | None  # unix seconds; None: no limit
     gpus: tuple[str, ...] = ()  # the job's own, as the scheduler names them (indexes or UUIDs)
+    started: float | None = None  # when its time began to count, where the scheduler leaves a trace of it
+    restarted: bool = False  # the scheduler has started this very job before
 
 
 def job_name(run_name: str, leg: int, token: str) -> str:

@@ -10,6 +10,7 @@ from onward.model.quantity import format_duration, format_size
 from onward.model.run import Leg, LegEnd, Run, RunState
 
 LOSSES_BEFORE_EXCLUDING = 2  # of the same node
+DELETED = "deleted"  # why a leg was asked to stop, where its job was deleted at the scheduler
 
 _BAD_ENDS = {
     LegEnd.CRASHED: "crashed",
@@ -89,12 +90,22 @@ def decide(run: Run) -> Action:
     return closing or Continue(leg=last.number + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))
 
 
-def classify(status: JobStatus | None, job: str) -> tuple[LegEnd, str]:
-    """The end of a leg that left no word itself, from the scheduler's. `None`: the scheduler does not know the job."""
+def classify(status: JobStatus | None, job: str, *, noticed: bool | None = None) -> tuple[LegEnd, str]:
+    """The end of a leg that left no word itself, from the scheduler's. `None`: the scheduler does not know the job.
+
+    `noticed`: whether a notice came that the job was deleted, where the scheduler sends one and cannot tell a deletion
+    from a kill afterwards; None where it can, or sends none.
+    """
+    if noticed and status is None:
+        return LegEnd.CANCELLED, f"job {job} was deleted"
     if status is None:
         return LegEnd.LOST, f"the scheduler no longer knows job {job}, and the leg left no word"
     where = f" on {', '.join(status.nodes)}" if status.nodes else ""
     words = f" ({status.reason})" if status.reason else ""
+    if noticed and status.state in (JobState.CANCELLED, JobState.FAILED, JobState.FINISHED):
+        return LegEnd.CANCELLED, f"job {job} was deleted"
+    if noticed is False and status.state is JobState.CANCELLED:
+        return LegEnd.LOST, f"job {job} was killed{where} without the notice that comes before a deletion, by whom is not known"
     match status.state:
         case JobState.TIMED_OUT:
             return LegEnd.TIME_LIMIT, f"job {job} was killed at its time limit before it could stop by itself"
@@ -136,13 +147,29 @@ def excluded_nodes(run: Run) -> tuple[str, ...]:
 
 
 def made_progress(run: Run, leg: Leg) -> bool:
-    """The leg published a checkpoint beyond the one it began with. That need not be the newest: damaged ones are passed over."""
+    """The leg published a checkpoint beyond the one it began with. That need not be the newest: damaged ones are passed over.
+
+    A batch script saves where only it knows: a leg of one that had its time is trusted to have used it.
+    """
+    if saves_by_itself(run) and leg.end in (LegEnd.TIME_LIMIT, LegEnd.PREEMPTED, LegEnd.AGAIN):
+        return True
     if leg.last_published is None:
         return False
     if leg.restored:
         return leg.last_published > leg.restored.step
     before = [p.step for other in run.legs.values() if other.number < leg.number for p in other.published]
     return not before or leg.last_published > max(before)
+
+
+def saves_by_itself(run: Run) -> bool:
+    return run.spec.script is not None
+
+
+def was_noticed(run: Run, leg: Leg) -> bool | None:
+    """Whether the leg had its scheduler's notice that its job was deleted; None where none was to be expected."""
+    if leg.asked and leg.asked.why == DELETED:
+        return True
+    return False if run.spec.cluster.scheduler == "gridengine" and run.spec.cluster.notify else None
 
 
 def signature(evidence: str) -> str:
@@ -209,6 +236,13 @@ def _too_short(run: Run, last: Leg) -> Close | None:
 def _hopeless(run: Run, last: Leg) -> Close | None:
     if last.asked and last.asked.why == "storage":
         return _store_full(run, last, "checkpoints can no longer be stored, so the training was stopped")
+    if last.own and last.own.final:
+        return Close(
+            state=RunState.FAILED,
+            cause=f"leg {last.number} ended for good: {last.reason}",
+            evidence=last.evidence,
+            next=f"if it shall go on all the same, onward resume {run.spec.id}",
+        )
     bad = [leg for leg in _since_progress(run) if leg.end in _BAD_ENDS]
     if not bad:
         return None

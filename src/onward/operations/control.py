@@ -99,7 +99,7 @@ def resume(desk: Desk, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
     run = read_folder(dir)
     try:
         wanted = Continue(leg=leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
-        _handover(desk, dir, run, journal).ensure(run, wanted, after=ending[0] if ending else None)
+        _handover(desk, dir, run, journal).ensure_ahead(run, wanted, after=ending[0] if ending else None)
     except (InvalidInput, SubmitRefused):  # not as it was asked for: over as before, to be resumed in another way
         over = Close(state=RunState(closed.state), cause=closed.cause, evidence=closed.evidence, next=closed.next)
         close_run(dir, journal, over, leg=leg, at=desk.clock.now())

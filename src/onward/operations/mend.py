@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from onward.model import event as ev
 from onward.model.job import JobId, JobState
-from onward.model.lifecycle import Close, Continue, Rest, classify, decide
+from onward.model.lifecycle import Close, Continue, Rest, classify, decide, excluded_nodes, wanted_mem, was_noticed
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.operations.inspect import Answers, plain, read_folder, status_of
 from onward.operations.wiring import Desk
 from onward.rundir.closing import close_run
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
+from onward.schedulers.base import Habits, habits_of
 from onward.supervisor.handover import Handover, QueuedLegCancelled
 
 _MOST_FALSE_STARTS = 3  # jobs of one leg that ended before they could begin
@@ -60,6 +62,8 @@ class Case:
             self._close(Close(state=run.state, cause=run.closed.cause, evidence=run.closed.evidence, next=run.closed.next), run.closed.leg)
             return f"marked as {run.state}"
         if any(self._alive(leg) for leg in pending):
+            return self._top_up(pending)
+        if any(self._finishing(leg) for leg in pending):
             return None
         said = [self._settle(leg) for leg in pending if leg.claimed]
         said += [self._false_start(leg) for leg in pending if not leg.claimed]
@@ -79,6 +83,30 @@ class Case:
         status = status_of(leg, self.answers)
         return status is not None and status.state.live
 
+    def _finishing(self, leg: Leg) -> bool:
+        """Its job may have left the queue so lately that nobody can say yet what became of it: another pass will."""
+        if status_of(leg, self.answers) is not None or not self._habits.finishing_seconds:
+            return False
+        asked = [s.at for s in leg.submissions.values()]
+        return self._now() - max([*asked, *_traces(self.dir, leg.number)], default=0.0) < self._habits.finishing_seconds
+
+    @property
+    def _habits(self) -> Habits:
+        return habits_of(self.desk.scheduler(self.run.spec.cluster))
+
+    def _top_up(self, pending: list[Leg]) -> str | None:
+        """Where jobs may not submit: see to it that as many legs wait as the profile says, each after the one before."""
+        ahead = self.run.spec.cluster.legs_ahead
+        waiting = [leg for leg in pending if not leg.claimed and self._alive(leg)]
+        if not ahead or self.run.cancel or self.run.stop or len(waiting) >= ahead:
+            return None
+        last = max((leg for leg in pending if self._alive(leg)), key=lambda leg: leg.number)
+        if last.number + 1 >= self.run.first_leg + self.run.limits.max_legs:
+            return None
+        wanted = Continue(leg=last.number + 1, mem=wanted_mem(self.run), exclude=excluded_nodes(self.run))
+        self._handover().ensure_ahead(self.run, wanted, after=last.job, legs=ahead - len(waiting))
+        return f"queued {ahead - len(waiting)} more legs ahead, from leg {wanted.leg} on"
+
     def _pending(self) -> list[Leg]:
         return [leg for leg in self.run.legs.values() if leg.end is None and (leg.claimed or leg.submission)]
 
@@ -91,13 +119,15 @@ class Case:
         return self._now() - max(moments) < self.grace
 
     def _settle(self, leg: Leg) -> str:
-        end, reason = classify(status_of(leg, self.answers), leg.job or "?")
+        end, reason = classify(status_of(leg, self.answers), leg.job or "?", noticed=was_noticed(self.run, leg))
         self.journal.write(ev.Found(leg=leg.number, at=self._now(), end=end, reason=reason))
         return f"leg {leg.number} ended ({plain(end)}): {reason}"
 
     def _false_start(self, leg: Leg) -> str:
         """A queued job that is gone without having begun: cancelled by somebody, or lost."""
         status = status_of(leg, self.answers)
+        if status is None and leg.job and self._habits.deletes_unseen and JobId(leg.job) not in self.answers:
+            return self._cancelled(leg.number, f"job {leg.job} was deleted while it waited")
         if status is None or status.state is not JobState.CANCELLED:
             return ""
         return self._cancelled(leg.number, f"job {leg.job} was cancelled before it began")
@@ -112,7 +142,7 @@ class Case:
         if leg and len(gone) >= _MOST_FALSE_STARTS:
             return self._give_up(leg, len(gone))
         try:
-            return f"queued leg {wanted.leg} as job {self._handover().ensure(self.run, wanted, after=None)}"
+            return f"queued leg {wanted.leg} as job {self._handover().ensure_ahead(self.run, wanted, after=None)}"
         except QueuedLegCancelled as error:  # a job we did not know of until it was looked up by name
             self._cancelled(wanted.leg, error.message)
             self.run = read_folder(self.dir)
@@ -145,3 +175,11 @@ class Case:
 
     def _now(self) -> float:
         return self.desk.clock.now()
+
+
+def _traces(dir: RunDir, leg: int) -> Iterator[float]:
+    """When files of a leg were last written to: a leg at work samples its host every few seconds."""
+    for folder in (dir.spool, dir.logs, dir.journals):
+        for path in folder.glob(f"leg-{leg:04d}*"):
+            with suppress(OSError):
+                yield path.stat().st_mtime

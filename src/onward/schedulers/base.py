@@ -7,11 +7,34 @@ the call raises `SchedulerUnavailable` and nothing is known. Absence is not an e
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from onward.model.job import Allocation, JobId, JobStatus
 from onward.model.spec import Resources
+
+
+@dataclass(frozen=True, kw_only=True)
+class Habits:
+    """What only some schedulers do. One that has an attribute `habits` says so there; the others need not know of it."""
+
+    finishing_seconds: float = 0.0  # a job that has left the queue may be unknown for so long, before its end is told
+    deletes_unseen: bool = False  # a job that was deleted while it waited is not known any more, as if it had never been
+    delete_notice: int | None = None  # the signal that comes some seconds before a deleted job is killed
+    again_exit: int | None = None  # exit code by which a job there asks to be run again
+    final_exit: int | None = None  # exit code by which it says that it is not to be
+
+
+def habits_of(scheduler: object) -> Habits:
+    found = getattr(scheduler, "habits", None)
+    return found if isinstance(found, Habits) else Habits()
+
+
+def advice_of(scheduler: object, resources: Resources) -> Sequence[str]:
+    """What the owner of such a job should know of this site before it matters, where the scheduler has something to say."""
+    advice = getattr(scheduler, "advice", None)
+    return list(advice(resources)) if callable(advice) else []
 
 
 class Scheduler(Protocol):

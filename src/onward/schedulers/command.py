@@ -11,7 +11,10 @@ from onward.errors import SchedulerUnavailable
 
 # What a scheduler program needs of our environment. The rest stays here: a job's environment is kept by the scheduler
 # where others may read it, and a job inside a job must not inherit its parent's SLURM_* and SBATCH_* settings.
-_PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "SLURM_CONF", "LD_LIBRARY_PATH", "TZ")
+_PASSED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"),
+    *("SLURM_CONF", "SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from onward.errors import InvalidInput, NotFound
+from onward.errors import NotFound
 from onward.model.spec import Cluster, Resources
 
 Which = Callable[[str], str | None]
 
-SCHEDULERS = ("local", "slurm")
-NOT_YET = ("gridengine",)
+SCHEDULERS = ("local", "slurm", "gridengine")  # built in: each is a cluster by itself, without a profile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +26,10 @@ class ClusterSettings:
     root: Path | None = None  # on an ssh host: as it is written, to be expanded there
     local_disk: str | None = None
     python: str | None = None
+    legs_ahead: int = 0
+    notify: bool = True
+    names: Mapping[str, str] = field(default_factory=dict)  # Grid Engine: what this site calls our resources
+    options: Mapping[str, str] = field(default_factory=dict)  # a plugin's own
     defaults: Resources = field(default_factory=Resources)
     cpus: int | None = None
     mem: int | None = None
@@ -50,17 +53,15 @@ class Settings:
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
 
     def cluster(self, name: str = "auto", which: Which = shutil.which) -> tuple[Cluster, ClusterSettings]:
-        """The cluster of this name; for `auto` the settings' own, else Slurm where sbatch is on the PATH, else this machine."""
+        """The cluster of this name; for `auto` the settings' own, else what is on the PATH here, else this machine."""
         if name == "auto":
-            name = self.default_cluster or ("slurm" if which("sbatch") else "local")
-        if name in NOT_YET:
-            raise InvalidInput(f"the cluster {name} is not in this version yet", hint=f"use one of {', '.join(self.names())}")
+            name = self.default_cluster or found_here(which)
         if name not in self.names():
             near = difflib.get_close_matches(name, self.names(), n=1)
             guess = f"did you mean {near[0]}? " if near else ""
             raise NotFound(f"no cluster is called {name!r}", hint=f"{guess}known are {', '.join(self.names())}")
         found = self.clusters.get(name) or ClusterSettings(name=name, scheduler=name)
-        same = ("name", "scheduler", "ssh", "local_disk", "python", "cpus", "mem", "gpus")
+        same = ("name", "scheduler", "ssh", "local_disk", "python", "legs_ahead", "notify", "names", "options", "cpus", "mem", "gpus")
         return Cluster(**{key: getattr(found, key) for key in same}), found
 
     def names(self) -> list[str]:
@@ -72,6 +73,13 @@ class Settings:
         if env.get("ONWARD_ROOT"):
             return Path(env["ONWARD_ROOT"]).absolute()
         return (cluster and cluster.root) or self.default_root or Path("runs").absolute()
+
+
+def found_here(which: Which = shutil.which) -> str:
+    """Slurm where sbatch is on the PATH, Grid Engine where its qsub is, else this machine. Torque and PBS have a qsub too, but no qconf."""
+    if which("sbatch"):
+        return "slurm"
+    return "gridengine" if which("qsub") and which("qconf") else "local"
 
 
 def _asks_gpus(gres: str | None) -> bool:

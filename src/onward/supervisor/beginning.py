@@ -8,9 +8,9 @@ import threading
 from onward.errors import SchedulerError
 from onward.model import event as ev
 from onward.model.lifecycle import Close, Continue, Rest, decide, excluded_nodes, wanted_mem
-from onward.model.run import Run
+from onward.model.run import LegEnd, Run
 from onward.rundir.closing import close_run
-from onward.rundir.journal import desk_journal, read_run
+from onward.rundir.journal import Journal, desk_journal, read_run
 from onward.supervisor.ending import queue_or_close
 from onward.supervisor.handover import QueuedLegCancelled
 from onward.supervisor.inquiry import StillRunning, ask_after, unsettled
@@ -27,7 +27,9 @@ def may_begin(scene: Scene) -> bool:
         return False
     journal = desk_journal(scene.dir)
     try:
-        for found in ask_after([leg for leg in unsettled(run) if leg.number < scene.leg], scene.scheduler, scene.clock):
+        _note_second_life(scene, run, journal)
+        earlier = [leg for leg in unsettled(run) if leg.number < scene.leg]
+        for found in ask_after(earlier, scene.scheduler, scene.clock, run=run):
             log.info("leg %d ended %s: %s", found.leg, found.end, found.reason)
             journal.write(found)
     except StillRunning as error:
@@ -42,6 +44,8 @@ def may_begin(scene: Scene) -> bool:
             return False
         case Continue() if action.leg != scene.leg:
             log.info("leg %d is wanted, not this one; this job leaves", action.leg)
+            if scene.allocation.restarted and action.leg == scene.leg + 1:
+                queue_or_close(scene, run, action, journal=journal)
             return False
         case Continue() if not _suits(scene, run, action):
             log.info("this job does not have what leg %d needs (memory %s MiB, without %s)", action.leg, action.mem, action.exclude)
@@ -52,6 +56,15 @@ def may_begin(scene: Scene) -> bool:
         case Rest():
             log.info("leg %d has been claimed; this job leaves", scene.leg)
             return False
+
+
+def _note_second_life(scene: Scene, run: Run, journal: Journal) -> None:
+    """The scheduler started this job again, because its host was lost. The leg it had begun is over: it makes way for the next."""
+    leg = run.legs.get(scene.leg)
+    if scene.allocation.restarted and leg and leg.claimed and leg.end is None and leg.claimed.job == scene.allocation.job:
+        words = f"job {scene.allocation.job} was started again by the scheduler: {', '.join(leg.claimed.hosts)} was lost"
+        log.info("leg %d ended %s: %s", leg.number, LegEnd.NODE_LOST, words)
+        journal.write(ev.Found(leg=leg.number, at=scene.clock.now(), end=LegEnd.NODE_LOST, reason=words))
 
 
 def _suits(scene: Scene, run: Run, wanted: Continue) -> bool:
@@ -68,14 +81,19 @@ class Successor:
     def __init__(self, scene: Scene) -> None:
         self.done = threading.Event()
         self._given_up = False
+        self._thread: threading.Thread | None = None
         self._scene = scene
+        if scene.spec.cluster.legs_ahead:  # jobs may not submit here: the next legs are queued already
+            self.done.set()
+            return
         self._thread = threading.Thread(target=self._work, name="handover", daemon=True)
         self._thread.start()
 
     def give_up(self) -> None:
         """The leg is ending: what is not queued by now is decided anew."""
         self._given_up = True
-        self._thread.join(timeout=30)
+        if self._thread:
+            self._thread.join(timeout=30)
 
     def _work(self) -> None:
         scene = self._scene

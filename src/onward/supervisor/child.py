@@ -48,5 +48,5 @@ class Child:
 
 
 def start_helper(argv: Sequence[str], *, env: Mapping[str, str]) -> subprocess.Popen[str]:
-    """A process of our own that talks to us by lines: it ends when our end of its input closes."""
-    return subprocess.Popen(list(argv), env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    """A process of our own that talks to us by lines: it ends when our end of its input closes. Signals to our group do not reach it."""
+    return subprocess.Popen(list(argv), env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0)

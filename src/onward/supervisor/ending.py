@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from onward.errors import SchedulerError, SubmitRefused
 from onward.model import event as ev
@@ -12,7 +13,8 @@ from onward.model.quantity import format_size
 from onward.model.run import LegEnd, Run, RunState
 from onward.rundir.closing import close_run
 from onward.rundir.journal import Journal, read_run
-from onward.supervisor.handover import QueuedLegCancelled
+from onward.schedulers.base import habits_of
+from onward.supervisor.handover import QueuedLegCancelled, queued_ahead
 from onward.supervisor.scene import Scene
 from onward.supervisor.training import Training
 from onward.supervisor.verdict import Outcome, judge
@@ -22,6 +24,8 @@ log = logging.getLogger(__name__)
 
 def write_end(scene: Scene, outcome: Outcome, training: Training) -> bool:
     """The leg's last word. False where only the scheduler knows why the leg was ended, and it does not say yet."""
+    habits = habits_of(scene.scheduler)
+    outcome = replace(outcome, again_code=habits.again_exit, final_code=habits.final_exit)
     verdict = judge(outcome) or _ask_about_myself(scene)
     if verdict is None:
         log.warning("the scheduler ended this job and does not say why yet; the next leg will ask")
@@ -40,6 +44,7 @@ def write_end(scene: Scene, outcome: Outcome, training: Training) -> bool:
             last_step=progress.last_step,
             stop_seconds=training.stop_seconds,
             peak_mem=outcome.peak_mem,
+            final=outcome.final,
         )
     )
     return True
@@ -76,6 +81,10 @@ def go_on_or_close(scene: Scene) -> None:
 
 def queue_or_close(scene: Scene, run: Run, wanted: Continue, *, journal: Journal) -> None:
     """See to it that a leg is queued, after this job. Where that can never be, end the run and say so."""
+    if scene.spec.cluster.legs_ahead:
+        if not queued_ahead(run, wanted):
+            log.warning("leg %d is not queued as it must be, and jobs may not submit here; `onward tend` goes on from here", wanted.leg)
+        return
     try:
         job = scene.handover(journal=journal, patience=30.0).ensure(run, wanted, after=scene.allocation.job)
         log.info("leg %d is job %s", wanted.leg, job)

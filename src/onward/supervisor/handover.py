@@ -11,17 +11,17 @@ import logging
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onward.clock import Clock
 from onward.errors import Conflict, SchedulerError, SchedulerUnavailable, SubmitRefused, SubmitUnclear
 from onward.model import event as ev
-from onward.model.job import JobId, JobState, job_name
+from onward.model.job import JobId, JobState, JobStatus, job_name
 from onward.model.lifecycle import Continue
 from onward.model.run import Run, Submission
 from onward.rundir.journal import Journal
 from onward.rundir.layout import RunDir
-from onward.schedulers.base import Scheduler
+from onward.schedulers.base import Scheduler, advice_of, habits_of
 from onward.schedulers.script import job_script
 from onward.sdk.files import write_whole
 
@@ -56,9 +56,32 @@ class Handover:
                 self._write_off(wanted.leg, standing.name, "no job came of it")
         return self._submit(run, wanted, after=after)
 
+    def ensure_ahead(self, run: Run, wanted: Continue, *, after: str | None, legs: int | None = None) -> str:
+        """The same, and on a cluster whose jobs may not submit as many legs as its profile says, each held on the one before.
+
+        Only the first is a must: where the scheduler takes no more, `onward tend` tops up.
+        """
+        first = job = self.ensure(run, wanted, after=after)
+        most = run.spec.cluster.legs_ahead if legs is None else legs
+        last = min(wanted.leg + most, run.first_leg + run.limits.max_legs) - 1
+        for number in range(wanted.leg + 1, last + 1):
+            try:
+                job = self.ensure(run, replace(wanted, leg=number), after=job)
+            except (SchedulerError, QueuedLegCancelled) as error:
+                log.warning("%s", error)
+                words = f"{number - wanted.leg} of {last - wanted.leg + 1} legs could be queued ahead: {error}"
+                self.journal.write(ev.Warned(leg=wanted.leg, at=self.clock.now(), text=words))
+                break
+        return first
+
+    def advise(self, run: Run) -> None:
+        """Note what the scheduler has to say about such jobs, for whoever reads the run's record."""
+        for words in advice_of(self.scheduler, run.resources):
+            self.journal.write(ev.Warned(leg=run.first_leg, at=self.clock.now(), text=words))
+
     def withdraw(self, run: Run, *, from_leg: int, reason: str) -> None:
-        """Take back every leg that is queued and was never claimed."""
-        for number, leg in run.legs.items():
+        """Take back every leg that is queued and was never claimed: the last first, since each holds the next."""
+        for number, leg in sorted(run.legs.items(), reverse=True):
             standing = leg.submission
             if number < from_leg or leg.claimed or standing is None:
                 continue
@@ -69,7 +92,9 @@ class Handover:
     # ── one job, surely ───────────────────────────────────────────────────────
 
     def _still_good(self, wanted: Continue, standing: Submission, job: str) -> bool:
-        status = self.scheduler.status([JobId(job)]).get(JobId(job))
+        status = self._status_in_time(job)
+        if status is None and habits_of(self.scheduler).deletes_unseen:
+            raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was deleted while it waited")
         if status is None or status.name != standing.name:
             self._write_off(wanted.leg, standing.name, f"the scheduler does not know job {job} any more")
             return False
@@ -77,12 +102,23 @@ class Handover:
             words = f" ({status.reason})" if status.reason else ""
             raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was cancelled{words}")
         if not status.state.live:
-            self._write_off(wanted.leg, standing.name, f"job {job} is {status.state} and never began")
+            words = f" ({status.reason})" if status.reason else ""
+            self._write_off(wanted.leg, standing.name, f"job {job} is {status.state} and never began{words}")
+            self.scheduler.cancel([JobId(job)])  # one in an error state may still hold others
             return False
         if fits(standing, wanted):
             return True
         self._take_back(wanted.leg, standing.name, job, "the next leg needs other resources")
         return False
+
+    def _status_in_time(self, job: str) -> JobStatus | None:
+        """What is known of a job, with the time that a scheduler may take until it knows what became of one that has left its queue."""
+        give_up = self.clock.now() + min(habits_of(self.scheduler).finishing_seconds, self.patience)
+        while True:
+            status = self.scheduler.status([JobId(job)]).get(JobId(job))
+            if status is not None or self.clock.now() >= give_up:
+                return status
+            self._pause(1.0, give_up)
 
     def _submit(self, run: Run, wanted: Continue, *, after: str | None) -> str:
         spec = run.spec
@@ -192,6 +228,13 @@ def fits(standing: Submission, wanted: Continue) -> bool:
     """Whether a queued job has what the next leg needs."""
     excluded = (standing.exclude or "").split(",")
     return (standing.mem or 0) >= (wanted.mem or 0) and all(node in excluded for node in wanted.exclude)
+
+
+def queued_ahead(run: Run, wanted: Continue) -> bool:
+    """Whether a job stands for this leg that has what it needs, as far as the journals know."""
+    leg = run.legs.get(wanted.leg)
+    standing = leg.submission if leg else None
+    return standing is not None and standing.job is not None and fits(standing, wanted)
 
 
 def write_script(dir: RunDir, run: Run, scheduler: Scheduler, wanted: Continue) -> str:

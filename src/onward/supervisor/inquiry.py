@@ -9,9 +9,9 @@ from onward.clock import Clock
 from onward.errors import SchedulerUnavailable
 from onward.model.event import Found
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.lifecycle import classify
+from onward.model.lifecycle import classify, was_noticed
 from onward.model.run import Leg, LegEnd, Run
-from onward.schedulers.base import Scheduler
+from onward.schedulers.base import Scheduler, habits_of
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,11 @@ def unsettled(run: Run) -> list[Leg]:
     return [leg for _, leg in sorted(run.legs.items()) if leg.claimed and leg.end is None]
 
 
-def ask_after(legs: list[Leg], scheduler: Scheduler, clock: Clock, *, patience: float = _PATIENCE) -> list[Found]:
-    """Ask the scheduler for the end of each leg. Unknown is not finished: it is asked again, for a while."""
+def ask_after(legs: list[Leg], scheduler: Scheduler, clock: Clock, *, patience: float = _PATIENCE, run: Run | None = None) -> list[Found]:
+    """Ask the scheduler for the end of each leg. Unknown is not finished: it is asked again, for a while.
+
+    So is a job that has left the queue and of which it is not told yet how.
+    """
     jobs = [JobId(leg.claimed.job) for leg in legs if leg.claimed]
     give_up = clock.now() + patience
     settle: float | None = None  # from the first answer on
@@ -45,9 +48,13 @@ def ask_after(legs: list[Leg], scheduler: Scheduler, clock: Clock, *, patience: 
             continue
         settle = settle if settle is not None else clock.now() + _SETTLE
         known = {leg.number: _of_leg(leg, answer) for leg in legs}
+        finishing = clock.now() < settle - _SETTLE + habits_of(scheduler).finishing_seconds
+        if finishing and None in known.values():
+            clock.sleep(_PAUSE)
+            continue
         running = [status for status in known.values() if status and status.state in (JobState.RUNNING, JobState.UNKNOWN)]
         if not running:
-            return [_found(leg, known[leg.number], clock) for leg in legs]
+            return [_found(leg, known[leg.number], clock, noticed=was_noticed(run, leg) if run else None) for leg in legs]
         if clock.now() >= settle:
             raise StillRunning(f"job {running[0].id} is still {running[0].state}")
         clock.sleep(_PAUSE)
@@ -60,9 +67,9 @@ def _of_leg(leg: Leg, answer: Mapping[JobId, JobStatus]) -> JobStatus | None:
     return status if status and (not leg.submissions or status.name in leg.submissions) else None
 
 
-def _found(leg: Leg, status: JobStatus | None, clock: Clock, why: str = "") -> Found:
+def _found(leg: Leg, status: JobStatus | None, clock: Clock, why: str = "", *, noticed: bool | None = None) -> Found:
     assert leg.claimed is not None
-    end, reason = classify(status, leg.claimed.job)
+    end, reason = classify(status, leg.claimed.job, noticed=noticed)
     if why:
         end, reason = LegEnd.LOST, f"job {leg.claimed.job} left no word, and {why}"
     return Found(leg=leg.number, at=(status.ended if status and status.ended else clock.now()), end=end, reason=reason)

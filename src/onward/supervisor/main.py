@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -17,10 +18,12 @@ from pathlib import Path
 from onward.clock import SystemClock
 from onward.errors import AlreadyClaimed, OnwardError
 from onward.model import event as ev
+from onward.model.lifecycle import DELETED
 from onward.model.run import LegEnd
 from onward.rundir.claim import claim
-from onward.rundir.journal import Journal, read_run, read_spec
+from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir
+from onward.schedulers.base import habits_of
 from onward.schedulers.registry import scheduler_for
 from onward.supervisor.beginning import Successor, may_begin
 from onward.supervisor.course import train
@@ -34,6 +37,7 @@ from onward.supervisor.watchers import never_hurts_training
 
 log = logging.getLogger(__name__)
 
+_MOST_TO_START = 600.0  # seconds from the job's start to ours: more is no measurement
 _HANDOVER_PATIENCE = 10.0  # seconds training waits for its successor to be queued
 
 
@@ -42,6 +46,7 @@ def live_leg(path: Path, leg: int) -> int:
     signals = Signals()
     scene = _set_scene(RunDir(path), leg)
     allocation, journal, clock = scene.allocation, scene.journal, scene.clock
+    signals.expect_delete_notice(habits_of(scene.scheduler).delete_notice, then=lambda: _note_deletion(scene))
     log.info("job %s on %s", allocation.job, ", ".join(allocation.hosts))
 
     # ── is there anything to do, and is it ours? ──────────────────────────────
@@ -93,6 +98,13 @@ def live_leg(path: Path, leg: int) -> int:
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 
 
+def _note_deletion(scene: Scene) -> None:
+    """Written at once, wherever the notice meets us: the kill may come before anything else is. After the limit it says nothing new."""
+    now = scene.clock.now()
+    if scene.allocation.deadline is None or now < scene.allocation.deadline:
+        desk_journal(scene.dir).write(ev.AskedToStop(leg=scene.leg, at=now, why=DELETED))
+
+
 def _leave(local: LegLocal, training: Training | None) -> None:
     """All that matters has been carried over; what could not be, the next leg on this node may salvage."""
     if training and training.left_behind:
@@ -104,7 +116,7 @@ def _leave(local: LegLocal, training: Training | None) -> None:
 
 def _set_scene(dir: RunDir, leg: int) -> Scene:
     clock = SystemClock()
-    began = clock.now()
+    began = _job_began(clock.now())
     words = f"%(asctime)s leg {leg} %(levelname)s %(message)s"
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=words, datefmt="%Y-%m-%d %H:%M:%S", force=True)
     spec = read_spec(dir)
@@ -112,9 +124,19 @@ def _set_scene(dir: RunDir, leg: int) -> Scene:
     allocation = scheduler.allocation()
     limit = read_run(dir).resources.time
     if allocation.deadline is None and limit:
-        allocation = replace(allocation, deadline=began + limit)
+        allocation = replace(allocation, deadline=(allocation.started or began) + limit)
     journal = Journal(dir.leg_journal(leg), patient=True)
     return Scene(dir=dir, spec=spec, leg=leg, scheduler=scheduler, allocation=allocation, clock=clock, journal=journal)
+
+
+def _job_began(now: float) -> float:
+    """When the scheduler started this process: the job script became us by exec, so it is the job's start, however slow Python was."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        since_boot = float(Path("/proc/uptime").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return now
+    return now - min(max(0.0, since_boot - ticks / os.sysconf("SC_CLK_TCK")), _MOST_TO_START)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 
 _HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 _WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
@@ -10,14 +11,36 @@ _WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 
 class Signals:
     def __init__(self) -> None:
-        self.warned = False  # the job will end soon
-        self.ending = False  # the job is being ended now
+        self._came: set[int] = set()
+        self._delete_notice: int | None = None
+        self._noticed: Callable[[], None] | None = None
         for number in _HEEDED:
             signal.signal(number, self._take)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
+    @property
+    def warned(self) -> bool:
+        """The job will end soon."""
+        return any(number in self._came for number in _WARNINGS if number != self._delete_notice)
+
+    @property
+    def deleted(self) -> bool:
+        """Somebody deleted the job, or its limit has come: it will be killed within seconds."""
+        return self._delete_notice in self._came
+
+    @property
+    def ending(self) -> bool:
+        """The job is being ended now."""
+        return any(number in self._came for number in _HEEDED if number not in _WARNINGS)
+
+    def expect_delete_notice(self, number: int | None, *, then: Callable[[], None]) -> None:
+        """This signal announces that the job was deleted. `then` is called at once, wherever the supervisor is: it may not have long."""
+        self._delete_notice, self._noticed = number, then
+        if self.deleted:
+            then()
+
     def _take(self, number: int, _frame: object) -> None:
-        if number in _WARNINGS:
-            self.warned = True
-        else:
-            self.ending = True
+        first = number not in self._came
+        self._came.add(number)
+        if first and number == self._delete_notice and self._noticed:
+            self._noticed()

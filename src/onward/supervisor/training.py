@@ -11,11 +11,13 @@ from pathlib import Path
 from onward.checkpoints.stager import Report
 from onward.clock import Clock
 from onward.model import event as ev
+from onward.model.lifecycle import DELETED
 from onward.model.spec import RunSpec
 from onward.rundir.claim import newest_claim
 from onward.rundir.journal import Journal
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.spool import SpoolReader
+from onward.supervisor.batch_script import send_stop_signal
 from onward.supervisor.child import Child
 from onward.supervisor.deadline import StopPlan
 from onward.supervisor.signals import Signals
@@ -73,6 +75,7 @@ class Training:
     asked_at: float | None = None
     stalled: bool = False
     fenced: bool = False
+    ended: bool = False  # by us, since it did not leave by itself
     stop_seconds: float | None = None
     _missed: set[int] = field(default_factory=set)  # steps that could not be stored since the last that could
     _kill_at: float | None = None
@@ -97,6 +100,8 @@ class Training:
             self.clock.sleep(_OWN_SIGNAL)  # a scheduler that ends a job signals the training and us, one after the other
         if self.signals.ending and not self.asked:
             self.asked, self.asked_at = "signal", self.clock.now()
+        elif not self.asked and self._was_deleted(self.clock.now()):
+            self.asked, self.asked_at = DELETED, self.clock.now()
         return self.child.code
 
     def take_reports(self, more: list[Report] | None = None) -> None:
@@ -144,10 +149,14 @@ class Training:
         if self.asked:
             if self.signals.ending and self.asked != "signal":
                 self._ask("signal", now)
+            elif self._was_deleted(now) and self.asked not in ("signal", DELETED):
+                self._ask(DELETED, now)
             return
         ask_at = self.plan.ask_at(self.deadline)
         if self.signals.ending:
             self._ask("signal", now)
+        elif self._was_deleted(now):
+            self._ask(DELETED, now)
         elif ask_at is not None and now >= ask_at:
             self._ask("deadline", now)
         elif self.signals.warned:
@@ -157,12 +166,16 @@ class Training:
         elif len(self._missed) >= _MISSES_BEFORE_STOP:
             self._ask("storage", now)
 
+    def _was_deleted(self, now: float) -> bool:
+        """At the limit the same notice says that the limit has come."""
+        return self.signals.deleted and (self.deadline is None or now < self.deadline - 1)
+
     def _ask(self, why: str, now: float) -> None:
         self.asked, self.asked_at = why, now
         log.info("asking the training to stop: %s", why)
         self.local.stop_file.touch()
         if self.spec.stop_signal:
-            self.child.signal(getattr(signal, f"SIG{self.spec.stop_signal}"))
+            send_stop_signal(self.spec, self.child)
         self.journal.write(ev.AskedToStop(leg=self.leg, at=now, why=why))
         at_deadline = self.plan.kill_at(self.deadline)
         if why == "signal" and self.signals.ending:
@@ -174,6 +187,7 @@ class Training:
 
     def _end_now(self) -> None:
         log.warning("the training did not stop in time; ending it")
+        self.ended = True
         self.child.kill(signal.SIGTERM)
         self._wait_for_child(min(_TERM_TO_KILL, self.plan.kill / 2))  # what is left is for carrying over what it saved
         self.child.kill(signal.SIGKILL)

@@ -7,13 +7,14 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from onward.model.lifecycle import DELETED
 from onward.model.quantity import format_size
 from onward.model.run import LegEnd
 from onward.sdk.contract import EXIT_AGAIN
 
 _TAIL = 1 << 15
 _MOST_LINES = 40
-_MEMORY_ERROR = re.compile(r"^(numpy\.[\w.]+)?MemoryError\b|std::bad_alloc", re.MULTILINE)
+_MEMORY_ERROR = re.compile(r"^(numpy\.[\w.]+)?MemoryError\b|std::bad_alloc|\[Errno 12\] Cannot allocate memory", re.MULTILINE)
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -30,6 +31,17 @@ class Outcome:
     mem: int | None = None  # MiB the job has
     evidence: str = ""  # the last lines it wrote
     stall_seconds: int | None = None
+    again_code: int | None = None  # exit codes of this scheduler's own: run me again
+    final_code: int | None = None  # and: do not
+
+    @property
+    def final(self) -> bool:
+        """It was not asked to end, and said that it is not to be run again."""
+        return self.final_code is not None and self.code == self.final_code and self.asked is None and not self.stalled
+
+    @property
+    def again(self) -> bool:
+        return self.code == EXIT_AGAIN or (self.again_code is not None and self.code == self.again_code)
 
 
 def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
@@ -39,12 +51,14 @@ def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
         return LegEnd.STALLED, f"the training showed no progress for {seen.stall_seconds} s and was ended"
     if seen.code == 0 and (seen.finished or seen.asked is None):
         return LegEnd.DONE, "the training finished"
-    if seen.code != EXIT_AGAIN and seen.code != 0 and out_of_memory(seen):
+    if not seen.again and seen.code != 0 and out_of_memory(seen):
         peak = f", after using {format_size(seen.peak_mem)}" if seen.peak_mem else ""
         return LegEnd.OUT_OF_MEMORY, f"the training was killed for its memory ({died}){peak}"
     if seen.asked == "signal":
         return None
-    saved = seen.code in (0, EXIT_AGAIN)
+    saved = seen.code == 0 or seen.again
+    if seen.asked == DELETED:
+        return LegEnd.CANCELLED, "its job was deleted" + ("; the training saved and stopped" if saved else f" ({died})")
     if seen.asked == "deadline":
         if saved or seen.code < 0:
             return LegEnd.TIME_LIMIT, "stopped before the time limit" + ("" if saved else f"; it did not stop by itself ({died})")
@@ -55,8 +69,10 @@ def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
         return LegEnd.AGAIN, "stopped on request"
     if seen.asked == "storage" and (saved or seen.code < 0):
         return LegEnd.CRASHED, "checkpoints can no longer be stored"
-    if seen.code == EXIT_AGAIN:
-        return LegEnd.AGAIN, "the training asked to be run again (exit code 75)"
+    if seen.again:
+        return LegEnd.AGAIN, f"the training asked to be run again (exit code {seen.code})"
+    if seen.final:
+        return LegEnd.CRASHED, f"the training said that it is not to be run again (exit code {seen.code})"
     return LegEnd.CRASHED, f"the training failed ({died})"
 
 
