@@ -1,4 +1,4 @@
-"""The Slurm bed, and a person on it: alice, an ordinary user who runs `onward` and nothing else."""
+"""The beds, and a person on each: alice, an ordinary user who runs `onward` and nothing else."""
 
 from __future__ import annotations
 
@@ -10,28 +10,44 @@ import subprocess
 import sys
 import sysconfig
 import time
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from beds.bed import Bed
+from beds.gridengine import GridEngineBed
 from beds.slurm import SlurmBed
+from beds.software import SoftwareBed
 
 REPO = Path(__file__).resolve().parents[2]
 TRAIN = REPO / "examples" / "digits" / "train.py"
 
 
+def must_be_up(bed: Bed) -> None:
+    if not bed.is_up():
+        if os.environ.get("CI"):
+            pytest.fail(f"the {bed.name} bed is not up, and CI must have it: make beds")
+        pytest.skip(f"the {bed.name} bed is not up: make beds (Debian, root)")
+    if os.geteuid() != 0:
+        pytest.skip("cluster tests act as another user and need root")
+
+
 @pytest.fixture(scope="session")
 def bed() -> SlurmBed:
     bed = SlurmBed()
-    if not bed.is_up():
-        if os.environ.get("CI"):
-            pytest.fail("the Slurm bed is not up, and CI must have it: make beds")
-        pytest.skip("the Slurm bed is not up: make beds (Debian, root)")
-    if os.geteuid() != 0:
-        pytest.skip("cluster tests act as another user and need root")
+    must_be_up(bed)
+    return bed
+
+
+@pytest.fixture(scope="session")
+def gridengine_bed() -> GridEngineBed:
+    bed = GridEngineBed()
+    must_be_up(bed)
     return bed
 
 
@@ -43,6 +59,7 @@ class Person:
     home: Path  # this test's folder
     python: str
     environment: dict[str, str]
+    scheduler: str = "slurm"
 
     def run(self, *argv: str, timeout: float = 120, check: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
         env = {**self.environment, **more}
@@ -66,7 +83,21 @@ class Person:
         return path
 
     def queue(self) -> list[str]:
+        """This user's jobs: id, name, state and where."""
+        if self.scheduler == "gridengine":
+            return gridengine_queue(self.run("qstat", "-u", self.user, "-xml").stdout)
         return self.run("squeue", "-h", "-u", self.user, "-o", "%i %j %T %N").stdout.splitlines()
+
+
+def gridengine_queue(shown: str) -> list[str]:
+    """Slurm's words for Grid Engine's letters: what waits is PENDING."""
+    lines = []
+    for job in ElementTree.fromstring(shown).iter("job_list"):
+        letters = job.findtext("state", "")
+        state = "ERROR" if "E" in letters else "PENDING" if "q" in letters else "RUNNING"
+        where = job.findtext("queue_name") or ""
+        lines.append(f"{job.findtext('JB_job_number')} {job.findtext('JB_name')} {state} {where.partition('@')[2]}".rstrip())
+    return lines
 
 
 @dataclass(kw_only=True)
@@ -80,17 +111,45 @@ class RunOnBed:
         return shown
 
     def until(self, holds: Callable[[dict[str, Any]], object], *, within: float = 120, what: str = "") -> dict[str, Any]:
+        """Asks `onward show` when the run's folder has changed, and now and then anyway: some things only the scheduler knows."""
         give_up = time.monotonic() + within
         while True:
+            seen, asked = self.trace(), time.monotonic()
             shown = self.show()
             if holds(shown):
                 return shown
             if time.monotonic() > give_up:
                 pytest.fail(f"{what or 'what was waited for'} did not come within {within} s:\n{json.dumps(shown, indent=1)}\n{self.log()}")
             time.sleep(1)
+            while self.trace() == seen and time.monotonic() < min(asked + 5, give_up):
+                time.sleep(0.3)
 
     def until_over(self, *, within: float = 300) -> dict[str, Any]:
-        return self.until(lambda r: r["state"] in ("finished", "failed", "cancelled"), within=within, what="the end of the run")
+        """Waits for the run's own mark; `onward show` is asked seldom, for runs whose end nobody has noted yet."""
+        give_up, done = time.monotonic() + within, self.folder / "params" / "done.json"
+        while True:
+            ask = time.monotonic() + 15
+            while not done.exists() and time.monotonic() < min(ask, give_up):
+                time.sleep(0.3)
+            shown = self.show()
+            if shown["state"] in ("finished", "failed", "cancelled"):
+                return shown
+            if time.monotonic() > give_up:
+                pytest.fail(f"the end of the run did not come within {within} s:\n{json.dumps(shown, indent=1)}\n{self.log()}")
+            time.sleep(0.3)
+
+    def trace(self) -> dict[str, tuple[int, int]]:
+        """Size and time of every file in which a run's progress shows."""
+        found = {}
+        for part in ("params", "journal", "spool", "checkpoints", "logs"):
+            for folder, _, files in os.walk(self.folder / part):
+                for name in files:
+                    try:
+                        status = os.stat(os.path.join(folder, name))
+                    except OSError:
+                        continue
+                    found[os.path.join(folder, name)] = (status.st_size, status.st_mtime_ns)
+        return found
 
     def until_step(self, step: int, *, leg: int = 1, within: float = 120) -> dict[str, Any]:
         """Until this leg trains, has passed this step and has published a checkpoint."""
@@ -114,7 +173,7 @@ class RunOnBed:
         """This run's jobs in the queue, but for one that is just leaving."""
         names = {event["name"] for event in self.events() if event["kind"] == "submitting"}
         left = [line for line in self.person.queue() if line.split()[1] in names]
-        give_up = time.monotonic() + 5
+        give_up = time.monotonic() + 15
         while left and not any("PENDING" in line for line in left) and time.monotonic() < give_up:
             time.sleep(0.5)
             left = [line for line in self.person.queue() if line.split()[1] in names]
@@ -122,7 +181,7 @@ class RunOnBed:
 
 
 @pytest.fixture(scope="session")
-def site(bed: SlurmBed) -> Iterator[tuple[str, dict[str, str]]]:
+def site() -> Iterator[tuple[str, dict[str, str]]]:
     """A Python with Onward that alice may run: this one, or a copy of its packages where she cannot reach this checkout."""
     reachable = ["runuser", "-u", "alice", "--", sys.executable, "-c", "import onward, onward.cli.main, numpy, sklearn"]
     if subprocess.run(reachable, cwd="/", capture_output=True, check=False).returncode == 0:
@@ -138,7 +197,32 @@ def site(bed: SlurmBed) -> Iterator[tuple[str, dict[str, str]]]:
 
 @pytest.fixture
 def alice(bed: SlurmBed, site: tuple[str, dict[str, str]], request: pytest.FixtureRequest) -> Iterator[Person]:
-    """With a folder of this test's own, the demo's training in it; whatever jobs she leaves are ended."""
+    """On Slurm, with a folder of this test's own, the demo's training in it; whatever jobs she leaves are ended."""
+    with person(site, request, scheduler="slurm", environment=bed.environment()) as one:
+        yield one
+
+
+@pytest.fixture
+def ge_alice(gridengine_bed: GridEngineBed, site: tuple[str, dict[str, str]], request: pytest.FixtureRequest) -> Iterator[Person]:
+    """The same on Grid Engine. Slurm's programs are here too, so her settings name the cluster, and that Slurm is out of reach."""
+    environment = {**gridengine_bed.layout.environment, "SLURM_CONF": "/nonexistent/slurm.conf"}
+    with person(site, request, scheduler="gridengine", environment=environment, first=gridengine_bed.path()) as one:
+        one.environment["ONWARD_SETTINGS"] = str(one.write("settings.toml", 'cluster = "gridengine"\n'))
+        yield one
+
+
+@pytest.fixture(scope="session")
+def software() -> SoftwareBed:
+    """Lmod and its modules: `person.environment.update(software.environment())` is what a login gives."""
+    bed = SoftwareBed()
+    must_be_up(bed)
+    return bed
+
+
+@contextmanager
+def person(
+    site: tuple[str, dict[str, str]], request: pytest.FixtureRequest, *, scheduler: str, environment: dict[str, str], first: str = ""
+) -> Iterator[Person]:
     python, more = site
     account = pwd.getpwnam("alice")
     home = Path(account.pw_dir) / "tests" / f"{request.node.name[:60]}-{os.getpid()}-{time.time():.0f}"
@@ -146,22 +230,22 @@ def alice(bed: SlurmBed, site: tuple[str, dict[str, str]], request: pytest.Fixtu
     shutil.copy(TRAIN, home / "train.py")
     for path in (home.parent, home, home / "train.py"):
         os.chown(path, account.pw_uid, account.pw_gid)
-    environment = {
+    surroundings = {
         "HOME": account.pw_dir,
         "USER": "alice",
         "LOGNAME": "alice",
-        "PATH": f"{Path(python).parent}:/usr/bin:/bin",
+        "PATH": ":".join(folder for folder in (str(Path(python).parent), first, "/usr/bin", "/bin") if folder),
         "ONWARD_ROOT": str(home / "runs"),
         "SKLEARN_SKIP_OPENMP": "1",
         "OMP_NUM_THREADS": "1",
-        **bed.environment(),
+        **environment,
         **more,
     }
-    person = Person(user="alice", home=home, python=python, environment=environment)
-    yield person
+    one = Person(user="alice", home=home, python=python, environment=surroundings, scheduler=scheduler)
+    yield one
     for folder in (home / "runs").glob("*"):
         if not (folder / "params" / "done.json").exists():
-            person.onward("cancel", str(folder), check=False)
+            one.onward("cancel", str(folder), check=False)
     shutil.rmtree(home, ignore_errors=True)
 
 
