@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from onward.cli.desk import JsonOption, here, open_desk
+from onward.cli.desk import JsonOption, folder_words, here, open_reach
 from onward.cli.render import out, out_json, say
 
 if TYPE_CHECKING:
     from onward.model.spec import RunDraft
-    from onward.operations.submit import Preview
-    from onward.rundir.layout import RunDir
+    from onward.operations.places import Place
 
 Text = str | None
 _FILES = (".yaml", ".yml")
@@ -139,9 +139,9 @@ def submit(
 
     Either from a file, onward submit params.yaml, or as a line: onward submit --time 24:00:00 --gpus 1 -- python train.py
     """
-    dir = _submit(dict(locals()))
-    if dir:
-        _announce(dir, json=json)
+    submitted = _submit(dict(locals()))
+    if submitted:
+        _announce(*submitted, json=json)
 
 
 def run(**options: Any) -> None:
@@ -149,11 +149,12 @@ def run(**options: Any) -> None:
 
     It takes what submit takes. Ctrl-C stops the following, never the run.
     """
-    dir = _submit(options)
-    if dir:
+    submitted = _submit(options)
+    if submitted:
         from onward.cli.follow import follow
 
-        follow(open_desk(), dir)
+        place, told = submitted
+        follow(place, told["folder"])
 
 
 def _give_flags(function: Any, *, of: Any, without: str) -> None:
@@ -166,26 +167,24 @@ def _give_flags(function: Any, *, of: Any, without: str) -> None:
 _give_flags(run, of=submit, without="json")
 
 
-def _submit(options: dict[str, Any]) -> RunDir | None:
-    from onward.operations.submit import preview
-    from onward.operations.submit import submit as submit_draft
-
+def _submit(options: dict[str, Any]) -> tuple[Place, dict[str, Any]] | None:
     draft = _draft(options)
-    desk = open_desk()
+    place, name = open_reach().place_of(draft.cluster)
+    draft = replace(draft, cluster=name)
     if options["dry_run"]:
-        _show_preview(preview(desk, draft, cwd=here()), json=options.get("json", False))
+        _show_preview(place.preview(draft, cwd=here()), host=place.host, json=options.get("json", False))
         return None
-    return submit_draft(desk, draft, cwd=here())
+    return place, place.submit(draft, cwd=here())
 
 
-def _show_preview(seen: Preview, *, json: bool) -> None:
+def _show_preview(seen: dict[str, Any], *, host: str | None, json: bool) -> None:
     if json:
-        out_json({"schema": 1, "folder": str(seen.folder), "command": list(seen.command), "script": seen.script})
+        out_json({"schema": 1, **seen})
         return
-    say(f"nothing is queued; the run's folder would be {seen.folder}, the command for its first job")
-    say(f"  {shlex.join(seen.command)}")
+    say(f"nothing is queued; the run's folder would be {folder_words(host, seen['folder'])}, the command for its first job")
+    say(f"  {shlex.join(seen['command'])}")
     say("and this is the job script:")
-    out(seen.script.rstrip("\n"))
+    out(seen["script"].rstrip("\n"))
 
 
 def _draft(options: dict[str, Any]) -> RunDraft:
@@ -216,16 +215,12 @@ def _draft(options: dict[str, Any]) -> RunDraft:
     return override(read_params(Path(words[0])), **shared)
 
 
-def _announce(dir: RunDir, *, json: bool) -> None:
-    from onward.rundir.journal import read_run
-
-    run = read_run(dir)
-    job = run.legs[1].job
+def _announce(place: Place, told: dict[str, Any], *, json: bool) -> None:
     if json:
-        out_json(
-            {"schema": 1, "id": run.spec.id, "name": run.spec.name, "folder": str(dir.path), "cluster": run.spec.cluster.name, "job": job}
-        )
+        out_json({"schema": 1, **{key: told[key] for key in ("id", "name", "folder", "cluster", "job")}, "host": place.host})
         return
-    out(run.spec.id)
-    say(f"{run.spec.name}: leg 1 is job {job} on {run.spec.cluster.name}; folder {dir.path}")
-    say(f"  onward logs -f {run.spec.id}    onward show {run.spec.id}")
+    out(told["id"])
+    say(f"{told['name']}: leg 1 is job {told['job']} on {told['cluster']}; folder {folder_words(place.host, told['folder'])}")
+    for words in told["warnings"]:
+        say(f"  note: {words}")
+    say(f"  onward logs -f {told['id']}    onward show {told['id']}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import time
@@ -19,9 +20,11 @@ from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
 from onward.operations.wiring import Desk
 from onward.pipelines.command_line import check_entry
+from onward.pipelines.scripts_checks import without_clashes
 from onward.rundir.freeze import build_archive
 from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir, folder_name, letter
+from onward.schedulers.registry import files_to_freeze
 from onward.sdk.files import write_whole
 from onward.supervisor.handover import Handover, render_script
 from onward.supervisor.preparation import check_places, placed, steps
@@ -45,15 +48,19 @@ def submit(desk: Desk, draft: RunDraft, *, cwd: Path, arrived: Arrived | None = 
     dir = _make_folder(root, spec)
     with _removed_if_it_fails(dir):
         frozen = arrived.move(dir.code) if arrived else _freeze(draft, cwd, dir, root)
-        spec = replace(spec, workdir=frozen.workdir, code=frozen.facts)
-        _write(dir, spec, frozen, environment={**carried(desk.env), **draft.variables})
+        spec = replace(spec, workdir=_start(draft, frozen.workdir), code=frozen.facts)
+        if draft.script:
+            write_whole(dir.batch_script, draft.script_text.encode(errors="surrogateescape"), mode=0o755)
+        own = carried(desk.env, functions=draft.script is not None) if draft.carry else {}
+        _write(dir, spec, frozen, environment={**own, **draft.variables})
         run = read_run(dir)
     handover = Handover(dir=dir, scheduler=desk.scheduler(spec.cluster), journal=desk_journal(dir), clock=desk.clock)
     try:
-        handover.ensure(run, Continue(leg=1, mem=run.resources.mem), after=None)
+        handover.ensure_ahead(run, Continue(leg=1, mem=run.resources.mem), after=None)
     except (InvalidInput, SubmitRefused):
         shutil.rmtree(dir.path, ignore_errors=True)
         raise
+    handover.advise(run)
     return dir
 
 
@@ -75,7 +82,7 @@ def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path
     cluster, profile = desk.settings.cluster(draft.cluster)
     _check_programs(desk, cluster)
     root = desk.settings.root(desk.env, profile).absolute()
-    resources = profile.with_defaults(draft.resources)
+    resources = without_clashes(draft.resources, profile.with_defaults(draft.resources))
     if draft.limits.mem_max and resources.mem and draft.limits.mem_max < resources.mem:
         raise InvalidInput(
             f"mem-max ({draft.limits.mem_max} MiB) is below mem ({resources.mem} MiB)", hint="raise mem-max, or leave it out"
@@ -86,7 +93,9 @@ def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path
 
 def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: bool = True) -> tuple[RunSpec, Path]:
     desk.settings.cluster(draft.cluster)  # a name that nobody knows is said first
-    if code_is_here:
+    if draft.script:
+        check_start(draft, cwd, code_is_here=code_is_here)
+    elif code_is_here:
         check_entry(draft.command, cwd, desk.env.get("PATH", ""), prepared=bool(steps(draft.environment)))
     environment = placed(draft.environment, cwd)
     check_places(environment)
@@ -109,16 +118,30 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: b
         launcher=draft.launcher,
         environment=environment,
         outputs=draft.outputs,
-        script=draft.script,
+        script=replace(draft.script, submitted_from=str(cwd) if code_is_here and not draft.freeze else "") if draft.script else None,
     )
     return spec, root
 
 
+def check_start(draft: RunDraft, cwd: Path, *, code_is_here: bool) -> None:
+    """Where a batch script says that it starts: Slurm would start it in /tmp if that is not there, and Grid Engine not at all."""
+    folder = cwd / (draft.folder or ".")
+    if draft.script and code_is_here and not folder.is_dir():
+        raise InvalidInput(
+            f"{draft.script.name} says that it starts in {folder}, and there is no such folder", hint="make it, or mend its line"
+        )
+
+
+def _start(draft: RunDraft, workdir: str) -> str:
+    return os.path.normpath(os.path.join(workdir, draft.folder)) if draft.folder else workdir
+
+
 def _check_programs(desk: Desk, cluster: Cluster) -> None:
     """A machine that has no sbatch will not have one in two minutes: say so, rather than wait for an answer."""
-    if cluster.scheduler == "slurm" and shutil.which("sbatch", path=desk.env.get("PATH", "")) is None:
+    program = {"slurm": "sbatch", "gridengine": "qsub"}.get(cluster.scheduler)
+    if program and shutil.which(program, path=desk.env.get("PATH", "")) is None:
         raise SchedulerUnavailable(
-            f"cluster {cluster.name}: the program sbatch is not on the PATH here",
+            f"cluster {cluster.name}: the program {program} is not on the PATH here",
             hint="submit from a machine of the cluster, or take --cluster local",
         )
 
@@ -190,5 +213,5 @@ def _write(dir: RunDir, spec: RunSpec, frozen: Frozen, *, environment: Mapping[s
     if frozen.diff:
         write_whole(dir.params / "code.diff", frozen.diff)
     write_whole(dir.environment, json.dumps(environment), mode=0o600)
-    build_archive(dir.supervisor)
+    build_archive(dir.supervisor, also=files_to_freeze(spec.cluster.scheduler))
     write_whole(dir.spec, json.dumps(spec_to_json(spec), indent=1))
