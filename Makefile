@@ -13,7 +13,7 @@ RUN := $(VENV)/bin
 help:
 	@echo "make demo       train a small model through at least four jobs on this machine, one of them killed"
 	@echo "make test       everything that must hold: lint, types, rooms, unit, crash and cluster tests"
-	@echo "make beds       bring up a real Slurm on this machine for the tests (Debian, root); make beds-down ends it"
+	@echo "make beds       bring up a real Slurm, Grid Engine and login node for the tests (Debian, root); make beds-down ends them"
 	@echo "make bench      measure, against peers and limits"
 
 # ── the virtual environment ───────────────────────────────────────────────────
@@ -40,7 +40,7 @@ unit: $(READY)
 cluster: $(READY) beds
 	$(RUN)/pytest -n 6 tests/cluster
 
-# ── the test bed ──────────────────────────────────────────────────────────────
+# ── the test beds ─────────────────────────────────────────────────────────────
 beds:
 	@scripts/beds up
 
