@@ -107,7 +107,7 @@ def test_dashes_and_underscores_in_keys_are_alike() -> None:
 
 
 def test_the_fields_of_the_file_are_the_fields_of_the_model() -> None:
-    assert list(ResourcesIn.model_fields) == [field.name for field in dataclasses.fields(Resources) if field.name != "extra"]
+    assert list(ResourcesIn.model_fields) == [field.name for field in dataclasses.fields(Resources)]
     assert list(LimitsIn.model_fields) == [field.name for field in dataclasses.fields(Limits)]
 
 

@@ -122,6 +122,11 @@ class Script:
     shell: tuple[str, ...]
     arguments: tuple[str, ...] = ()
     array: str | None = None  # 1-10:2, as both schedulers write it
+    task: int | None = None  # which one of the array this run is
+    submitted_from: str = ""
+    family: str = "slurm"  # slurm | gridengine: whose words it is written in
+    job_name: str = ""  # what its author calls the job
+    signal_to: str = "shell"  # who gets the stop signal: shell, steps (what it started by srun) or all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +171,9 @@ class RunDraft:
     environment: Environment = field(default_factory=Environment)
     outputs: Outputs | None = None
     script: Script | None = None
+    script_text: str = ""  # a byte that is no UTF-8 stands in it as Python's surrogateescape has it
+    folder: str | None = None  # where it starts, seen from where it is submitted; None: there
+    carry: bool = True  # the submitting shell's environment goes with the run
     freeze: bool = True  # copy the code; False: run it where it stands
     exclude: tuple[str, ...] = ()  # patterns not to copy
 

@@ -17,7 +17,7 @@ from onward.pipelines.values import guess
 from onward.pipelines.yaml_lines import Keys, parse_scalar
 
 FLAGS: Mapping[str, Keys] = {
-    **{key.replace("_", "-"): ("train", "resources", key) for key in ResourcesIn.model_fields},
+    **{key.replace("_", "-"): ("train", "resources", key) for key in ResourcesIn.model_fields if key != "extra"},
     **{key.replace("_", "-"): ("train", "limits", key) for key in LimitsIn.model_fields},
     "conda": ("train", "environment", "conda"),
     "venv": ("train", "environment", "venv"),

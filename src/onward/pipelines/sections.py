@@ -33,6 +33,7 @@ from onward.pipelines.values import (
     Name,
     ParamName,
     Scalar,
+    SchedulerOption,
     Signal,
     Size,
     SizeAboveZero,
@@ -83,6 +84,9 @@ class ResourcesIn(Section):
     exclude: Hosts | None = Field(default=None, description="Hosts to stay away from.")
     mail_user: Mail | None = Field(default=None, description="Who gets the scheduler's mail.")
     mail_type: MailTypes | None = Field(default=None, description="When the scheduler writes mail: BEGIN, END, FAIL …")
+    extra: list[SchedulerOption] = Field(
+        default_factory=list, description="Options in the scheduler's own words, such as --licenses=matlab or -l gpu_c=3.5."
+    )
 
     @field_validator("gres")
     @classmethod
@@ -92,7 +96,7 @@ class ResourcesIn(Section):
         return gres
 
     def to_model(self) -> Resources:
-        return Resources(**self.model_dump(exclude_unset=True))
+        return Resources(**self.model_dump(exclude_unset=True, exclude={"extra"}), extra=tuple(self.extra))
 
 
 class LimitsIn(Section):

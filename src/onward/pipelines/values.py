@@ -18,6 +18,7 @@ from onward.model.command import value_text
 from onward.model.quantity import parse_duration, parse_size
 from onward.model.spec import Value
 from onward.pipelines.command_line import split_command, usable_name
+from onward.pipelines.scripts_checks import refusal
 
 LATER = "not in this version yet"
 _TEN_YEARS = 3650 * 86400
@@ -196,6 +197,15 @@ def _read_line(value: Any) -> str:
     return text
 
 
+def _read_scheduler_option(value: Any) -> str:
+    text = _text(value, "an option of the scheduler's").strip()
+    if not re.fullmatch(r"-[A-Za-z]\S*(?: [^\n]*)?|--[A-Za-z][^\n]*", text) or re.search(r"[\x00-\x1f\x7f]", text):
+        raise _wrong("an option as it stands on a directive line, such as --licenses=matlab or -l gpu_c=3.5")
+    if problem := refusal(text):
+        raise said(f"found {text}: {problem}")
+    return text
+
+
 def _read_flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise _wrong("true or false")
@@ -258,6 +268,7 @@ Module = Annotated[str, word(r"[A-Za-z0-9_.][A-Za-z0-9_.+/@:=,~^%-]*", "a module
 Conda = Annotated[str, _Kind(_read_conda, {"type": "string"})]
 Folder = Annotated[str, _Kind(_read_path("a folder"), {"type": "string"})]
 Line = Annotated[str, _Kind(_read_line, {"type": "string"})]
+SchedulerOption = Annotated[str, _Kind(_read_scheduler_option, {"type": "string", "pattern": "^-"})]
 Signal = Annotated[str, _Kind(_read_signal, {"type": "string"})]
 Switch = Annotated[bool, _Kind(_read_flag, {"type": "boolean"})]
 Command = Annotated[tuple[str, ...], _Kind(_read_command, _COMMAND)]

@@ -59,6 +59,15 @@ class RunDir:
     def script(self, leg: int) -> Path:
         return self.params / f"leg-{leg:04d}.sh"
 
+    @property
+    def batch_script(self) -> Path:
+        """The text of a batch script that was submitted as it is."""
+        return self.params / "batch-script"
+
+    def launch(self, leg: int) -> Path:
+        """How the ranks of a leg are started, for the tasks on all its nodes. For its owner's eyes only, and gone with the leg."""
+        return self.params / f"leg-{leg:04d}.launch.json"
+
     def claim(self, leg: int) -> Path:
         return self.claims / f"leg-{leg:04d}.json"
 
@@ -172,6 +181,11 @@ class LegLocal:
         return self.path / "stop"
 
     @property
+    def ranks(self) -> Path:
+        """Notes that the ranks on this node and the supervisor leave for each other."""
+        return self.path / "ranks"
+
+    @property
     def mirror_lock(self) -> Path:
         return self.path / ".mirror"
 
@@ -180,7 +194,7 @@ class LegLocal:
 
     def make(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for folder in (self.checkpoints, self.empty, self.spool, self.logs, self.tensorboard):
+        for folder in (self.checkpoints, self.empty, self.spool, self.logs, self.tensorboard, self.ranks):
             folder.mkdir(exist_ok=True)
 
 

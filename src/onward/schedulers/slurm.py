@@ -28,6 +28,7 @@ _SAME_WORDS = (
     *("cpus_per_task", "nodes", "ntasks", "ntasks_per_node", "gpus", "gres", "partition", "account", "qos"),
     *("constraint", "reservation", "nodelist", "exclude", "mail_user", "mail_type"),
 )
+_OTHER_MEMORY = ("--mem-per-cpu", "--mem-per-gpu")  # excluded by --mem, which is what grows after a leg ran out of memory
 
 STATES = {
     "PENDING": JobState.QUEUED,
@@ -108,6 +109,7 @@ class SlurmScheduler:
             value = getattr(resources, word)
             if value is not None:
                 lines.append(f"--{word.replace('_', '-')}={_quoted(value)}")
+        lines += [line for line in resources.extra if resources.mem is None or not line.startswith(_OTHER_MEMORY)]
         return [f"#SBATCH {line}" for line in lines]
 
     def submit_command(self, script: Path, *, name: str, after: JobId | None = None) -> Sequence[str]:
