@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from onward.rundir.freeze import MODULES, ROOMS, Sources, pack, sources
+from onward.schedulers.plugins import all_plugin_files
 
 _ROOMS = (*ROOMS, "operations")
 _MODULES = (*MODULES, "pipelines/__init__.py", "pipelines/command_line.py")
@@ -45,4 +46,4 @@ class AgentArchive:
 
 
 def agent_archive() -> AgentArchive:
-    return AgentArchive(sources(rooms=_ROOMS, modules=_MODULES))
+    return AgentArchive({**sources(rooms=_ROOMS, modules=_MODULES), **all_plugin_files()})

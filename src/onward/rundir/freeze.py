@@ -14,6 +14,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import onward
 from onward.sdk.files import write_whole
@@ -26,8 +27,9 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # the same modules give the same archive
 Sources = Mapping[str, bytes]
 
 
-def build_archive(target: Path) -> None:
-    write_whole(target, pack(_FRONT_DOOR, sources(rooms=ROOMS, modules=MODULES)))
+def build_archive(target: Path, also: Sources = MappingProxyType({})) -> None:
+    """`also` are files of others that the run needs: those of a scheduler that is a plugin."""
+    write_whole(target, pack(_FRONT_DOOR, {**sources(rooms=ROOMS, modules=MODULES), **also}))
 
 
 def sources(*, rooms: Iterable[str], modules: Iterable[str]) -> Sources:
@@ -47,7 +49,8 @@ def pack(front_door: str, modules: Sources, *, compression: int = zipfile.ZIP_ST
         add("__main__.py", front_door.encode())
         for name, text in modules.items():
             add(name, text)
-            add(f"{name}c", _compiled(name, text, Path(scratch)))
+            if name.endswith(".py"):
+                add(f"{name}c", _compiled(name, text, Path(scratch)))
     return buffer.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""From a cluster's profile to its scheduler. Modules are loaded only when they are asked for."""
+"""From a cluster's profile to its scheduler: one of those built in, or a plugin. Modules are loaded only when they are asked for."""
 
 from __future__ import annotations
 
@@ -18,20 +18,44 @@ _BUILT_IN: Mapping[str, tuple[str, str]] = {
 
 
 def known_names() -> tuple[str, ...]:
-    """Every scheduler that a profile may name."""
-    return tuple(_BUILT_IN)
+    """Every scheduler that a profile may name: those built in, then plugins."""
+    from onward.schedulers.plugins import plugin_names
+
+    return (*_BUILT_IN, *(name for name in plugin_names() if name not in _BUILT_IN))
+
+
+def is_known(name: str) -> bool:
+    """As `name in known_names()`, without a look at the installed packages where it is built in."""
+    return name in _BUILT_IN or name in known_names()
+
+
+def files_to_freeze(name: str) -> Mapping[str, bytes]:
+    """What a run must take along for its scheduler, beside Onward itself: a plugin's modules."""
+    if name in _BUILT_IN:
+        return {}
+    from onward.schedulers.plugins import plugin_files
+
+    return plugin_files(name)
 
 
 def scheduler_for(cluster: Cluster) -> Scheduler:
-    try:
-        module, name = _BUILT_IN[cluster.scheduler]
-    except KeyError:
-        raise InvalidInput(
-            f"cluster {cluster.name}: there is no scheduler {cluster.scheduler!r}", hint=f"known: {', '.join(_BUILT_IN)}"
-        ) from None
+    if cluster.scheduler not in _BUILT_IN:
+        return _plugin(cluster)
+    module, name = _BUILT_IN[cluster.scheduler]
     make = getattr(importlib.import_module(module), name)
     made: Scheduler = make(**_settings_of(cluster))
     return made
+
+
+def _plugin(cluster: Cluster) -> Scheduler:
+    from onward.schedulers.plugins import load_plugin, plugin_names
+
+    if cluster.scheduler not in plugin_names():
+        raise InvalidInput(
+            f"cluster {cluster.name}: there is no scheduler {cluster.scheduler!r}",
+            hint=f"known: {', '.join(known_names())}; a plugin must be installed beside Onward",
+        )
+    return load_plugin(cluster.scheduler)(cluster)
 
 
 def _settings_of(cluster: Cluster) -> dict[str, Any]:
