@@ -21,7 +21,7 @@ from onward.pipelines.values import Count, CountOrZero, Name, SizeAboveZero, Swi
 from onward.pipelines.yaml_lines import Keys, read_text
 from onward.schedulers.gridengine_words import KNOWN_NAMES, NAME_OF_ONE
 from onward.schedulers.profile import SCHEDULERS, ClusterSettings, Settings
-from onward.schedulers.registry import known_names
+from onward.schedulers.registry import is_known, known_names
 
 _RESERVED = ("auto",)
 __all__ = ["SCHEDULERS", "ClusterIn", "ClusterSettings", "Settings", "SettingsIn", "load_settings", "settings_path"]
@@ -133,7 +133,7 @@ def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
             problems.append(f"{place}: {name} has a meaning of its own, expected another name for a profile")
         elif profile.scheduler is None and name not in SCHEDULERS:
             problems.append(f"{place}.scheduler: missing, expected {_either(known_names())}")
-        elif profile.scheduler is not None and profile.scheduler not in known_names():
+        elif profile.scheduler is not None and not is_known(profile.scheduler):
             guessed = guess(profile.scheduler, known_names())
             problems.append(f"{place}.scheduler: found {profile.scheduler!r}, expected {_either(known_names())}{guessed}")
         elif name in SCHEDULERS and profile.scheduler not in (None, name):
