@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from onward.errors import InvalidInput
 from onward.model.spec import Resources
+from onward.schedulers.hostlist import expand_hosts
 
 DEFAULT_NAMES: Mapping[str, str] = {
     "time": "h_rt",
@@ -149,23 +150,6 @@ def _hosts(resources: Resources) -> str:
     parts = [f"({'|'.join(wanted)})" if len(wanted) > 1 else wanted[0]] if wanted else []
     parts += [f"!{host}" for host in without]
     return "&".join(parts)
-
-
-def expand_hosts(hosts: str | None) -> list[str]:
-    """node01,node[03-05] as names."""
-    found: list[str] = []
-    for part in re.findall(r"[^,\[]+(?:\[[^\]]*\])?[^,\[]*", hosts or ""):
-        match = re.fullmatch(r"([^\[]*)\[([^\]]*)\](.*)", part)
-        if not match:
-            found.append(part)
-            continue
-        before, ranges, after = match.groups()
-        for span in ranges.split(","):
-            first, _, last = span.partition("-")
-            if not (first.isdigit() and (last.isdigit() or not last)):
-                raise InvalidInput(f"hosts: found {part!r}, expected names such as node01,node[03-07]")
-            found += [f"{before}{number:0{len(first)}d}{after}" for number in range(int(first), int(last or first) + 1)]
-    return found
 
 
 def _mail(resources: Resources) -> Iterator[str]:

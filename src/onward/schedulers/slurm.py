@@ -15,6 +15,7 @@ from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatu
 from onward.model.quantity import format_duration, format_size
 from onward.model.spec import Resources
 from onward.schedulers.command import Answer, run_command
+from onward.schedulers.hostlist import expand_hosts
 
 log = logging.getLogger(__name__)
 
@@ -280,14 +281,12 @@ def _deadline(job: str) -> float | None:
 
 
 def _expand(nodes: str) -> tuple[str, ...]:
-    """Slurm's node list as names. A list with brackets is Slurm's own affair: ask it."""
+    """Slurm's node list as names. Not by asking it: a call for every job of many nodes would be too many."""
     if not nodes or nodes.startswith("("):
         return ()
-    if "[" not in nodes:
-        return tuple(nodes.split(","))
     try:
-        return tuple(run_command(["scontrol", "show", "hostnames", nodes], timeout=_QUERY_TIMEOUT).out.split())
-    except SchedulerUnavailable:
+        return tuple(expand_hosts(nodes))
+    except InvalidInput:
         return (nodes,)
 
 
