@@ -1,0 +1,152 @@
+"""Opening the database: a file on local disk (SQLite), or PostgreSQL by its address."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
+
+from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull, StorageUnavailable
+
+_NETWORK = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "panfs", "pvfs2", "orangefs", "wekafs"}
+_LOCAL_FUSE = {"fuse.fuse-overlayfs", "fuseblk"}
+_MOUNTS = Path("/proc/self/mountinfo")
+_PATIENCE_MS = 30_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Database:
+    """An open database. Readers take connections from a pool; whoever writes goes through `writer.Writer`."""
+
+    engine: Engine
+    path: Path | None  # of the file; None: PostgreSQL
+
+    @property
+    def is_file(self) -> bool:
+        return self.path is not None
+
+    @property
+    def words(self) -> str:
+        """For messages: without a password."""
+        return str(self.path) if self.path else self.engine.url.render_as_string(hide_password=True)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection whose queries all see one moment (SQLite) or what is committed (PostgreSQL)."""
+        with self.translated(), self.engine.connect() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """What the driver raises, in our words."""
+        try:
+            yield
+        except exc.DBAPIError as error:
+            raise translate(error, self.words) from error
+        except exc.TimeoutError as error:
+            raise StorageUnavailable(f"{self.words} has no free connection", hint="it is busy; try again in a few seconds") from error
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def open_database(place: str | Path) -> Database:
+    """`place` is a path, or an address such as postgresql://user@host/onward."""
+    text = str(place)
+    if "://" in text:
+        return _postgres(text)
+    return _file(Path(text).expanduser().absolute())
+
+
+def translate(error: exc.DBAPIError, where: str) -> OnwardError:
+    text = str(error.orig or error).strip().splitlines()[0]
+    low = text.lower()
+    if "disk is full" in low or "no space left" in low or "disk quota" in low or "could not extend file" in low:
+        return StorageFull(f"there is no room for {where}: {text}", hint="make room; nothing that was acknowledged is lost")
+    if isinstance(error, exc.OperationalError | exc.InterfaceError) or error.connection_invalidated:
+        return StorageUnavailable(f"{where} does not answer: {text}", hint="it is tried again; nothing that was acknowledged is lost")
+    return StorageError(f"{where} refused: {text}")
+
+
+def file_system(path: Path) -> tuple[str, str]:
+    """Type and mount point of what a path lies on; the path need not be there yet."""
+    real = path.resolve()
+    best = ("", "")
+    try:
+        lines = _MOUNTS.read_text(errors="replace").splitlines()
+    except OSError:
+        return best
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        mount = left.split()[4].replace("\\040", " ")
+        if (real == Path(mount) or Path(mount) in real.parents) and len(mount) >= len(best[1]):
+            best = (right.split()[0], mount)
+    return best
+
+
+def check_local(path: Path) -> None:
+    """SQLite's log does not work over a network: it may report success and lose it. Refuse such a place."""
+    kind, mount = file_system(path)
+    if kind in _NETWORK or (kind.startswith("fuse") and kind not in _LOCAL_FUSE):
+        raise InvalidInput(
+            f"{path} lies on {kind} ({mount}), and a database file does not survive there",
+            hint="give a path on this machine's own disk (--db /var/tmp/onward.db), or a PostgreSQL address (--db postgresql://…)",
+        )
+
+
+def _file(path: Path) -> Database:
+    check_local(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{path.parent} cannot be made: {error}", hint="choose another place by --db") from error
+    if sqlite3.sqlite_version_info < (3, 35):
+        raise StorageError(f"this Python's SQLite is {sqlite3.sqlite_version}; 3.35 is needed", hint="use a newer Python, or PostgreSQL")
+    engine = create_engine(
+        f"sqlite:///{path}", connect_args={"timeout": _PATIENCE_MS / 1000, "check_same_thread": False}, pool_size=8, max_overflow=24
+    )
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    return Database(engine=engine, path=path)
+
+
+def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves
+    cursor = connection.cursor()
+    (pages,) = cursor.execute("PRAGMA page_count").fetchone()
+    if pages == 0:
+        cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # can be chosen only while the file is empty
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA cache_size = -8000")
+    cursor.execute("PRAGMA temp_store = MEMORY")
+    cursor.execute("PRAGMA case_sensitive_like = ON")  # as everywhere else; ILIKE is for the other
+    cursor.execute("PRAGMA journal_size_limit = 67108864")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("onward_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _postgres(text: str) -> Database:
+    try:
+        url = make_url(text)
+    except exc.ArgumentError as error:
+        raise InvalidInput(f"{text!r} is no database address", hint="write postgresql://user@host/name, or a path") from error
+    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise InvalidInput(f"{url.drivername} databases are not supported", hint="give a path (SQLite) or postgresql://user@host/name")
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise InvalidInput("PostgreSQL needs the psycopg package", hint="pip install 'onward[postgres]'") from error
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg"), pool_size=8, max_overflow=24, pool_pre_ping=True, connect_args={"connect_timeout": 10}
+    )
+    return Database(engine=engine, path=None)

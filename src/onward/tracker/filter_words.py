@@ -1,0 +1,59 @@
+"""The words of a filter: split, with their places, so that an error can point at one. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from onward.errors import InvalidInput
+
+LONGEST = 10_000
+
+_WORD = re.compile(
+    r"""\s*(?:
+    (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))
+  | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*")
+  | (?P<name>[A-Za-z_][\w/:@-]*(?:\.(?:[\w/:@-]+|"[^"]*"|`[^`]*`|'[^']*'))*|`[^`]*`)
+  | (?P<sign><=|>=|!=|<>|==|=|<|>)
+  | (?P<mark>[(),])
+    )""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    kind: str  # number, string, name, sign, mark, end
+    text: str
+    at: int
+
+    def says(self, *words: str) -> bool:
+        return self.kind == "name" and self.text.lower() in words
+
+
+def words_of(text: str) -> list[Word]:
+    if len(text) > LONGEST:
+        raise InvalidInput(f"the filter has {len(text)} characters; at most {LONGEST} are read", hint="ask for less at once")
+    found: list[Word] = []
+    at = 0
+    while text[at:].strip():
+        match = _WORD.match(text, at)
+        if match is None or match.lastgroup is None:
+            raise wrong(text, len(text) - len(text[at:].lstrip()), "this is no word of a filter")
+        found.append(Word(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+        at = match.end()
+    return [*found, Word("end", "", len(text))]
+
+
+def wrong(text: str, at: int, what: str) -> InvalidInput:
+    there = text[at : at + 20].strip() or "the end"
+    return InvalidInput(
+        f"filter, at {there!r} (character {at + 1}): {what}",
+        hint="for example: metrics.loss < 0.5 and params.lr = 0.001 and not state = failed and created > '2026-01-31'",
+    )
+
+
+def unquote(text: str) -> str:
+    if text[:1] == "'":
+        return re.sub(r"\\(.)|''", lambda m: m[1] or "'", text[1:-1])
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text[:1] == '"' else text.strip("`")

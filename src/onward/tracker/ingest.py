@@ -1,0 +1,243 @@
+"""Taking points and records in. Acknowledged means committed; sent twice means stored once.
+
+Two kinds of writers. Ours number their records: (run, leg, writer, sequence) is a record's identity, whichever way it comes, as a file
+that is tailed or over HTTP. Others (MLflow's clients, the seeds' calls) do not: there a point is the same as another of its series
+if step, time (to the microsecond) and value are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, insert, or_, select, update
+
+from onward.errors import InvalidInput, NotFound
+from onward.tracker import schema
+from onward.tracker.chunks import Columns
+from onward.tracker.legs import ensure_leg
+from onward.tracker.params import write_params, write_tags
+from onward.tracker.points import Delivery, write_points
+from onward.tracker.records import Reading, read_records
+from onward.tracker.sequences import Sequences
+from onward.tracker.stitch import SYSTEM
+from onward.tracker.writer import Batch, Group, Writer
+
+Point = tuple[str, int, float, float]  # key, step, time (unix seconds), value
+
+_runs, _writers = schema.runs, schema.writers
+_MOST_STEP = (1 << 63) - 1
+_LONGEST_KEY = 250
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What became of a delivery. `refused`: records that are none, with the reason of the first."""
+
+    points: int = 0
+    repeated: int = 0
+    refused: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    run: str
+    leg: int | None
+    columns: Mapping[str, Columns]
+    count: int
+
+
+class Ingest:
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._group = _PointGroup()
+
+    def points(self, run: str, points: Iterable[Point], *, leg: int | None = None) -> Taken:
+        """Points of a writer that does not number them. `leg` None: the run's newest. Waits for the commit."""
+        return self.submit(run, points, leg=leg).result()
+
+    def submit(self, run: str, points: Iterable[Point], *, leg: int | None = None) -> Future[Taken]:
+        """The same without waiting: the future is done once the points are committed. Raises InvalidInput at once."""
+        columns, count = to_columns(points)
+        return self._writer.submit_to(self._group, _Item(run, leg, columns, count), weight=max(count, 1))
+
+    def records(self, run: str, leg: int, writer: str, records: Sequence[Mapping[str, Any]]) -> Taken:
+        """Records as a spool holds them: {"n": sequence, "t": time, "s": step, "m": {metric: value}} and kinds of their own.
+
+        A line that is no record is passed over and counted; nothing else of the delivery is lost by it.
+        """
+        reading = read_records(records)
+        return self._writer.submit(
+            lambda batch: take_records(batch, run_row(batch, run), leg, writer, reading)[0], weight=len(records)
+        ).result()
+
+
+def to_columns(points: Iterable[Point]) -> tuple[dict[str, Columns], int]:
+    """By key, with times in microseconds. Raises InvalidInput for what cannot be stored."""
+    columns: dict[str, Columns] = {}
+    count = 0
+    try:
+        for key, step, time, value in points:
+            held = columns.get(key)
+            if held is None:
+                check_key(key)
+                held = columns[key] = Columns([], [], [])
+            if not -_MOST_STEP - 1 <= step <= _MOST_STEP:
+                raise InvalidInput(f"metric {key!r}: step {step} does not fit into 64 bits", hint="steps count from 0")
+            held.steps.append(step)  # type: ignore[attr-defined]
+            held.times.append(round(time * 1e6))  # type: ignore[attr-defined]
+            held.values.append(value)  # type: ignore[attr-defined]
+            count += 1
+    except (OverflowError, ValueError) as error:
+        raise InvalidInput(f"a point cannot be stored: {error}", hint="a time is in unix seconds") from error
+    return columns, count
+
+
+def check_key(key: str) -> None:
+    if not key or len(key) > _LONGEST_KEY or "\x00" in key:
+        raise InvalidInput(f"{key[:60]!r} is no name for a metric", hint=f"use 1 to {_LONGEST_KEY} characters")
+
+
+def run_row(batch: Batch, run: str) -> dict[str, Any]:
+    """Inner id, newest leg and state of a run by either of its ids."""
+    found = _run_rows(batch, [run])
+    if run not in found:
+        raise no_run(run)
+    return found[run]
+
+
+def no_run(run: str) -> NotFound:
+    return NotFound(f"there is no run {run!r}", hint="create it first")
+
+
+def _run_rows(batch: Batch, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    c = _runs.c
+    columns = select(c.id, c.run_id, c.hex_id, c.leg, c.last_step, c.source, c.state)
+    found: dict[str, dict[str, Any]] = {}
+    for i in range(0, len(names), 500):
+        some = names[i : i + 500]
+        for row in batch.connection.execute(columns.where(or_(c.run_id.in_(some), c.hex_id.in_(some)))).mappings():
+            found[row["run_id"]] = found[row["hex_id"]] = dict(row)
+    return found
+
+
+_TOUCH = (
+    update(_runs)
+    .where(_runs.c.id == bindparam("b_id"))
+    .values(version=bindparam("b_version"), updated=bindparam("b_updated"), last_step=bindparam("b_step"))
+)
+
+
+def touch(batch: Batch, steps: Mapping[int, int | None]) -> None:
+    """Mark runs as changed by this commit, with the highest step they have."""
+    if steps:
+        batch.connection.execute(
+            _TOUCH, [{"b_id": run, "b_version": batch.version, "b_updated": batch.now, "b_step": step} for run, step in steps.items()]
+        )
+
+
+def _highest(before: int | None, columns: Mapping[str, Columns]) -> int | None:
+    steps = [max(c.steps) for key, c in columns.items() if len(c) and not key.startswith(SYSTEM)]
+    return max([*steps, *([] if before is None else [before])], default=None)
+
+
+class _PointGroup(Group):
+    def run(self, batch: Batch, items: list[_Item]) -> list[Taken | Exception]:
+        rows = _run_rows(batch, list({item.run for item in items}))
+        deliveries: list[Delivery] = []
+        steps: dict[int, int | None] = {}
+        answers: list[Taken | Exception] = []
+        for item in items:
+            row = rows.get(item.run)
+            if row is None:
+                answers.append(no_run(item.run))
+                continue
+            leg = item.leg or max(row["leg"], 1)
+            newest = ensure_leg(batch, row, leg)
+            deliveries.append(Delivery(row["id"], leg, newest, item.columns, False))
+            steps[row["id"]] = _highest(steps.get(row["id"], row["last_step"]), item.columns)
+            answers.append(Taken(points=item.count))
+        total = sum(answer.points for answer in answers if isinstance(answer, Taken))
+        written = write_points(batch, deliveries)
+        touch(batch, steps)
+        if written != total and len(items) == 1:
+            answers = [Taken(points=written, repeated=total - written)]
+        return answers
+
+
+# ── numbered records ──────────────────────────────────────────────────────────
+
+
+def take_records(
+    batch: Batch, row: Mapping[str, Any], leg: int, writer: str, reading: Reading, life: float | None = None
+) -> tuple[Taken, float]:
+    """Those of the records that are new, and the writer's life. `life`: when its record 0 was written, where that is known."""
+    newest = ensure_leg(batch, row, leg)
+    lives = _Lives(batch, row["id"], leg, writer, life)
+    columns: dict[str, Columns] = {}
+    repeated = 0
+    for record in reading.records:
+        if not lives.take(record.n, record.t):
+            repeated += 1
+            continue
+        record.add_to(columns)
+        if record.params:
+            write_params(batch, row["id"], leg, record.params)
+        if record.tags:
+            write_tags(batch, row["id"], record.tags)
+        if record.total:
+            batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(total_steps=record.total))
+        if record.finished and row["source"] == "by-hand":
+            batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(state="finished", ended=record.t))
+    lives.save()
+    written = write_points(batch, [Delivery(row["id"], leg, newest, columns, True)])
+    touch(batch, {row["id"]: _highest(row["last_step"], columns)})
+    return Taken(points=written, repeated=repeated, refused=reading.refused, why=reading.why), lives.life
+
+
+class _Lives:
+    """Which records of a writer were taken. A process number may come twice within a leg: then record 0 comes again, with another time."""
+
+    def __init__(self, batch: Batch, run: int, leg: int, writer: str, life: float | None) -> None:
+        self._batch = batch
+        self._name = {"run": run, "leg": leg, "writer": writer}
+        c = _writers.c
+        held = batch.connection.execute(select(c.life, c.seen).where(c.run == run, c.leg == leg, c.writer == writer)).all()
+        self._known = {row.life: Sequences(row.seen) for row in held}
+        self._stored = set(self._known)
+        self._changed: set[float] = set()
+        self.life = life if life is not None else max(self._known, default=0.0)
+
+    def take(self, n: int | None, t: float) -> bool:
+        if n is None:
+            return True
+        if n == 0 and t != self.life:
+            if self.life == 0.0 and 0.0 in self._known and 0 not in self._known[0.0]:
+                self._rename(t)  # its later records came first
+            self.life = t
+        if not self._known.setdefault(self.life, Sequences()).add(n):
+            return False
+        self._changed.add(self.life)
+        return True
+
+    def _rename(self, life: float) -> None:
+        self._known[life] = self._known.pop(0.0)
+        self._changed.add(life)
+        if 0.0 in self._stored:
+            c = _writers.c
+            where = (c.run == self._name["run"], c.leg == self._name["leg"], c.writer == self._name["writer"], c.life == 0.0)
+            self._batch.connection.execute(update(_writers).where(*where).values(life=life))
+            self._stored = {life if known == 0.0 else known for known in self._stored}
+
+    def save(self) -> None:
+        c = _writers.c
+        for life in self._changed & self._known.keys():
+            seen = str(self._known[life])
+            if life in self._stored:
+                where = (c.run == self._name["run"], c.leg == self._name["leg"], c.writer == self._name["writer"], c.life == life)
+                self._batch.connection.execute(update(_writers).where(*where).values(seen=seen))
+            else:
+                self._batch.connection.execute(insert(_writers), [{**self._name, "life": life, "seen": seen}])

@@ -1,0 +1,132 @@
+"""Records: what a spool's lines say, read once and checked. Pure.
+
+    {"n": 7, "t": 1.7e9, "s": 100, "m": {"loss": 0.5}}                        metrics of a step
+    {"n": 0, "t": 1.7e9, "kind": "init", "total": 1000, "params": {…}}        a process begins
+    {"n": 9, "t": 1.7e9, "kind": "system", "m": {"cpu_percent": 7}}           figures of the machine; their step is the second
+    {"n": 8, "t": 1.7e9, "kind": "params" | "tags", "params" | "tags": {…}}   set later
+    {"n": 8, "t": 1.7e9, "kind": "finish"}                                    the training says that it is complete
+
+Kinds that are not known are passed over: a newer training may write them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from onward.tracker.chunks import Columns
+from onward.tracker.stitch import SYSTEM
+
+_MOST_STEP = (1 << 63) - 1
+_LONGEST_KEY = 250
+_NUMBERS = (int, float)
+
+
+@dataclass(slots=True)
+class Record:
+    n: int | None
+    t: float
+    step: int = 0
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str = ""
+    params: Mapping[str, Any] | None = None
+    tags: Mapping[str, Any] | None = None
+    total: int | None = None
+    finished: bool = False
+
+    def add_to(self, columns: dict[str, Columns]) -> None:
+        at = round(self.t * 1e6)
+        for key, value in self.metrics.items():
+            name = self.prefix + key
+            held = columns.get(name)
+            if held is None:
+                held = columns[name] = Columns([], [], [])
+            held.steps.append(self.step)  # type: ignore[attr-defined]
+            held.times.append(at)  # type: ignore[attr-defined]
+            held.values.append(float(value))  # type: ignore[attr-defined]
+
+
+@dataclass(slots=True)
+class Reading:
+    records: list[Record] = field(default_factory=list)
+    refused: int = 0
+    why: str = ""
+
+    def refuse(self, why: str) -> None:
+        self.refused += 1
+        self.why = self.why or why
+
+
+def read_lines(lines: Sequence[bytes]) -> Reading:
+    """Whole lines of a spool. All are decoded in one go; one by one only where one is broken."""
+    kept = [line for line in lines if line]
+    try:
+        return read_records(json.loads(b"[%s]" % b",".join(kept)))
+    except ValueError:
+        pass
+    reading = Reading()
+    for line in kept:
+        try:
+            _take(reading, json.loads(line))
+        except ValueError as error:
+            reading.refuse(f"{line[:80]!r} is no JSON: {error}")
+    return reading
+
+
+def read_records(records: Iterable[Any]) -> Reading:
+    reading = Reading()
+    for record in records:
+        _take(reading, record)
+    return reading
+
+
+def _take(reading: Reading, data: Any) -> None:
+    try:
+        record = _record(data)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        reading.refuse(f"{str(data)[:80]} is no record: {error!r}")
+        return
+    if record is not None:
+        reading.records.append(record)
+
+
+def _record(data: Mapping[str, Any]) -> Record | None:
+    n, t = data.get("n"), float(data["t"])
+    if not 0 <= t < 1e11:
+        raise ValueError("its time is no unix time")
+    if n is not None and (not isinstance(n, int) or not 0 <= n <= _MOST_STEP):
+        raise ValueError("its number is none")
+    match data.get("kind"):
+        case None:
+            step = int(data["s"])
+            if not -_MOST_STEP - 1 <= step <= _MOST_STEP:
+                raise ValueError("its step does not fit into 64 bits")
+            return Record(n, t, step=step, metrics=_metrics(data["m"]))
+        case "system":
+            return Record(n, t, step=int(t), metrics=_metrics(data["m"]), prefix=SYSTEM)
+        case "init":
+            total = data.get("total")
+            return Record(
+                n, t, params=_words(data.get("params")), total=total if isinstance(total, int) and 0 < total <= _MOST_STEP else None
+            )
+        case "params":
+            return Record(n, t, params=_words(data["params"]))
+        case "tags":
+            return Record(n, t, tags=_words(data["tags"]))
+        case "finish":
+            return Record(n, t, finished=True)
+        case _:
+            return Record(n, t)
+
+
+def _metrics(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The usual case is that all of them are fine."""
+    if all(type(v) in _NUMBERS for v in told.values()) and all(0 < len(k) <= _LONGEST_KEY - len(SYSTEM) for k in told):
+        return told
+    return {k: float(v) for k, v in told.items() if isinstance(v, int | float) and 0 < len(k) <= _LONGEST_KEY - len(SYSTEM)}
+
+
+def _words(told: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return {str(k)[:_LONGEST_KEY]: v for k, v in (told or {}).items() if k}

@@ -1,0 +1,109 @@
+"""Tracker: the face of this room. Thread-safe; open one a process, and close it.
+
+    tracker = Tracker.open("~/.local/share/onward/onward.db")        # or postgresql://user@host/name
+    tracker.experiments   create ensure get by_name all counts update delete_tag
+    tracker.runs          create get find by_identity by_job view search changes update archive delete
+                          set_params set_tags delete_tag param_history legs set_leg notes add_note delete_note
+    tracker.ingest        points submit (a future) records lines
+    tracker.series        metrics chart charts points
+    tracker.files         look(roots): take what is new in run folders
+    tracker.upkeep        compaction in the background
+    tracker.write(job)    anything else: a function of a Batch (connection, version, now), committed when it returns
+    tracker.reading()     a connection to read by, with the tables of `schema`
+
+Whatever a method acknowledges is committed. Errors are those of `errors.py`: NotFound, InvalidInput, Conflict; StorageUnavailable and
+StorageFull are transient.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection, select
+
+from onward.tracker import schema
+from onward.tracker.compact import Upkeep
+from onward.tracker.db import Database, open_database
+from onward.tracker.elect import Election
+from onward.tracker.experiments import Experiments
+from onward.tracker.ingest import Ingest
+from onward.tracker.ingest_files import Files
+from onward.tracker.migrate import migrate
+from onward.tracker.runs import Runs
+from onward.tracker.series import Series
+from onward.tracker.writer import Batch, Writer
+
+T = TypeVar("T")
+
+
+class Tracker:
+    def __init__(self, database: Database) -> None:
+        """Use `open`."""
+        self.database = database
+        self._writer = Writer(database)
+        self.experiments = Experiments(database, self._writer)
+        self.runs = Runs(database, self._writer)
+        self.ingest = Ingest(self._writer)
+        self.series = Series(database)
+        self.files = Files(database, self._writer)
+        self.upkeep = Upkeep(database, self._writer)
+        self.election = Election(database)
+
+    @classmethod
+    def open(cls, place: str | Path) -> Tracker:
+        """Open, and make or upgrade the tables where need be; others who do the same at once wait for each other."""
+        database = open_database(place)
+        try:
+            migrate(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    def close(self) -> None:
+        """Commit what waits, end the background, close."""
+        self.upkeep.stop()
+        self.election.leave()
+        self._writer.close()
+        self.database.close()
+
+    def __enter__(self) -> Tracker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ── anything else ─────────────────────────────────────────────────────────
+
+    def write(self, job: Callable[[Batch], T]) -> T:
+        """Do this in a transaction, by itself or with others; its answer, once committed. A raised OnwardError undoes it alone.
+
+        After a lost connection it may be done twice: let it look before it acts.
+        """
+        return self._writer.do(job)
+
+    def submit(self, job: Callable[[Batch], T]) -> Future[T]:
+        """The same without waiting."""
+        return self._writer.submit(job)
+
+    def reading(self) -> contextlib.AbstractContextManager[Connection]:
+        return self.database.reading()
+
+    # ── what happens ──────────────────────────────────────────────────────────
+
+    def version(self) -> int:
+        """The number of the last commit: the cursor of a live stream."""
+        with self.reading() as connection:
+            return int(connection.execute(select(schema.store.c.version)).scalar_one())
+
+    def wait_beyond(self, version: int, timeout: float) -> int:
+        """Wait for a commit of this process after `version`. Where several servers share a database, ask `version()` now and then too."""
+        return self._writer.wait_beyond(version, timeout)
+
+    def waiting(self) -> int:
+        """Jobs that await the writer: a measure of load."""
+        return self._writer.waiting
