@@ -17,7 +17,7 @@ from beds.gridengine import GridEngineBed
 from beds.place import beds_folder, claim, locked, own_folder, require_root, write_whole
 from beds.slurm import SlurmBed
 
-PACKAGES = ("openssh-server", "openssh-client")
+PACKAGES = ("openssh-server", "openssh-client", "rsync")
 PORT = 16822
 MFA_PORT = 16823
 HERE, THERE = "alice", "carol"  # who calls, and as whom

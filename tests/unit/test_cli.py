@@ -214,7 +214,7 @@ def test_submit_prints_the_id_alone_and_talks_beside_it(onward: Onward, place: P
 
 def test_submit_in_json_has_what_a_script_needs(onward: Onward, place: Place) -> None:
     told = onward("submit", "--json", "--cluster", "local", "--name", "a", "--", "python3", "train.py").json
-    assert told.keys() == {"schema", "id", "name", "folder", "cluster", "job"}
+    assert told.keys() == {"schema", "id", "name", "folder", "cluster", "job", "host"}
     assert (told["schema"], told["name"], told["cluster"], told["job"]) == (1, "a", "local", "1")
     assert Path(told["folder"]).is_dir()
 
@@ -306,7 +306,7 @@ def test_where_there_are_no_runs_that_is_said_with_the_place(onward: Onward, pla
     said = onward("runs")
     assert (said.code, said.out) == (0, "")
     assert f"no runs under {place.root}" in said.err
-    assert onward("runs", "--json").json == {"schema": 1, "runs": []}
+    assert onward("runs", "--json").json == {"schema": 1, "runs": [], "unanswered": []}
 
 
 def test_runs_are_listed_newest_last_in_plain_words(onward: Onward, place: Place) -> None:

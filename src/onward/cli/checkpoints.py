@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from onward.cli.desk import JsonOption, RunArgument, open_desk, open_run
+from onward.cli.desk import JsonOption, RunArgument, open_run
 from onward.cli.render import ago, out_json, say, table
 
 
@@ -18,10 +18,9 @@ def checkpoints(
     """List a run's checkpoints; --verify reads every byte."""
     from onward.model.quantity import format_bytes
     from onward.operations.inspect import SCHEMA
-    from onward.operations.inspect import checkpoints as list_checkpoints
 
-    dir = open_run(open_desk(), run)
-    found = list_checkpoints(dir, verify=verify)
+    opened = open_run(run)
+    found = opened.place.checkpoints(run=opened.run, verify=verify)["checkpoints"]
     if json:
         out_json({"schema": SCHEMA, "checkpoints": found})
     elif not found:

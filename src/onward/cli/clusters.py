@@ -4,33 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from onward.cli.desk import JsonOption, open_desk
+from onward.cli.desk import JsonOption, open_reach
 from onward.cli.render import out_json, table
 
 
 def clusters(json: JsonOption = False) -> None:
     """List the clusters, and whether they answer."""
-    from onward.errors import OnwardError
-
-    desk = open_desk()
-    chosen = desk.settings.cluster("auto")[0].name
+    reach = open_reach()
+    settings = reach.desk.settings
+    chosen = settings.cluster("auto")[0].name
+    names = [name for name in settings.names() if name != "auto"]
+    by_host: dict[str | None, list[str]] = {place.host: [] for place in reach.places}
+    for name in names:
+        by_host[settings.cluster(name)[0].ssh].append(name)
+    replies = {reply.place.host: reply for reply in reach.ask(reach.places, lambda place: place.examine(clusters=by_host[place.host]))}
     rows: list[dict[str, Any]] = []
-    for name in desk.settings.names():
-        if name == "auto":
-            continue
-        cluster, profile = desk.settings.cluster(name)
-        try:
-            answers, words = True, desk.scheduler(cluster).check()
-        except OnwardError as error:
-            answers, words = False, error.message
-        root = str(desk.settings.root(desk.env, profile))
-        rows.append(
-            {"name": name, "scheduler": cluster.scheduler, "auto": name == chosen, "answers": answers, "about": words, "root": root}
-        )
+    for name in names:
+        cluster = settings.cluster(name)[0]
+        reply = replies[cluster.ssh]
+        answers, words, root = False, reply.error.message if reply.error else "", str(settings.clusters[name].root) if cluster.ssh else ""
+        if reply.answer:
+            answers, _, words = reply.answer["clusters"][name]
+            root = reply.answer["roots"][name][-1]
+        row = {"name": name, "scheduler": cluster.scheduler, "host": cluster.ssh, "auto": name == chosen}
+        rows.append({**row, "answers": answers, "about": words, "root": root})
     if json:
         out_json({"schema": 1, "clusters": rows})
         return
     table(
         ("NAME", "SCHEDULER", "AUTO", "ANSWERS", "ABOUT"),
-        [(r["name"], r["scheduler"], "auto" if r["auto"] else "", "yes" if r["answers"] else "no", r["about"]) for r in rows],
+        [(r["name"], r["scheduler"], "auto" if r["auto"] else "", "yes" if r["answers"] else "no", _about(r)) for r in rows],
     )
+
+
+def _about(row: dict[str, Any]) -> str:
+    return f"{row['host']}: {row['about']}" if row["host"] and row["answers"] else str(row["about"])

@@ -6,26 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from onward.cli.desk import JsonOption, RunArgument, open_desk, open_run
+from onward.cli.desk import JsonOption, RunArgument, open_run
 from onward.cli.render import out_json, say
 
 
 def cancel(run: RunArgument, json: JsonOption = False) -> None:
     """End a run now, without a last checkpoint."""
-    from onward.operations.control import cancel as cancel_run
-
-    desk = open_desk()
-    _tell(cancel_run(desk, open_run(desk, run)), json)
+    found = open_run(run, acting=True)
+    _tell(found.place.cancel(run=found.run), json)
 
 
 def stop(run: RunArgument, json: JsonOption = False) -> None:
     """Have a run save a checkpoint, then end."""
-    from onward.operations.control import stop as stop_run
-
-    desk = open_desk()
-    stopped = stop_run(desk, open_run(desk, run))
-    if not json and not stopped.closed:
-        say(f"{stopped.spec.name}: the training is asked to save and stop; onward show {stopped.spec.id} tells when it has")
+    found = open_run(run, acting=True)
+    stopped = found.place.stop(run=found.run)
+    if not json and not stopped["closed"]:
+        say(f"{stopped['name']}: the training is asked to save and stop; onward show {stopped['id']} tells when it has")
         return
     _tell(stopped, json)
 
@@ -49,7 +45,6 @@ def resume(
 
     A stopped, failed or cancelled run goes on as its next leg, from its newest good checkpoint.
     """
-    from onward.operations.control import resume as resume_run
     from onward.pipelines.flags import changes_from_flags
 
     flags = {
@@ -61,21 +56,20 @@ def resume(
         "total-time": total_time,
         "partition": partition,
     }
-    desk = open_desk()
-    resumed = resume_run(desk, open_run(desk, run), changes=changes_from_flags(flags))
+    changes = changes_from_flags(flags)
+    found = open_run(run, acting=True)
+    resumed = found.place.resume(run=found.run, changes=changes)
     if json:
         _tell(resumed, json)
         return
-    leg = resumed.legs[resumed.first_leg]
-    queued = f"is job {leg.job}" if leg.job else "is being queued by somebody else"
-    say(f"{resumed.spec.name}: leg {leg.number} {queued}; onward logs -f {resumed.spec.id}")
+    queued = f"is job {resumed['job']}" if resumed["job"] else "is being queued by somebody else"
+    say(f"{resumed['name']}: leg {resumed['leg']} {queued}; onward logs -f {resumed['id']}")
 
 
-def _tell(run: Any, json: bool) -> None:
+def _tell(run: dict[str, Any], json: bool) -> None:
     if json:
-        reason = run.closed.cause if run.closed else ""
-        out_json({"schema": 1, "id": run.spec.id, "name": run.spec.name, "state": run.state, "reason": reason})
+        out_json({"schema": 1, **{key: run[key] for key in ("id", "name", "state", "reason")}})
     else:
-        say(f"{run.spec.name} is {run.state}" + (f": {run.closed.cause}" if run.closed else ""))
-        if run.closed and run.closed.next:
-            say(f"  → {run.closed.next}")
+        say(f"{run['name']} is {run['state']}" + (f": {run['reason']}" if run["closed"] else ""))
+        if run["next"]:
+            say(f"  → {run['next']}")

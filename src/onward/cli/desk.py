@@ -9,17 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from onward.operations.reach import Found, Reach
     from onward.operations.wiring import Desk
-    from onward.rundir.layout import RunDir
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run: its id (or the beginning of it), its name or its folder.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with a schema version.")]
 
 
 def open_desk() -> Desk:
+    """This machine alone."""
     from onward.operations.wiring import Desk
 
     return Desk(env=dict(os.environ))
+
+
+def open_reach() -> Reach:
+    """This machine, and the hosts that the settings name."""
+    from onward.cli.render import say
+    from onward.operations.reach import Reach
+
+    return Reach(open_desk(), say)
 
 
 def here() -> Path:
@@ -32,7 +41,10 @@ def here() -> Path:
         raise InvalidInput("the folder you are in is no longer there", hint="cd to one that is") from error
 
 
-def open_run(desk: Desk, text: str) -> RunDir:
-    from onward.operations.find import find_run
+def open_run(text: str, *, acting: bool = False) -> Found:
+    return open_reach().find(text, acting=acting)
 
-    return find_run(desk, text)
+
+def folder_words(found_host: str | None, folder: str) -> str:
+    """A folder for people; one on another machine with that machine's name, as ssh and scp write it."""
+    return f"{found_host}:{folder}" if found_host else folder

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from onward.cli.desk import JsonOption, open_desk
+from onward.cli.desk import JsonOption, open_reach
 from onward.cli.render import out, out_json
 
 if TYPE_CHECKING:
-    from onward.operations.wiring import Desk
+    from onward.operations.examine import Finding
+    from onward.operations.reach import Reach, Reply
 
-_LEAST_ROOM = 50 << 20  # bytes: a run's folder without any checkpoint takes a few
-
-Finding = tuple[bool, str, str]  # fine?, what, words
+_PROGRAMS = {"slurm": "sbatch", "gridengine": "qsub"}
 
 
 def doctor(json: JsonOption = False) -> None:
     """Check this machine and its clusters for what a run needs."""
-    desk = open_desk()
-    findings = list(_examine(desk))
+    findings = list(_examine(open_reach()))
     if json:
         out_json({"schema": 1, "findings": [{"fine": fine, "what": what, "words": words} for fine, what, words in findings]})
     else:
@@ -36,35 +30,42 @@ def doctor(json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
-def _examine(desk: Desk) -> Iterator[Finding]:
-    from onward.errors import OnwardError
-    from onward.model.quantity import format_bytes
-
-    yield sys.version_info >= (3, 11), "python", f"{sys.version.split()[0]} at {sys.executable}"
-    source = desk.settings.source
-    yield True, "settings", f"{source}" if source else "no file: defaults"
-    yield _root(desk.root)
-    chosen = desk.settings.cluster("auto")[0].name
-    for name in desk.settings.names():
-        if name in ("auto",) or (name == "slurm" and shutil.which("sbatch") is None):
-            continue
-        try:
-            yield True, name, desk.scheduler(desk.settings.cluster(name)[0]).check() + (" (auto)" if name == chosen else "")
-        except OnwardError as error:
-            yield False, name, error.message
-    local = Path(os.environ.get("SLURM_TMPDIR") or tempfile.gettempdir())
-    free = format_bytes(shutil.disk_usage(local).free)
-    yield os.access(local, os.W_OK), "local disk", f"{local}, {free} free here (a job may see another)"
+def _examine(reach: Reach) -> Iterator[Finding]:
+    settings = reach.desk.settings
+    names = [name for name in settings.names() if name != "auto"]
+    wanted = {place.host: [name for name in names if _concerns(reach, name, place.host)] for place in reach.places}
+    replies = reach.ask(reach.places, lambda place: place.examine(clusters=wanted[place.host]))
+    chosen = settings.cluster("auto")[0].name
+    assert replies[0].answer is not None
+    python, root, disk = (tuple(finding) for finding in replies[0].answer["machine"])
+    yield python
+    yield True, "settings", f"{settings.source}" if settings.source else "no file: defaults"
+    yield root
+    for reply in replies:
+        yield from _clusters(reply, wanted[reply.place.host], chosen)
+    yield disk
     yield True, "git", shutil.which("git") or "not there: code is frozen as a plain copy"
 
 
-def _root(root: Path) -> Finding:
-    from onward.model.quantity import format_bytes
+def _clusters(reply: Reply, names: list[str], chosen: str) -> Iterator[Finding]:
+    """Of a host, also what Python runs there, and whether runs can be kept in each profile's folder."""
+    auto = {name: " (auto)" if name == chosen else "" for name in names}
+    if reply.answer is None:
+        assert reply.error is not None
+        hint = f" → {reply.error.hint}" if reply.error.hint else ""
+        yield from ((False, name, f"{reply.error.message}{hint}{auto[name]}") for name in names)
+        return
+    for name in names:
+        fine, _, words = reply.answer["clusters"][name]
+        if reply.place.host is None:
+            yield fine, name, words + auto[name]
+            continue
+        python = reply.answer["machine"][0][2]
+        roomy, _, room, _ = reply.answer["roots"][name]
+        yield fine and roomy, name, f"{reply.place.host}: {words}; python {python}; root {room}{auto[name]}"
 
-    place = root
-    while not os.path.exists(place):
-        place = place.parent
-    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
-        return False, "root", f"{root} cannot be written; set ONWARD_ROOT"
-    free = shutil.disk_usage(place).free
-    return free > _LEAST_ROOM, "root", f"{root}, {format_bytes(free)} free"
+
+def _concerns(reach: Reach, name: str, host: str | None) -> bool:
+    """Schedulers that nobody named are looked at only where their programs are."""
+    cluster = reach.desk.settings.cluster(name)[0]
+    return cluster.ssh == host and (host is not None or name not in _PROGRAMS or shutil.which(_PROGRAMS[name]) is not None)

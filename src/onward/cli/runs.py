@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from onward.cli.desk import JsonOption, open_desk
+from onward.cli.desk import JsonOption, open_reach
 from onward.cli.render import ago, out_json, percent, say, table
+
+_NEWEST = 30
 
 
 def runs(
@@ -18,22 +20,32 @@ def runs(
     """List runs, newest last."""
     from onward.errors import InvalidInput
     from onward.model.run import RunState
-    from onward.operations.inspect import SCHEMA, look_at_all, record
+    from onward.operations.inspect import SCHEMA
 
     if state and state not in list(RunState):
         raise InvalidInput(f"there is no state {state!r}", hint=f"one of {', '.join(RunState)}")
-    desk = open_desk()
-    found = desk.runs()
-    shown = found if everything or json or state else found[-30:]
-    readable, broken = look_at_all(desk, shown)
-    records = [record(seen, details=False) for seen in readable if state is None or seen.run.state == state]
-    for error in broken:
-        say(f"onward: {error}")
+    newest = None if everything or json or state else _NEWEST
+    reach = open_reach()
+    replies = reach.ask(reach.places, lambda place: place.runs(state=state, newest=newest))
+    answers = [(reply.place.host, reply.answer) for reply in replies if reply.answer]
+    records = [{**entry, "host": host} for host, answer in answers for entry in answer["runs"]]
+    if len(answers) > 1:
+        records.sort(key=lambda entry: entry["created"])
+    older = sum(answer["older"] for _, answer in answers)
+    if newest and len(records) > newest:
+        older, records = older + len(records) - newest, records[-newest:]
+    for words in [words for _, answer in answers for words in answer["broken"]]:
+        say(f"onward: {words}")
+    silent = {reply.name: reply.error for reply in replies if reply.error}
+    for host, error in silent.items():
+        say(f"onward: the runs on {host} are not shown: {error.message}")
+        if error.hint:
+            say(f"  → {error.hint}")
     if json:
-        out_json({"schema": SCHEMA, "runs": records})
+        out_json({"schema": SCHEMA, "runs": records, "unanswered": [{"host": host, "reason": str(e)} for host, e in silent.items()]})
         return
     if not records:
-        roots = " or ".join(map(str, desk.roots))
+        roots = " or ".join(root for _, answer in answers for root in answer["roots"])
         say(f"no run under {roots} is {state}" if state else f"no runs under {roots}; onward submit makes one")
         return
     several = len({entry["cluster"] for entry in records}) > 1
@@ -54,8 +66,8 @@ def runs(
         ],
         state_columns=(2,),
     )
-    if len(shown) < len(found):
-        say(f"and {len(found) - len(shown)} older ones: --all shows them")
+    if older:
+        say(f"and {older} older ones: --all shows them")
 
 
 def _progress(progress: dict[str, Any]) -> str:

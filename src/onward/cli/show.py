@@ -6,19 +6,20 @@ import shlex
 import time
 from typing import Any
 
-from onward.cli.desk import JsonOption, RunArgument, open_desk, open_run
+from onward.cli.desk import JsonOption, RunArgument, folder_words, open_run
 from onward.cli.render import ago, bold, coloured, field, out, out_json, progress_words, safe, span, table
 
 
 def show(run: RunArgument, json: JsonOption = False) -> None:
     """Show a run: state and cause, progress, legs, checkpoints."""
-    from onward.operations.inspect import SCHEMA, look, record
+    from onward.operations.inspect import SCHEMA
 
-    desk = open_desk()
-    entry = record(look(desk, open_run(desk, run)))
+    found = open_run(run)
+    entry = found.place.show(run=found.run)
     if json:
-        out_json({"schema": SCHEMA, **entry})
+        out_json({"schema": SCHEMA, **entry, "host": found.place.host})
         return
+    entry["folder"] = folder_words(found.place.host, entry["folder"])
     out(f"{bold(entry['name'])}  {entry['id']}  {coloured(entry['state'])}")
     for label, text in _facts(entry):
         field(label, text)

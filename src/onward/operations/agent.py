@@ -29,7 +29,6 @@ from onward.operations.find import labels
 from onward.operations.places import Data, Here, submitted, submitted_before
 from onward.operations.submit import check_request, preview, submit
 from onward.operations.wiring import Desk
-from onward.rundir.layout import RunDir
 from onward.schedulers.profile import ClusterSettings, Settings
 
 BEAT = 5.0  # seconds between signs of life where there is nothing to say: writing tells us whether anyone still listens

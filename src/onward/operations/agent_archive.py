@@ -11,8 +11,7 @@ from functools import cached_property
 from onward.rundir.freeze import MODULES, ROOMS, Sources, pack, sources
 from onward.schedulers.plugins import all_plugin_files
 
-_ROOMS = (*ROOMS, "operations")
-_MODULES = (*MODULES, "pipelines/__init__.py", "pipelines/command_line.py")
+_ROOMS = (*ROOMS, "operations", "pipelines")  # of these two, what needs no package is used there
 OLD_PYTHON = 86  # exit code of the front door where Python is too old
 
 # Any Python must be able to read this: it is what tells that it is too old.
@@ -46,4 +45,4 @@ class AgentArchive:
 
 
 def agent_archive() -> AgentArchive:
-    return AgentArchive({**sources(rooms=_ROOMS, modules=_MODULES), **all_plugin_files()})
+    return AgentArchive({**sources(rooms=_ROOMS, modules=MODULES), **all_plugin_files()})

@@ -68,11 +68,11 @@ class Reader:
 
 def read_logs(dir: RunDir, reader: Reader, *, lines: int | None, rest: bool) -> Iterator[Piece]:
     """`lines`: only the last so many of what is there. Each piece: `lines` as [title, text], and the `offsets` they end at."""
-    found: Iterable[Line] = reader.read(rest=rest)
-    if lines is not None:
-        found = deque(found, maxlen=lines)
-        yield {"lines": [], "offsets": dict(reader.offsets)}  # what is passed over counts as read
-    found = iter(found)
+    if lines is not None:  # in one piece: what is passed over counts as read
+        last = deque(reader.read(rest=rest), maxlen=lines)
+        yield {"lines": [[title, text] for title, text, _, _ in last], "offsets": dict(reader.offsets)}
+        return
+    found = reader.read(rest=rest)
     while batch := list(islice(found, _PIECE)):
         yield {"lines": [[title, text] for title, text, _, _ in batch], "offsets": {name: at for _, _, name, at in batch}}
 

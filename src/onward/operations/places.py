@@ -33,7 +33,10 @@ _PATIENCE = 60.0  # seconds for another process to say which job it queued
 class Place(Protocol):
     """The verbs. `run` is the folder of a run at this place, as `matches` told it."""
 
-    host: str | None  # None: here
+    @property
+    def host(self) -> str | None:
+        """None: here."""
+        ...
 
     def runs(self, *, state: str | None, newest: int | None) -> Data: ...
 
@@ -169,7 +172,7 @@ def submitted(dir: RunDir) -> Data:
     run = read_folder(dir)
     leg = run.legs.get(1)
     told = {"id": run.spec.id, "name": run.spec.name, "folder": str(dir.path), "cluster": run.spec.cluster.name}
-    return {**told, "job": leg.job if leg else None}
+    return {**told, "job": leg.job if leg else None, "warnings": list(leg.warnings) if leg else []}
 
 
 def submitted_before(dir: RunDir) -> Data:

@@ -1,0 +1,133 @@
+"""All places that the settings name: this machine, and every ssh host of a profile. Hosts are asked at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+from onward.errors import HostUnreachable, NotFound, OnwardError
+from onward.operations.find import Match, best, check_text, is_path, not_found
+from onward.operations.places import Data, Here, Place
+from onward.operations.remote import Remote
+from onward.operations.wiring import Desk
+from onward.schedulers.profile import ClusterSettings
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What one place answered, or why it did not."""
+
+    place: Place
+    answer: Data | None
+    error: OnwardError | None
+
+    @property
+    def name(self) -> str:
+        return self.place.host or "here"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A run, and the place where its folder is."""
+
+    place: Place
+    run: str  # its folder there
+
+
+class Reach:
+    """`say` gets what is worth telling beside an answer: a host that is silent, code that is carried in another way."""
+
+    def __init__(self, desk: Desk, say: Say) -> None:
+        self.desk = desk
+        self.here = Here(desk)
+        self._say = say
+
+    @cached_property
+    def remotes(self) -> list[Remote]:
+        """One for each host: profiles that share one are asked together."""
+        by_host: dict[str, list[ClusterSettings]] = {}
+        for profile in self.desk.settings.clusters.values():
+            if profile.ssh:
+                by_host.setdefault(profile.ssh, []).append(profile)
+        return [Remote(self.desk, host, profiles, say=self._say) for host, profiles in by_host.items()]
+
+    @property
+    def places(self) -> list[Place]:
+        return [self.here, *self.remotes]
+
+    def place_of(self, cluster: str) -> tuple[Place, str]:
+        """Where runs of this cluster go, and its name; `auto` is settled here, not there."""
+        profile = self.desk.settings.cluster(cluster)[1]
+        for remote in self.remotes:
+            if remote.host == profile.ssh:
+                return remote, profile.name
+        return self.here, cluster
+
+    def ask(self, places: Sequence[Place], question: Callable[[Place], Data]) -> list[Reply]:
+        """All at once. One that does not answer does not spoil the others' answers; what is wrong here is raised."""
+
+        def one(place: Place) -> Reply:
+            try:
+                return Reply(place=place, answer=question(place), error=None)
+            except OnwardError as error:
+                if place.host is None:
+                    raise
+                return Reply(place=place, answer=None, error=error)
+
+        if len(places) == 1:
+            return [one(places[0])]
+        with ThreadPoolExecutor(max_workers=min(len(places), 16) or 1) as pool:
+            return list(pool.map(one, places))
+
+    def find(self, text: str, *, acting: bool = False) -> Found:
+        """The one run that a person means. To act on one, a host that did not answer must not have another of that name."""
+        check_text(text)
+        places, text = self._narrowed(text)
+        if self.here in places:
+            mine = self.here.matches(text=text)
+            exact = [match for match in mine["matches"] if match["id"] == text]
+            if (is_path(text) and mine["matches"]) or len(exact) == 1 or not self.remotes:
+                return self._best(text, [Reply(place=self.here, answer=mine, error=None)])
+        return self._best(text, self.ask(places, lambda place: place.matches(text=text)), acting=acting)
+
+    def _narrowed(self, text: str) -> tuple[list[Place], str]:
+        """`HOST:/folder`, as we print it ourselves, names its place."""
+        host, colon, folder = text.partition(":")
+        for remote in self.remotes:
+            if colon and host in (remote.host, *remote.names) and folder:
+                return [remote], folder
+        return self.places, text
+
+    def _best(self, text: str, replies: list[Reply], *, acting: bool = False) -> Found:
+        found = [Match(**match) for reply in replies for match in (reply.answer or {}).get("matches", ())]
+        silent = [reply for reply in replies if reply.error]
+        if not found:
+            if silent and len(silent) == 1 == len(replies):
+                assert silent[0].error
+                raise silent[0].error
+            raise self._missing(text, replies, silent)
+        match = best(text, found)
+        for reply in silent:
+            assert reply.error
+            if acting and match.id != text:
+                raise HostUnreachable(
+                    f"{text!r} may mean a run on {reply.name} too, which did not answer: {reply.error.message}",
+                    hint=f"name it by its whole id: {match.id}",
+                )
+            self._say(f"onward: {reply.name} was not asked for {text!r}: {reply.error.message}")
+        return Found(place=next(place for place in self.places if place.host == match.host), run=match.folder)
+
+    def _missing(self, text: str, replies: list[Reply], silent: list[Reply]) -> OnwardError:
+        where = [root for reply in replies for root in (reply.answer or {}).get("roots", ())]
+        if silent:
+            named = "; ".join(f"{reply.name}: {reply.error.message}" for reply in silent if reply.error)
+            hint = next((reply.error.hint for reply in silent if reply.error and reply.error.hint), "")
+            return HostUnreachable(f"there is no run {text!r} under {' or '.join(where)}, and not all hosts answered: {named}", hint=hint)
+        if is_path(text):
+            return NotFound(f"{text} is not a run's folder", hint="`onward runs` lists the runs")
+        near = [name for reply in replies for name in (reply.answer or {}).get("near", ())]
+        return not_found(text, near=near[:1], where=where)

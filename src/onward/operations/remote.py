@@ -1,0 +1,188 @@
+"""A host that is reached through ssh, as a place: every verb is asked of the agent there, in one call."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from onward.errors import HostUnreachable, InvalidInput, OnwardError, SubmitUnclear
+from onward.model.spec import RunDraft
+from onward.operations.answers import value_to_json
+from onward.operations.code import Frozen, freeze_code
+from onward.operations.places import Data
+from onward.operations.remote_call import PATIENCE, Caller
+from onward.operations.remote_code import carry, leave_links_behind
+from onward.operations.submit import new_id
+from onward.operations.wiring import Desk
+from onward.schedulers.profile import ClusterSettings
+
+LOOK = 20.0  # seconds that a list waits for a host
+_SUBMIT = 300.0
+_TRIES = 3
+_LONGEST_PAUSE = 30.0
+
+Say = Callable[[str], None]
+
+
+class Remote:
+    """`profiles` are those of this host: the agent there knows no other. `say` gets the words that are no answer."""
+
+    def __init__(self, desk: Desk, host: str, profiles: list[ClusterSettings], *, say: Say) -> None:
+        self.host = host
+        self._desk = desk
+        self._profiles = profiles
+        self._say = say
+        python = next((profile.python for profile in profiles if profile.python), "python3")
+        self._caller = Caller(host, python=python, env=desk.env)
+
+    @property
+    def names(self) -> list[str]:
+        """Of its profiles."""
+        return [profile.name for profile in self._profiles]
+
+    # ── look and act ──────────────────────────────────────────────────────────
+
+    def runs(self, *, state: str | None, newest: int | None) -> Data:
+        told = self._ask("runs", within=LOOK, state=state, newest=newest)
+        return {**told, "roots": [f"{self.host}:{root}" for root in told["roots"]]}
+
+    def matches(self, *, text: str) -> Data:
+        told = self._ask("matches", within=LOOK, text=text)
+        return {
+            **told,
+            "matches": [{**match, "host": self.host} for match in told["matches"]],
+            "roots": [f"{self.host}:{root}" for root in told["roots"]],
+        }
+
+    def show(self, *, run: str) -> Data:
+        return self._ask("show", run=run)
+
+    def cancel(self, *, run: str) -> Data:
+        return self._ask("cancel", run=run)
+
+    def stop(self, *, run: str) -> Data:
+        return self._ask("stop", run=run)
+
+    def resume(self, *, run: str, changes: Mapping[str, Any]) -> Data:
+        return self._ask("resume", run=run, changes=dict(changes))
+
+    def checkpoints(self, *, run: str, verify: bool) -> Data:
+        return self._ask("checkpoints", within=24 * 3600.0 if verify else PATIENCE, run=run, verify=verify)
+
+    def tend(self) -> Data:
+        return self._ask("tend", within=_SUBMIT)
+
+    def examine(self, *, clusters: list[str]) -> Data:
+        return self._ask("examine", clusters=clusters)
+
+    # ── follow ────────────────────────────────────────────────────────────────
+
+    def watch(self, *, run: str) -> Iterator[Data]:
+        last: Data = {}
+        for piece in self._follow("watch", {"run": run}):
+            last = piece or last
+            if last:
+                yield last
+            if last.get("closed"):
+                return
+
+    def logs(self, *, run: str, streams: list[str], leg: int | None, supervisor: bool, lines: int | None, follow: bool) -> Iterator[Data]:
+        """From where the last piece ended, after a connection that broke."""
+        given: Data = {"run": run, "streams": streams, "leg": leg, "supervisor": supervisor, "follow": follow}
+        given |= {"lines": lines, "offsets": {}}
+        for piece in self._follow("logs", given, again=follow):
+            if piece and "offsets" in piece:
+                given |= {"offsets": {**given["offsets"], **piece["offsets"]}, "lines": None}
+            yield piece or {}
+
+    def _follow(self, verb: str, given: Data, *, again: bool = True) -> Iterator[Data | None]:
+        """The pieces of one long call; of another, where that broke. Only what a person has to see to ends it."""
+        pause, told = 1.0, ""
+        while True:
+            try:
+                for piece in self._caller.stream(self._request(verb, given)):
+                    if told:
+                        self._say(f"{self.host} answers again")
+                    pause, told = 1.0, ""
+                    yield piece
+                return
+            except HostUnreachable as error:
+                if not again:
+                    raise
+                if error.message != told:
+                    self._say(f"{error.message}; trying again, and the run goes on meanwhile")
+                told = error.message
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    # ── submit ────────────────────────────────────────────────────────────────
+
+    def preview(self, draft: RunDraft, *, cwd: Path) -> Data:
+        return self._ask("preview", draft=self._sent(draft), workdir=str(cwd))
+
+    def submit(self, draft: RunDraft, *, cwd: Path) -> Data:
+        """The code is frozen here and carried there; the run is made there, with nothing of this machine's environment."""
+        id, sent = new_id(), self._sent(draft)
+        if not draft.freeze:
+            return self._make(id, sent, folder="", frozen=Frozen(workdir=str(cwd), facts={"frozen": False}, diff=""))
+        folder = str(self._ask("arrive", id=id, draft=sent)["folder"])
+        try:
+            frozen = self._carry(draft, cwd, folder)
+            return self._make(id, sent, folder=folder, frozen=frozen)
+        except (HostUnreachable, SubmitUnclear):  # the agent may be at it
+            raise
+        except BaseException:
+            with suppress(OnwardError):
+                self._ask("discard", folder=folder)
+            raise
+
+    def _carry(self, draft: RunDraft, cwd: Path, folder: str) -> Frozen:
+        with tempfile.TemporaryDirectory(prefix="onward-") as scratch:
+            code = Path(scratch) / "code"
+            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._desk.root)
+            left = leave_links_behind(code)
+            if left:
+                named = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
+                self._say(f"not carried to {self.host}, as it is data or left out: {named}")
+            words = carry(self._caller, code, folder, request=self._request("unpack", {"folder": folder}))
+            if words:
+                self._say(words)
+        return replace(frozen, facts={**frozen.facts, "from": f"{socket.gethostname()}:{frozen.facts['from']}"})
+
+    def _make(self, id: str, sent: Data, *, folder: str, frozen: Frozen) -> Data:
+        """Asked again after a connection that broke: the agent knows the run by its id, and makes it once."""
+        for attempt in range(_TRIES):
+            try:
+                return self._ask("submit", within=_SUBMIT, id=id, draft=sent, folder=folder, frozen=value_to_json(frozen))
+            except HostUnreachable as error:
+                if attempt == _TRIES - 1:
+                    raise SubmitUnclear(
+                        f"whether the run {id} was queued is not known: {error.message}",
+                        hint=f"onward show {id}, when {self.host} answers again, tells",
+                    ) from error
+                self._say(f"{error.message}; asking again")
+                time.sleep(1 + attempt)
+        raise AssertionError("unreachable")
+
+    def _sent(self, draft: RunDraft) -> Data:
+        environment = draft.environment
+        for kind, place in (("venv", environment.venv), ("conda", environment.conda if "/" in (environment.conda or "") else None)):
+            if place and not place.startswith(("/", "~", "$")):
+                raise InvalidInput(
+                    f"environment.{kind}: {place} is relative to this machine's folder", hint=f"write its whole path on {self.host}"
+                )
+        return dict(value_to_json(draft))
+
+    # ── ask ───────────────────────────────────────────────────────────────────
+
+    def _ask(self, verb: str, *, within: float = PATIENCE, **given: Any) -> Data:
+        return self._caller.call(self._request(verb, given), within=within)
+
+    def _request(self, verb: str, given: Data) -> Data:
+        return {"profiles": [value_to_json(profile) for profile in self._profiles], "verb": verb, "with": given}

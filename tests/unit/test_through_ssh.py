@@ -1,0 +1,286 @@
+"""Runs on a host behind ssh, with a stand-in for ssh itself: every verb, from here, on folders that are there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from onward.rundir.journal import read_run
+from onward.rundir.layout import RunDir
+from onward.schedulers.local_queue import Queue
+from tests.benches import LocalBench, until
+from tests.hosts import Laptop, StandInHost
+
+TRAIN = """\
+import json, os, sys, time
+import onward
+
+run = onward.init(total_steps={steps})
+saved = run.resume()
+first = json.loads((saved / "state.json").read_text())["step"] + 1 if saved else 0
+for step in range(first, {steps}):
+    time.sleep({pause})
+    run.log({{"loss": 1 / (step + 1)}}, step=step)
+    print("step", step, flush=True)
+    if run.should_stop():
+        with run.checkpoint(step) as folder:
+            (folder / "state.json").write_text(json.dumps({{"step": step}}))
+        sys.exit(75)
+with run.checkpoint({steps}) as folder:
+    (folder / "state.json").write_text(json.dumps({{"step": {steps}}}))
+run.finish()
+"""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[StandInHost]:
+    host = StandInHost(tmp_path / "far")
+    yield host
+    bench = LocalBench(tmp_path)
+    bench.state = (host.folder / "queue" / f"local-{socket.gethostname()}").resolve()
+    bench.queue = Queue(bench.state)
+    bench.close()
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, host: StandInHost) -> Laptop:
+    laptop = Laptop(tmp_path / "near", host)
+    laptop.write("train.py", TRAIN.format(steps=3, pause=0.01))
+    return laptop
+
+
+def submit(laptop: Laptop, *flags: str, command: tuple[str, ...] = ("python3", "train.py")) -> tuple[str, Path]:
+    told = laptop.json("submit", "--cluster", "lab", "--json", *flags, "--", *command)
+    assert told["host"] == "lab"
+    return told["id"], Path(told["folder"])
+
+
+def until_over(folder: Path) -> None:
+    until(lambda: RunDir(folder).done.exists(), seconds=180, what=f"the end of {folder}")
+
+
+# ── a run ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+def test_a_run_is_submitted_looked_at_and_read_from_here_and_lies_there(laptop: Laptop, host: StandInHost) -> None:
+    laptop.write("data/large.bin", "x")
+    id, folder = submit(laptop, "--code-exclude", "data", "--env", "WORD=secret-of-mine")
+    assert folder.parent == host.home / "runs"
+    until_over(folder)
+    shown = laptop.json("show", id, "--json")
+    assert (shown["state"], shown["host"], shown["cluster"], shown["folder"]) == ("finished", "lab", "lab", str(folder))
+    assert laptop.onward("logs", id[:5]).stdout == "step 0\nstep 1\nstep 2\n"
+    assert laptop.onward("logs", id, "-f", "-n", "1").stdout == "step 2\n"
+    assert [c["step"] for c in laptop.json("checkpoints", id, "--verify", "--json")["checkpoints"]] == [3]
+    [listed] = laptop.json("runs", "--json")["runs"]
+    assert (listed["id"], listed["host"]) == (id, "lab")
+    assert f"lab:{folder}" in laptop.onward("show", id).stdout
+    assert laptop.json("show", f"lab:{folder}", "--json")["id"] == id
+    assert laptop.json("tend", "--json")["looked_at"] == 0
+    again = laptop.onward("cancel", id)
+    assert (again.returncode, "is finished and cannot be cancelled" in again.stderr) == (5, True)
+
+    spec = read_run(RunDir(folder)).spec
+    assert spec.cluster.ssh is None  # there, it is reached from where one is
+    assert spec.code["from"] == f"{socket.gethostname()}:{laptop.project}"
+    assert sorted(os.listdir(folder / "code")) == ["train.py"]
+    assert not list((host.home / "runs" / ".arriving").iterdir())
+    assert not (laptop.folder / "runs").exists()
+    assert "secret-of-mine" not in json.dumps(host.calls())
+    environment = json.loads((folder / "params" / "environment.json").read_text())
+    assert environment["WORD"] == "secret-of-mine"
+    assert environment["HOME"] == str(host.home)
+    assert sum("hashlib" in call["command"] for call in host.calls()) == len(host.archives()), "an archive is carried once"
+
+
+@pytest.mark.slow
+def test_a_run_is_followed_stopped_and_resumed(laptop: Laptop, host: StandInHost) -> None:
+    laptop.write("train.py", TRAIN.format(steps=2000, pause=0.05))
+    id, folder = submit(laptop)
+    dir = RunDir(folder)
+    until(lambda: dir.log(1, "out").exists() and "step 3" in dir.log(1, "out").read_text(), seconds=120)
+    stopped = laptop.json("stop", id, "--json")
+    assert stopped["state"] in ("running", "cancelled")
+    until_over(folder)
+    assert "cancelled" in laptop.onward("show", id).stdout
+    resumed = laptop.onward("resume", id, "--max-legs", "5")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "leg 2 is job" in resumed.stderr
+    until(lambda: dir.log(2, "out").exists() and "step" in dir.log(2, "out").read_text(), seconds=120)
+    assert laptop.json("cancel", id, "--json")["state"] == "cancelled"
+
+
+@pytest.mark.slow
+def test_run_follows_to_the_end_and_exits_as_the_run_did(laptop: Laptop) -> None:
+    done = laptop.onward("run", "--cluster", "lab", "--", "python3", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "finished in 1 leg" in done.stderr
+    laptop.write("train.py", "raise SystemExit(3)")
+    failed = laptop.onward("run", "--cluster", "lab", "--max-restarts", "0", "--", "python3", "train.py")
+    assert failed.returncode == 7, failed.stderr
+
+
+@pytest.mark.slow
+def test_logs_go_on_at_the_byte_they_had_reached_when_the_connection_broke(laptop: Laptop, host: StandInHost) -> None:
+    laptop.write("train.py", TRAIN.format(steps=120, pause=0.1))
+    id, folder = submit(laptop)
+    out, err = laptop.folder / "out", laptop.folder / "err"
+    with out.open("w") as stdout, err.open("w") as stderr:
+        follower = laptop.start("logs", "-f", id, stdout=stdout, stderr=stderr)
+    try:
+        until(lambda: "step 20" in out.read_text(), seconds=120, what="step 20 here")
+        host.cut()
+        assert follower.wait(180) == 0, err.read_text()
+    finally:
+        follower.kill()
+        follower.wait()
+    lines = [line for line in out.read_text().splitlines() if line.startswith("step")]
+    assert lines == [f"step {n}" for n in range(120)]
+    assert "trying again" in err.read_text()
+    assert "lab answers again" in err.read_text()
+    until_over(folder)
+
+
+@pytest.mark.slow
+def test_a_submit_whose_answer_was_lost_is_asked_again_and_makes_one_run(laptop: Laptop, host: StandInHost) -> None:
+    laptop.json("runs", "--json")  # the archive is there from now on
+    host.fail(says="Connection to lab closed by remote host.\n", within=" agent", skip=1, after=True)  # the first asks for a place
+    done = laptop.onward("submit", "--cluster", "lab", "--json", "--", "python3", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "the connection to lab broke" in done.stderr
+    [folder] = (host.home / "runs").glob("20*")
+    assert json.loads(done.stdout)["folder"] == str(folder)
+    assert len(read_run(RunDir(folder)).legs[1].submissions) == 1
+    until_over(folder)
+
+
+# ── what is wrong is said ─────────────────────────────────────────────────────
+
+
+def test_a_host_that_does_not_answer_is_named_in_the_list_and_the_rest_is_shown(laptop: Laptop, host: StandInHost) -> None:
+    host.fail(says="ssh: connect to host lab port 22: Connection refused\n", times=-1)
+    said = laptop.onward("runs")
+    assert said.returncode == 0
+    assert "the runs on lab are not shown: lab cannot be reached" in said.stderr
+    told = laptop.json("runs", "--json")
+    assert told["runs"] == []
+    assert told["unanswered"][0]["host"] == "lab"
+    asked = laptop.onward("show", "digits")
+    assert (asked.returncode, "Connection refused" in asked.stderr) == (6, True)
+    tended = laptop.onward("tend")
+    assert (tended.returncode, "nothing was done" in tended.stderr) == (6, True)
+    examined = laptop.onward("doctor")
+    assert (examined.returncode, "BAD  lab" in examined.stdout) == (1, True)
+
+
+def test_a_password_is_never_asked_for_and_the_way_round_is_said(laptop: Laptop, host: StandInHost) -> None:
+    host.fail(says="far@lab: Permission denied (publickey,keyboard-interactive).\n", times=-1)
+    said = laptop.onward("submit", "--cluster", "lab", "--", "python3", "train.py")
+    assert said.returncode == 4
+    assert "wants a password or a code" in said.stderr
+    assert "log in once with `ssh lab`" in said.stderr
+    assert "BatchMode=yes" in host.calls()[0]["options"]
+
+
+def test_a_missing_or_old_python_there_is_named_with_the_key_to_set(laptop: Laptop, host: StandInHost, tmp_path: Path) -> None:
+    only = tmp_path / "only"
+    only.mkdir()
+    host.set_environment(**{**host.environment, "PATH": str(only)})
+    said = laptop.onward("show", "x")
+    assert said.returncode == 6, said.stderr  # nothing here, and the host cannot be asked
+    assert "there is no python3 on lab" in said.stderr
+    assert "`python`" in said.stderr
+
+
+def test_a_disk_that_is_full_there_is_said(laptop: Laptop, host: StandInHost) -> None:
+    host.fail(says="OSError: [Errno 28] No space left on device\n", code=1, within="hashlib", times=-1)
+    said = laptop.onward("submit", "--cluster", "lab", "--", "python3", "train.py")
+    assert said.returncode == 1
+    assert "there is no room left on lab" in said.stderr
+
+
+def test_an_error_there_comes_back_with_its_class_words_and_exit_code(laptop: Laptop) -> None:
+    missing = laptop.onward("submit", "--cluster", "lab", "--", "python3", "nowhere.py")
+    assert missing.returncode == 2
+    assert "nowhere.py is not there" in missing.stderr
+    unknown = laptop.onward("show", "nothing")
+    assert unknown.returncode == 3
+    assert "lab:" in unknown.stderr
+    unset = Path(laptop.env["ONWARD_SETTINGS"])
+    unset.write_text(unset.read_text().replace("~/runs", "$NO_SUCH_DISK/runs"))
+    said = laptop.onward("submit", "--cluster", "lab", "--", "python3", "train.py")
+    assert (said.returncode, "$NO_SUCH_DISK is not set there" in said.stderr) == (2, True)
+
+
+def test_code_that_stays_where_it_stands_must_stand_there_too(laptop: Laptop) -> None:
+    gone = laptop.project.with_name("elsewhere")
+    laptop.project.rename(gone)
+    laptop.project = gone
+    shutil.copytree(gone, laptop.folder / "copy")
+    said = laptop.onward("submit", "--cluster", "lab", "--no-freeze", "--", "python3", "train.py")
+    assert said.returncode == 0, said.stderr  # the stand-in sees the same disk
+
+
+def test_what_a_shell_prints_at_login_does_not_matter(laptop: Laptop, host: StandInHost) -> None:
+    noisy = host.folder / "noisy"
+    noisy.write_text("#!/bin/sh\necho Welcome to the lab\nprintf 'no newline'\nexec python3 \"$@\"\n")
+    noisy.chmod(0o755)
+    settings = Path(laptop.env["ONWARD_SETTINGS"])
+    settings.write_text(settings.read_text() + f'python = "{noisy}"\n')
+    assert laptop.json("runs", "--json") == {"schema": 1, "runs": [], "unanswered": []}
+
+
+def test_a_damaged_archive_there_is_replaced(laptop: Laptop, host: StandInHost) -> None:
+    laptop.json("runs", "--json")
+    [archive] = host.archives()
+    archive.write_bytes(b"torn")
+    assert laptop.json("runs", "--json")["unanswered"] == []
+    assert stat.S_IMODE(archive.parent.stat().st_mode) == 0o700
+
+
+def test_where_rsync_is_missing_the_code_goes_as_a_stream(laptop: Laptop, host: StandInHost, tmp_path: Path) -> None:
+    few = tmp_path / "few"
+    few.mkdir()
+    for program in ("python3", "git", "sh", "env"):
+        (few / program).symlink_to(shutil.which(program) or "/bin/false")
+    laptop.env["PATH"] = f"{host.programs}:{few}"
+    laptop.write("package/module.py", "")
+    (laptop.project / "link.py").symlink_to("train.py")
+    done = laptop.onward("submit", "--cluster", "lab", "--json", "--", "python3", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "rsync is missing here: the code was carried as a tar stream" in done.stderr
+    code = Path(json.loads(done.stdout)["folder"]) / "code"
+    assert sorted(os.listdir(code)) == ["link.py", "package", "train.py"]
+
+
+def test_a_program_that_only_a_login_shell_finds_is_found(laptop: Laptop, host: StandInHost) -> None:
+    programs = host.folder / "sbin"
+    programs.mkdir()
+    fake = programs / "sbatch"
+    fake.write_text("#!/bin/sh\necho slurm 22.05.8\n")
+    fake.chmod(0o755)
+    (host.home / ".profile").write_text(f'echo hello; PATH="{programs}:$PATH"; export PATH\n')
+    settings = Path(laptop.env["ONWARD_SETTINGS"])
+    settings.write_text(settings.read_text().replace('scheduler = "local"', 'scheduler = "slurm"'))
+    host.set_environment(**{**host.environment, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"})
+    if shutil.which("sbatch", path="/usr/bin:/bin"):
+        host.set_environment(**{**host.environment, "PATH": str(_only_python(host.folder))})
+    told = laptop.onward("submit", "--cluster", "lab", "--dry-run", "--", "python3", "train.py")
+    assert told.returncode == 0, told.stderr
+    assert "sbatch" in told.stderr
+
+
+def _only_python(folder: Path) -> Path:
+    only = folder / "only-python"
+    only.mkdir()
+    (only / "python3").symlink_to(os.path.realpath(sys.executable))
+    return only
