@@ -181,8 +181,8 @@ class GridEngineBed:
         own = [socket.gethostname(), *_names_of(socket.gethostname())]
         texts = {
             "bootstrap": config.bootstrap(self.layout),
-            "act_qmaster": f"{MASTER}\n",
-            "host_aliases": config.aliases(own, also=() if self.layout.separate else ("e1",)),
+            "act_qmaster": f"{self.layout.master}\n",
+            "host_aliases": config.aliases(self.layout.master, own),
             "settings.sh": config.settings(self.layout),
         }
         for name, text in texts.items():

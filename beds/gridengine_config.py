@@ -42,10 +42,9 @@ def bootstrap(layout: Layout) -> str:
     return _lines(pairs)
 
 
-def aliases(own_names: Sequence[str], *, also: Sequence[str] = ()) -> str:
+def aliases(master: str, own_names: Sequence[str]) -> str:
     """Every name this machine may be found under is the master's; the first of a line wins."""
-    names = dict.fromkeys([*own_names, "localhost", *also])
-    return " ".join([MASTER, *(name for name in names if name != MASTER)]) + "\n"
+    return " ".join(dict.fromkeys([master, MASTER, *own_names, "localhost"])) + "\n"
 
 
 def settings(layout: Layout) -> str:

@@ -124,6 +124,11 @@ class Layout:
         return len(self.hosts) > 1
 
     @property
+    def master(self) -> str:
+        """What this machine is called in the cluster: a host that is the machine itself gives it its name."""
+        return MASTER if self.separate else self.hosts[0].name
+
+    @property
     def environment(self) -> dict[str, str]:
         return {
             "SGE_ROOT": str(self.root),

@@ -8,7 +8,7 @@ from pathlib import Path
 from beds import gridengine_config as config
 from beds.command import Outcome, attempt, run
 from beds.errors import BedError
-from beds.gridengine_layout import BINARIES, ENVIRONMENTS, MASTER, PROJECT, QUEUES, Layout
+from beds.gridengine_layout import BINARIES, ENVIRONMENTS, PROJECT, QUEUES, Layout
 from beds.waiting import until
 
 
@@ -24,9 +24,9 @@ class Cell:
 
     def configure(self) -> None:
         """Give the qmaster every object; what is there already is changed."""
-        for host in (MASTER, *(host.name for host in self.layout.hosts)):
+        for host in (self.layout.master, *(host.name for host in self.layout.hosts)):
             self._add("-ah", host)
-        for host in (MASTER, *(host.name for host in self.layout.hosts if host.submits)):
+        for host in (self.layout.master, *(host.name for host in self.layout.hosts if host.submits)):
             self._add("-as", host)
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)

@@ -40,7 +40,7 @@ class Network:
         for words in tries:
             outcome = _ip(*words)
             if not outcome.ok:
-                reason = f"'ip {' '.join(words)}': {outcome.err.strip() or outcome.out.strip() or outcome.code}"
+                reason = f"'ip {' '.join(words)}': {outcome.err.strip() or outcome.out.strip() or f'exit code {outcome.code}'}"
                 break
         for words in (("link", "del", pair[0]), ("link", "del", f"{self.bridge[:8]}-pb"), ("netns", "del", probe)):
             _ip(*words)

@@ -1,6 +1,7 @@
 """Debian packages: which are missing, and installing them without starting their services."""
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,19 +34,28 @@ def ensure(names: Sequence[str], *, answers: Sequence[str] = ()) -> list[str]:
             f"these packages are missing, and only root can install them: {' '.join(wanted)}",
             hint=f"sudo apt-get update && sudo apt-get install --no-install-recommends {' '.join(wanted)}",
         )
-    updated = attempt([*_APT, "update"], timeout=300, env=_QUIET)
     if answers:
         run(["debconf-set-selections"], stdin="\n".join(answers) + "\n")
     with _no_service_starts():
-        run(
-            [*_APT, "install", "-y", "--no-install-recommends", *wanted],
-            timeout=900,
-            env=_QUIET,
-            hint="'apt-get update' failed too: is a Debian mirror in reach?"
-            if not updated.ok
-            else "run the command by hand to see all it says",
-        )
+        _install(wanted)
     return wanted
+
+
+def _install(names: Sequence[str]) -> None:
+    """A mirror that does not answer, or has moved on since it was listed, is asked again."""
+    for pause in (5, 20, None):
+        updated = attempt([*_APT, "update"], timeout=300, env=_QUIET)
+        argv = [*_APT, "install", "-y", "--no-install-recommends", *names]
+        installed = attempt(argv, timeout=900, env=_QUIET)
+        if installed.ok:
+            return
+        if pause is not None:
+            time.sleep(pause)
+    said = (installed.err.strip() or installed.out.strip()).splitlines()[-12:]
+    raise BedError(
+        "\n  ".join([f"'{' '.join(argv)}' failed three times, at last with code {installed.code}:", *said]),
+        hint="run the command by hand to see all it says" if updated.ok else "'apt-get update' failed too: is a Debian mirror in reach?",
+    )
 
 
 @contextmanager

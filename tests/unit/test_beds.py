@@ -42,7 +42,8 @@ def test_a_queue_has_only_the_hosts_that_there_are() -> None:
 
 
 def test_every_name_of_this_machine_is_the_masters() -> None:
-    assert config.aliases(["vm", "localhost", "vm"]) == "ge-master vm localhost\n"
+    assert config.aliases("ge-master", ["vm", "localhost", "vm"]) == "ge-master vm localhost\n"
+    assert config.aliases("e1", ["vm"]) == "e1 ge-master vm localhost\n", "the one host of a machine without namespaces is the machine"
 
 
 def test_a_machine_without_namespaces_has_one_host_and_says_so(tmp_path: Path) -> None:
