@@ -1,4 +1,4 @@
-"""`onward submit` queues a run and leaves; `onward run` queues it and follows. Two doors: a params file, or a flag line."""
+"""`onward submit` queues a run and leaves; `onward run` queues it and follows. Three doors: a params file, a flag line, a batch script."""
 
 from __future__ import annotations
 
@@ -17,18 +17,25 @@ from onward.cli.render import out, out_json, say
 if TYPE_CHECKING:
     from onward.model.spec import RunDraft
     from onward.operations.places import Place
+    from onward.operations.wiring import Desk
 
 Text = str | None
 _FILES = (".yaml", ".yml")
 
 
 class TakesACommand(TyperCommand):
-    """From its first word on a command is its own, flags and all, also without `--` before it; a params file may be followed by ours."""
+    """From its first word on a command is its own, flags and all, also without `--` before it; a params file may be followed by ours.
+
+    What follows `--` is a command, whatever its name: the mark is kept, as the first word.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.allow_interspersed_args = False
         words = self.make_parser(ctx).parse_args(list(args))[0].get("words") or [""]
         ctx.allow_interspersed_args = words[0].endswith(_FILES)
+        before = len(args) - len(words)
+        if not ctx.allow_interspersed_args and before > 0 and args[before - 1] == "--":
+            args = [*args[:before], "--", *args[before:]]
         return super().parse_args(ctx, args)
 
 
@@ -36,7 +43,7 @@ def _option(*names: str, of: str, help: str) -> Any:
     return typer.Option(*names, metavar=of, help=help, show_default=False)
 
 
-Words = Annotated[list[str] | None, typer.Argument(metavar="PARAMS.YAML | -- COMMAND...", hidden=True)]
+Words = Annotated[list[str] | None, typer.Argument(metavar="PARAMS.YAML | SCRIPT [ARGS...] | -- COMMAND...", hidden=True)]
 Name = Annotated[Text, _option("--name", "-J", of="NAME", help="Name of the run. Default: from the script's.")]
 Experiment = Annotated[Text, _option("--experiment", of="NAME", help="The question it belongs to. Default: its name.")]
 ClusterName = Annotated[Text, _option("--cluster", of="NAME", help="auto, local, slurm, or a profile of your settings.")]
@@ -69,6 +76,9 @@ Keep = Annotated[Text, _option("--keep", of="N", help="Checkpoints to keep (neve
 KeepEvery = Annotated[Text, _option("--keep-every", of="STEPS", help="Keep the checkpoint of every so many steps for good.")]
 BestMetric = Annotated[Text, _option("--best-metric", of="NAME", help="Keep the checkpoint that is best by this metric.")]
 BestMode = Annotated[Text, _option("--best-mode", of="max|min", help="max or min. Default: max.")]
+Launcher = Annotated[
+    Text, _option("--launcher", of="NAME", help="What starts its processes: plain, srun, torchrun, mpirun or horovodrun. Default: plain.")
+]
 StopSignal = Annotated[
     Text, _option("--stop-signal", of="SIGNAL", help="Signal that asks the training to stop. Default: the stop file alone.")
 ]
@@ -123,6 +133,7 @@ def submit(
     keep_every: KeepEvery = None,
     best_metric: BestMetric = None,
     best_mode: BestMode = None,
+    launcher: Launcher = None,
     stop_signal: StopSignal = None,
     param: Params = None,
     env: Env = None,
@@ -137,11 +148,15 @@ def submit(
 ) -> None:
     """Queue a run and leave.
 
-    Either from a file, onward submit params.yaml, or as a line: onward submit --time 24:00:00 --gpus 1 -- python train.py
+    Either from a file, onward submit params.yaml, or as a line: onward submit --time 24:00:00 --gpus 1 -- python train.py,
+    or a batch script as it is: onward submit train_model.sh
     """
-    submitted = _submit(dict(locals()))
-    if submitted:
-        _announce(*submitted, json=json)
+    place, drafts = _asked(dict(locals()))
+    if dry_run:
+        _show_preview(place.preview(drafts[0], cwd=here()), host=place.host, tasks=len(drafts), json=json)
+        return
+    told = _submit(place, drafts)
+    _announce(place, told, json=json)
 
 
 def run(**options: Any) -> None:
@@ -149,12 +164,20 @@ def run(**options: Any) -> None:
 
     It takes what submit takes. Ctrl-C stops the following, never the run.
     """
-    submitted = _submit(options)
-    if submitted:
-        from onward.cli.follow import follow
+    from onward.errors import InvalidInput
 
-        place, told = submitted
-        follow(place, told["folder"])
+    place, drafts = _asked(options)
+    if len(drafts) > 1:
+        raise InvalidInput(
+            f"the script is an array of {len(drafts)} tasks, and one run can be followed", hint="onward submit queues them all"
+        )
+    if options["dry_run"]:
+        _show_preview(place.preview(drafts[0], cwd=here()), host=place.host, tasks=1, json=False)
+        return
+    [told] = _submit(place, drafts)
+    from onward.cli.follow import follow
+
+    follow(place, told["folder"])
 
 
 def _give_flags(function: Any, *, of: Any, without: str) -> None:
@@ -167,35 +190,59 @@ def _give_flags(function: Any, *, of: Any, without: str) -> None:
 _give_flags(run, of=submit, without="json")
 
 
-def _submit(options: dict[str, Any]) -> tuple[Place, dict[str, Any]] | None:
-    draft = _draft(options)
-    place, name = open_reach().place_of(draft.cluster)
-    draft = replace(draft, cluster=name)
-    if options["dry_run"]:
-        _show_preview(place.preview(draft, cwd=here()), host=place.host, json=options.get("json", False))
-        return None
-    return place, place.submit(draft, cwd=here())
+def _asked(options: dict[str, Any]) -> tuple[Place, list[RunDraft]]:
+    """Where it goes, and the runs it makes: one, or one for each task of an array."""
+    from onward.pipelines.scripts import expand
+
+    reach = open_reach()
+    draft = _draft(options, reach.desk)
+    place, name = reach.place_of(draft.cluster)
+    carried = draft.script is not None and place.host is not None and not options["no_freeze"]
+    draft = replace(draft, cluster=name, freeze=draft.freeze or carried)
+    return place, expand(draft)
 
 
-def _show_preview(seen: dict[str, Any], *, host: str | None, json: bool) -> None:
+def _submit(place: Place, drafts: list[RunDraft]) -> list[dict[str, Any]]:
+    from onward.errors import OnwardError
+
+    told: list[dict[str, Any]] = []
+    for draft in drafts:
+        try:
+            told.append(place.submit(draft, cwd=here()))
+        except OnwardError as error:
+            if told:
+                error.hint = "; ".join(part for part in (error.hint, f"queued before it: {', '.join(one['id'] for one in told)}") if part)
+            raise
+    return told
+
+
+def _show_preview(seen: dict[str, Any], *, host: str | None, tasks: int, json: bool) -> None:
     if json:
         out_json({"schema": 1, **seen})
         return
     say(f"nothing is queued; the run's folder would be {folder_words(host, seen['folder'])}, the command for its first job")
     say(f"  {shlex.join(seen['command'])}")
+    if tasks > 1:
+        say(f"as for each of the {tasks} tasks, a run of its own;")
     say("and this is the job script:")
     out(seen["script"].rstrip("\n"))
 
 
-def _draft(options: dict[str, Any]) -> RunDraft:
+def _draft(options: dict[str, Any], desk: Desk) -> RunDraft:
     from onward.errors import InvalidInput
     from onward.pipelines.flags import FLAGS, draft_from_flags, override
     from onward.pipelines.params import read_params
+    from onward.pipelines.scripts import is_batch_script
 
     words = options["words"] or []
+    command = words[:1] == ["--"]
+    words = words[1:] if command else words
     flags = {flag: options[flag.replace("-", "_")] for flag in FLAGS}
     if not words:
-        raise InvalidInput("there is nothing to run", hint="onward submit params.yaml, or onward submit --time 24:00:00 -- python train.py")
+        raise InvalidInput(
+            "there is nothing to run",
+            hint="onward submit params.yaml, onward submit train_model.sh, or onward submit --time 24:00:00 -- python train.py",
+        )
     shared = {
         "name": options["name"],
         "experiment": options["experiment"],
@@ -208,6 +255,8 @@ def _draft(options: dict[str, Any]) -> RunDraft:
         "freeze": not options["no_freeze"],
         "exclude": options["code_exclude"] or (),
     }
+    if not command and not words[0].endswith(_FILES) and is_batch_script(words[0], here()):
+        return _script_draft(words, desk, shared)
     if not words[0].endswith(_FILES):
         return draft_from_flags(command=words, **shared)
     if len(words) > 1:
@@ -215,12 +264,35 @@ def _draft(options: dict[str, Any]) -> RunDraft:
     return override(read_params(Path(words[0])), **shared)
 
 
-def _announce(place: Place, told: dict[str, Any], *, json: bool) -> None:
+def _script_draft(words: list[str], desk: Desk, shared: dict[str, Any]) -> RunDraft:
+    """A batch script: its lines are its resources, and flags before it win over them, as on sbatch's own line."""
+    from onward.errors import InvalidInput
+    from onward.pipelines.flags import FLAGS, override
+    from onward.pipelines.scripts import read_script
+    from onward.pipelines.scripts_checks import replaced
+
+    for flag, name in (("params", "--param"), ("exclude", "--code-exclude")):
+        if shared[flag]:
+            raise InvalidInput(f"{name} means nothing to a batch script", hint=f"give it arguments: onward submit {words[0]} ARGUMENT…")
+    cluster = shared["cluster"] or "auto"
+    scheduler = desk.settings.cluster(cluster)[0]
+    read = read_script(Path(words[0]), words[1:], scheduler=scheduler.scheduler, cluster=cluster, env=desk.env)
+    for note in read.notes:
+        say(f"note: {note}")
+    if not shared["flags"]["max-legs"] and not shared["flags"]["total-time"]:
+        say(f"{words[0]} is started again in each leg until it exits 0; --max-legs or --total-time bound that")
+    keys = [FLAGS[flag][2] for flag, value in shared["flags"].items() if value is not None and FLAGS[flag][1] == "resources"]
+    return override(replace(read.draft, resources=replaced(read.draft.resources, keys)), **shared)
+
+
+def _announce(place: Place, told: list[dict[str, Any]], *, json: bool) -> None:
     if json:
-        out_json({"schema": 1, **{key: told[key] for key in ("id", "name", "folder", "cluster", "job")}, "host": place.host})
+        shown = [{**{key: one[key] for key in ("id", "name", "folder", "cluster", "job")}, "host": place.host} for one in told]
+        out_json({"schema": 1, **shown[0]} if len(shown) == 1 else {"schema": 1, "runs": shown})
         return
-    out(told["id"])
-    say(f"{told['name']}: leg 1 is job {told['job']} on {told['cluster']}; folder {folder_words(place.host, told['folder'])}")
-    for words in told["warnings"]:
-        say(f"  note: {words}")
-    say(f"  onward logs -f {told['id']}    onward show {told['id']}")
+    for one in told:
+        out(one["id"])
+        say(f"{one['name']}: leg 1 is job {one['job']} on {one['cluster']}; folder {folder_words(place.host, one['folder'])}")
+        for words in one["warnings"]:
+            say(f"  note: {words}")
+    say(f"  onward logs -f {told[0]['id']}    onward show {told[0]['id']}")

@@ -162,7 +162,8 @@ def made_progress(run: Run, leg: Leg) -> bool:
 
 
 def saves_by_itself(run: Run) -> bool:
-    return run.spec.script is not None
+    """A batch script that never saved a checkpoint with us is trusted to save its own way."""
+    return run.spec.script is not None and not any(leg.published for leg in run.legs.values())
 
 
 def was_noticed(run: Run, leg: Leg) -> bool | None:

@@ -27,6 +27,7 @@ from onward.rundir.layout import RunDir, folder_name, letter
 from onward.schedulers.registry import files_to_freeze
 from onward.sdk.files import write_whole
 from onward.supervisor.handover import Handover, render_script
+from onward.supervisor.launch import check_launcher
 from onward.supervisor.preparation import check_places, placed, steps
 from onward.supervisor.surroundings import carried
 
@@ -87,6 +88,7 @@ def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path
         raise InvalidInput(
             f"mem-max ({draft.limits.mem_max} MiB) is below mem ({resources.mem} MiB)", hint="raise mem-max, or leave it out"
         )
+    check_launcher(draft.launcher, resources, scheduler=cluster.scheduler)
     desk.scheduler(cluster).directives(resources, output=root / "x")  # says now what the scheduler can never do
     return cluster, resources, root
 

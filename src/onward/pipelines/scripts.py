@@ -59,8 +59,8 @@ def read_script(path: Path, arguments: Sequence[str], *, scheduler: str, cluster
     if not first.startswith("#!") and family == "slurm":
         problems.append((1, f"found {first[:40]!r}, expected #! and the program that runs it, such as #!/bin/bash"))
     if problems:
-        raise InvalidInput("\n".join(f"{path}:{line}: {sentence}" for line, sentence in sorted(problems)))
-    notes = sorted([*wishes.notes, *notes_on_the_body(text)])
+        raise InvalidInput("\n".join(f"{path}:{line}: {sentence}" for line, sentence in sorted(problems, key=_line)))
+    notes = sorted([*wishes.notes, *notes_on_the_body(text)], key=_line)
     return ReadScript(
         draft=_draft(path, text, arguments, family, wishes, cluster, env), notes=tuple(f"{path}:{line}: {said}" for line, said in notes)
     )
@@ -75,6 +75,10 @@ def expand(draft: RunDraft) -> list[RunDraft]:
         name = f"{draft.name[: 63 - len(str(task))].rstrip('-._')}-{task}"
         made.append(replace(draft, name=name, script=replace(draft.script, task=task)))
     return made
+
+
+def _line(said: tuple[int, str]) -> int:
+    return said[0]
 
 
 # ── the parts ─────────────────────────────────────────────────────────────────

@@ -17,7 +17,6 @@ from pathlib import Path
 from onward.model import event as ev
 from onward.model.spec import RunSpec
 from onward.rundir.layout import LegLocal
-from onward.sdk.files import write_all
 from onward.supervisor.scene import Scene
 from onward.supervisor.surroundings import working_folder
 
@@ -28,6 +27,7 @@ _NO_ARRAY = 4294967294  # what Slurm writes for the task of a job that is none o
 _SLURM = re.compile(r"%(\d*)([%A-Za-z])")
 _GRIDENGINE = re.compile(r"\$(?:\{(\w+)\}|(HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID|SGE_TASK_ID))")
 _NOWHERE = ("/dev/null", "none")
+_write = os.write
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +150,10 @@ class OutputFiles:
             with source.open("rb") as reading:
                 reading.seek(self._carried[target])
                 while chunk := reading.read(_CHUNK):
-                    write_all(handle, chunk)
-                    self._carried[target] += len(chunk)
+                    written = 0
+                    while written < len(chunk):  # counted piece by piece: a disk that fills up takes a part
+                        taken = _write(handle, chunk[written:])
+                        written += taken
+                        self._carried[target] += taken
         finally:
             os.close(handle)

@@ -1,0 +1,189 @@
+"""Batch scripts as people have them, through the third door, on real schedulers: they outlive their limit and end as if unbroken."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beds.software import SoftwareBed
+from tests.cluster.conftest import REPO, Person, RunOnBed
+
+pytestmark = pytest.mark.cluster
+
+SBATCH = REPO / "examples" / "sbatch_script"
+QSUB = REPO / "examples" / "qsub_chain"
+
+
+def copied(person: Person, example: Path, script: str, **puts: str) -> None:
+    """The example's files in this test's folder, with what this cluster has put into the script."""
+    for path in example.iterdir():
+        if path.suffix != ".md":
+            text = path.read_text()
+            for old, new in puts.items() if path.name == script else ():
+                text = text.replace({"venv": "/path/to/venv", "project": "tianlabdl", "memory": "--mem=32G"}[old], new)
+            person.write(path.name, text)
+    person.run("python3", "-m", "venv", "--without-pip", ".venv")
+
+
+def unbroken(example: Path, scratch: Path, *arguments: str, result: str) -> bytes:
+    shutil.copy(example / "train.py", scratch)
+    env = {**os.environ, "EPOCH_SECONDS": "0"}
+    subprocess.run([sys.executable, "train.py", *arguments], cwd=scratch, env=env, check=True, capture_output=True)
+    return (scratch / result).read_bytes()
+
+
+def until_done(run: RunOnBed, *, within: float = 400) -> dict[str, object]:
+    done = run.folder / "params" / "done.json"
+    wait_for(done.exists, within=within, what=lambda: f"the end of the run\n{run.log()}")
+    closed: dict[str, object] = json.loads(done.read_text())
+    return closed
+
+
+def wait_for(holds: Callable[[], object], *, within: float, what: Callable[[], str]) -> None:
+    give_up = time.monotonic() + within
+    while not holds():
+        if time.monotonic() > give_up:
+            pytest.fail(f"within {within} s there was not {what()}")
+        time.sleep(0.5)
+
+
+def ends(run: RunOnBed) -> list[tuple[int, str]]:
+    return [(event["leg"], event["end"]) for event in run.events() if event["kind"] in ("ended", "found")]
+
+
+def jobs(run: RunOnBed) -> list[str]:
+    return [event["job"] for event in run.events() if event["kind"] == "claimed"]
+
+
+def own(person: Person, path: Path) -> Path:
+    os.chown(path, pwd.getpwnam(person.user).pw_uid, -1)
+    return path
+
+
+# ── Slurm ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.takes("nodes")
+def test_a_script_for_sbatch_outlives_its_limit_and_ends_as_if_unbroken(alice: Person, software: SoftwareBed, tmp_path: Path) -> None:
+    alice.environment.update(software.environment())
+    alice.environment.update(EXPERIMENT_ID="exp-001", EPOCH_SECONDS="1.3")
+    copied(alice, SBATCH, "train_model.sh", venv=str(alice.home / ".venv"), memory="--mem=300M")
+    run = alice.submit("--time", "1:00", "train_model.sh")
+    wait_for(lambda: jobs(run), within=120, what=lambda: f"a first leg\n{run.log()}")
+    growing = alice.home / "logs" / f"{jobs(run)[0]}.out"
+    wait_for(lambda: growing.exists() and "epoch 3:" in growing.read_text(), within=120, what=lambda: f"lines in {growing}\n{run.log()}")
+
+    assert until_done(run)["state"] == "finished", run.log()
+    told = ends(run)
+    assert [end for _, end in told] == ["time_limit"] * (len(told) - 1) + ["done"] and len(told) >= 3, run.log()
+    result = "experiments/exp-001/checkpoints/last.json"
+    arguments = ("--experiment-id", "exp-001", "--learning-rate", "0.001", "--batch-size", "32", "--epochs", "100")
+    assert (alice.home / result).read_bytes() == unbroken(SBATCH, tmp_path, *arguments, result=result)
+    for number, job in enumerate(jobs(run), start=1):
+        printed = (alice.home / "logs" / f"{job}.out").read_text()
+        assert printed == (run.folder / "logs" / f"leg-{number:04d}.out").read_text()
+        assert (alice.home / "logs" / f"{job}.err").read_text() == ""
+    assert "training is complete" in printed
+    assert run.jobs_left() == []
+
+
+SAYS = """\
+#!/bin/bash
+#SBATCH -J says --mem=100M -t 5 --array=2,4
+#SBATCH -o out/%x-%A_%a.txt
+cd $SLURM_SUBMIT_DIR
+echo task $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT, job $SLURM_JOB_NAME, arguments: "$@"
+srun bash -c 'echo step of $SLURM_JOB_ID'
+(sleep 600) &
+echo mistaken >&2
+exit $1
+"""
+
+
+def test_each_task_of_an_array_is_a_run_and_its_exit_code_is_not_dropped(alice: Person) -> None:
+    alice.write("says.sh", SAYS)
+    told = json.loads(alice.onward("submit", "--json", "--max-restarts", "0", "says.sh", "3", "two words").stdout)["runs"]
+    assert [one["name"] for one in told] == ["says-2", "says-4"]
+    for one, task in zip(told, (2, 4), strict=True):
+        run = RunOnBed(person=alice, id=one["id"], folder=Path(one["folder"]))
+        closed = until_done(run)
+        assert closed["state"] == "failed" and "exit code 3" in json.dumps(run.events()), run.log()
+        [job] = jobs(run)
+        lines = (alice.home / "out" / f"says-{job}_{task}.txt").read_text().splitlines()
+        assert lines == [f"task {task} of 2, job says, arguments: 3 two words", f"step of {job}", "mistaken"]
+
+
+SIGNALLED = """\
+#!/bin/bash
+#SBATCH --mem=100M --time=1 --signal={to}USR1@40 --output=one.log
+trap 'echo told; kill $!; exit 0' USR1
+[ -e seen ] && {{ echo again; exit 0; }}
+touch seen
+{work}
+"""
+TOLD = """
+import signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit(print("told")))
+time.sleep(300)
+"""
+WORK = {
+    "B:": "sleep 300 & wait",
+    "": "srun --overlap python3 told.py",
+}
+
+
+@pytest.mark.parametrize("to", ["B:", ""], ids=["to the shell", "to the steps"])
+def test_a_signal_that_the_script_set_comes_before_the_limit_and_the_next_leg_goes_on(alice: Person, to: str) -> None:
+    alice.write("told.py", TOLD)
+    alice.write("signalled.sh", SIGNALLED.format(to=to, work=WORK[to]))
+    run = alice.submit("signalled.sh")
+    assert until_done(run)["state"] == "finished", run.log()
+    assert ends(run) == [(1, "time_limit"), (2, "done")], run.log()
+    assert (alice.home / "one.log").read_text().splitlines() == ["told", "again"]
+
+
+# ── Grid Engine ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.takes("hosts")
+def test_a_script_for_qsub_outlives_its_limit_and_ends_as_if_unbroken(ge_alice: Person, software: SoftwareBed, tmp_path: Path) -> None:
+    copied(ge_alice, QSUB, "job.qsub", project="ml")
+    run = ge_alice.submit("--time", "1:00", "--max-legs", "9", "--env", "EPOCH_SECONDS=2.2", "job.qsub")
+    assert until_done(run)["state"] == "finished", run.log()
+    told = ends(run)
+    assert [end for _, end in told] == ["time_limit"] * (len(told) - 1) + ["done"] and len(told) >= 3, run.log()
+    result = "checkpoints/checkpoint.json"
+    assert (ge_alice.home / result).read_bytes() == unbroken(QSUB, tmp_path, result=result)
+    for number, job in enumerate(jobs(run), start=1):
+        assert (ge_alice.home / f"job.qsub.o{job}").read_text() == (run.folder / "logs" / f"leg-{number:04d}.out").read_text()
+    assert "Resuming from epoch" in (ge_alice.home / f"job.qsub.o{jobs(run)[1]}").read_text()
+    assert run.jobs_left() == []
+
+
+QSAYS = """\
+#!/bin/bash
+#$ -N says -cwd -j y -o logs/ -v WORD=two,HERS
+#$ -t 2-3
+echo task $SGE_TASK_ID of $SGE_TASK_LAST, job $JOB_NAME $JOB_ID, word $WORD, hers $HERS, other $OTHER
+"""
+
+
+def test_tasks_variables_and_a_folder_for_outputs_on_grid_engine(ge_alice: Person) -> None:
+    ge_alice.environment.update(HERS="mine", OTHER="not passed on")
+    ge_alice.write("says.qsub", QSAYS)
+    told = json.loads(ge_alice.onward("submit", "--json", "says.qsub").stdout)["runs"]
+    for one, task in zip(told, (2, 3), strict=True):
+        run = RunOnBed(person=ge_alice, id=one["id"], folder=Path(one["folder"]))
+        assert until_done(run)["state"] == "finished", run.log()
+        [job] = jobs(run)
+        written = (ge_alice.home / "logs" / f"says.o{job}.{task}").read_text()
+        assert written == f"task {task} of 3, job says {job}, word two, hers mine, other\n"
