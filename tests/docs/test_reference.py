@@ -121,7 +121,8 @@ def test_an_editor_accepts_both_spellings_and_missing_values_and_refuses_unknown
     assert accepted(resources={"cpus_per_task": 1, "mail_type": "END"}, params={"a": 1.5, "b": None})
     assert not accepted(resources={"cpus": 1})
     assert not accepted(resources={"partition": "a b"})
-    assert not accepted(launcher="torchrun")
+    assert accepted(launcher="torchrun")
+    assert not accepted(launcher="mpiexec")
     assert not accepts(schema, schema, {"name": "a"})
 
 

@@ -91,7 +91,7 @@ def test_the_public_names_are_these() -> None:
     public = {name for name in dir(Run) if not name.startswith("_")}
     assert public == {
         *("announce", "checkpoint", "finish", "listen_for_term", "log", "of_environment"),
-        *("resume", "resume_step", "should_checkpoint", "should_stop"),
+        *("local_rank", "rank", "resume", "resume_step", "should_checkpoint", "should_stop", "world_size"),
     }
 
 
@@ -107,7 +107,8 @@ def test_using_it_loads_no_third_party_module_and_nothing_heavy(tmp_path: Path) 
     assert roots <= sys.stdlib_module_names
     assert loaded & {"asyncio", "subprocess", "typing", "dataclasses", "inspect", "logging", "socket", "ssl", "multiprocessing"} == set()
     assert {name for name in loaded if name.startswith("onward.")} == {
-        *("onward.sdk", "onward.sdk.contract", "onward.sdk.files", "onward.sdk.run", "onward.sdk.spool"),
+        *("onward.sdk", "onward.sdk.contract", "onward.sdk.files", "onward.sdk.ranks", "onward.sdk.run"),
+        *("onward.sdk.spool", "onward.sdk.stop"),
     }
 
 

@@ -49,11 +49,11 @@ def publish(
             f"the checkpoint of step {name.step} has a file called {MANIFEST}, which is the name of Onward's own",
             hint="save that file under another name",
         )
-    partial = store / f".{name}{_PARTIAL}"
+    partial = store / partial_of(name)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        files = {relative: _copy(source, partial / relative, flush=True) for relative, source in sorted(sources.items())}
+        files = {relative: copy_file(source, partial / relative, flush=True) for relative, source in sorted(sources.items())}
         manifest = Manifest(leg=name.leg, step=name.step, created=created, made_by=made_by, metrics=metrics or {}, files=files)
         write_whole(partial / MANIFEST, manifest.to_json())
         for folder, _, _ in os.walk(partial):
@@ -62,12 +62,17 @@ def publish(
         sync_folder(store)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise _explain(error, store, name, sources) from error
+        raise explain(error, store, name, sources) from error
     except SourceChanged:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     check_sizes(final, read_manifest(final))
     return manifest
+
+
+def partial_of(name: CheckpointName) -> str:
+    """The hidden name under which a checkpoint is built."""
+    return f".{name}{_PARTIAL}"
 
 
 def restore(folder: Path, target: Path) -> Manifest:
@@ -78,7 +83,7 @@ def restore(folder: Path, target: Path) -> Manifest:
     try:
         target.mkdir(parents=True)
         for relative, entry in manifest.files.items():
-            copied = _copy(folder / relative, target / relative, flush=False)
+            copied = copy_file(folder / relative, target / relative, flush=False)
             if copied != entry:
                 raise CheckpointDamaged(f"{folder.name}: {relative} does not have the hash of its manifest")
     except OSError as error:
@@ -113,7 +118,7 @@ def delete(store: Path, name: CheckpointName) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
-def _copy(source: Path, target: Path, *, flush: bool) -> FileEntry:
+def copy_file(source: Path, target: Path, *, flush: bool) -> FileEntry:
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_symlink() and not source.is_file():
         points_to = os.readlink(source)
@@ -151,7 +156,7 @@ def _reserve(handle: int, size: int) -> None:
             raise
 
 
-def _explain(error: OSError, store: Path, name: CheckpointName, sources: Mapping[str, Path]) -> StorageError:
+def explain(error: OSError, store: Path, name: CheckpointName, sources: Mapping[str, Path]) -> StorageError:
     need = 0
     for source in sources.values():
         if source.exists():

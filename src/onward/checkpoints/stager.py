@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onward.checkpoints.find import checkpoints
+from onward.checkpoints.gather import Gathered, assemble, incomplete, put, shares
 from onward.checkpoints.publish import SourceChanged, delete, publish, remove_partials
 from onward.checkpoints.watch import Candidate, Watcher
 from onward.clock import Clock
@@ -47,8 +48,10 @@ class Stager:
         resumed_step: int | None,
         progress: Callable[[], tuple[int | None, Mapping[str, float]]],
         clock: Clock,
+        shares: Path | None = None,
     ) -> None:
         self._watcher = watcher
+        self._shares = shares  # the folder into which the ranks on this node commit theirs
         self._store = store
         self._leg = leg
         self._rule = rule
@@ -74,6 +77,45 @@ class Stager:
             if report and report.kind == "published":  # only now that it has been told: a stager killed here tells it again
                 self._drop(candidate)
                 self._retain()
+        if self._shares:
+            yield from self._gather(self._shares)
+
+    @property
+    def waits_for_shares(self) -> bool:
+        return incomplete(self._store, leg=self._leg)
+
+    def _gather(self, folder: Path) -> Iterator[Report]:
+        """Put this node's shares into the store, and publish what the shares of all nodes make complete."""
+        for share in shares(folder):
+            try:
+                put(share, self._store, leg=self._leg)
+            except SourceChanged:
+                continue
+            except StorageError as error:
+                yield Report(kind="missed", step=share.step, save_seconds=share.seconds, reason=str(error))
+        if not self.waits_for_shares:
+            return
+        began = self._clock.now()
+        try:
+            self._progress()
+        except OSError as error:
+            log.warning("what was logged cannot be stored: %s", error)
+            return
+        for gathered in assemble(self._store, leg=self._leg, created=began):
+            if not isinstance(gathered, Gathered):
+                log.warning("%s", gathered)
+                continue
+            manifest = gathered.manifest
+            self._published.add(manifest.step)
+            self._last_step = max(manifest.step, self._last_step)
+            yield Report(
+                kind="published",
+                step=manifest.step,
+                bytes=manifest.bytes,
+                save_seconds=gathered.save_seconds,
+                stage_seconds=self._clock.now() - began,
+            )
+            self._retain()
 
     def _carry(self, candidate: Candidate) -> Report | None:
         began = self._clock.now()

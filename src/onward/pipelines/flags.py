@@ -21,6 +21,7 @@ FLAGS: Mapping[str, Keys] = {
     **{key.replace("_", "-"): ("train", "limits", key) for key in LimitsIn.model_fields},
     "conda": ("train", "environment", "conda"),
     "venv": ("train", "environment", "venv"),
+    "launcher": ("train", "launcher"),
     "stop-signal": ("train", "stop", "signal"),
     "checkpoint-every": ("train", "checkpoints", "every"),
     "keep": ("train", "checkpoints", "keep"),
@@ -75,6 +76,8 @@ def override(draft: RunDraft, *, flags: Mapping[str, str | None], **others: Any)
         changes[section] = replace(getattr(draft, section), **{key: getattr(getattr(line, section), key) for key in keys})
     told = {key: getattr(line.environment, key) for key in ("modules", "conda", "venv", "setup") if getattr(line.environment, key)}
     changes["environment"] = replace(draft.environment, **told)
+    if "launcher" in given:
+        changes["launcher"] = line.launcher
     if "stop-signal" in given:
         changes["stop_signal"] = line.stop_signal
     changes["params"] = {**draft.params, **line.params}

@@ -151,7 +151,9 @@ class TrainIn(Section):
     resources: ResourcesIn = Field(default_factory=ResourcesIn, description="What each leg's job asks of the scheduler, in Slurm's words.")
     limits: LimitsIn = Field(default_factory=LimitsIn, description="Where the run ends by itself.")
     environment: EnvironmentIn = Field(default_factory=EnvironmentIn, description="What the training finds around it.")
-    launcher: Launcher = Field(default="plain", description="What starts the command: plain, the command alone.")
+    launcher: Launcher = Field(
+        default="plain", description="What starts the command's processes: plain (the command alone), srun, torchrun, mpirun or horovodrun."
+    )
     stop: StopIn = Field(default_factory=StopIn, description="How the training is asked to stop.")
     checkpoints: CheckpointsIn = Field(default_factory=CheckpointsIn, description="How often checkpoints are made and which are kept.")
     code: CodeIn = Field(default_factory=CodeIn, description="How the code goes with the run.")
@@ -196,6 +198,7 @@ class ParamsIn(Section):
             variables=dict(train.environment.variables),
             environment=train.environment.to_model(),
             stop_signal=train.stop.signal,
+            launcher=train.launcher,
             freeze=train.code.freeze,
             exclude=tuple(train.code.exclude),
         )

@@ -239,7 +239,6 @@ _COUNT = {"type": ["integer", "string"], "pattern": "^[0-9]{1,9}$"}
 _QUANTITY = {"type": ["string", "number"]}
 _SCALAR = {"type": ["string", "number", "boolean", "null"]}
 _COMMAND = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": ["string", "number", "boolean"]}, "minItems": 1}]}
-_LAUNCHERS = ("srun", "torchrun", "mpirun", "horovodrun")
 
 Name = Annotated[str, _Kind(_read_name, {"type": "string", "pattern": f"^{_NAME}$"})]
 Count = Annotated[int, _Kind(_read_count(1), {**_COUNT, "minimum": 1})]
@@ -272,5 +271,5 @@ SchedulerOption = Annotated[str, _Kind(_read_scheduler_option, {"type": "string"
 Signal = Annotated[str, _Kind(_read_signal, {"type": "string"})]
 Switch = Annotated[bool, _Kind(_read_flag, {"type": "boolean"})]
 Command = Annotated[tuple[str, ...], _Kind(_read_command, _COMMAND)]
-Launcher = Annotated[str, choice("plain", later=_LAUNCHERS)]
+Launcher = Annotated[str, choice("plain", "srun", "torchrun", "mpirun", "horovodrun")]
 Benchmark = Annotated[tuple[()], _Kind(_read_benchmark, {"type": "array", "maxItems": 0})]

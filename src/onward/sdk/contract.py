@@ -15,6 +15,10 @@ RESUME_STEP = "ONWARD_RESUME_STEP"
 SPOOL_DIR = "ONWARD_SPOOL_DIR"  # node-local: metric records wait here
 TENSORBOARD_DIR = "ONWARD_TENSORBOARD_DIR"
 ROOT = "ONWARD_ROOT"
+RANK = "ONWARD_RANK"  # of a training of several processes: which of them this is
+WORLD_SIZE = "ONWARD_WORLD_SIZE"  # and how many they are
+LOCAL_RANK = "ONWARD_LOCAL_RANK"  # which of those on this node
+RANKS_DIR = "ONWARD_RANKS_DIR"  # node-local: where ranks and supervisor leave notes for each other
 
 # ── exit codes of the training process ────────────────────────────────────────
 EXIT_DONE = 0
@@ -23,6 +27,11 @@ EXIT_AGAIN = 75  # saved; run me again
 # ── files inside ONWARD_CHECKPOINT_DIR ────────────────────────────────────────
 COMMIT_FILE = ".onward-checkpoint.json"  # marks a folder that run.checkpoint() committed
 PARTIAL_PREFIX = ".partial-"  # hidden from the stager until it is renamed
+SHARES = ".shares"  # where each rank commits its part of a checkpoint that all of them write
+
+
+def rank_name(rank: int) -> str:
+    return f"rank-{rank:05d}"
 
 
 def step_folder(step: int) -> str:

@@ -17,36 +17,64 @@ from pathlib import Path
 
 from onward.sdk import contract
 from onward.sdk.files import sync_folder, write_whole
+from onward.sdk.ranks import Ranks, ranks_of
 from onward.sdk.spool import SpoolWriter
+from onward.sdk.stop import stop_of
 
 _BY_HAND_KEEPS = 3
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _run: Run | None = None
 
 
-def init(*, name: str | None = None, total_steps: int | None = None, params: Mapping[str, object] | None = None) -> Run:
+def init(
+    *,
+    name: str | None = None,
+    total_steps: int | None = None,
+    params: Mapping[str, object] | None = None,
+    log_from: str = "first",
+    agree: bool = True,
+) -> Run:
     """The run this process belongs to. Called again, it returns the same one.
+
+    Of a training of several processes only rank 0 logs, unless `log_from` is "all". They leave at the same call of
+    `should_stop()`; `agree=False` is for processes that do not train in step, and may each leave when they like.
 
     Inside a job of Onward everything is set by the supervisor. Started by hand, the script gets a folder of its own
     under ONWARD_ROOT (default `./runs`); set ONWARD_RUN_DIR to that folder to go on from its newest checkpoint.
     """
     global _run
     if _run is None:
-        _run = Run.of_environment(name=name)
+        if log_from not in ("first", "all"):
+            raise ValueError(f"init(log_from={log_from!r}): expected 'first' (rank 0 alone) or 'all'")
+        _run = Run.of_environment(name=name, log_from=log_from, agree=agree)
         _run.listen_for_term()
         _run.announce(total_steps=total_steps, params=params)
     return _run
 
 
 class Run:
-    def __init__(self, *, folder: Path, leg: int, checkpoints: Path, spool: Path, resume: Path | None, by_hand: bool) -> None:
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        leg: int,
+        checkpoints: Path,
+        spool: Path,
+        resume: Path | None,
+        by_hand: bool,
+        ranks: Ranks | None = None,
+        log_from: str = "first",
+        agree: bool = True,
+    ) -> None:
         self.folder = folder
         self.leg = leg
         self.by_hand = by_hand
         self._checkpoints = checkpoints
         self._resume = resume
-        self._spool = SpoolWriter(str(spool), leg=leg)
-        self._stop_file = os.environ.get(contract.STOP_FILE, "")
+        self._ranks = ranks or Ranks()
+        self._logs = self._ranks.first or log_from == "all"
+        self._spool = SpoolWriter(str(spool), leg=leg, rank=self._ranks.rank if self._ranks.several else None)
+        self._stop = stop_of(os.environ, self._ranks, agree=agree)
         self._every = os.environ.get(contract.CHECKPOINT_EVERY, "auto")
         self._step = -1
         self._asked = False
@@ -56,8 +84,9 @@ class Run:
         self._save_seconds = 0.0
 
     @classmethod
-    def of_environment(cls, *, name: str | None) -> Run:
+    def of_environment(cls, *, name: str | None, log_from: str = "first", agree: bool = True) -> Run:
         env = os.environ
+        ranks = ranks_of(env)
         if contract.CHECKPOINT_DIR in env:
             resume = env.get(contract.RESUME_DIR)
             folder = Path(env.get(contract.RUN_DIR, "."))
@@ -68,23 +97,57 @@ class Run:
                 spool=Path(env.get(contract.SPOOL_DIR) or folder / "spool"),
                 resume=Path(resume) if resume else None,
                 by_hand=False,
+                ranks=ranks,
+                log_from=log_from,
+                agree=agree,
             )
-        return cls._by_hand(name or Path(sys.argv[0] or "run").stem or "run")
+        return cls._by_hand(name or Path(sys.argv[0] or "run").stem or "run", ranks, log_from)
 
     @classmethod
-    def _by_hand(cls, name: str) -> Run:
+    def _by_hand(cls, name: str, ranks: Ranks, log_from: str) -> Run:
         given = os.environ.get(contract.RUN_DIR)
         root = Path(os.environ.get(contract.ROOT, "runs"))
-        folder = Path(given) if given else root / "by-hand" / f"{time.strftime('%Y-%m-%d_%H%M%S')}_{name}_{os.getpid()}"
+        owner = f"{time.strftime('%Y-%m-%d_%H%M%S')}_{name}_{os.getpid()}"
+        if ranks.several:  # one folder for all that one launcher started
+            owner = f"{time.strftime('%Y-%m-%d')}_{name}_{os.environ.get('MASTER_PORT') or os.getppid()}"
+        folder = Path(given) if given else root / "by-hand" / owner
         checkpoints = folder / "checkpoints"
         checkpoints.mkdir(parents=True, exist_ok=True)
         done = _committed(checkpoints)
-        if not given:
+        if not given and ranks.first:
             print(f"onward: started by hand; this run's folder is {folder} (ONWARD_RUN_DIR={folder} goes on from there)", file=sys.stderr)
         leg = len({path.name.split(".")[0] for path in (folder / "spool").glob("leg-*")}) + 1
-        return cls(folder=folder, leg=leg, checkpoints=checkpoints, spool=folder / "spool", resume=done[-1] if done else None, by_hand=True)
+        return cls(
+            folder=folder,
+            leg=leg,
+            checkpoints=checkpoints,
+            spool=folder / "spool",
+            resume=done[-1] if done else None,
+            by_hand=True,
+            ranks=ranks,
+            log_from=log_from,
+        )
+
+    # ── which process this is ─────────────────────────────────────────────────
+
+    @property
+    def rank(self) -> int:
+        """Which of the training's processes this is; 0 where it is the only one."""
+        return self._ranks.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many processes train together."""
+        return self._ranks.world_size
+
+    @property
+    def local_rank(self) -> int:
+        """Which of those on this node this is."""
+        return self._ranks.local_rank
 
     def announce(self, *, total_steps: int | None, params: Mapping[str, object] | None) -> None:
+        if not self._logs:
+            return
         plain = {str(key): value if isinstance(value, str | int | float | bool) else str(value) for key, value in (params or {}).items()}
         self._spool.write({"kind": "init", "total": total_steps, "params": plain, "pid": os.getpid()})
 
@@ -96,10 +159,11 @@ class Run:
         owner = os.getpid()
 
         def on_term(number: int, _frame: object) -> None:
-            signal.signal(number, signal.SIG_DFL)
+            if os.getpid() != owner or not self._ranks.several:  # one of several stays until all may leave
+                signal.signal(number, signal.SIG_DFL)
             if os.getpid() != owner:
                 os.kill(os.getpid(), number)
-            self._asked = True
+            self._stop.term()
 
         signal.signal(signal.SIGTERM, on_term)
 
@@ -108,6 +172,8 @@ class Run:
     def log(self, metrics: Mapping[str, object], step: int | None = None) -> None:
         """Record values for a step (default: one more than the last). One line in a local file; never raises."""
         self._step = self._step + 1 if step is None else int(step)
+        if not self._logs:
+            return
         values: dict[str, float] = {}
         for key, value in metrics.items():
             try:
@@ -118,9 +184,12 @@ class Run:
         self._spool.write({"s": self._step, "m": values})
 
     def should_stop(self) -> bool:
-        """True once the job is about to end: save a checkpoint and leave. Costs about a microsecond."""
-        if not self._asked and self._stop_file and os.path.exists(self._stop_file):
-            self._asked = True
+        """True once the job is about to end: save a checkpoint and leave. Costs about a microsecond.
+
+        Of several processes each must call it once a step: it says True to all of them at the same call.
+        """
+        if not self._asked:
+            self._asked = self._stop.call()
         return self._asked
 
     def should_checkpoint(self) -> bool:
@@ -144,22 +213,37 @@ class Run:
         return int(told) if told else _step_of(self._resume)
 
     @contextlib.contextmanager
-    def checkpoint(self, step: int) -> Iterator[Path]:
+    def checkpoint(self, step: int, *, written_by: str = "first") -> Iterator[Path]:
         """Give a folder to write into; when the block ends well it becomes the checkpoint of `step`, whole or not at all.
+
+        Of several processes rank 0 writes it: what others write is thrown away. With `written_by="all"` every rank
+        writes its share, files with names of their own, and the checkpoint is there once all shares are.
 
         A full disk costs this checkpoint, not the training: the older ones stay, and a warning is printed.
         """
         step = int(step)
         if step < 0:
             raise ValueError(f"checkpoint({step}): a step is 0 or more")
+        if written_by not in ("first", "all"):
+            raise ValueError(f"checkpoint({step}, written_by={written_by!r}): expected 'first' (rank 0 alone) or 'all'")
         began = time.monotonic()
         partial = self._checkpoints / f"{contract.PARTIAL_PREFIX}{contract.step_folder(step)}-{os.getpid()}"
+        shared = written_by == "all" and self._ranks.several
+        if shared:
+            from onward.sdk.shares import partial_share
+
+            partial = partial_share(self._checkpoints, step, self.rank)
         shutil.rmtree(partial, ignore_errors=True)
         try:
             _make_folder(partial)
             yield partial
             self._save_seconds = time.monotonic() - began
-            self._commit(partial, step)
+            if shared:
+                self._commit_share(partial, step)
+            elif self._ranks.first:
+                self._commit(partial, step)
+            else:
+                shutil.rmtree(partial, ignore_errors=True)
         except Exception as error:
             full = _is_full(error, partial)
             shutil.rmtree(partial, ignore_errors=True)
@@ -172,9 +256,22 @@ class Run:
             raise
         self._saved_at = time.monotonic()
 
+    def _note(self, step: int) -> dict[str, object]:
+        metrics = {k: v for k, v in self._last.items() if math.isfinite(v)}
+        return {"step": step, "seconds": round(self._save_seconds, 3), "metrics": metrics}
+
+    def _commit_share(self, partial: Path, step: int) -> None:
+        from onward.sdk.shares import commit_share, join_by_hand
+
+        commit_share(partial, self._checkpoints, step, self._ranks, self._note(step))
+        if self.by_hand:
+            joined = join_by_hand(self._checkpoints, step, self._ranks)
+            if joined:
+                self._commit(joined, step)
+
     def _commit(self, partial: Path, step: int) -> None:
         final = self._checkpoints / contract.step_folder(step)
-        note = {"step": step, "seconds": round(self._save_seconds, 3), "metrics": {k: v for k, v in self._last.items() if math.isfinite(v)}}
+        note = self._note(step)
         if self.by_hand:  # this folder is all there is: make the data last before the name does
             for path in partial.rglob("*"):
                 if path.is_file():
@@ -195,7 +292,7 @@ class Run:
 
     def finish(self) -> None:
         """Say that the training is complete. After `should_stop()` has said True this is no claim: the next leg goes on."""
-        if not self._asked:
+        if not self._asked and self._logs:
             self._spool.write({"kind": "finish", "s": self._step})
 
     def _say_unfit(self, key: str, value: object) -> None:
@@ -245,8 +342,8 @@ def resume() -> Path | None:
     return init().resume()
 
 
-def checkpoint(step: int) -> contextlib.AbstractContextManager[Path]:
-    return init().checkpoint(step)
+def checkpoint(step: int, *, written_by: str = "first") -> contextlib.AbstractContextManager[Path]:
+    return init().checkpoint(step, written_by=written_by)
 
 
 def should_stop() -> bool:

@@ -16,9 +16,10 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 class SpoolWriter:
     """Appends records `{"n": sequence, "t": time, ...}` to a file of its own; never raises, never blocks on a network."""
 
-    def __init__(self, folder: str, *, leg: int) -> None:
+    def __init__(self, folder: str, *, leg: int, rank: int | None = None) -> None:
         self._folder = folder
         self._leg = leg
+        self._who = "" if rank is None else f"r{rank}-"  # processes on different nodes may have the same number
         self._pid = 0
         self._handle = -1
         self._sequence = itertools.count()  # threads may log at once: no number is given twice
@@ -41,7 +42,7 @@ class SpoolWriter:
 
     def _open(self) -> None:
         os.makedirs(self._folder, exist_ok=True)
-        path = os.path.join(self._folder, f"leg-{self._leg:04d}.train-{os.getpid()}.jsonl")
+        path = os.path.join(self._folder, f"leg-{self._leg:04d}.train-{self._who}{os.getpid()}.jsonl")
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._pid = os.getpid()
         self._sequence = itertools.count()

@@ -20,15 +20,20 @@ from onward.rundir.journal import read_run
 from onward.rundir.layout import LegLocal
 from onward.rundir.mirror import carry
 from onward.rundir.spool import SpoolReader
+from onward.schedulers.base import habits_of
+from onward.supervisor.batch_script import as_judged, script_environment, script_plan
 from onward.supervisor.child import Child
+from onward.supervisor.crew import start_crew
 from onward.supervisor.deadline import plan_stop
 from onward.supervisor.gpu import GpuSampler
 from onward.supervisor.host import HostSampler, MemoryWatch
+from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
 from onward.supervisor.scene import Scene
-from onward.supervisor.signals import Signals
+from onward.supervisor.signals import Signals, spared
 from onward.supervisor.staging import StagerProcess
-from onward.supervisor.surroundings import training_command, training_environment, working_folder
+from onward.supervisor.stopping import Crew
+from onward.supervisor.surroundings import training_environment, working_folder
 from onward.supervisor.training import FolderWatch, Training
 from onward.supervisor.verdict import Outcome, last_words
 from onward.supervisor.watchers import MIRROR_SECONDS, SAMPLE_SECONDS, Repeating, Sampler, never_hurts_training
@@ -45,61 +50,83 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     """From the checkpoint to the last word of the training, with everything it saved and wrote carried over."""
     dir, leg, clock, deadline = scene.dir, scene.leg, scene.clock, scene.allocation.deadline
     run = read_run(dir)
-    resume = _restore(scene, local)
+    restored = _restore(scene, local)
+    resume = restored[0] if restored else None
     env = training_environment(scene.spec, dir, local, leg=leg, deadline=deadline, resume=resume)
+    script = scene.spec.script
+    if script:
+        env = script_environment(script, env, run=dir, folder=working_folder(scene.spec, dir), job=scene.allocation.job)
     ready = prepared(scene, local, env, signals)
     woken = threading.Event()
+    started = start_crew(scene, local, restored, ready, woken=woken) if ready is not None else None
     stager = _start_stager(scene, local, resume, woken)
     memory = MemoryWatch()
-    command = training_command(scene.spec, local, resume=resume[0] if resume else None) if ready is not None else LEAVES_WHEN_ASKED
-    child = _start_child(scene, local, command, ready or env, stager, woken)
+    command = started.command if started else LEAVES_WHEN_ASKED
+    crew = started.crew if started else Crew(local)
+    try:
+        child = _start_child(scene, local, command, started.env if started else env, stager, woken)
+    except InvalidInput:
+        crew.drain(until=clock.now() + 5)
+        raise
     host = HostSampler(session=child.pid, disk=local.path)
     sampler = Sampler(local, leg, host, GpuSampler(scene.allocation.gpus))
     mirroring = Repeating("mirroring", lambda: carry(local, dir), every=MIRROR_SECONDS)
+    outputs = output_files(scene, local)
+    copying = Repeating("copying the output", outputs.carry, every=MIRROR_SECONDS)
     sampling = Repeating("sampling", sampler.sample, every=SAMPLE_SECONDS)
+    limit = deadline - clock.now() if deadline else None
+    plan = plan_stop(run.legs.values(), limit=limit)
     training = Training(
         spec=scene.spec,
         leg=leg,
         child=child,
+        crew=crew,
         local=local,
         journal=scene.journal,
         stager=stager,
         spool=SpoolReader(local.spool),
         signals=signals,
         folder=FolderWatch(dir, leg),
-        plan=plan_stop(run.legs.values(), limit=deadline - clock.now() if deadline else None),
+        plan=script_plan(scene.spec, plan, limit=limit, local=local) if script else plan,
         deadline=deadline,
         clock=clock,
         woken=woken,
     )
     code = training.watch()
     gone = clock.now()
+    crew.drain(until=min(deadline - 1.0 if deadline else math.inf, gone + (5.0 if training.fenced else _MOST_STAGING)))
     if not training.fenced:
         patience = 10.0 if training.asked == "storage" else _MOST_STAGING  # it was stopped because there is no room
         training.take_reports(stager.drain(until=min(deadline - 0.5 if deadline else math.inf, gone + patience)))
     sampling.stop()
     mirroring.stop(within=5.0)
+    copying.stop()
+    with never_hurts_training("the last copying of the output"):
+        outputs.carry(within=5.0)
     training.folder.end()
     with never_hurts_training("the last mirroring"):
         carry(local, dir)
     training.stop_seconds = gone - training.asked_at if training.asked_at else None
+    dir.launch(leg).unlink(missing_ok=True)
     peak = memory.peak()
+    failed = crew.ranks.first_failure()
+    code, asked = as_judged(scene.spec, code=code, asked=training.asked, ended_by_us=training.ended, local=local)
     outcome = Outcome(
         code=code,
-        asked=training.asked,
+        asked=asked,
         finished=training.spool.read().complete,
         stalled=training.stalled,
-        memory_killed=memory.killed(),
+        memory_killed=memory.killed() or bool(failed and failed.out_of_memory),
         peak_mem=peak if peak is not None else host.peak_rss or None,
         mem=next((s.mem for s in run.legs[leg].submissions.values() if s.job == scene.allocation.job), run.resources.mem),
-        evidence=last_words(local.log(leg, "err"), local.log(leg, "out")),
+        evidence=crew.ranks.evidence() or last_words(local.log(leg, "err"), local.log(leg, "out")),
         stall_seconds=run.limits.stall_time,
     )
     return outcome, training
 
 
-def _restore(scene: Scene, local: LegLocal) -> Resume | None:
-    """The newest checkpoint that verifies, on the node's disk. Says so when it had to fall back."""
+def _restore(scene: Scene, local: LegLocal) -> tuple[Resume, str] | None:
+    """The newest checkpoint that verifies, on the node's disk, and its name. Says so when it had to fall back."""
     published = [CheckpointName(leg.number, p.step) for leg in read_run(scene.dir).legs.values() for p in leg.published]
     until = scene.clock.now() + _STALE_VIEW
 
@@ -131,7 +158,7 @@ def _restore(scene: Scene, local: LegLocal) -> Resume | None:
         with never_hurts_training("putting the checkpoint where the training writes"):
             shutil.copytree(folder, local.checkpoints, dirs_exist_ok=True, symlinks=True)
     log.info("restored %s", name)
-    return folder, name.step
+    return (folder, name.step), str(name)
 
 
 def _start_stager(scene: Scene, local: LegLocal, resume: Resume | None, woken: threading.Event) -> StagerProcess:
@@ -148,11 +175,11 @@ def _start_child(
     spec, leg = scene.spec, scene.leg
     try:
         child = Child(
-            command,
+            spared(command) if habits_of(scene.scheduler).delete_notice and not spec.script else command,
             cwd=working_folder(spec, scene.dir),
             env=env,
             out=local.log(leg, "out"),
-            err=local.log(leg, "err"),
+            err=local.log(leg, "out" if together(spec) else "err"),
             woken=woken,
         )
     except OSError as error:

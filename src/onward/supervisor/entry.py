@@ -17,6 +17,18 @@ def main(argv: Sequence[str]) -> int:
             from onward.supervisor.staging import main as stage
 
             return stage(rest)
+        case "node":
+            from onward.supervisor.node import main as node
+
+            return node(rest)
+        case "task":
+            from onward.supervisor.task import main as task
+
+            return task(rest)
+        case "spread":
+            from onward.supervisor.task import spread
+
+            return spread(rest)
         case "keeper":
             from onward.schedulers.local_keeper import main as keeper
 

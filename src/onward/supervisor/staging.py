@@ -25,11 +25,13 @@ from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import carry
 from onward.rundir.spool import SpoolReader
 from onward.supervisor.child import start_helper
+from onward.supervisor.signals import spare_me
 
 log = logging.getLogger(__name__)
 
 _TICK = 0.25
 _AFTER_A_MISS = 5.0  # seconds: a full disk does not empty by being asked
+_LATE_SHARES = 5.0  # seconds: at the end, wait so long for shares of other nodes to be seen
 _LAST_HOPE = 60.0  # seconds: at the end, wait so long for room
 
 
@@ -92,6 +94,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--resumed-step", type=int)
     parser.add_argument("--since", type=float, default=0.0, help="what is older than this came from a checkpoint")
     options = parser.parse_args(argv)
+    spare_me()
     run, local = RunDir(options.run), LegLocal(options.local)
     spool = SpoolReader(local.spool)
 
@@ -110,18 +113,22 @@ def main(argv: Sequence[str]) -> int:
         resumed_step=options.resumed_step,
         progress=progress,
         clock=SystemClock(),
+        shares=local.checkpoints,
     )
     closed = missed = False
-    give_up = math.inf
+    give_up = shares_until = math.inf
     while not closed or (missed and time.monotonic() < give_up):
         if closed:
             time.sleep(1.0)
         elif _input_closed(_AFTER_A_MISS if missed else _TICK):
             closed, give_up = True, time.monotonic() + _LAST_HOPE
+            shares_until = time.monotonic() + _LATE_SHARES
         missed = False
         for report in stager.work(closed=closed):
             _say(report)
             missed = missed or report.kind == "missed"
+        if closed and not missed and stager.waits_for_shares and time.monotonic() < shares_until:
+            missed = True  # what other nodes have put there may be seen late
     return 0
 
 

@@ -23,14 +23,28 @@ _NOT_CARRIED_NAMES = {
     "CUDA_VISIBLE_DEVICES",
 }
 
+# What launchers tell the processes they start. The supervisor is none of them, whatever its environment says.
+RANK_FAMILIES = ("PMI", "OMPI_", "PRTE_", "ORTE_", "HOROVOD_", "TORCHELASTIC_")
+RANK_NAMES = {
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME"),
+    *("ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", contract.RANK, contract.WORLD_SIZE, contract.LOCAL_RANK),
+}
 
-def carried(environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of a submitting shell's environment that every leg gets, wherever it was queued from."""
-    return {key: value for key, value in environment.items() if not key.startswith(_NOT_CARRIED) and key not in _NOT_CARRIED_NAMES}
+
+def carried(environment: Mapping[str, str], *, functions: bool = False) -> dict[str, str]:
+    """The part of a submitting shell's environment that every leg gets, wherever it was queued from.
+
+    `functions`: also those that bash exports, which is how `module` reaches a batch script.
+    """
+    without = tuple(prefix for prefix in _NOT_CARRIED if not (functions and prefix == "BASH_FUNC_"))
+    return {key: value for key, value in environment.items() if not key.startswith(without) and key not in _NOT_CARRIED_NAMES}
 
 
-def local_folder(spec: RunSpec, leg: int) -> LegLocal:
-    """On the node's own disk: the profile's, SLURM_TMPDIR, TMPDIR, or the system's. Nobody else may read it."""
+def local_folder(spec: RunSpec, leg: int, *, node: int = 0) -> LegLocal:
+    """On the node's own disk: the profile's, SLURM_TMPDIR, TMPDIR, or the system's. Nobody else may read it.
+
+    `node` is the number of the node in its job: "nodes" may share a disk.
+    """
     told = os.path.expandvars(spec.cluster.local_disk or "")
     if "$" in told:
         log.warning("the profile's local disk %s names a variable that is not set here; it is not used", told)
@@ -40,7 +54,7 @@ def local_folder(spec: RunSpec, leg: int) -> LegLocal:
     mine.mkdir(parents=True, exist_ok=True, mode=0o700)
     if mine.is_symlink() or mine.stat().st_uid != os.getuid():  # somebody else took the name in a shared folder
         mine = Path(tempfile.mkdtemp(prefix="onward-", dir=base))
-    local = LegLocal(mine / spec.id / f"leg-{leg:04d}")
+    local = LegLocal(mine / spec.id / (f"leg-{leg:04d}.node-{node}" if node else f"leg-{leg:04d}"))
     local.make()
     return local
 
@@ -57,14 +71,9 @@ def training_environment(
             contract.RUN_ID: spec.id,
             contract.RUN_DIR: str(run.path),
             contract.LEG: str(leg),
-            contract.STOP_FILE: str(local.stop_file),
-            contract.CHECKPOINT_DIR: str(local.checkpoints),
             contract.CHECKPOINT_EVERY: spec.checkpoints.every,
-            contract.SPOOL_DIR: str(local.spool),
-            contract.TENSORBOARD_DIR: str(local.tensorboard),
-            "LOCAL_CHECKPOINTS_DIR": str(local.checkpoints),
-            "LOCAL_TENSORBOARD_DIR": str(local.tensorboard),
-            "PERSISTENT_CHECKPOINTS_DIR": str(resume[0] if resume else local.empty),
+            **local_variables(local),
+            **resume_variables(local, resume),
             "PERSISTENT_TENSORBOARD_DIR": str(run.tensorboard),
             "EXPERIMENT_ID": spec.experiment,
             "PYTHONFAULTHANDLER": env.get("PYTHONFAULTHANDLER", "1"),
@@ -74,10 +83,30 @@ def training_environment(
     )
     if deadline is not None:
         env[contract.DEADLINE] = f"{deadline:.0f}"
-    if resume:
-        env[contract.RESUME_DIR] = str(resume[0])
-        env[contract.RESUME_STEP] = str(resume[1])
     return env
+
+
+def local_variables(local: LegLocal) -> dict[str, str]:
+    """What differs from node to node."""
+    return {
+        contract.STOP_FILE: str(local.stop_file),
+        contract.CHECKPOINT_DIR: str(local.checkpoints),
+        contract.SPOOL_DIR: str(local.spool),
+        contract.TENSORBOARD_DIR: str(local.tensorboard),
+        contract.RANKS_DIR: str(local.ranks),
+        "LOCAL_CHECKPOINTS_DIR": str(local.checkpoints),
+        "LOCAL_TENSORBOARD_DIR": str(local.tensorboard),
+    }
+
+
+def resume_variables(local: LegLocal, resume: tuple[Path, int] | None) -> dict[str, str]:
+    told = {"PERSISTENT_CHECKPOINTS_DIR": str(resume[0] if resume else local.empty)}
+    return told | ({contract.RESUME_DIR: str(resume[0]), contract.RESUME_STEP: str(resume[1])} if resume else {})
+
+
+def for_a_launcher(env: Mapping[str, str]) -> dict[str, str]:
+    """The training's environment without what some other launcher left in it."""
+    return {key: value for key, value in env.items() if not key.startswith(RANK_FAMILIES) and key not in RANK_NAMES}
 
 
 def training_command(spec: RunSpec, local: LegLocal, *, resume: Path | None) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from onward.supervisor.child import Child
 from onward.supervisor.deadline import StopPlan
 from onward.supervisor.signals import Signals
 from onward.supervisor.staging import StagerProcess
+from onward.supervisor.stopping import Crew
 from onward.supervisor.watchers import Repeating
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ _TICK = 0.2
 _LOOK_SECONDS = 1.0
 _MISSES_BEFORE_STOP = 5  # checkpoints, one after another
 _TERM_TO_KILL = 3.0
+_LAUNCHER_REACTS = 10.0  # seconds: a launcher ends the others when one rank has failed; one that does not is ended
+_LAST_NOTES = 3.0  # seconds for the exit codes of ranks on other nodes to arrive
 _STACK_DUMP = 5.0
 _OWN_SIGNAL = 0.5
 _AFTER_LAST_SAVE = 10.0  # once it has saved as requested, a training that does not leave by itself is ended
@@ -61,6 +64,7 @@ class Training:
     spec: RunSpec
     leg: int
     child: Child
+    crew: Crew
     local: LegLocal
     journal: Journal
     stager: StagerProcess
@@ -81,6 +85,7 @@ class Training:
     _kill_at: float | None = None
     _sign_of_life: float = 0.0
     _seen: tuple[int, int] = (0, 0)
+    _failed_since: float | None = None
 
     def watch(self) -> int:
         """Until the training has gone. Returns its exit code, or minus the signal that ended it."""
@@ -90,19 +95,22 @@ class Training:
             self.woken.clear()
             self.take_reports()
             now = self.clock.now()
+            self.crew.look(now)
+            self._look_for_failed_ranks(now)
             self._look_for_reasons(now)
             self._look_for_life(now)
             if self._kill_at is not None and now >= self._kill_at and self.child.running:
                 self._end_now()
         assert self.child.code is not None
-        self.child.kill()  # whatever it left behind in its session
+        self._wait_for_last_notes()
+        self._kill()  # whatever it left behind in its session
         if self.child.code in (-signal.SIGTERM, -signal.SIGKILL) and not self.asked:
             self.clock.sleep(_OWN_SIGNAL)  # a scheduler that ends a job signals the training and us, one after the other
         if self.signals.ending and not self.asked:
             self.asked, self.asked_at = "signal", self.clock.now()
         elif not self.asked and self._was_deleted(self.clock.now()):
             self.asked, self.asked_at = DELETED, self.clock.now()
-        return self.child.code
+        return self.crew.ranks.code(self.child.code)
 
     def take_reports(self, more: list[Report] | None = None) -> None:
         for report in more if more is not None else self.stager.reports():
@@ -123,6 +131,8 @@ class Training:
                 )
             else:
                 self._miss(report)
+        for step, reason in self.crew.missed():
+            self._miss(Report(kind="missed", step=step, reason=reason))
 
     @property
     def left_behind(self) -> bool:
@@ -144,7 +154,7 @@ class Training:
         if self.folder.fenced_by:
             log.warning("leg %d has taken over; this leg ends without a word", self.folder.fenced_by)
             self.fenced = True
-            self.child.kill()
+            self._kill()
             return
         if self.asked:
             if self.signals.ending and self.asked != "signal":
@@ -159,7 +169,7 @@ class Training:
             self._ask(DELETED, now)
         elif ask_at is not None and now >= ask_at:
             self._ask("deadline", now)
-        elif self.signals.warned:
+        elif self.signals.warned or self.crew.ranks.termed:
             self._ask("deadline" if self.deadline and self.deadline - now <= _NEAR_THE_LIMIT else "warning", now)
         elif self.folder.stop_requested:
             self._ask("request", now)
@@ -173,8 +183,8 @@ class Training:
     def _ask(self, why: str, now: float) -> None:
         self.asked, self.asked_at = why, now
         log.info("asking the training to stop: %s", why)
-        self.local.stop_file.touch()
-        if self.spec.stop_signal:
+        self.crew.ask()
+        if self.spec.stop_signal and not self.crew.signal(getattr(signal, f"SIG{self.spec.stop_signal}")):
             send_stop_signal(self.spec, self.child)
         self.journal.write(ev.AskedToStop(leg=self.leg, at=now, why=why))
         at_deadline = self.plan.kill_at(self.deadline)
@@ -188,10 +198,34 @@ class Training:
     def _end_now(self) -> None:
         log.warning("the training did not stop in time; ending it")
         self.ended = True
-        self.child.kill(signal.SIGTERM)
+        self._kill(signal.SIGTERM)
         self._wait_for_child(min(_TERM_TO_KILL, self.plan.kill / 2))  # what is left is for carrying over what it saved
-        self.child.kill(signal.SIGKILL)
+        self._kill()
         self._kill_at = None
+
+    def _kill(self, number: int = signal.SIGKILL) -> None:
+        """To the launcher and all ranks, with everything they started, on all nodes."""
+        self.crew.kill(number)
+        self.child.kill(number)
+
+    def _look_for_failed_ranks(self, now: float) -> None:
+        failed = self.crew.ranks.first_failure()
+        if failed is None:
+            return
+        if self._failed_since is None:
+            self._failed_since = now
+            log.warning("rank %d has failed with code %d", failed.rank, failed.code)
+        elif now - self._failed_since >= _LAUNCHER_REACTS and self.child.running:
+            log.warning("the launcher does not end the other ranks; ending them")
+            self._kill()
+
+    def _wait_for_last_notes(self) -> None:
+        until = self.clock.now() + _LAST_NOTES
+        self.crew.look(self.clock.now())
+        ranks = self.crew.ranks
+        while ranks.exits and len(ranks.exits) < ranks.world and self.clock.now() < until:
+            self.clock.sleep(0.05)
+            self.crew.look(self.clock.now())
 
     def _wait_for_child(self, seconds: float) -> None:
         until = self.clock.now() + seconds
@@ -213,10 +247,10 @@ class Training:
         elif now - self._sign_of_life >= limit and self.child.running:
             log.warning("no sign of progress for %d s: dumping stacks and ending the training", limit)
             self.stalled = True
-            self.child.kill(signal.SIGABRT)  # Python's faulthandler writes the stacks of all threads to stderr
-            self.child.kill(signal.SIGCONT)
+            self._kill(signal.SIGABRT)  # Python's faulthandler writes the stacks of all threads to stderr
+            self._kill(signal.SIGCONT)
             self._wait_for_child(_STACK_DUMP)
-            self.child.kill(signal.SIGKILL)
+            self._kill()
 
 
 def _size(path: Path) -> int:

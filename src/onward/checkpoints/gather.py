@@ -1,0 +1,189 @@
+"""Gather a checkpoint that all ranks write: shares are put from each node beside each other, and published once all are there.
+
+They are put where publish() would build the checkpoint, in its hidden partial folder, each with a note of what it holds.
+Only when the notes of all ranks are there and agree is the manifest written and the folder renamed; a kill at any point
+leaves what a later attempt, or the next leg, clears away or completes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onward.checkpoints.manifest import MANIFEST, FileEntry, Manifest, check_sizes, read_manifest
+from onward.checkpoints.publish import copy_file, explain, partial_of
+from onward.errors import CheckpointDamaged, StorageError
+from onward.model.checkpoint import CheckpointName
+from onward.sdk import contract
+from onward.sdk.files import sync_folder, write_whole
+
+log = logging.getLogger(__name__)
+
+_NOTES = ".shares"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What one rank wrote of one step, as it lies on its node."""
+
+    folder: Path
+    step: int
+    rank: int
+    world: int
+    seconds: float
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    manifest: Manifest
+    save_seconds: float
+
+
+def shares(checkpoints: Path) -> list[Share]:
+    """Those committed on this node, oldest step first."""
+    found = []
+    for mark in sorted((checkpoints / contract.SHARES).glob(f"step-*/rank-*/{contract.COMMIT_FILE}")):
+        try:
+            note = json.loads(mark.read_bytes())
+            found.append(
+                Share(
+                    folder=mark.parent,
+                    step=int(note["step"]),
+                    rank=int(note["rank"]),
+                    world=int(note["world"]),
+                    seconds=float(note.get("seconds", 0)),
+                    metrics=note.get("metrics", {}),
+                )
+            )
+        except (OSError, ValueError, KeyError):
+            continue
+    return found
+
+
+def put(share: Share, store: Path, *, leg: int) -> None:
+    """Copy a share to the store, its note last, and take it off the node. Done already: only the latter."""
+    name = CheckpointName(leg, share.step)
+    partial = store / partial_of(name)
+    note = partial / _NOTES / f"{contract.rank_name(share.rank)}.json"
+    sources = {
+        str(path.relative_to(share.folder)): path
+        for path in sorted(share.folder.rglob("*"))
+        if path.is_file() and path.name != contract.COMMIT_FILE
+    }
+    if MANIFEST in sources:
+        raise StorageError(
+            f"the checkpoint of step {share.step} has a file called {MANIFEST}, which is the name of Onward's own",
+            hint="save that file under another name",
+        )
+    if not (store / str(name)).exists() and not note.exists():
+        try:
+            note.parent.mkdir(parents=True, exist_ok=True)
+            files = {relative: _put_file(source, partial / relative, share.rank) for relative, source in sources.items()}
+            told = {
+                "world": share.world,
+                "seconds": share.seconds,
+                "metrics": dict(share.metrics),
+                "files": {key: vars(entry) for key, entry in files.items()},
+            }
+            write_whole(note, json.dumps(told))
+        except OSError as error:
+            raise explain(error, store, name, sources) from error
+    shutil.rmtree(share.folder, ignore_errors=True)
+
+
+def _put_file(source: Path, target: Path, rank: int) -> FileEntry:
+    """Beside, then renamed: two ranks may write the same file, and neither may see the other's half."""
+    beside = target.with_name(f".{target.name}.{rank}.tmp")
+    entry = copy_file(source, beside, flush=True)
+    os.replace(beside, target)
+    return entry
+
+
+def assemble(store: Path, *, leg: int, created: float) -> Iterator[Gathered | StorageError]:
+    """Publish every step of this leg whose shares are all there, oldest first; clear away older ones that never were completed."""
+    waiting = sorted(_waiting(store, leg), key=lambda name: name.step)
+    done: list[CheckpointName] = []
+    for name in waiting:
+        try:
+            gathered = _assemble(store, name, created)
+        except OSError as error:
+            yield explain(error, store, name, {})
+            continue
+        except StorageError as error:
+            shutil.rmtree(store / partial_of(name), ignore_errors=True)
+            yield error
+            continue
+        if gathered:
+            done.append(name)
+            yield gathered
+    for name in waiting:
+        if done and name < max(done) and name not in done:
+            log.warning("the shares of step %d never were complete; a newer step is", name.step)
+            shutil.rmtree(store / partial_of(name), ignore_errors=True)
+
+
+def incomplete(store: Path, *, leg: int) -> bool:
+    """Whether some step of this leg still waits for shares."""
+    return any(_waiting(store, leg))
+
+
+def _waiting(store: Path, leg: int) -> Iterator[CheckpointName]:
+    for notes in store.glob(f".leg-{leg:04d}.step-*/{_NOTES}"):
+        name = CheckpointName.parse(notes.parent.name[1:].rsplit(".", 1)[0])
+        if name and name.leg == leg:
+            yield name
+
+
+def _assemble(store: Path, name: CheckpointName, created: float) -> Gathered | None:
+    partial = store / partial_of(name)
+    notes = _read_notes(partial)
+    if notes is None:
+        return None
+    files: dict[str, FileEntry] = {}
+    owner: dict[str, int] = {}
+    for rank, note in enumerate(notes):
+        for relative, entry in note["files"].items():
+            mine = FileEntry(**entry)
+            if relative in files and files[relative] != mine:
+                raise StorageError(
+                    f"the checkpoint of step {name.step}: ranks {owner[relative]} and {rank} both wrote {relative}, and not the same",
+                    hint="put the rank into the names of files that differ by rank",
+                )
+            files[relative], owner[relative] = mine, rank
+    manifest = Manifest(leg=name.leg, step=name.step, created=created, metrics=_finite(notes[0]["metrics"]), files=files)
+    check_sizes(partial, manifest)
+    final = store / str(name)
+    write_whole(partial / MANIFEST, manifest.to_json())
+    for folder, _, _ in os.walk(partial):
+        sync_folder(Path(folder))
+    os.rename(partial, final)
+    sync_folder(store)
+    shutil.rmtree(final / _NOTES, ignore_errors=True)
+    check_sizes(final, read_manifest(final))
+    return Gathered(manifest=manifest, save_seconds=max(float(note["seconds"]) for note in notes))
+
+
+def _read_notes(partial: Path) -> list[dict[str, Any]] | None:
+    """One for each rank, or None: they are asked for by name, since a network file system may show an old listing."""
+    found: list[dict[str, Any]] = []
+    world = 1
+    while len(found) < world:
+        try:
+            found.append(json.loads((partial / _NOTES / f"{contract.rank_name(len(found))}.json").read_bytes()))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise CheckpointDamaged(f"{partial.name}: the note of rank {len(found)} cannot be read: {error}") from error
+        world = int(found[-1]["world"])
+    return found
+
+
+def _finite(metrics: Mapping[str, Any]) -> dict[str, float]:
+    return {str(key): float(value) for key, value in metrics.items()}

@@ -1,0 +1,95 @@
+"""From the spec and the allocation to what is to be started: the training itself, or a launcher with agents on the other nodes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onward.rundir.layout import LegLocal
+from onward.supervisor.batch_script import script_command
+from onward.supervisor.launch import launch, places
+from onward.supervisor.nodes import NodesFailed, ready_by, start_nodes
+from onward.supervisor.scene import Scene
+from onward.supervisor.stopping import Crew
+from onward.supervisor.surroundings import for_a_launcher, training_command, working_folder
+from onward.supervisor.task import Node, Plan
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    crew: Crew
+
+
+def start_crew(
+    scene: Scene,
+    local: LegLocal,
+    restored: tuple[tuple[Path, int], str] | None,
+    env: Mapping[str, str],
+    *,
+    woken: threading.Event,
+) -> Started:
+    """Makes the other nodes ready, and says what starts the training on all of them."""
+    spec, dir, leg, hosts = scene.spec, scene.dir, scene.leg, scene.allocation.hosts
+    resume = restored[0] if restored else None
+    if spec.script:
+        return Started(command=script_command(spec.script, dir), env=env, crew=Crew(local))
+    if spec.launcher == "plain":
+        return Started(command=training_command(spec, local, resume=resume[0] if resume else None), env=env, crew=Crew(local))
+    here = Node(host=hosts[0], local=str(local.path), resume=str(resume[0]) if resume else None)
+    laid = places(spec.launcher, spec.resources, hosts, os.environ, hostfile=_hostfile())
+    task = (sys.executable, str(dir.supervisor), "task", str(dir.path), str(leg))
+    how = launch(spec.launcher, laid, task=task, command=spec.command, resources=spec.resources, port=free_port())
+    env = {**for_a_launcher(env), **how.variables}
+    nodes = start_nodes(scene, restore=restored[1] if restored else None, env=os.environ, woken=woken) if len(hosts) > 1 else None
+    now = scene.clock.now()
+    try:
+        others = nodes.ready(until=ready_by(scene.allocation.deadline, now)) if nodes else []
+    except NodesFailed:
+        if nodes:
+            nodes.drain(until=now + 5.0)
+        raise
+    order = {host: index for index, host in enumerate(hosts)}
+    plan = Plan(
+        launcher=spec.launcher,
+        command=spec.command,
+        params=spec.params,
+        cwd=str(working_folder(spec, dir)),
+        environment=env,
+        nodes=(here, *sorted(others, key=lambda node: order.get(node.host, len(order)))),
+        resume_step=resume[1] if resume else None,
+    )
+    _clear_earlier_plans(scene)
+    plan.write(dir.launch(leg))
+    log.info("%s starts %s", spec.launcher, ", ".join(f"{place.tasks} on {place.host}" for place in laid))
+    return Started(command=how.argv, env=env, crew=Crew(local, nodes))
+
+
+def free_port() -> int:
+    """One that nothing on this host listens on now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as taken:
+        taken.bind(("", 0))
+        number: int = taken.getsockname()[1]
+        return number
+
+
+def _hostfile() -> str:
+    """Grid Engine's own list of this job's hosts and slots."""
+    try:
+        return Path(os.environ["PE_HOSTFILE"]).read_text()
+    except (KeyError, OSError):
+        return ""
+
+
+def _clear_earlier_plans(scene: Scene) -> None:
+    for number in range(max(scene.leg - 5, 1), scene.leg):
+        scene.dir.launch(number).unlink(missing_ok=True)

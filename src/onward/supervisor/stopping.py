@@ -1,0 +1,98 @@
+"""Asking a training to stop, on every node: the stop file appears, the ranks promise, the call at which all leave is written into it."""
+
+from __future__ import annotations
+
+import logging
+
+from onward.rundir.layout import LegLocal
+from onward.sdk.files import write_whole
+from onward.supervisor.agreement import agree, allow
+from onward.supervisor.nodes import Nodes
+from onward.supervisor.ranks import Notes, Ranks, signal_tasks
+
+log = logging.getLogger(__name__)
+
+_SHORT_WAIT = 0.5  # seconds: others on their way to the same call arrive by then
+
+
+class Crew:
+    """All ranks of a leg. A training of one process is a crew of one that leaves no notes: only the stop file is for it."""
+
+    def __init__(self, local: LegLocal, nodes: Nodes | None = None) -> None:
+        self._local = local
+        self._nodes = nodes
+        self._notes = Notes(local.ranks)
+        self._asked = False
+        self._agreed = False
+        self._first_promise: float | None = None
+        self._waiting_since: float | None = None
+        self._allowed = 0
+        self.ranks = Ranks()
+
+    def ask(self) -> None:
+        """A stop is wanted. Each rank sees it at its next call of should_stop(), and promises."""
+        if not self._asked:
+            self._asked = True
+            self._tell("")
+
+    def look(self, now: float) -> None:
+        """Hear what the ranks have noted; once all have promised, tell them the call at which they leave."""
+        self.ranks.take(self._notes.new())
+        if self._nodes:
+            self.ranks.take(self._nodes.notes())
+        if not self._asked or self._agreed:
+            return
+        reports = list(self.ranks.reports.values())
+        if self._first_promise is None and any(report.limit is not None for report in reports):
+            self._first_promise = now
+        waited = now - (self._first_promise or now)
+        agreed = agree(reports, waited=waited, allowed=self._allowed, gone=self.ranks.exits)
+        if agreed:
+            self._agreed = True
+            if agreed.without:
+                log.warning("ranks %s did not say how far they are; the others leave", ", ".join(map(str, agreed.without)))
+            log.info("all ranks leave at their call %d of should_stop()", agreed.number)
+            self._tell(str(agreed.number))
+            return
+        further = allow(reports, allowed=self._allowed)
+        if further is None:
+            self._waiting_since = None
+        elif self._waiting_since is None:
+            self._waiting_since = now
+        elif now - self._waiting_since >= _SHORT_WAIT:
+            self._allowed, self._waiting_since = further, None  # remembered before it is told: nobody goes further than we know
+            self._tell(f"to {further}")
+
+    def signal(self, number: int) -> bool:
+        """To each rank's own process, on every node. False where there are none that we started: then the child is meant."""
+        started = any(self._local.ranks.glob("task-*.json")) or self._nodes is not None
+        signal_tasks(self._local.ranks, number, all_they_started=False)
+        if self._nodes:
+            self._nodes.say(signal=number)
+        return started
+
+    def kill(self, number: int) -> None:
+        """To the ranks and everything they started, on every node."""
+        signal_tasks(self._local.ranks, number, all_they_started=True)
+        if self._nodes:
+            self._nodes.say(signal=number, all=True)
+
+    def drain(self, *, until: float) -> None:
+        if self._nodes:
+            self._nodes.drain(until=until)
+
+    def missed(self) -> list[tuple[int, str]]:
+        """Shares that another node could not put into the store: step and reason."""
+        if not self._nodes:
+            return []
+        found, self._nodes.missed = self._nodes.missed, []
+        return found
+
+    def _tell(self, text: str) -> None:
+        try:
+            write_whole(self._local.stop_file, text)
+        except OSError as error:  # a full disk has room for an empty file
+            log.warning("the stop file cannot be written: %s", error)
+            self._local.stop_file.touch()
+        if self._nodes:
+            self._nodes.say(stop=text)

@@ -1,0 +1,212 @@
+"""A checkpoint that all ranks write is published once all shares are there, and never less."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onward.checkpoints.find import names
+from onward.checkpoints.gather import Gathered, assemble, incomplete, put, shares
+from onward.checkpoints.manifest import verify
+from onward.checkpoints.publish import remove_partials, restore
+from onward.errors import StorageError
+from onward.sdk.ranks import Ranks
+from onward.sdk.run import Run
+from onward.sdk.shares import commit_share, partial_share
+
+
+def write(node: Path, step: int, rank: int, files: dict[str, str], *, world: int = 4) -> None:
+    """As run.checkpoint(step, written_by="all") does on the node of a rank."""
+    partial = partial_share(node, step, rank)
+    partial.mkdir(parents=True)
+    for name, text in files.items():
+        (partial / name).parent.mkdir(parents=True, exist_ok=True)
+        (partial / name).write_text(text)
+    commit_share(partial, node, step, Ranks(rank, world), {"seconds": 0.5 + rank, "metrics": {"loss": 0.25}})
+
+
+def put_all(node: Path, store: Path, leg: int = 1) -> None:
+    for share in shares(node):
+        put(share, store, leg=leg)
+
+
+def gathered(store: Path, leg: int = 1) -> list[Gathered]:
+    return [found for found in assemble(store, leg=leg, created=1.0) if isinstance(found, Gathered)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    made = tmp_path / "store"
+    made.mkdir()
+    return made
+
+
+def test_shares_of_two_nodes_make_one_checkpoint_that_verifies(tmp_path: Path, store: Path) -> None:
+    for rank in range(4):
+        write(tmp_path / f"n{rank // 2}", 99, rank, {f"optimizer-{rank}.pt": f"o{rank}", "shared/config.json": "{}"})
+    put_all(tmp_path / "n0", store)
+    assert gathered(store) == [] and names(store) == [] and incomplete(store, leg=1)
+    put_all(tmp_path / "n1", store)
+    (found,) = gathered(store)
+    assert found.save_seconds == 3.5 and found.manifest.metrics == {"loss": 0.25}
+    assert [str(name) for name in names(store)] == ["leg-0001.step-00000099"]
+    published = store / "leg-0001.step-00000099"
+    assert sorted(verify(published).files) == ["optimizer-0.pt", "optimizer-1.pt", "optimizer-2.pt", "optimizer-3.pt", "shared/config.json"]
+    assert not incomplete(store, leg=1) and [p.name for p in store.iterdir()] == [published.name]
+    assert not shares(tmp_path / "n0") and not shares(tmp_path / "n1"), "what has been put is taken off the node"
+    restore(published, tmp_path / "restored")
+    assert (tmp_path / "restored" / "optimizer-3.pt").read_text() == "o3"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.permutations(range(4)), st.integers(0, 3), st.booleans())
+def test_in_whatever_order_shares_come_nothing_is_visible_before_the_last(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int], again: int, twice: bool
+) -> None:
+    base = tmp_path_factory.mktemp("gather")
+    store = base / "store"
+    store.mkdir()
+    for index, rank in enumerate(order):
+        assert gathered(store) == [] and names(store) == []
+        write(base / "node", 7, rank, {f"{rank}.pt": str(rank)})
+        put_all(base / "node", store)
+        if twice and index == again:  # saved and put once more: done twice is done once
+            write(base / "node", 7, rank, {f"{rank}.pt": str(rank)})
+            put_all(base / "node", store)
+    assert len(gathered(store)) == 1
+    assert gathered(store) == []
+    assert sorted(verify(store / "leg-0001.step-00000007").files) == ["0.pt", "1.pt", "2.pt", "3.pt"]
+
+
+def test_two_ranks_that_write_the_same_name_differently_are_told_apart(tmp_path: Path, store: Path) -> None:
+    for rank in range(2):
+        write(tmp_path / "n", 5, rank, {"model.pt": f"of rank {rank}"}, world=2)
+    put_all(tmp_path / "n", store)
+    (error,) = list(assemble(store, leg=1, created=1.0))
+    assert isinstance(error, StorageError) and "ranks 0 and 1 both wrote model.pt" in str(error)
+    assert names(store) == [] and not incomplete(store, leg=1)
+
+
+def test_a_step_that_never_was_completed_goes_when_a_newer_one_is(tmp_path: Path, store: Path) -> None:
+    write(tmp_path / "n", 5, 0, {"0.pt": "x"}, world=2)
+    for rank in range(2):
+        write(tmp_path / "n", 9, rank, {f"{rank}.pt": "x"}, world=2)
+    put_all(tmp_path / "n", store)
+    assert [found.manifest.step for found in gathered(store)] == [9]
+    assert [path.name for path in store.iterdir()] == ["leg-0001.step-00000009"]
+
+
+def test_what_a_killed_leg_gathered_of_a_step_goes_with_it(tmp_path: Path, store: Path) -> None:
+    write(tmp_path / "n", 5, 0, {"0.pt": "x"}, world=2)
+    put_all(tmp_path / "n", store)
+    assert incomplete(store, leg=1) and not incomplete(store, leg=2)
+    remove_partials(store, before_leg=2)
+    assert list(store.iterdir()) == []
+
+
+def test_shares_killed_while_being_put_are_put_again(tmp_path: Path, store: Path) -> None:
+    for rank in range(2):
+        write(tmp_path / "n", 5, rank, {f"{rank}.pt": "whole"}, world=2)
+    half = store / ".leg-0001.step-00000005.partial"
+    half.mkdir()
+    (half / "0.pt").write_text("ha")
+    (half / ".1.pt.1.tmp").write_text("wh")
+    put_all(tmp_path / "n", store)
+    assert len(gathered(store)) == 1
+    assert (store / "leg-0001.step-00000005" / "0.pt").read_text() == "whole"
+
+
+def test_a_share_that_is_not_committed_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / ".shares" / "step-00000005" / "rank-00000"
+    folder.mkdir(parents=True)
+    (folder / "0.pt").write_text("x")
+    assert shares(tmp_path) == []
+    (folder / ".onward-checkpoint.json").write_text("{")
+    assert shares(tmp_path) == []
+
+
+def test_the_name_of_our_own_manifest_is_refused_in_a_share(tmp_path: Path, store: Path) -> None:
+    write(tmp_path / "n", 5, 0, {"manifest.json": "{}"}, world=1)
+    with pytest.raises(StorageError, match=r"manifest\.json"):
+        put_all(tmp_path / "n", store)
+
+
+# ── in a training ─────────────────────────────────────────────────────────────
+
+
+def rank_in(folder: Path, monkeypatch: pytest.MonkeyPatch, rank: int, world: int = 2, *, log_from: str = "first") -> Run:
+    for name, value in (("RANK", rank), ("WORLD_SIZE", world), ("LOCAL_RANK", rank)):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("ONWARD_RUN_DIR", str(folder / "run"))
+    monkeypatch.setenv("ONWARD_CHECKPOINT_DIR", str(folder / "ckpt"))
+    monkeypatch.setenv("ONWARD_SPOOL_DIR", str(folder / "spool"))
+    return Run.of_environment(name=None, log_from=log_from)
+
+
+def test_only_rank_0_writes_a_checkpoint_and_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank in (1, 0):
+        run = rank_in(tmp_path, monkeypatch, rank)
+        run.announce(total_steps=5, params=None)
+        run.log({"loss": 1.0})
+        with run.checkpoint(3) as folder:
+            (folder / "state.pt").write_text(f"of rank {rank}")
+        run.finish()
+    assert [path.name for path in (tmp_path / "ckpt").iterdir()] == ["step-00000003"]
+    assert (tmp_path / "ckpt" / "step-00000003" / "state.pt").read_text() == "of rank 0"
+    (spool,) = (tmp_path / "spool").iterdir()
+    assert ".train-r0-" in spool.name
+
+
+def test_all_ranks_log_where_they_are_asked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank in (0, 1):
+        rank_in(tmp_path, monkeypatch, rank, log_from="all").log({"loss": 1.0})
+    assert sorted(path.name.split("-")[2] for path in (tmp_path / "spool").iterdir()) == ["r0", "r1"]
+
+
+def test_each_rank_commits_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank in range(2):
+        with rank_in(tmp_path, monkeypatch, rank).checkpoint(3, written_by="all") as folder:
+            (folder / f"{rank}.pt").write_text("x")
+    found = shares(tmp_path / "ckpt")
+    assert [(share.step, share.rank, share.world) for share in found] == [(3, 0, 2), (3, 1, 2)]
+
+
+def test_a_share_whose_writing_raises_is_not_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rank_in(tmp_path, monkeypatch, 0)
+    with pytest.raises(ValueError, match="half"), run.checkpoint(3, written_by="all") as folder:
+        (folder / "0.pt").write_text("x")
+        raise ValueError("half")
+    assert shares(tmp_path / "ckpt") == []
+    assert not list((tmp_path / "ckpt" / ".shares").iterdir())
+
+
+def test_by_hand_the_last_rank_joins_the_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ONWARD_CHECKPOINT_DIR", raising=False)
+    monkeypatch.setenv("ONWARD_RUN_DIR", str(tmp_path / "run"))
+    for rank in (1, 0):
+        monkeypatch.setenv("RANK", str(rank))
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        run = Run.of_environment(name=None)
+        assert run.by_hand and (run.rank, run.world_size) == (rank, 2)
+        with run.checkpoint(4, written_by="all") as folder:
+            (folder / f"{rank}.pt").write_text(str(rank))
+    resumed = Run.of_environment(name=None).resume()
+    assert resumed is not None and resumed.name == "step-00000004"
+    assert sorted(path.name for path in resumed.iterdir()) == [".onward-checkpoint.json", "0.pt", "1.pt"]
+    assert json.loads((resumed / ".onward-checkpoint.json").read_text())["step"] == 4
+
+
+def test_a_single_process_writes_all_of_it_either_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with rank_in(tmp_path, monkeypatch, 0, world=1).checkpoint(3, written_by="all") as folder:
+        (folder / "state.pt").write_text("x")
+    assert [path.name for path in (tmp_path / "ckpt").iterdir()] == ["step-00000003"]
+
+
+def test_a_word_that_is_not_known_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rank_in(tmp_path, monkeypatch, 0)
+    with pytest.raises(ValueError, match="expected 'first'"), run.checkpoint(3, written_by="rank0"):
+        pass
