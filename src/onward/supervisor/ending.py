@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from onward.errors import SchedulerError, SubmitRefused
 from onward.model import event as ev
@@ -16,8 +17,10 @@ from onward.rundir.journal import Journal, read_run
 from onward.schedulers.base import habits_of
 from onward.supervisor.handover import QueuedLegCancelled, queued_ahead
 from onward.supervisor.scene import Scene
-from onward.supervisor.training import Training
 from onward.supervisor.verdict import Outcome, judge
+
+if TYPE_CHECKING:
+    from onward.supervisor.training import Training
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onward.clock import SystemClock
 from onward.errors import AlreadyClaimed, OnwardError
@@ -26,14 +27,13 @@ from onward.rundir.layout import LegLocal, RunDir
 from onward.schedulers.base import habits_of
 from onward.schedulers.registry import scheduler_for
 from onward.supervisor.beginning import Successor, may_begin
-from onward.supervisor.course import train
 from onward.supervisor.ending import go_on_or_close, write_end
-from onward.supervisor.salvage import salvage
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals
 from onward.supervisor.surroundings import local_folder
-from onward.supervisor.training import Training
-from onward.supervisor.watchers import never_hurts_training
+
+if TYPE_CHECKING:
+    from onward.supervisor.training import Training
 
 log = logging.getLogger(__name__)
 
@@ -72,11 +72,15 @@ def live_leg(path: Path, leg: int) -> int:
 
     # ── queue the successor before training starts ────────────────────────────
     successor = Successor(scene)
+    from onward.supervisor.course import train  # loaded while the scheduler answers: half of what there is to load
+    from onward.supervisor.salvage import salvage
+    from onward.supervisor.watchers import never_hurts_training
+
+    with never_hurts_training("salvage of an earlier leg"):
+        salvage(scene.dir, read_run(scene.dir), leg=leg, journal=journal, clock=clock)
     successor.done.wait(_HANDOVER_PATIENCE)
 
     # ── train ─────────────────────────────────────────────────────────────────
-    with never_hurts_training("salvage of an earlier leg"):
-        salvage(scene.dir, read_run(scene.dir), leg=leg, journal=journal, clock=clock)
     training: Training | None = None
     try:
         outcome, training = train(scene, local, signals)
