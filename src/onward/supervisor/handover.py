@@ -28,6 +28,7 @@ from onward.sdk.files import write_whole
 log = logging.getLogger(__name__)
 
 _TEND = "`onward tend` looks again and submits only if there is no such job"
+_HELD_PATIENCE = 3.0  # seconds: a job held on us cannot have begun, and we may have no more
 _LOOKUPS_BEFORE_AGAIN = 2  # answered, empty, and at least twice the settling time apart
 
 
@@ -50,7 +51,7 @@ class Handover:
         standing = leg.submission if leg else None
         if standing:
             job = standing.job or self._adopt(wanted.leg, standing.name)
-            if job and self._still_good(wanted, standing, job):
+            if job and self._still_good(wanted, standing, job, held=after is not None):
                 return job
             if job is None:
                 self._write_off(wanted.leg, standing.name, "no job came of it")
@@ -91,8 +92,8 @@ class Handover:
 
     # ── one job, surely ───────────────────────────────────────────────────────
 
-    def _still_good(self, wanted: Continue, standing: Submission, job: str) -> bool:
-        status = self._status_in_time(job)
+    def _still_good(self, wanted: Continue, standing: Submission, job: str, *, held: bool) -> bool:
+        status = self._status_in_time(job, _HELD_PATIENCE if held else self.patience)
         if status is None and habits_of(self.scheduler).deletes_unseen:
             raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was deleted while it waited")
         if status is None or status.name != standing.name:
@@ -111,9 +112,9 @@ class Handover:
         self._take_back(wanted.leg, standing.name, job, "the next leg needs other resources")
         return False
 
-    def _status_in_time(self, job: str) -> JobStatus | None:
+    def _status_in_time(self, job: str, patience: float) -> JobStatus | None:
         """What is known of a job, with the time that a scheduler may take until it knows what became of one that has left its queue."""
-        give_up = self.clock.now() + min(habits_of(self.scheduler).finishing_seconds, self.patience)
+        give_up = self.clock.now() + min(habits_of(self.scheduler).finishing_seconds, patience)
         while True:
             status = self.scheduler.status([JobId(job)]).get(JobId(job))
             if status is not None or self.clock.now() >= give_up:
