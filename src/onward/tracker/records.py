@@ -85,7 +85,7 @@ def read_records(records: Iterable[Any]) -> Reading:
 def _take(reading: Reading, data: Any) -> None:
     try:
         record = _record(data)
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         reading.refuse(f"{str(data)[:80]} is no record: {error!r}")
         return
     if record is not None:

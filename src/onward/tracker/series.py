@@ -17,6 +17,7 @@ from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
 from onward.tracker.chunks import GRAIN, Columns, in_order, read_summary, unpack
 from onward.tracker.db import Database
+from onward.tracker.points import joined
 from onward.tracker.run_rows import Metric, metric_of
 from onward.tracker.runs import one_run
 from onward.tracker.stitch import first_steps, limits
@@ -199,37 +200,39 @@ def _pieces(
 
 def _draw(connection: Connection, chart: Chart, pieces: list[_Piece], buckets: int, first: int | None, last: int | None) -> Chart:
     pieces = sorted(pieces, key=lambda piece: piece.first_step)
-    grains = sum(-(-piece.count // GRAIN) for piece in pieces)
+    parts: dict[int, Columns] = {}  # of which the points themselves are needed
+    _unpack_into(connection, parts, chart, [piece for piece in pieces if piece.cut or piece.data], first, last)
+    grains = sum(-(-(len(parts[p.id]) if p.id in parts else p.count) // GRAIN) for p in pieces)
     if grains <= buckets:
-        return _draw_points(connection, chart, pieces, buckets, first, last)
+        _unpack_into(connection, parts, chart, [piece for piece in pieces if piece.id not in parts], first, last)
+        return _draw_points(chart, joined([parts[piece.id] for piece in pieces]), buckets)
     lines = _Lines()
-    cuts = _load(connection, [piece for piece in pieces if piece.cut and piece.data is None])
     for piece in pieces:
-        data = piece.data or cuts.get(piece.id)
-        if data is None:
+        if piece.id in parts:
+            lines.add_points(parts[piece.id])
+            chart.points += len(parts[piece.id])
+        else:
             lines.add_summary(piece.summary, piece.count)
             chart.points += piece.count
-            continue
-        columns = _shown(chart, unpack(data), piece, first, last)
-        chart.points += len(columns)
-        lines.add_points(columns)
     chart.exact = False
     lines.into(chart, buckets)
     return chart
 
 
-def _shown(chart: Chart, columns: Columns, piece: _Piece, first: int | None, last: int | None) -> Columns:
-    kept = columns.upto(piece.limit)
-    chart.superseded += len(columns) - len(kept)
-    return kept.since(first).upto(last)
+def _unpack_into(
+    connection: Connection, parts: dict[int, Columns], chart: Chart, pieces: list[_Piece], first: int | None, last: int | None
+) -> None:
+    """The points of these chunks that show in the range."""
+    loaded = _load(connection, [piece.id for piece in pieces if piece.data is None])
+    for piece in pieces:
+        columns = unpack(piece.data or loaded[piece.id])
+        kept = columns.upto(piece.limit)
+        chart.superseded += len(columns) - len(kept)
+        parts[piece.id] = kept.since(first).upto(last)
 
 
-def _draw_points(connection: Connection, chart: Chart, pieces: list[_Piece], buckets: int, first: int | None, last: int | None) -> Chart:
-    loaded = _load(connection, [piece for piece in pieces if piece.data is None])
-    parts = [_shown(chart, unpack(piece.data or loaded[piece.id]), piece, first, last) for piece in pieces]
-    whole = in_order(
-        Columns([s for p in parts for s in p.steps], [t for p in parts for t in p.times], [v for p in parts for v in p.values])
-    )
+def _draw_points(chart: Chart, columns: Columns, buckets: int) -> Chart:
+    whole = in_order(columns)
     chart.points = count = len(whole)
     if count <= buckets:
         chart.steps, chart.times = list(whole.steps), [t / 1e6 for t in whole.times]
@@ -244,12 +247,11 @@ def _draw_points(connection: Connection, chart: Chart, pieces: list[_Piece], buc
     return chart
 
 
-def _load(connection: Connection, pieces: list[_Piece]) -> dict[int, bytes]:
+def _load(connection: Connection, ids: list[int]) -> dict[int, bytes]:
     c = _chunks.c
     found: dict[int, bytes] = {}
-    for i in range(0, len(pieces), 500):
-        query = select(c.id, c.data).where(c.id.in_([piece.id for piece in pieces[i : i + 500]]))
-        found.update((row.id, row.data) for row in connection.execute(query))
+    for i in range(0, len(ids), 500):
+        found.update((row.id, row.data) for row in connection.execute(select(c.id, c.data).where(c.id.in_(ids[i : i + 500]))))
     return found
 
 

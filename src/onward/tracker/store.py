@@ -6,6 +6,7 @@
                           set_params set_tags delete_tag param_history legs set_leg notes add_note delete_note
     tracker.ingest        points submit (a future) records lines
     tracker.series        metrics chart charts points
+    tracker.models        logged models, datasets: create get of finish delete set_tags log add_inputs add_outputs
     tracker.files         look(roots): take what is new in run folders
     tracker.upkeep        compaction in the background
     tracker.write(job)    anything else: a function of a Batch (connection, version, now), committed when it returns
@@ -33,6 +34,7 @@ from onward.tracker.experiments import Experiments
 from onward.tracker.ingest import Ingest
 from onward.tracker.ingest_files import Files
 from onward.tracker.migrate import migrate
+from onward.tracker.models import Models
 from onward.tracker.runs import Runs
 from onward.tracker.series import Series
 from onward.tracker.writer import Batch, Writer
@@ -49,6 +51,7 @@ class Tracker:
         self.runs = Runs(database, self._writer)
         self.ingest = Ingest(self._writer)
         self.series = Series(database)
+        self.models = Models(database, self._writer)
         self.files = Files(database, self._writer)
         self.upkeep = Upkeep(database, self._writer)
         self.election = Election(database)

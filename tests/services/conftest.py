@@ -1,0 +1,43 @@
+"""A PostgreSQL of the tests' own, in a temporary folder; it goes when they do."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from beds.postgres import Postgres, free_port, is_installed
+from onward.tracker.schema import metadata
+from onward.tracker.store import Tracker
+
+_DATABASE = "onward"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    if not is_installed():
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    top = Path(tempfile.mkdtemp(prefix="onward-pg-"))
+    top.chmod(0o755)
+    server = Postgres(top / "cluster", free_port())
+    try:
+        server.prepare()
+        server.start()
+        Tracker.open(server.create(_DATABASE)).close()
+        yield server
+    finally:
+        if server.daemon().process() is not None:
+            server.stop(how="immediate")
+        shutil.rmtree(top, ignore_errors=True)
+
+
+@pytest.fixture
+def place(postgres: Postgres) -> Iterator[str]:
+    """The address of an empty store."""
+    yield postgres.url(_DATABASE)
+    names = ", ".join(f'"{table}"' for table in metadata.tables)
+    begin = "INSERT INTO store VALUES (1, 1); INSERT INTO experiments (id, name, created, updated) VALUES (0, 'Default', 0, 0)"
+    postgres.sql(f"TRUNCATE {names} RESTART IDENTITY; {begin}", database=_DATABASE)
