@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from onward.cli import checkpoints, clusters, control, doctor, logs, runs, schema, show, submit, tend
+from onward.cli import backup, checkpoints, clusters, control, doctor, logs, runs, schema, show, submit, tend, token, up
 
 
 def register(app: typer.Typer) -> None:
@@ -21,3 +21,6 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor.doctor)
     app.command("tend")(tend.tend)
     app.command("schema")(schema.schema)
+    app.command("up")(up.up)
+    app.add_typer(token.app, name="token")
+    app.command("backup")(backup.backup)

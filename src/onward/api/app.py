@@ -1,0 +1,114 @@
+"""The server put together: gate → hot door → routes. Nothing is reachable but through the gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from onward import __version__
+from onward.api import chores
+from onward.api.background import Background
+from onward.api.book import TokenBook
+from onward.api.door import Door
+from onward.api.gate import Gate
+from onward.api.hosts import HostRules
+from onward.api.live import Live
+from onward.api.login import Login
+from onward.api.mlflow import router as mlflow
+from onward.api.problems import Problem, problem_of
+from onward.api.routes import artifacts, docs, experiments, export, health, live, logs, notes, params, records, runs, seed, series, tokens
+from onward.api.services import Services
+from onward.errors import OnwardError
+from onward.operations.tracking import Place
+from onward.operations.wiring import Desk
+from onward.tracker.store import Tracker
+from onward.tracker.token_store import TokenStore
+
+_ABOUT = """Runs, their metrics, files and logs. Every call needs a token: `Authorization: Bearer …`, `X-API-Key: …`,
+Basic with the token as password, an address that begins with `/t/<token>/`, or the login cookie. Errors are RFC 9457 problems."""
+
+
+@dataclass(kw_only=True)
+class Server:
+    gate: Gate
+    services: Services
+    background: Background
+    api: FastAPI
+
+    def stopping(self) -> None:
+        self.services.stopping = True
+        self.services.live.close()
+
+
+def make_server(
+    tracker: Tracker,
+    store: TokenStore,
+    desk: Desk,
+    place: Place,
+    *,
+    hosts: HostRules,
+    root: str = "",
+    secure: bool = False,
+    tend: bool = True,
+) -> Server:
+    services = Services(
+        tracker=tracker,
+        tokens=store,
+        book=TokenBook(store, desk.clock),
+        live=Live(),
+        desk=desk,
+        clock=desk.clock,
+        files=place.files,
+    )
+    api = make_api(services)
+    login = Login(store, desk.clock, secure=secure)
+    gate = Gate(api, book=services.book, hosts=hosts, login=login, hot=Door(services), root=root)
+    services.counts = lambda: dict(gate.answered)
+    background = Background(chores.all_of(services, tend=tend))
+    services.hinted = lambda: background.hurry("tend")
+    return Server(gate=gate, services=services, background=background, api=api)
+
+
+def make_api(services: Services) -> FastAPI:
+    api = FastAPI(title="Onward", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    api.state.services = services
+    for routes in (health, docs, experiments, runs, series, params, notes, artifacts, logs, live, records, export, tokens, seed):
+        api.include_router(routes.router)
+    api.include_router(mlflow)
+    api.add_exception_handler(OnwardError, _known)
+    api.add_exception_handler(RequestValidationError, _invalid)
+    api.add_exception_handler(HTTPException, _http)
+    api.add_exception_handler(Exception, _fault)
+    return api
+
+
+def _known(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OnwardError)
+    return _answer(request, problem_of(error))
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = [{"at": ".".join(str(part) for part in one["loc"]), "problem": str(one["msg"])} for one in error.errors()]
+    said = "; ".join(f"{one['at']}: {one['problem']}" for one in found[:3])
+    return _answer(request, Problem(status=400, detail=f"the request is not as it should be: {said}", errors=found[:20]))
+
+
+def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    words = {404: "there is nothing at this address", 405: "this address does not take this method"}.get(error.status_code, error.detail)
+    return _answer(request, Problem(status=error.status_code, detail=words, headers=dict(error.headers or {})))
+
+
+def _fault(request: Request, _error: Exception) -> Response:
+    return _answer(request, Problem(status=500, detail="this is a fault of Onward's", hint="the server's log says more"))
+
+
+def _answer(request: Request, problem: Problem) -> Response:
+    root = request.scope.get("root_path", "")
+    body, headers = problem.answer(request.scope["path"].removeprefix(root))
+    return Response(body, status_code=problem.status, headers=headers)

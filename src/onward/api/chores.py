@@ -1,0 +1,83 @@
+"""The server's chores: read what runs wrote, tell listeners what changed, tend runs. Only one of several servers tends."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from sqlalchemy import select
+
+from onward.api.background import Chore
+from onward.api.logs import note
+from onward.api.services import Services
+from onward.operations.tend import tend
+from onward.tracker import schema
+
+_TEND_EVERY = 30.0
+_READ_EVERY = 1.0
+_TELL_EVERY = 0.25
+_WAIT = 1.0  # seconds for a commit of ours; others' are asked for as often
+_AT_ONCE = 1000
+
+
+def all_of(svc: Services, *, tend: bool) -> list[Chore]:
+    telling = Telling(svc)
+    reading = Chore(name="read", every=_READ_EVERY, do=lambda: read_folders(svc))
+    chores = [reading, Chore(name="tell", every=_TELL_EVERY, do=telling.tell)]
+    return [*chores, Chore(name="tend", every=_TEND_EVERY, do=lambda: tend_runs(svc))] if tend else chores
+
+
+def read_folders(svc: Services) -> None:
+    """Journals and spools of the runs under our roots."""
+    if not svc.tracker.election.won():
+        return
+    for problem in svc.tracker.files.look(svc.desk.roots).problems:
+        note(logging.WARNING, "read", problem)
+
+
+def tend_runs(svc: Services) -> None:
+    if not svc.tracker.election.won():
+        return
+    done = tend(svc.desk)
+    svc.last_tended, svc.tend_problems = svc.clock.now(), done.problems
+    for words in done.acted:
+        note(logging.INFO, "tend", words)
+    for words in done.problems:
+        note(logging.WARNING, "tend", words)
+
+
+class Telling:
+    """From commits to events: whoever made them, this server or another of the same database."""
+
+    def __init__(self, svc: Services) -> None:
+        self._svc = svc
+        self._seen = -1
+        self._states: dict[str, str] = {}
+
+    def tell(self) -> None:
+        tracker = self._svc.tracker
+        if self._seen < 0:
+            self._begin()
+        if tracker.database.is_file:
+            tracker.wait_beyond(self._seen, _WAIT)
+        now = tracker.version()
+        if now <= self._seen:
+            if not tracker.database.is_file:
+                time.sleep(_WAIT)
+            return
+        changed = tracker.runs.changes(self._seen, limit=_AT_ONCE)
+        for run in changed:
+            if self._states.get(run.run_id) != run.state:
+                self._states[run.run_id] = run.state
+                self._svc.live.status_changed(run.run_id, run.state)
+            else:
+                self._svc.live.tell("run_changed", run.run_id, state=run.state, last_step=run.last_step)
+        newest = max((run.version for run in changed), default=0)
+        self._seen = newest if len(changed) == _AT_ONCE else max(newest, now)
+
+    def _begin(self) -> None:
+        tracker = self._svc.tracker
+        self._seen = tracker.version()
+        with tracker.reading() as connection:
+            rows = connection.execute(select(schema.runs.c.run_id, schema.runs.c.state))
+            self._states = {row.run_id: row.state for row in rows}

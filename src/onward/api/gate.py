@@ -1,0 +1,187 @@
+"""The gate: every request passes it first, and without a token that stands nothing behind it is reached. Loopback is no exception.
+
+In order: the Host must be ours, the path honest, the Origin ours; then the token, then what that token may do. Only then does a route
+see the request, with a `Caller` in its state and an address without the token. Each refusal is an answer of the gate's own; nothing
+has been touched by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from onward.api.admission import SAFE, Caller, refusal
+from onward.api.book import TokenBook
+from onward.api.credentials import Presented, presented, split_address
+from onward.api.hosts import HostRules
+from onward.api.login import Login
+from onward.api.logs import log, note
+from onward.api.paths import odd
+from onward.api.problems import Problem
+from onward.api.sending import guarded, limited, send_problem
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Hot(Protocol):
+    """The small door for paths that are asked thousands of times a second. Its status, or 0 where it has not answered."""
+
+    async def __call__(self, caller: Caller, method: str, path: str, receive: Receive, send: Send) -> int: ...
+
+
+class Gate:
+    def __init__(self, inner: App, *, book: TokenBook, hosts: HostRules, login: Login, hot: Hot | None = None, root: str = "") -> None:
+        self._inner = inner
+        self._book = book
+        self._hosts = hosts
+        self._login = login
+        self._hot = hot
+        self._root = root.rstrip("/")
+        self.answered: Counter[tuple[str, int]] = Counter()  # by method and status
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._http(scope, receive, send)
+            case "lifespan":
+                await self._inner(scope, receive, send)
+            case _:  # no web sockets here: refuse the handshake
+                await send({"type": "websocket.close", "code": 1008})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        method, path = scope["method"], self._own_path(scope["path"])
+        address, path = split_address(path)
+        headers = dict(scope["headers"])
+        problem = self._manners(scope, headers, method, path)
+        if problem is not None:
+            await self._refuse(scope, send, problem, path, began)
+            return
+        if path == "/login":
+            await self._log_in(scope, headers, receive, send, began)
+            return
+        shown = presented(headers, address)
+        caller = await self._caller(shown)
+        problem = self._admit(caller, shown, headers, method, path)
+        if caller is None or problem is not None:
+            if caller is None and _wants_page(method, headers):
+                await self._login.page(send, self._root, note="")
+                self._tell(scope, path, 401, began)
+            else:
+                await self._refuse(scope, send, problem or _UNKNOWN, path, began, caller)
+            return
+        if self._hot is not None and method == "POST":
+            status = await self._hot(caller, method, path, receive, send)
+            if status:
+                self.answered[method, status] += 1
+                return
+        scope.setdefault("state", {})["caller"] = caller
+        scope["root_path"] = self._root
+        scope["path"] = self._root + path
+        scope["raw_path"] = quote(self._root + path).encode()  # without the token
+        await self._pass_on(caller, scope, headers, receive, send, path, began)
+
+    async def _pass_on(
+        self, caller: Caller, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, path: str, began: float
+    ) -> None:
+        receive_some, problem = limited(receive, headers, path)
+        if problem is not None:
+            await self._refuse(scope, send, problem, path, began, caller)
+            return
+        guard = guarded(send)
+        try:
+            await self._inner(scope, receive_some, guard)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("a request failed", extra={"action": "fault", "said": {"method": scope["method"], "path": path}})
+            if not guard.status:
+                await send_problem(
+                    guard, Problem(status=500, detail="this is a fault of Onward's", hint="the server's log says more"), path
+                )
+        self._tell(scope, path, guard.status or 500, began, caller)
+
+    def _own_path(self, path: str) -> str:
+        """Without the prefix of a proxy that leaves it on."""
+        if self._root and (path == self._root or path.startswith(f"{self._root}/")):
+            return path[len(self._root) :] or "/"
+        return path
+
+    def _manners(self, scope: Scope, headers: dict[bytes, bytes], method: str, path: str) -> Problem | None:
+        host = headers.get(b"host", b"").decode("latin-1")
+        server = scope.get("server")
+        if not self._hosts.host_is_ours(host, server[0] if server else None) or sum(name == b"host" for name, _ in scope["headers"]) != 1:
+            return Problem(
+                status=421,
+                detail="this server does not go by the Host of this request",
+                hint="`onward up --name HOST` adds a name it goes by",
+            )
+        why = odd(path)
+        if why is not None:
+            return Problem(status=400, detail=f"{why}; such a path is not followed")
+        origin = headers.get(b"origin")
+        if origin is not None and not self._hosts.origin_is_ours(origin.decode("latin-1"), host):
+            return Problem(status=403, detail="a page of another origin asks; only this server's own pages may")
+        return None
+
+    async def _caller(self, shown: Presented | None) -> Caller | None:
+        if shown is None:
+            return None
+        caller = self._book.known(shown.text)
+        if caller is not None:
+            return caller
+        return await asyncio.to_thread(self._book.check, shown.text)
+
+    def _admit(self, caller: Caller | None, shown: Presented | None, headers: dict[bytes, bytes], method: str, path: str) -> Problem | None:
+        if caller is None or shown is None:
+            return _UNKNOWN if shown else _NONE
+        if shown.by == "cookie" and method not in SAFE and b"origin" not in headers:
+            return Problem(status=403, detail="a browser that writes must say where the page came from (Origin)")
+        why = refusal(caller, method, path)
+        return Problem(status=403, detail=why) if why else None
+
+    async def _log_in(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, began: float) -> None:
+        status = await self._login(scope, headers, receive, send, self._root)
+        self._tell(scope, "/login", status, began)
+
+    async def _refuse(self, scope: Scope, send: Send, problem: Problem, path: str, began: float, caller: Caller | None = None) -> None:
+        await send_problem(send, problem, path)
+        self._tell(scope, path, problem.status, began, caller)
+
+    def _tell(self, scope: Scope, path: str, status: int, began: float, caller: Caller | None = None) -> None:
+        self.answered[scope["method"], status] += 1
+        client = scope.get("client")
+        note(
+            logging.INFO,
+            "request",
+            f"{scope['method']} {path} {status}",
+            ms=round((time.perf_counter() - began) * 1000, 1),
+            token=caller.token if caller else None,
+            client=client[0] if client else None,
+        )
+
+
+_NONE = Problem(
+    status=401,
+    detail="no token was shown",
+    hint="send `Authorization: Bearer TOKEN` or `X-API-Key: TOKEN`, or begin the address with /t/TOKEN; `onward token create` makes one",
+    headers={"www-authenticate": "Bearer"},
+)
+_UNKNOWN = Problem(
+    status=401,
+    detail="this token is not known, or no longer stands",
+    hint="`onward token list` shows those that do, `onward token create` makes a new one",
+    headers={"www-authenticate": 'Bearer error="invalid_token"'},
+)
+
+
+def _wants_page(method: str, headers: dict[bytes, bytes]) -> bool:
+    return method == "GET" and b"text/html" in headers.get(b"accept", b"")

@@ -1,0 +1,105 @@
+"""Logging in from a browser: a one-time link, or a token pasted into a form, becomes a cookie that scripts cannot read.
+
+The answer to a good link is a page that moves on by itself rather than a redirect: a browser that came from elsewhere would not send a
+SameSite=Strict cookie with the redirect, and would have to log in twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import MutableMapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from onward.api.credentials import COOKIE
+from onward.api.sending import Receive, Send, TooMuch, read_body, send_whole
+from onward.clock import Clock
+from onward.tracker.token_store import TokenStore
+from onward.tracker.tokens import Scope, Secret, Token
+
+SESSION_DAYS = 30
+_HTML = (b"content-type", b"text/html; charset=utf-8")
+
+
+class Login:
+    def __init__(self, store: TokenStore, clock: Clock, *, secure: bool = False) -> None:
+        self._store = store
+        self._clock = clock
+        self._secure = secure
+
+    async def __call__(self, scope: MutableMapping[str, Any], headers: dict[bytes, bytes], receive: Receive, send: Send, root: str) -> int:
+        """Answer `/login`; the status that was sent."""
+        if scope["method"] == "GET":
+            query = scope.get("query_string", b"")
+            code = _first(query.decode("latin-1") if isinstance(query, bytes) else "", "code")
+            session = await asyncio.to_thread(self._redeem, code) if code else None
+            note = "This link was used before, or is too old: ask for a new one." if code else ""
+        elif scope["method"] == "POST":
+            session = await asyncio.to_thread(self._exchange, await _form_token(receive))
+            note = "This token is not known, or no longer stands."
+        else:
+            session, note = None, ""
+        if session is None:
+            return await self.page(send, root, note=note)
+        await self._welcome(send, session, root)
+        return 200
+
+    async def page(self, send: Send, root: str, *, note: str) -> int:
+        """401 with the way in: what a browser without a token gets, wherever it went."""
+        body = _PAGE.format(
+            action=html.escape(f"{root}/login", quote=True), note=f"<p><strong>{html.escape(note)}</strong></p>" if note else ""
+        )
+        await send_whole(send, 401, body.encode(), [_HTML, (b"www-authenticate", b"Bearer")])
+        return 401
+
+    async def _welcome(self, send: Send, session: Secret, root: str) -> None:
+        flags = f"Path={root or '/'}; HttpOnly; SameSite=Strict; Max-Age={SESSION_DAYS * 86400}" + ("; Secure" if self._secure else "")
+        home = html.escape(f"{root}/", quote=True)
+        await send_whole(
+            send, 200, _MOVE_ON.format(home=home).encode(), [_HTML, (b"set-cookie", f"{COOKIE}={session.text}; {flags}".encode())]
+        )
+
+    def _redeem(self, code: str) -> Secret | None:
+        token = self._store.redeem(code, now=self._clock.now())
+        return self._session(token) if token else None
+
+    def _exchange(self, text: str) -> Secret | None:
+        token = self._store.check(text, now=self._clock.now())
+        return self._session(token) if token and token.scope is Scope.USER else None
+
+    def _session(self, token: Token) -> Secret:
+        now = self._clock.now()
+        until = now + SESSION_DAYS * 86400
+        expires = min(until, token.expires) if token.expires is not None and token.scope is Scope.USER else until
+        _, secret = self._store.create(Scope.SESSION, name=token.name, rights=token.rights, expires=expires, now=now)
+        return secret
+
+
+async def _form_token(receive: Receive) -> str:
+    try:
+        body = await read_body(receive, 4096)
+    except TooMuch:
+        return ""
+    return _first(body.decode("latin-1"), "token").strip()
+
+
+def _first(query: str, key: str) -> str:
+    try:
+        return parse_qs(query, max_num_fields=8).get(key, [""])[0]
+    except ValueError:
+        return ""
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Onward: log in</title><meta name="viewport" content="width=device-width"></head>
+<body><h1>Onward</h1>{note}
+<p>Open the link that <code>onward up</code> printed, or get a new one where the server runs: <code>onward token login</code>.</p>
+<form method="post" action="{action}"><label>Or paste a token: <input name="token" type="password" autocomplete="off" required></label>
+<button>Log in</button></form></body></html>
+"""
+
+_MOVE_ON = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Onward</title><meta http-equiv="refresh" content="0; url={home}"></head>
+<body><p>You are logged in. <a href="{home}">Go on</a>.</p></body></html>
+"""

@@ -1,0 +1,38 @@
+"""Records pushed by a supervisor or an agent, where there is no shared storage. The same records by both ways are stored once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from onward.api.deps import Svc, Who
+from onward.api.shapes import In, Text
+
+router = APIRouter(prefix="/api/v1", tags=["records"])
+
+
+class RecordsIn(In):
+    run: Annotated[Text, Field(min_length=1, max_length=64)]
+    leg: int = Field(ge=1, le=1_000_000)
+    writer: Annotated[Text, Field(min_length=1, max_length=250)] = Field(description="Who numbers them: train-17, supervisor.")
+    records: list[dict[str, Any]] = Field(
+        max_length=50_000,
+        description='As a spool holds them: {"n": sequence, "t": unix seconds, "s": step, "m": {metric: value}} and others.',
+    )
+
+
+class Taken(BaseModel):
+    points: int = Field(description="New ones, committed.")
+    repeated: int = Field(description="Records that were here already.")
+    refused: int = Field(description="Records that are none; `why` says what is wrong with the first.")
+    why: str
+
+
+@router.post("/records", summary="Push records")
+def push(svc: Svc, who: Who, asked: RecordsIn) -> Taken:
+    """Identified by run, leg, writer and sequence: sent twice is stored once. Answered when they are committed."""
+    who.must_write(asked.run)
+    taken = svc.tracker.ingest.records(asked.run, asked.leg, asked.writer, asked.records)
+    return Taken(points=taken.points, repeated=taken.repeated, refused=taken.refused, why=taken.why)

@@ -1,0 +1,204 @@
+"""Runs: list, search, make, change, archive; and what a person may ask of one that Onward executes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field
+
+from onward.api.deps import Svc, Who
+from onward.api.folders import must_have_folder
+from onward.api.routes.naming import RunId, experiment_of, must_be_storable, run_of
+from onward.api.services import Services
+from onward.api.shapes import In, Key, ParamValue, RunDetails, RunOut, RunPage, State, TagValue, Text, finite, plainly, run_record
+from onward.operations import control
+from onward.tracker.runs import NewRun, RunQuery
+
+router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
+
+_FILTER = """Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
+`created > '2026-01-31'`, `min(metrics.loss) < 0.1`."""
+_ORDER = "Such as `metrics.loss asc` or `created desc`; repeat for ties."
+
+
+class RunIn(In):
+    experiment: Annotated[Text, Field(min_length=1, max_length=500)] = Field(
+        default="Default", description="Its name; made where there is none."
+    )
+    name: Annotated[Text, Field(max_length=500)] = ""
+    identity: Annotated[Text, Field(min_length=1, max_length=400)] | None = Field(
+        default=None, description="What a second start is recognised by: it gets the same run."
+    )
+    state: State = "running"
+    params: dict[Key, ParamValue] = Field(default_factory=dict, max_length=2000)
+    tags: dict[Key, TagValue] = Field(default_factory=dict, max_length=100)
+
+
+class RunChange(In):
+    name: Annotated[Text, Field(min_length=1, max_length=500)] | None = None
+    state: State | None = Field(default=None, description="Not of a run that Onward executes: its journals say.")
+    reason: Annotated[Text, Field(max_length=8000)] | None = None
+    archived: bool | None = None
+
+
+class RunSearch(In):
+    filter: Annotated[Text, Field(max_length=20_000)] = Field(default="", description=_FILTER)
+    order: list[Annotated[Text, Field(max_length=500)]] = Field(default_factory=list, description=_ORDER, max_length=10)
+    experiments: list[Annotated[Text, Field(max_length=500)]] | None = Field(default=None, description="Numbers or names.", max_length=1000)
+    archived: bool | None = Field(default=False, description="Archived ones, the others, or (null) both.")
+    limit: int = Field(default=100, ge=1, le=5000)
+    offset: int = Field(default=0, ge=0, le=1 << 53)
+    metrics: bool = Field(default=True, description="Whether the answer holds them.")
+    params: bool = Field(default=True, description="Whether the answer holds params and tags.")
+    count: bool = Field(default=False, description="Whether to count all that match.")
+
+
+class ParamsIn(In):
+    params: dict[Key, ParamValue] = Field(max_length=2000)
+    leg: int | None = Field(default=None, ge=1, le=1_000_000, description="None: the newest.")
+
+
+class TagsIn(In):
+    tags: dict[Key, TagValue] = Field(max_length=100)
+
+
+@router.get("", summary="List runs", response_model=RunPage)
+def listed(
+    svc: Svc,
+    filter: Annotated[str, Query(description=_FILTER, max_length=20_000)] = "",
+    order: Annotated[list[str] | None, Query(description=_ORDER, max_length=10)] = None,
+    experiment: Annotated[list[str] | None, Query(description="Only of these, by number or name.", max_length=200)] = None,
+    archived: Annotated[bool, Query(description="The archived ones instead.")] = False,
+    limit: Annotated[int, Query(ge=1, le=5000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
+    metrics: Annotated[bool, Query(description="Whether the answer holds them.")] = True,
+    params: Annotated[bool, Query(description="Whether the answer holds params and tags.")] = True,
+    count: Annotated[bool, Query(description="Whether to count all that match.")] = False,
+) -> Response:
+    """Newest first, unless another order is asked for. Filtered, ordered and paged by the database."""
+    for text in (filter, *(order or ())):
+        _must_be_text(text)
+    return _found(
+        svc,
+        experiment,
+        RunQuery(
+            filter=filter, order=order or (), archived=archived, limit=limit, offset=offset, metrics=metrics, params=params, count=count
+        ),
+    )
+
+
+@router.post("/search", summary="Search runs", response_model=RunPage)
+def search(svc: Svc, asked: RunSearch) -> Response:
+    """As the list, for what is too long for an address. Changes nothing."""
+    given = asked.model_dump(exclude={"experiments"})
+    return _found(svc, asked.experiments, RunQuery(**given))
+
+
+@router.post("", summary="Make a run", status_code=201, response_model=RunDetails)
+def create(svc: Svc, who: Who, asked: RunIn) -> Response:
+    """For trainings that Onward does not execute. With an `identity`, the same run for whoever asks again."""
+    made = svc.tracker.runs.create(
+        NewRun(
+            experiment=asked.experiment,
+            name=asked.name,
+            identity=f"api:{asked.identity}" if asked.identity else None,
+            state=asked.state,
+            params=asked.params,
+            tags=asked.tags,
+            source="by-hand",
+            user=who.name,
+            started=svc.clock.now() if asked.state == "running" else None,
+            leg=1,
+        )
+    )
+    answer = _details(svc, made.run_id)
+    answer.status_code = 201
+    return answer
+
+
+@router.get("/{run_id}", summary="Show a run", response_model=RunDetails)
+def show(svc: Svc, run_id: RunId) -> Response:
+    """With params, tags, metrics and legs."""
+    return _details(svc, run_of(svc, run_id).run_id)
+
+
+@router.patch("/{run_id}", summary="Rename, close or archive a run", response_model=RunDetails)
+def change(svc: Svc, run_id: RunId, asked: RunChange) -> Response:
+    """Only what is given changes. An archived run is out of the lists; nothing is lost."""
+    run = run_of(svc, run_id)
+    changes: dict[str, Any] = {key: value for key, value in asked.model_dump(exclude={"archived"}).items() if value is not None}
+    if asked.state is not None:
+        _must_not_be_executed(run.source, run.run_id)
+        over = asked.state in ("finished", "failed", "cancelled")
+        changes["ended"] = (run.ended or svc.clock.now()) if over else None
+    if changes:
+        svc.tracker.runs.update(run.run_id, **changes)
+    if asked.archived is not None:
+        svc.tracker.runs.archive(run.run_id, archived=asked.archived)
+    return _details(svc, run.run_id)
+
+
+@router.post("/{run_id}/params", summary="Set params", response_model=RunOut)
+def set_params(svc: Svc, run_id: RunId, asked: ParamsIn) -> Response:
+    """Kept by leg: one that a resumed training changes stands beside the old."""
+    run = run_of(svc, run_id)
+    svc.tracker.runs.set_params(run.run_id, finite(asked.params), leg=asked.leg)
+    return plainly(run_record(svc.tracker.runs.view(run.run_id)))
+
+
+@router.post("/{run_id}/tags", summary="Set tags", response_model=RunOut)
+def set_tags(svc: Svc, run_id: RunId, asked: TagsIn) -> Response:
+    """Those given; others stay."""
+    run = run_of(svc, run_id)
+    svc.tracker.runs.set_tags(run.run_id, asked.tags)
+    return plainly(run_record(svc.tracker.runs.view(run.run_id)))
+
+
+@router.delete("/{run_id}/tags/{key:path}", summary="Delete a tag", status_code=204)
+def delete_tag(svc: Svc, run_id: RunId, key: Annotated[str, Path(max_length=250)]) -> None:
+    """404 where there is none of that key."""
+    must_be_storable(key)
+    svc.tracker.runs.delete_tag(run_of(svc, run_id).run_id, key)
+
+
+@router.post("/{run_id}/{verb}", summary="Cancel, stop or resume a run", response_model=RunDetails)
+def ask(svc: Svc, run_id: RunId, verb: Annotated[Literal["cancel", "stop", "resume"], Path(description="What to ask of it.")]) -> Response:
+    """Of a run that Onward executes. `stop` has it save first; `resume` goes on from its newest good checkpoint."""
+    run = run_of(svc, run_id)
+    dir = must_have_folder(svc, run.run_id, run.folder)
+    match verb:
+        case "cancel":
+            control.cancel(svc.desk, dir)
+        case "stop":
+            control.stop(svc.desk, dir)
+        case "resume":
+            control.resume(svc.desk, dir, changes={})
+    svc.hinted()
+    return _details(svc, run.run_id)
+
+
+def _found(svc: Services, experiments: list[str] | None, query: RunQuery) -> Response:
+    ids = None if experiments is None else [experiment_of(svc, one).id for one in experiments]
+    page = svc.tracker.runs.search(RunQuery(**{**vars(query), "experiments": ids}))
+    return plainly({"runs": [run_record(view) for view in page.runs], "next": page.next, "total": page.total})
+
+
+def _details(svc: Services, run_id: str) -> Response:
+    view = svc.tracker.runs.view(run_id)
+    legs = [{key: value for key, value in leg.items() if key != "run"} for leg in svc.tracker.runs.legs(run_id)]
+    return plainly(finite({**run_record(view), "legs": legs, "details": view.info.details}))
+
+
+def _must_not_be_executed(source: str, run: str) -> None:
+    from onward.errors import Conflict
+
+    if source == "onward":
+        raise Conflict(f"run {run} is executed by Onward: its journals say in which state it is", hint="cancel or stop it instead")
+
+
+def _must_be_text(text: str) -> None:
+    from onward.errors import InvalidInput
+
+    if "\x00" in text:
+        raise InvalidInput("a filter has no NUL characters")

@@ -1,0 +1,137 @@
+"""`onward token`: who may come in. Works on the database itself, so no token is needed to make the first one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from onward.cli.desk import JsonOption
+from onward.cli.render import ago, out, out_json, say, table, when
+
+if TYPE_CHECKING:
+    from onward.tracker.token_store import TokenStore
+    from onward.tracker.tokens import Token
+
+app = typer.Typer(name="token", help="Make, list and revoke the tokens that the server knows.", no_args_is_help=True)
+
+DbOption = Annotated[
+    str | None,
+    typer.Option("--db", metavar="PLACE", help="The server's database: a path or a PostgreSQL address. Else $ONWARD_DB, else this user's."),
+]
+_LOGIN_MINUTES = 15
+
+
+@contextmanager
+def _store(db: str | None) -> Iterator[TokenStore]:
+    from onward.operations.tracking import open_tracker, place_of
+
+    with open_tracker(place_of(os.environ, db)) as opened:
+        yield opened.tokens
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Option("--name", help="Whose it is, or what for.")] = "",
+    scope: Annotated[str, typer.Option("--scope", help="user, run, agent or webhook.")] = "user",
+    rights: Annotated[str, typer.Option("--rights", help="Of a user's token: read, write or admin.")] = "write",
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="The run that a run token may write to.")] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="The cluster that an agent speaks for.")] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", metavar="TIME", help="When it ends, from now: 12:00:00, or 30-0 for 30 days.")
+    ] = None,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a token and print it, once."""
+    import getpass
+    import time
+
+    from onward.errors import InvalidInput
+    from onward.model.quantity import parse_duration
+    from onward.tracker.tokens import Rights, Scope
+
+    if scope not in ("user", "run", "agent", "webhook"):
+        raise InvalidInput(f"--scope {scope!r} is none", hint="it is user, run, agent or webhook")
+    if rights not in list(Rights):
+        raise InvalidInput(f"--rights {rights!r} are none", hint="they are read, write or admin")
+    now = time.time()
+    until = now + parse_duration(expires) if expires else None
+    with _store(db) as store:
+        token, secret = store.create(
+            Scope(scope), name=name or getpass.getuser(), rights=Rights(rights), run=run, cluster=cluster, expires=until, now=now
+        )
+    if json:
+        out_json({"schema": 1, **_record(token), "secret": secret.text})
+    else:
+        out(secret.text)
+        say(f"token {token.id} ({scope}); it is shown this once. `onward token revoke {token.id}` ends it.")
+
+
+@app.command("list")
+def listed(
+    everything: Annotated[bool, typer.Option("--all", help="Those that no longer stand too.")] = False,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List tokens by id; what opens doors is not kept and cannot be shown."""
+    import time
+
+    now = time.time()
+    with _store(db) as store:
+        found = [token for token in store.all() if everything or token.stands(now)]
+    if json:
+        out_json({"schema": 1, "tokens": [_record(token) for token in found]})
+        return
+    rows = [
+        [
+            token.id,
+            token.scope,
+            token.rights if token.scope in ("user", "session") else token.run or token.cluster or "",
+            "revoked" if token.revoked else "expired" if not token.stands(now) else when(token.expires) if token.expires else "never",
+            ago(token.last_used),
+            token.name,
+        ]
+        for token in found
+    ]
+    table(["ID", "SCOPE", "FOR", "ENDS", "USED", "NAME"], rows)
+
+
+@app.command("revoke")
+def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="A token's id, or the beginning of it.")], db: DbOption = None) -> None:
+    """End a token. A running server follows within two seconds."""
+    import time
+
+    with _store(db) as store:
+        token = store.revoke(id, now=time.time())
+    say(f"token {token.id} ({token.scope}, {token.name}) opens nothing any more")
+
+
+@app.command("login")
+def login(
+    rights: Annotated[str, typer.Option("--rights", help="What the browser may then do: read, write or admin.")] = "admin",
+    name: Annotated[str, typer.Option("--name", help="Whose browser.")] = "",
+    db: DbOption = None,
+) -> None:
+    """Print a link that logs a browser in, once, within a quarter of an hour."""
+    import getpass
+
+    from onward.errors import InvalidInput, NotFound
+    from onward.operations.tracking import login_link, open_tracker, place_of
+    from onward.tracker.tokens import Rights
+
+    if rights not in list(Rights):
+        raise InvalidInput(f"--rights {rights!r} are none", hint="they are read, write or admin")
+    place = place_of(os.environ, db)
+    url = place.served_at()
+    if url is None:
+        raise NotFound(f"no server of this machine serves {place.words}", hint="start it: onward up")
+    with open_tracker(place) as opened:
+        out(login_link(opened.tokens, url, name=name or getpass.getuser(), rights=Rights(rights), minutes=_LOGIN_MINUTES))
+
+
+def _record(token: Token) -> dict[str, object]:
+    return {name: value for name, value in vars(token).items() if name != "digest"}

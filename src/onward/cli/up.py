@@ -1,0 +1,87 @@
+"""`onward up`: the tracker, one process on one port."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onward.cli.render import out, say
+from onward.cli.token import DbOption
+
+_LINK_HOURS = 24
+
+
+def up(
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; 0.0.0.0 for all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port; 0 for a free one.")] = 8765,
+    db: DbOption = None,
+    files: Annotated[
+        str | None, typer.Option("--files", metavar="FOLDER", help="Where uploads are kept; else beside the database.")
+    ] = None,
+    certfile: Annotated[Path | None, typer.Option("--certfile", metavar="FILE", help="TLS: the certificate, in PEM.")] = None,
+    keyfile: Annotated[
+        Path | None, typer.Option("--keyfile", metavar="FILE", help="TLS: its key, where that is a file of its own.")
+    ] = None,
+    root_path: Annotated[
+        str, typer.Option("--root-path", metavar="PATH", help="The prefix that a reverse proxy serves it under: /onward.")
+    ] = "",
+    name: Annotated[
+        list[str] | None, typer.Option("--name", metavar="HOST", help="A name that browsers and clients may call it by; repeat.")
+    ] = None,
+    no_tend: Annotated[bool, typer.Option("--no-tend", help="Only show runs; leave repairing them to others.")] = False,
+    demo_data: Annotated[bool, typer.Option("--demo-data", help="Fill an empty store with runs to try things out.")] = False,
+) -> None:
+    """Serve the tracker: its API, its pages, and the tending of runs.
+
+    Prints a link that logs a browser in, once. Ctrl-C stops it; what was acknowledged is stored.
+    """
+    import getpass
+    import socket
+
+    from onward.cli.desk import open_desk
+    from onward.operations.tracking import Serving, login_link, open_tracker, place_of
+    from onward.tracker.tokens import Rights
+
+    place = place_of(os.environ, db, files)
+    serving = Serving(place)
+    try:
+        from onward.api.app import make_server
+        from onward.api.hosts import HostRules
+        from onward.api.logs import set_up
+        from onward.api.server import Listening, open_socket, serve
+
+        set_up()
+        listening = Listening(host=host, port=port, certfile=certfile, keyfile=keyfile, root_path=root_path, names=tuple(name or ()))
+        opened_socket = open_socket(listening)
+        url = listening.url(opened_socket.getsockname()[1])
+        with open_tracker(place) as opened:
+            if demo_data:
+                from onward.tracker.demo import fill
+
+                say(f"demo data: {fill(opened.tracker)} runs")
+            hosts = HostRules.of(bound=host, machine=socket.gethostname(), given=listening.names)
+            desk = open_desk()
+            server = make_server(
+                opened.tracker, opened.tokens, desk, place, hosts=hosts, root=root_path, secure=certfile is not None, tend=not no_tend
+            )
+
+            def ready() -> None:
+                serving.at(url)
+                out(login_link(opened.tokens, url, name=getpass.getuser(), rights=Rights.ADMIN, minutes=60 * _LINK_HOURS))
+                _flush()
+                say(f"onward serves {place.words} at {url}; the link above logs a browser in, once")
+                if host not in ("127.0.0.1", "::1", "localhost") and certfile is None:
+                    say("  → this is not encrypted: others on the way can read tokens; --certfile, or a proxy with TLS before it, helps")
+
+            serve(server, listening, opened_socket, ready=ready)
+    finally:
+        serving.close()
+
+
+def _flush() -> None:
+    import sys
+
+    sys.stdout.flush()

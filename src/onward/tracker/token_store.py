@@ -1,0 +1,119 @@
+"""Tokens in the database: made, checked, used up, revoked. Only digests are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Row, Update, delete, insert, or_, select, update
+
+from onward.errors import InvalidInput, NotFound
+from onward.tracker.schema import tokens
+from onward.tracker.tokens import Rights, Scope, Secret, Token, fits, mint, parse
+from onward.tracker.writer import Batch
+
+if TYPE_CHECKING:
+    from onward.tracker.store import Tracker
+
+_USED_EVERY = 60.0  # seconds: how exactly `last_used` is kept
+_FORGET_AFTER = 7 * 86400.0  # login codes and sessions that are over
+
+
+class TokenStore:
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker = tracker
+
+    def create(
+        self,
+        scope: Scope,
+        *,
+        name: str = "",
+        rights: Rights = Rights.WRITE,
+        run: str | None = None,
+        cluster: str | None = None,
+        expires: float | None = None,
+        now: float,
+    ) -> tuple[Token, Secret]:
+        """A new one. Its secret is in this answer and nowhere else."""
+        if scope is Scope.RUN and not run:
+            raise InvalidInput("a run token needs a run", hint="name the run it may write to")
+        if scope is Scope.AGENT and not cluster:
+            raise InvalidInput("an agent token needs a cluster", hint="name the cluster it speaks for")
+        if len(name) > 250 or "\x00" in name:
+            raise InvalidInput("a token's name has at most 250 characters, and no NUL")
+        id, secret, digest = mint(scope)
+        token = Token(id=id, scope=scope, digest=digest, name=name, rights=rights, run=run, cluster=cluster, created=now, expires=expires)
+
+        def job(batch: Batch) -> None:
+            old = now - _FORGET_AFTER
+            brief = tokens.c.scope.in_([Scope.LOGIN, Scope.SESSION])
+            batch.connection.execute(delete(tokens).where(brief, or_(tokens.c.expires < old, tokens.c.revoked < old)))
+            batch.connection.execute(insert(tokens).values(**vars(token)))
+
+        self._tracker.write(job)
+        return token, secret
+
+    def check(self, text: str, *, now: float) -> Token | None:
+        """The token, if it is one of ours and stands."""
+        token = self._find(text)
+        if token is None or not token.stands(now):
+            return None
+        if token.last_used is None or now - token.last_used > _USED_EVERY:
+            self._tracker.submit(lambda batch: _run(batch, _set(token.id, last_used=now)))  # nobody waits for it
+        return token
+
+    def redeem(self, text: str, *, now: float) -> Token | None:
+        """Use up a login code: of two who try at once, one gets in."""
+        token = self._find(text)
+        if token is None or token.scope is not Scope.LOGIN or not token.stands(now):
+            return None
+
+        used = _set(token.id, revoked=now, last_used=now).where(tokens.c.revoked.is_(None))
+        return token if self._tracker.write(lambda batch: _run(batch, used)) else None
+
+    def revoke(self, id: str, *, now: float) -> Token:
+        """By its id, or the beginning of one. Twice is once."""
+        token = self.named(id)
+
+        self._tracker.write(lambda batch: _run(batch, _set(token.id, revoked=now).where(tokens.c.revoked.is_(None))))
+        return token
+
+    def revoke_run(self, run: str, *, now: float) -> None:
+        """A run's tokens die with it."""
+        live = update(tokens).where(tokens.c.run == run, tokens.c.revoked.is_(None))
+        self._tracker.write(lambda batch: _run(batch, live.values(revoked=now)))
+
+    def named(self, id: str) -> Token:
+        start = id.split("_")[1] if id.startswith("ow") and id.count("_") else id  # a whole token, or its shown part, also names it
+        found = [token for token in self.all() if start and token.id.startswith(start)]
+        if len(found) != 1:
+            what = f"{len(found)} tokens begin with" if found else "there is no token"
+            raise NotFound(f"{what} {start[:32]!r}", hint="`onward token list --all` shows their ids")
+        return found[0]
+
+    def all(self) -> list[Token]:
+        with self._tracker.reading() as connection:
+            return [_token(row) for row in connection.execute(select(tokens).order_by(tokens.c.created, tokens.c.id))]
+
+    def _find(self, text: str) -> Token | None:
+        parsed = parse(text)
+        if parsed is None:
+            return None
+        scope, id = parsed
+        with self._tracker.reading() as connection:
+            row = connection.execute(select(tokens).where(tokens.c.id == id)).one_or_none()
+        token = _token(row) if row is not None else None
+        return token if token is not None and token.scope is scope and fits(token, text) else None
+
+
+def _set(id: str, **values: Any) -> Update:
+    return update(tokens).where(tokens.c.id == id).values(**values)
+
+
+def _run(batch: Batch, statement: Update) -> int:
+    """How many rows it changed."""
+    return int(batch.connection.execute(statement).rowcount)
+
+
+def _token(row: Row[Any]) -> Token:
+    data = row._asdict()
+    return Token(**{**data, "scope": Scope(data["scope"]), "rights": Rights(data["rights"])})

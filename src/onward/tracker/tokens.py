@@ -1,0 +1,107 @@
+"""Tokens: what one looks like, what it may do, and how it is kept. Pure; `token_store` keeps them.
+
+`owu_3f9a1c02_<43 characters>`: a letter for the scope, an id that may be shown and logged, and 256 random bits that may not. The
+database holds the SHA-256 of the secret, so reading it opens nothing.
+
+    user     a person: read, write or admin          `onward token create`
+    run      appends to one run and reads it          made at submit, delivered in a 0600 file
+    agent    what one cluster tells: records, hints   for a machine without shared storage
+    webhook  hints of a scheduler's epilog, nothing else
+    login    once, within minutes: turned into a session
+    session  what the login cookie holds: a user's
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    USER = "user"
+    RUN = "run"
+    AGENT = "agent"
+    WEBHOOK = "webhook"
+    LOGIN = "login"
+    SESSION = "session"
+
+
+class Rights(StrEnum):
+    """What a user's token may do; each holds the one before."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def include(self, wanted: Rights) -> bool:
+        order = list(Rights)
+        return order.index(self) >= order.index(wanted)
+
+
+_LETTERS = {Scope.USER: "u", Scope.RUN: "r", Scope.AGENT: "a", Scope.WEBHOOK: "w", Scope.LOGIN: "l", Scope.SESSION: "s"}
+_SCOPES = {letter: scope for scope, letter in _LETTERS.items()}
+_FORM = re.compile(r"ow([uarwls])_([0-9a-f]{8})_([A-Za-z0-9_-]{43})")
+_LOOKS_LIKE_ONE = re.compile(r"(ow[a-z]_[0-9a-f]{8})_[A-Za-z0-9_-]{8,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Token:
+    """One that is kept. `run` and `cluster` say what a narrow one is for."""
+
+    id: str
+    scope: Scope
+    digest: str
+    name: str = ""
+    rights: Rights = Rights.WRITE
+    run: str | None = None
+    cluster: str | None = None
+    created: float = 0.0
+    expires: float | None = None
+    revoked: float | None = None
+    last_used: float | None = None
+
+    def stands(self, now: float) -> bool:
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A token as its holder has it. Printed once, by whoever asked for it; never shown by accident."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    __str__ = __repr__
+
+
+def mint(scope: Scope) -> tuple[str, Secret, str]:
+    """A new id, the text for its holder, and the digest to keep."""
+    id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
+    text = f"ow{_LETTERS[scope]}_{id}_{secret}"
+    return id, Secret(text), digest(text)
+
+
+def parse(text: str) -> tuple[Scope, str] | None:
+    """Scope and id of what has the form of a token; None for anything else."""
+    match = _FORM.fullmatch(text)
+    return (_SCOPES[match[1]], match[2]) if match else None
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fits(token: Token, text: str) -> bool:
+    """In the same time whatever is wrong with it."""
+    return hmac.compare_digest(token.digest, digest(text))
+
+
+def blot(text: str) -> str:
+    """The text with every secret part of a token in it blotted out."""
+    return _LOOKS_LIKE_ONE.sub(r"\1_…", text) if "ow" in text else text

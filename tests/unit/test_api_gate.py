@@ -1,0 +1,390 @@
+"""The gate: nothing behind it is reached without a token that stands, from a foreign Host or Origin, or by an odd path."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.api.book import FRESH, TokenBook
+from onward.api.gate import Gate, Receive, Scope, Send
+from onward.api.hosts import HostRules
+from onward.api.login import Login
+from onward.api.logs import JsonLines, log
+from onward.clock import HandClock
+from onward.operations.tracking import open_tracker, place_of
+from onward.tracker.token_store import TokenStore
+from onward.tracker.tokens import Rights
+from onward.tracker.tokens import Scope as TokenScope
+from tests.api import Answer, Client
+
+
+class Behind:
+    """What the gate lets through."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self.scopes: list[Scope] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.seen.append((scope["method"], scope["path"]))
+        self.scopes.append(scope)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+
+class Scene:
+    def __init__(self, store: TokenStore, *, root: str = "") -> None:
+        self.clock = HandClock(1_794_744_000.0)
+        self.store = store
+        self.behind = Behind()
+        self.book = TokenBook(store, self.clock)
+        rules = HostRules.of(bound="127.0.0.1", machine="node7", given=["tracker.example.org"])
+        self.gate = Gate(self.behind, book=self.book, hosts=rules, login=Login(store, self.clock), root=root)
+
+    def token(self, scope: TokenScope = TokenScope.USER, **others: Any) -> str:
+        return self.store.create(scope, now=self.clock.now(), **others)[1].text
+
+    def client(self, token: str | None = None, **others: Any) -> Client:
+        return Client(self.gate, token, **others)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[TokenStore]:
+    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+        yield opened.tokens
+
+
+@pytest.fixture
+def scene(store: TokenStore) -> Scene:
+    return Scene(store)
+
+
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "path", ["/", "/healthz", "/readyz", "/metrics", "/docs", "/runs/1/metrics", "/webhooks/slurm", "/nowhere", "/login", "/t/"]
+)
+def test_without_a_token_nothing_is_reached(scene: Scene, method: str, path: str) -> None:
+    answer = scene.client().ask(method, path)
+    assert answer.status == 401
+    assert "www-authenticate" in answer.headers
+    assert scene.behind.seen == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": "Bearer owu_00000000_" + "a" * 43},
+        {"authorization": "Bearer "},
+        {"authorization": "Basic " + base64.b64encode(b"ada:secret").decode()},
+        {"x-api-key": "key"},
+        {"cookie": "onward_session=owu_00000000_" + "a" * 43},
+        {"cookie": "other=1"},
+        {"x-forwarded-user": "root", "x-forwarded-for": "127.0.0.1"},
+    ],
+)
+def test_a_wrong_token_opens_nothing(scene: Scene, headers: dict[str, str]) -> None:
+    assert scene.client().get("/runs", headers=headers).status == 401
+    assert scene.behind.seen == []
+
+
+def test_a_token_opens_in_each_of_its_ways(scene: Scene) -> None:
+    token = scene.token()
+    basic = base64.b64encode(f"ada:{token}".encode()).decode()
+    for headers in (
+        {"authorization": f"Bearer {token}"},
+        {"x-api-key": token},
+        {"authorization": f"Basic {basic}"},
+        {"cookie": f"onward_session={token}"},
+    ):
+        assert scene.client().get("/runs", headers=headers).status == 200
+    assert scene.client().get(f"/t/{token}/runs").status == 200
+    assert scene.behind.seen == [("GET", "/runs")] * 5
+
+
+def test_behind_the_gate_nobody_sees_the_token_of_an_address(scene: Scene) -> None:
+    token = scene.token()
+    scene.client().get(f"/t/{token}/runs/k1?x=1")
+    scope = scene.behind.scopes[0]
+    assert token not in str({key: value for key, value in scope.items() if key != "state"})
+    assert scope["state"]["caller"].token == token.split("_")[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("host", ["evil.test", "localhost.evil.test", "localhost:8765.evil.test", ""])
+def test_a_foreign_host_is_refused_whatever_the_token(scene: Scene, method: str, host: str) -> None:
+    assert scene.client(scene.token(), host=host).ask(method, "/runs").status == 421
+    assert scene.client(scene.token()).ask(method, "/runs", headers={"host": None}).status == 421
+    assert scene.behind.seen == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("origin", ["http://evil.test", "null", "http://localhost:3000", "https://localhost:8765.evil.test"])
+def test_a_foreign_origin_is_refused_whatever_the_token(scene: Scene, method: str, origin: str) -> None:
+    token = scene.token()
+    for headers in ({"origin": origin}, {"origin": origin, "cookie": f"onward_session={token}", "authorization": None}):
+        assert scene.client(token).ask(method, "/runs", headers=headers).status == 403
+    assert scene.client().post(f"/t/{token}/runs", headers={"origin": origin}).status == 403
+    assert scene.behind.seen == []
+
+
+def test_a_browser_that_writes_must_say_where_it_came_from(scene: Scene) -> None:
+    cookie = {"cookie": f"onward_session={scene.token()}"}
+    assert scene.client().post("/runs", headers=cookie).status == 403
+    assert scene.client().post("/runs", headers={**cookie, "origin": "http://localhost:8765"}).status == 200
+    assert scene.client().get("/runs", headers=cookie).status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/runs/../x",
+        "/runs/%2e%2e/x",
+        "/runs/%2E%2e",
+        "/runs/..%2fx",
+        "/a%5cb",
+        "/a\\b",
+        "/a%23b",
+        "/a#b",
+        "/a%00",
+        "/%252e%252e/x",
+        "/a/%2e/b",
+        "/a%0ab",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_an_odd_path_is_refused(scene: Scene, method: str, path: str) -> None:
+    token = scene.token()
+    assert scene.client(token).ask(method, path).status == 400
+    assert scene.client().ask(method, f"/t/{token}{path}").status == 400
+    assert scene.behind.seen == []
+
+
+def test_web_sockets_are_refused(scene: Scene) -> None:
+    import asyncio
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    asyncio.run(scene.gate({"type": "websocket", "path": "/", "headers": []}, receive, send))
+    assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+# ── what a token may do ───────────────────────────────────────────────────────
+
+
+def test_a_reader_reads_and_an_admin_manages_tokens(scene: Scene) -> None:
+    reader, writer, admin = (scene.client(scene.token(rights=rights)) for rights in Rights)
+    assert reader.get("/api/v1/runs").status == 200
+    assert reader.post("/api/v1/runs/search").status == 200
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        assert reader.ask(method, "/runs/k1/metrics").status == 403
+        assert writer.ask(method, "/runs/k1/metrics").status == 200
+        assert writer.ask(method, "/api/v1/tokens").status == 403
+        assert admin.ask(method, "/api/v1/tokens/1").status == 200
+    assert reader.get("/api/v1/tokens").status == 403
+
+
+def test_a_run_token_is_held_to_its_run(scene: Scene) -> None:
+    mine = scene.client(scene.token(TokenScope.RUN, run="k1"))
+    for method, path in (
+        ("POST", "/runs/k1/metrics"),
+        ("POST", "/runs/k1/metrics/batch"),
+        ("POST", "/runs/k1/artifacts"),
+        ("PUT", "/api/v1/runs/k1/artifacts/a/b.txt"),
+        ("GET", "/api/v1/runs/k1"),
+        ("GET", "/runs/k1"),
+        ("POST", "/experiments/digits/runs"),
+        ("POST", "/api/2.0/mlflow/runs/log-metric"),
+        ("GET", "/healthz"),
+    ):
+        assert mine.ask(method, path).status == 200, path
+    for method, path in (
+        ("POST", "/runs/k2/metrics"),
+        ("GET", "/api/v1/runs/k2"),
+        ("GET", "/api/v1/runs"),
+        ("DELETE", "/api/v1/runs/k1"),
+        ("POST", "/api/v1/runs/k1/cancel"),
+        ("PATCH", "/api/v1/runs/k1"),
+        ("POST", "/webhooks/slurm"),
+        ("GET", "/metrics"),
+        ("GET", "/"),
+    ):
+        assert mine.ask(method, path).status == 403, path
+
+
+def test_a_webhook_token_hints_and_nothing_else(scene: Scene) -> None:
+    hook = scene.client(scene.token(TokenScope.WEBHOOK))
+    assert hook.post("/webhooks/slurm").status == 200
+    for method, path in (("GET", "/webhooks/slurm"), ("GET", "/api/v1/runs"), ("POST", "/runs/k1/metrics"), ("GET", "/healthz")):
+        assert hook.ask(method, path).status == 403
+
+
+def test_an_agent_pushes_records_and_hints(scene: Scene) -> None:
+    agent = scene.client(scene.token(TokenScope.AGENT, cluster="slurm"))
+    assert agent.post("/api/v1/records").status == 200
+    assert agent.post("/webhooks/slurm").status == 200
+    assert agent.get("/api/v1/runs").status == 403
+
+
+def test_a_login_code_opens_no_route(scene: Scene) -> None:
+    assert scene.client(scene.token(TokenScope.LOGIN)).get("/runs").status == 401
+
+
+# ── ends ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_revoked_token_is_refused_within_seconds_or_at_once_where_it_was_revoked(scene: Scene) -> None:
+    token = scene.token()
+    client = scene.client(token)
+    assert client.get("/runs").status == 200
+    scene.store.revoke(token.split("_")[1], now=scene.clock.now())
+    scene.clock.sleep(FRESH)
+    assert client.get("/runs").status == 401
+    other = scene.client(scene.token())
+    assert other.get("/runs").status == 200
+    scene.book.forget()
+    assert other.get("/runs").status == 200
+
+
+def test_a_token_is_refused_from_the_second_it_expires(scene: Scene) -> None:
+    client = scene.client(scene.token(expires=scene.clock.now() + 1))
+    assert client.get("/runs").status == 200
+    scene.clock.sleep(1)
+    assert client.get("/runs").status == 401
+
+
+# ── answers ───────────────────────────────────────────────────────────────────
+
+
+def test_a_refusal_is_a_problem_and_under_mlflows_paths_mlflows(scene: Scene) -> None:
+    ours = scene.client().get("/api/v1/runs")
+    assert ours.headers["content-type"] == "application/problem+json"
+    assert ours.json["status"] == 401
+    assert "onward token create" in ours.json["hint"]
+    theirs = scene.client().get("/api/2.0/mlflow/runs/get")
+    assert theirs.json["error_code"] == "UNAUTHENTICATED"
+    assert "message" in theirs.json
+
+
+def test_every_answer_tells_browsers_to_be_careful(scene: Scene) -> None:
+    for answer in (scene.client().get("/"), scene.client(scene.token()).get("/"), scene.client().get("/", headers={"accept": "text/html"})):
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_body_that_is_too_long_is_refused(scene: Scene) -> None:
+    client = scene.client(scene.token())
+    assert client.post("/api/v1/runs", body=b"x" * (2 << 20)).status == 413
+    assert client.ask("PUT", "/api/v1/runs/k1/artifacts/a", body=b"x" * (2 << 20)).status == 200
+
+
+def test_behind_a_proxy_the_prefix_may_be_on_the_path_or_taken_off(store: TokenStore) -> None:
+    scene = Scene(store, root="/onward")
+    client = scene.client(scene.token())
+    assert client.get("/onward/runs").status == 200
+    assert client.get("/runs").status == 200
+    assert scene.client().get(f"/onward/t/{scene.token()}/runs").status == 200
+    assert scene.behind.seen == [("GET", "/onward/runs")] * 3
+    assert scene.client().get("/onward/runs").status == 401
+
+
+# ── logging in ────────────────────────────────────────────────────────────────
+
+
+def session(answer: Answer) -> str:
+    name, _, rest = answer.headers["set-cookie"].partition("=")
+    assert name == "onward_session"
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(rest.split("; "))
+    return rest.split(";")[0]
+
+
+def test_a_login_link_is_good_once(scene: Scene) -> None:
+    code = scene.token(TokenScope.LOGIN, name="ada", rights=Rights.ADMIN, expires=scene.clock.now() + 60)
+    first = scene.client().get(f"/login?code={code}")
+    assert first.status == 200
+    cookie = session(first)
+    assert cookie != code
+    assert scene.client().get("/runs", headers={"cookie": f"onward_session={cookie}"}).status == 200
+    assert scene.behind.scopes[0]["state"]["caller"].name == "ada"
+    second = scene.client().get(f"/login?code={code}")
+    assert second.status == 401
+    assert "set-cookie" not in second.headers
+
+
+def test_a_token_can_be_pasted_into_the_form(scene: Scene) -> None:
+    answer = scene.client().post("/login", body=f"token={scene.token()}".encode(), headers={"origin": "http://localhost:8765"})
+    assert answer.status == 200
+    assert session(answer)
+    assert scene.client().post("/login", body=b"token=nonsense").status == 401
+    assert scene.client().post("/login", body=f"token={scene.token(TokenScope.RUN, run='k1')}".encode()).status == 401
+    assert scene.client().post("/login", body=b"token=" + b"x" * 10_000).status == 401
+    assert scene.client().post("/login", body=f"token={scene.token()}".encode(), headers={"origin": "http://evil.test"}).status == 403
+
+
+def test_a_browser_without_a_token_gets_a_page_that_says_how(scene: Scene) -> None:
+    answer = scene.client().get("/", headers={"accept": "text/html,*/*"})
+    assert answer.status == 401
+    assert "onward token login" in answer.text
+    assert "<script" not in answer.text
+
+
+# ── logs ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def said() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    log.addHandler(handler)
+    before = log.level
+    log.setLevel(logging.DEBUG)
+    yield stream
+    log.removeHandler(handler)
+    log.setLevel(before)
+
+
+def test_no_token_is_ever_logged(scene: Scene, said: io.StringIO) -> None:
+    token = scene.token()
+    code = scene.token(TokenScope.LOGIN, expires=scene.clock.now() + 60)
+    client = scene.client(token)
+    client.get("/runs")
+    scene.client().get(f"/t/{token}/runs/1?token={token}")
+    scene.client().get(f"/t/{token}/../x")
+    scene.client().get(f"//t/{token}/x")
+    scene.client().get(f"/x/t/{token}/x")
+    scene.client(token, host="evil.test").get(f"/t/{token}/x")
+    scene.client().get("/runs", headers={"cookie": f"onward_session={token}", "x-api-key": token})
+    answer = scene.client().get(f"/login?code={code}")
+    log.error("a fault with %s in it", token)
+    lines = said.getvalue()
+    assert len(lines.splitlines()) == 9
+    for secret in (token, code, session(answer)):
+        assert secret.split("_", 2)[2] not in lines
+
+
+def test_a_line_is_json_and_says_who_asked_what(scene: Scene, said: io.StringIO) -> None:
+    token = scene.token()
+    scene.client(token).get("/runs/k1")
+    line = json.loads(said.getvalue())
+    assert line["message"] == "GET /runs/k1 200"
+    assert line["token"] == token.split("_")[1]
+    assert line["level"] == "info"
+    assert line["ms"] >= 0
