@@ -1,0 +1,165 @@
+"""MLflow's logged models, and what goes into a run and comes out of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from onward.api.deps import Svc, Who
+from onward.api.mlflow import wire
+from onward.api.mlflow.bodies import Body
+from onward.api.mlflow.experiments import find as find_experiment
+from onward.api.mlflow.runs import live
+from onward.errors import InvalidInput
+from onward.tracker.mlflow_filter import MODELS, Clause, clauses, holds, orders
+from onward.tracker.models import Model
+
+router = APIRouter(prefix="/api/2.0/mlflow", tags=["MLflow: models"])
+_STATUSES = {"PENDING": "PENDING", "READY": "READY", "FAILED": "UPLOAD_FAILED", "UPLOAD_FAILED": "UPLOAD_FAILED"}
+
+
+@router.post("/logged-models")
+def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Make a logged model; its files go under its own artifacts."""
+    experiment = find_experiment(svc, wire.text(body, "experiment_id"))
+    run = wire.text(body, "source_run_id", needed=False)
+    if run:
+        info = svc.tracker.runs.get(run)
+        who.must_write(info.run_id)
+        run = info.run_id
+    made = svc.tracker.models.create(
+        experiment.id,
+        name=wire.text(body, "name", needed=False)[:500],
+        run=run or None,
+        kind=wire.text(body, "model_type", needed=False)[:250],
+        tags=wire.pairs(wire.rows(body, "tags"), "tag"),
+        params=wire.pairs(wire.rows(body, "params"), "param"),
+    )
+    return {"model": wire.model_json(made)}
+
+
+@router.post("/logged-models/search")
+def search(body: Body, svc: Svc) -> dict[str, Any]:
+    """Logged models by MLflow's filter and order, in pages."""
+    experiments = [wire.experiment_number(id) for id in wire.words(body, "experiment_ids")]
+    size = wire.page_size(body, 100, 50_000)
+    start = wire.offset_of(body.get("page_token"))
+    asked = clauses(wire.text(body, "filter", needed=False), MODELS)
+    found = [m for m in svc.tracker.models.of(experiments) if all(_passes(m, clause) for clause in asked)]
+    for row in reversed(wire.rows(body, "order_by")):
+        order = orders([wire.text(row, "field_name")], MODELS)[0]
+        down = row.get("ascending") is False
+        found.sort(key=lambda m, order=order: _sortable(m, order.room, order.key, down), reverse=down)  # type: ignore[misc]
+    answer: dict[str, Any] = {"models": [wire.model_json(m) for m in found[start : start + size]]}
+    return {**answer, "next_page_token": wire.page_token(start + size)} if len(found) > start + size else answer
+
+
+@router.get("/logged-models/{model_id}")
+def get(model_id: str, svc: Svc) -> dict[str, Any]:
+    """A logged model with its params, tags and metrics."""
+    return {"model": wire.model_json(svc.tracker.models.get(model_id))}
+
+
+@router.patch("/logged-models/{model_id}")
+def finalize(model_id: str, body: Body, svc: Svc) -> dict[str, Any]:
+    """Say whether the model is ready."""
+    status = wire.text(body, "status").removeprefix("LOGGED_MODEL_")
+    if status not in _STATUSES:
+        raise InvalidInput(f"Invalid model status {status[:40]!r}", hint="LOGGED_MODEL_READY or LOGGED_MODEL_UPLOAD_FAILED")
+    return {"model": wire.model_json(svc.tracker.models.finish(model_id, _STATUSES[status]))}
+
+
+@router.delete("/logged-models/{model_id}")
+def delete(model_id: str, svc: Svc) -> dict[str, Any]:
+    """Put a logged model away."""
+    svc.tracker.models.delete(model_id)
+    return {}
+
+
+@router.patch("/logged-models/{model_id}/tags")
+def set_tags(model_id: str, body: Body, svc: Svc) -> dict[str, Any]:
+    """Set tags of a logged model."""
+    svc.tracker.models.set_tags(model_id, wire.pairs(wire.rows(body, "tags"), "tag"))
+    return {"model": wire.model_json(svc.tracker.models.get(model_id))}
+
+
+@router.delete("/logged-models/{model_id}/tags/{tag_key:path}")
+def delete_tag(model_id: str, tag_key: str, svc: Svc) -> dict[str, Any]:
+    """Take a tag of a logged model away."""
+    svc.tracker.models.delete_tag(model_id, tag_key)
+    return {}
+
+
+@router.post("/logged-models/{model_id}/params")
+def set_params(model_id: str, body: Body, svc: Svc) -> dict[str, Any]:
+    """Set params of a logged model."""
+    svc.tracker.models.set_params(model_id, wire.pairs(wire.rows(body, "params"), "param"))
+    return {}
+
+
+@router.post("/runs/log-inputs")
+def log_inputs(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Say which datasets and models went into a run."""
+    info = live(svc, who, body)
+    datasets = [wire.dataset_of(item) for item in wire.rows(body, "datasets")]
+    svc.tracker.models.add_inputs(info.run_id, datasets, [wire.text(item, "model_id") for item in wire.rows(body, "models")])
+    return {}
+
+
+@router.post("/runs/outputs")
+def log_outputs(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Say which models came out of a run."""
+    info = live(svc, who, body)
+    models = [(wire.text(item, "model_id"), wire.whole(item, "step", 0)) for item in wire.rows(body, "models")]
+    svc.tracker.models.add_outputs(info.run_id, models)
+    return {}
+
+
+@router.post("/runs/log-model")
+def log_model(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """How older clients say that a model was logged: kept in the run's history tag."""
+    info = live(svc, who, body)
+    told = wire.text(body, "model_json")
+    before = svc.tracker.runs.view(info.run_id).tags.get("mlflow.log-model.history", "[]")
+    svc.tracker.runs.set_tags(info.run_id, {"mlflow.log-model.history": f"{before[:-1]}{',' if before != '[]' else ''}{told}]"})
+    return {}
+
+
+def _passes(model: Model, clause: Clause) -> bool:
+    match clause.room:
+        case "tag":
+            return holds(clause, model.tags.get(clause.key))
+        case "param":
+            return holds(clause, model.params.get(clause.key))
+        case "metric":
+            return any(holds(clause, metric.value) for metric in model.metrics if metric.key == clause.key)
+        case _:
+            return holds(clause, _attribute(model, clause.key))
+
+
+def _attribute(model: Model, key: str) -> str | float:
+    match key:
+        case "creation_time":
+            return float(wire.milliseconds(model.created) or 0)
+        case "last_update_time":
+            return float(wire.milliseconds(model.updated) or 0)
+        case "model_id":
+            return model.id
+        case "model_type":
+            return model.kind
+        case "source_run_id":
+            return model.run or ""
+        case "experiment_id":
+            return str(model.experiment)
+        case "status":
+            return model.status
+        case _:
+            return model.name
+
+
+def _sortable(model: Model, room: str, key: str, down: bool) -> Any:
+    if room == "metric":
+        values = [metric.value for metric in model.metrics if metric.key == key]
+        return (bool(values) is down, values[-1] if values else 0.0)  # without a value: last, whichever way
+    return model.tags.get(key, "") if room == "tag" else model.params.get(key, "") if room == "param" else _attribute(model, key)

@@ -1,0 +1,168 @@
+"""MLflow's runs: made, read, changed, searched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from onward.api.admission import Caller
+from onward.api.deps import Svc, Who
+from onward.api.mlflow import wire
+from onward.api.mlflow.bodies import Body
+from onward.api.mlflow.experiments import find as find_experiment
+from onward.api.mlflow.names import new_name
+from onward.api.services import Services
+from onward.errors import InvalidInput
+from onward.tracker.experiments import DEFAULT
+from onward.tracker.mlflow_search import Search, search_runs
+from onward.tracker.run_rows import RunInfo, RunView
+from onward.tracker.runs import NewRun
+
+router = APIRouter(prefix="/api/2.0/mlflow/runs", tags=["MLflow: runs"])
+OURS = "onward"  # the source of runs that we execute: their state is the journal's to tell, not a client's
+
+
+@router.post("/create")
+def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Make a run. With a run's own token it answers with that run: a restarted job finds it again."""
+    if who.run is not None:
+        return {"run": whole_run(svc, svc.tracker.runs.view(who.run))}
+    given = wire.text(body, "experiment_id", needed=False)
+    experiment = find_experiment(svc, given) if given else svc.tracker.experiments.get(DEFAULT)
+    if experiment.archived is not None:
+        raise InvalidInput(f"The experiment {experiment.id} must be in the 'active' state.", hint="restore it first")
+    tags = wire.pairs(wire.rows(body, "tags"), "tag")
+    named = wire.text(body, "run_name", needed=False)
+    if named and tags.get(wire.RUN_NAME) not in (None, named):
+        raise InvalidInput(f"Both 'run_name' and the tag {wire.RUN_NAME} were given, and they differ: {named!r}, {tags[wire.RUN_NAME]!r}")
+    name = named or tags.get(wire.RUN_NAME) or new_name()
+    made = svc.tracker.runs.create(
+        NewRun(
+            experiment=experiment.id,
+            name=name,
+            source="mlflow",
+            user=(tags.get(wire.USER) or wire.text(body, "user_id", needed=False))[:250],
+            started=wire.seconds(body, "start_time") or svc.clock.now(),
+            tags={**tags, wire.RUN_NAME: name},
+        )
+    )
+    return {"run": whole_run(svc, svc.tracker.runs.view(made.run_id))}
+
+
+@router.get("/get")
+def get(svc: Svc, who: Who, run_id: str = "", run_uuid: str = "") -> dict[str, Any]:
+    """A run with its params, tags and last metrics."""
+    view = svc.tracker.runs.view(wire.text({"run_id": run_id, "run_uuid": run_uuid}, "run_id", "run_uuid"))
+    who.must_read(view.info.run_id)
+    return {"run": whole_run(svc, view)}
+
+
+@router.post("/update")
+def update(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Status, end and name. The state of a run that Onward executes is its journal's to tell: there only the name is taken."""
+    info = live(svc, who, body)
+    changes: dict[str, Any] = {}
+    name = wire.text(body, "run_name", needed=False)
+    if name:
+        changes["name"] = name
+    status = body.get("status")
+    if status is not None:
+        told = wire.state(status)
+        if info.source != OURS:
+            changes["state"] = told
+            over = told in ("finished", "failed", "cancelled")
+            changes["ended"] = wire.seconds(body, "end_time") if over else None  # a resumed run sends its old end along
+    elif body.get("end_time") is not None and info.source != OURS:
+        changes["ended"] = wire.seconds(body, "end_time")
+    if changes:
+        svc.tracker.runs.update(info.run_id, **changes)
+    if name:
+        svc.tracker.runs.set_tags(info.run_id, {wire.RUN_NAME: name})
+    return {"run_info": wire.info_json(svc.tracker.runs.get(info.run_id))}
+
+
+@router.post("/delete")
+def delete(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Put a run away; `restore` brings it back. Nothing of it is lost."""
+    svc.tracker.runs.archive(known(svc, who, body).run_id)
+    return {}
+
+
+@router.post("/restore")
+def restore(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Bring a deleted run back."""
+    svc.tracker.runs.archive(known(svc, who, body).run_id, archived=False)
+    return {}
+
+
+@router.post("/set-tag")
+def set_tag(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Set a tag. `mlflow.runName` renames the run."""
+    set_tags(svc, live(svc, who, body), wire.pairs([body], "tag"))
+    return {}
+
+
+@router.post("/delete-tag")
+def delete_tag(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Take a tag away."""
+    svc.tracker.runs.delete_tag(live(svc, who, body).run_id, wire.text(body, "key"))
+    return {}
+
+
+@router.post("/search")
+def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Runs of experiments by MLflow's filter and order, in pages."""
+    size = wire.page_size(body, 1000, 50_000)
+    start = wire.offset_of(body.get("page_token"))
+    experiments = [wire.experiment_number(id) for id in wire.words(body, "experiment_ids")]
+    found, more = search_runs(
+        svc.tracker.database,
+        Search(
+            experiments=experiments,
+            filter=wire.text(body, "filter", needed=False),
+            orders=wire.words(body, "order_by"),
+            archived=wire.archived(body, "run_view_type"),
+            limit=size,
+            offset=start,
+        ),
+    )
+    if who.run is not None:
+        found = [view for view in found if view.info.run_id == who.run]
+    ids = [view.info.inner for view in found]
+    inputs, outputs = svc.tracker.models.inputs(ids), svc.tracker.models.outputs(ids)
+    runs = [wire.run_json(view, inputs=inputs.get(view.info.inner), outputs=outputs.get(view.info.inner, ())) for view in found]
+    answer: dict[str, Any] = {"runs": runs} if runs else {}
+    return {**answer, "next_page_token": wire.page_token(start + size)} if more else answer
+
+
+# ── what other routes need ────────────────────────────────────────────────────
+
+
+def known(svc: Services, who: Caller, body: Body) -> RunInfo:
+    """The run a body names, where the caller may write to it."""
+    info = svc.tracker.runs.get(wire.text(body, "run_id", "run_uuid"))
+    who.must_write(info.run_id)
+    return info
+
+
+def live(svc: Services, who: Caller, body: Body) -> RunInfo:
+    """The same, where it was not deleted."""
+    info = known(svc, who, body)
+    if info.archived is not None:
+        raise InvalidInput(f"The run {info.hex_id} must be in the 'active' state. Current state is deleted.", hint="restore it first")
+    return info
+
+
+def set_tags(svc: Services, info: RunInfo, tags: dict[str, str]) -> None:
+    svc.tracker.runs.set_tags(info.run_id, tags)
+    name = tags.get(wire.RUN_NAME)
+    if name:
+        svc.tracker.runs.update(info.run_id, name=name)
+
+
+def whole_run(svc: Services, view: RunView) -> dict[str, Any]:
+    inner = view.info.inner
+    return wire.run_json(
+        view, inputs=svc.tracker.models.inputs([inner]).get(inner), outputs=svc.tracker.models.outputs([inner]).get(inner, ())
+    )
