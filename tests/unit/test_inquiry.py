@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from onward.clock import HandClock
-from onward.model.job import JobId, JobState
+from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import Leg, LegEnd
+from onward.schedulers.base import Habits
 from onward.supervisor.inquiry import StillRunning, ask_after, unsettled
 from tests.fakes import FakeScheduler
 from tests.histories import History
@@ -129,3 +131,34 @@ def test_where_no_answer_ever_comes_the_leg_is_lost_and_that_is_why(scheduler: S
     [found] = ask_after(legs, scheduler, clock, patience=60)
     assert found.end == LegEnd.LOST and "does not answer" in found.reason
     assert 60 <= clock.now() - began < 70
+
+
+class Forgetful(Slow):
+    """Knows nothing of a job for a while after it has left the queue, as Grid Engine does."""
+
+    habits = Habits(finishing_seconds=30.0)
+
+    def __init__(self, clock: HandClock) -> None:
+        super().__init__(clock)
+        self.known_from = 0.0
+
+    def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
+        return super().status(jobs) if self.clock.now() >= self.known_from else {}
+
+
+def test_a_job_that_is_finishing_is_asked_after_until_its_end_is_told(clock: HandClock) -> None:
+    scheduler = Forgetful(clock)
+    leg = silent_leg(scheduler)
+    scheduler.end(JobId(leg.claimed.job if leg.claimed else ""), JobState.TIMED_OUT, exit_code=None)
+    scheduler.known_from = clock.now() + 14
+    [found] = ask_after([leg], scheduler, clock)
+    assert found.end == LegEnd.TIME_LIMIT
+
+
+def test_a_job_that_stays_unknown_is_lost_after_the_time_that_finishing_may_take(clock: HandClock) -> None:
+    scheduler = Forgetful(clock)
+    leg = silent_leg(scheduler)
+    began, scheduler.known_from = clock.now(), clock.now() + 1e9
+    [found] = ask_after([leg], scheduler, clock)
+    assert found.end == LegEnd.LOST
+    assert 30 <= clock.now() - began < 40

@@ -4,10 +4,10 @@ import pytest
 
 from onward.model import event as ev
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.lifecycle import Close, Continue, Rest, classify, decide, made_progress, signature
+from onward.model.lifecycle import DELETED, Close, Continue, Rest, classify, decide, made_progress, signature, was_noticed
 from onward.model.run import LegEnd, Run, RunState, fold
-from onward.model.spec import Limits, Resources
-from tests.histories import HOUR, History
+from onward.model.spec import Cluster, Limits, Resources, Script
+from tests.histories import HOUR, History, make_spec
 
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -487,3 +487,88 @@ def test_deciding_changes_nothing() -> None:
     history = History().leg(LegEnd.TIME_LIMIT, steps=[1])
     run: Run = history.run
     assert decide(run) == decide(run) == history.action
+
+
+# ── Grid Engine: a deletion is announced, a kill is not ───────────────────────
+
+
+def ended(state: JobState, **more: int) -> JobStatus:
+    return JobStatus(id=JobId("7"), name="digits.1.ab", state=state, **more)  # type: ignore[arg-type]
+
+
+def test_a_kill_that_was_not_announced_is_no_deletion_where_one_would_have_been() -> None:
+    killed = ended(JobState.CANCELLED, signal=9)
+    assert classify(killed, "7")[0] is LegEnd.CANCELLED
+    assert classify(killed, "7", noticed=True)[0] is LegEnd.CANCELLED
+    assert classify(killed, "7", noticed=False)[0] is LegEnd.LOST
+
+
+@pytest.mark.parametrize("status", [None, ended(JobState.FAILED, exit_code=1), ended(JobState.FINISHED, exit_code=0)])
+def test_a_deletion_that_was_announced_is_one_however_the_job_is_told_to_have_ended(status: JobStatus | None) -> None:
+    assert classify(status, "7", noticed=True)[0] is LegEnd.CANCELLED
+
+
+@pytest.mark.parametrize("state", [JobState.TIMED_OUT, JobState.NODE_FAILED, JobState.OUT_OF_MEMORY])
+@pytest.mark.parametrize("noticed", [None, False])
+def test_what_the_scheduler_knows_for_sure_needs_no_notice(state: JobState, noticed: bool | None) -> None:
+    assert classify(ended(state), "7", noticed=noticed) == classify(ended(state), "7")
+
+
+def test_a_notice_is_expected_on_grid_engine_where_it_was_asked_for() -> None:
+    events = History().leg(None).events
+    asked = [*events, ev.AskedToStop(leg=1, at=2e9, why=DELETED)]
+    for cluster, expected in (
+        (Cluster(name="a", scheduler="gridengine"), False),
+        (Cluster(name="a", scheduler="gridengine", notify=False), None),
+        (Cluster(name="a", scheduler="slurm"), None),
+    ):
+        run = fold(make_spec(cluster=cluster), events)
+        assert was_noticed(run, run.legs[1]) is expected
+        run = fold(make_spec(cluster=cluster), asked)
+        assert was_noticed(run, run.legs[1]) is True
+
+
+def test_a_training_that_says_it_is_not_to_be_run_again_is_not() -> None:
+    history = History().leg(LegEnd.TIME_LIMIT, steps=[10])
+    history.leg(None, steps=[20])
+    history.events.append(ev.Ended(leg=2, at=history.tick(), end=LegEnd.CRASHED, reason="exit code 100", evidence="no data", final=True))
+    action = closing(history)
+    assert (action.state, action.evidence) == (RunState.FAILED, "no data")
+    assert "ended for good: exit code 100" in action.cause
+
+
+# ── batch scripts save where only they know ───────────────────────────────────
+
+
+def script_history(limits: Limits | None = None) -> History:
+    history = History(limits=limits)
+    history.spec = make_spec(limits=limits, script=Script(name="train.sh", folder="/home/ada", shell=("/bin/bash",)))
+    return history
+
+
+def test_a_script_goes_on_at_time_limits_without_a_checkpoint_of_ours() -> None:
+    history = script_history()
+    for _ in range(30):
+        history.leg(LegEnd.TIME_LIMIT)
+    assert going_on(history).leg == 31
+
+
+def test_a_script_that_asks_to_be_run_again_is() -> None:
+    history = script_history()
+    for _ in range(10):
+        history.leg(LegEnd.AGAIN)
+    assert going_on(history).leg == 11
+
+
+def test_a_script_ends_at_its_limits_all_the_same() -> None:
+    history = script_history(Limits(max_legs=3))
+    for _ in range(3):
+        history.leg(LegEnd.TIME_LIMIT)
+    assert "max-legs" in closing(history).cause
+
+
+def test_a_script_that_crashes_twice_in_the_same_way_has_failed_but_not_if_it_had_its_time_in_between() -> None:
+    twice = script_history().leg(LegEnd.CRASHED, evidence=TRACEBACK).leg(LegEnd.CRASHED, evidence=TRACEBACK)
+    assert closing(twice).state is RunState.FAILED
+    apart = script_history().leg(LegEnd.CRASHED, evidence=TRACEBACK).leg(LegEnd.TIME_LIMIT).leg(LegEnd.CRASHED, evidence=TRACEBACK)
+    assert going_on(apart).leg == 4

@@ -203,3 +203,40 @@ def test_only_the_end_of_a_huge_log_is_read(err: Path, out: Path) -> None:
         file.seek(1 << 26, 1)
         file.write(b"\nthe end\n")
     assert last_words(err, out) == "the end"
+
+
+@pytest.mark.parametrize(
+    ("code", "asked", "end", "final"),
+    [
+        (99, None, LegEnd.AGAIN, False),
+        (99, "deadline", LegEnd.TIME_LIMIT, False),
+        (100, None, LegEnd.CRASHED, True),
+        (100, "deadline", LegEnd.CRASHED, False),
+        (0, "deleted", LegEnd.CANCELLED, False),
+        (75, "deleted", LegEnd.CANCELLED, False),
+        (KILLED, "deleted", LegEnd.CANCELLED, False),
+        (1, "deleted", LegEnd.CANCELLED, False),
+    ],
+)
+def test_grid_engines_own_exit_codes_and_deletions(code: int, asked: str | None, end: LegEnd, final: bool) -> None:
+    seen = Outcome(code=code, asked=asked, finished=False, again_code=99, final_code=100)
+    judged = judge(seen)
+    assert judged is not None and judged[0] is end
+    assert seen.final is final
+
+
+def test_elsewhere_99_and_100_are_codes_like_any_other() -> None:
+    for code in (99, 100):
+        judged = judge(Outcome(code=code, asked=None, finished=False))
+        assert judged is not None and judged[0] is LegEnd.CRASHED
+
+
+def test_a_training_that_finished_in_the_moment_it_was_deleted_is_done() -> None:
+    judged = judge(Outcome(code=0, asked="deleted", finished=True))
+    assert judged is not None and judged[0] is LegEnd.DONE
+
+
+def test_a_system_call_without_memory_is_out_of_memory_where_there_is_a_limit() -> None:
+    seen = Outcome(code=1, asked=None, finished=False, mem=500, evidence="OSError: [Errno 12] Cannot allocate memory")
+    judged = judge(seen)
+    assert judged is not None and judged[0] is LegEnd.OUT_OF_MEMORY
