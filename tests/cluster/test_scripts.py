@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 
 from beds.software import SoftwareBed
 from tests.cluster.conftest import REPO, Person, RunOnBed
+from tests.cluster.whole import assert_whole
 
 pytestmark = pytest.mark.cluster
 
@@ -34,7 +34,7 @@ def copied(person: Person, example: Path, script: str, **puts: str) -> None:
     person.run("python3", "-m", "venv", "--without-pip", ".venv")
 
 
-def unbroken(example: Path, scratch: Path, *arguments: str, result: str) -> bytes:
+def unbroken_result(example: Path, scratch: Path, *arguments: str, result: str) -> bytes:
     shutil.copy(example / "train.py", scratch)
     env = {**os.environ, "EPOCH_SECONDS": "0"}
     subprocess.run([sys.executable, "train.py", *arguments], cwd=scratch, env=env, check=True, capture_output=True)
@@ -64,11 +64,6 @@ def jobs(run: RunOnBed) -> list[str]:
     return [event["job"] for event in run.events() if event["kind"] == "claimed"]
 
 
-def own(person: Person, path: Path) -> Path:
-    os.chown(path, pwd.getpwnam(person.user).pw_uid, -1)
-    return path
-
-
 # ── Slurm ─────────────────────────────────────────────────────────────────────
 
 
@@ -84,10 +79,10 @@ def test_a_script_for_sbatch_outlives_its_limit_and_ends_as_if_unbroken(alice: P
 
     assert until_done(run)["state"] == "finished", run.log()
     told = ends(run)
-    assert [end for _, end in told] == ["time_limit"] * (len(told) - 1) + ["done"] and len(told) >= 3, run.log()
+    assert len(told) >= 3 and "time_limit" in [end for _, end in told] and told[-1][1] == "done", run.log()
     result = "experiments/exp-001/checkpoints/last.json"
     arguments = ("--experiment-id", "exp-001", "--learning-rate", "0.001", "--batch-size", "32", "--epochs", "100")
-    assert (alice.home / result).read_bytes() == unbroken(SBATCH, tmp_path, *arguments, result=result)
+    assert (alice.home / result).read_bytes() == unbroken_result(SBATCH, tmp_path, *arguments, result=result)
     for number, job in enumerate(jobs(run), start=1):
         printed = (alice.home / "logs" / f"{job}.out").read_text()
         assert printed == (run.folder / "logs" / f"leg-{number:04d}.out").read_text()
@@ -151,6 +146,68 @@ def test_a_signal_that_the_script_set_comes_before_the_limit_and_the_next_leg_go
     assert (alice.home / "one.log").read_text().splitlines() == ["told", "again"]
 
 
+BUSY = """\
+#!/bin/bash
+#SBATCH --mem=200M --time=5 --ntasks=2 --oversubscribe
+#SBATCH --output=busy.txt
+module load onward-test/2.0
+module list 2>&1 | grep -c onward-test/2.0
+source .venv/bin/activate
+python -c 'import sys; print(sys.prefix)'
+mpirun --oversubscribe -np 2 bash -c 'echo rank $OMPI_COMM_WORLD_RANK' | sort
+srun --ntasks=2 bash -c 'echo task $SLURM_PROCID' | sort
+(sleep 1; echo from behind) &
+wait
+echo mine $MINE
+"""
+
+
+def test_modules_a_venv_mpirun_srun_and_background_processes_work_as_under_sbatch(alice: Person, software: SoftwareBed) -> None:
+    alice.environment.update(software.environment(), MINE="kept")
+    alice.write("busy.sh", BUSY)
+    alice.run("python3", "-m", "venv", "--without-pip", ".venv")
+    run = alice.submit("busy.sh")
+    assert until_done(run)["state"] == "finished", run.log()
+    said = [
+        line for line in (alice.home / "busy.txt").read_text().splitlines() if not line.startswith("srun: ")
+    ]  # mpirun's step is just going
+    assert said == ["1", str(alice.home / ".venv"), "rank 0", "rank 1", "task 0", "task 1", "from behind", "mine kept"]
+
+
+BARE = """\
+#!/bin/bash
+#SBATCH --mem=100M -t 5 --export=GIVEN=1 -o bare.txt --comment='a "note"'
+echo mine $MINE given $GIVEN, job $SLURM_JOB_ID
+"""
+
+
+def test_a_script_that_wants_no_environment_gets_none_and_strange_options_reach_slurm(alice: Person) -> None:
+    alice.environment.update(MINE="kept")
+    alice.write("bare.sh", BARE)
+    run = alice.submit("bare.sh")
+    assert until_done(run)["state"] == "finished", run.log()
+    [job] = jobs(run)
+    assert (alice.home / "bare.txt").read_text() == f"mine given 1, job {job}\n"
+    assert 'Comment=a "note"' in alice.run("scontrol", "show", "job", job).stdout
+
+
+KNOWING = """\
+#!/bin/bash
+#SBATCH --mem=400M --time=1 --output=knowing.txt
+exec python3 train.py --epochs 26 --pause 0.1 --out weights.npz
+"""
+
+
+def test_a_script_whose_training_knows_of_onward_is_asked_to_stop_and_resumed(alice: Person, unbroken: Callable[[int], Path]) -> None:
+    alice.write("knowing.sh", KNOWING)
+    run = alice.submit("knowing.sh")
+    until_done(run)
+    assert_whole(run, out=alice.home / "weights.npz", unbroken=unbroken(26))
+    assert (1, "time_limit") in ends(run)
+    [first] = [event for event in run.events() if event["kind"] == "ended" and event["leg"] == 1]
+    assert first["reason"] == "stopped before the time limit"  # by itself, with its checkpoint saved
+
+
 # ── Grid Engine ───────────────────────────────────────────────────────────────
 
 
@@ -160,9 +217,9 @@ def test_a_script_for_qsub_outlives_its_limit_and_ends_as_if_unbroken(ge_alice: 
     run = ge_alice.submit("--time", "1:00", "--max-legs", "9", "--env", "EPOCH_SECONDS=2.2", "job.qsub")
     assert until_done(run)["state"] == "finished", run.log()
     told = ends(run)
-    assert [end for _, end in told] == ["time_limit"] * (len(told) - 1) + ["done"] and len(told) >= 3, run.log()
+    assert len(told) >= 3 and "time_limit" in [end for _, end in told] and told[-1][1] == "done", run.log()
     result = "checkpoints/checkpoint.json"
-    assert (ge_alice.home / result).read_bytes() == unbroken(QSUB, tmp_path, result=result)
+    assert (ge_alice.home / result).read_bytes() == unbroken_result(QSUB, tmp_path, result=result)
     for number, job in enumerate(jobs(run), start=1):
         assert (ge_alice.home / f"job.qsub.o{job}").read_text() == (run.folder / "logs" / f"leg-{number:04d}.out").read_text()
     assert "Resuming from epoch" in (ge_alice.home / f"job.qsub.o{jobs(run)[1]}").read_text()

@@ -118,7 +118,7 @@ def test_options_in_every_spelling_become_resources(folder: Path, line: str, exp
 
 
 @pytest.mark.parametrize(
-    ("short", "whole"), [("--part=gpu", "partition"), ("--acc=ml", "account"), ("--constr=x", "constraint"), ("--reserv=r", "reservation")]
+    ("short", "whole"), [("--part=gpu", "partition"), ("--acco=ml", "account"), ("--constr=x", "constraint"), ("--res=r", "reservation")]
 )
 def test_long_options_may_be_shortened_as_getopt_has_it(folder: Path, short: str, whole: str) -> None:
     assert getattr(sbatch(folder, short).draft.resources, whole)
@@ -225,7 +225,7 @@ def test_the_environment_is_kept_unless_the_script_says_otherwise(folder: Path) 
         ("hetjob", "heterogeneous jobs"),
         ("--comment='open", "without its end"),
         ("--n=1", "short for several"),
-        ("--res=r", "short for several: --reservation, --resv-ports"),
+        ("--acc=ml", "short for several: --account, --acctg-freq"),
         ("--test-only", "--dry-run"),
         ("--wrap=x", "a script already"),
     ],

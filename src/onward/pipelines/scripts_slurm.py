@@ -14,12 +14,12 @@ MARK = "#SBATCH"
 CHAIN = "Onward queues the legs of a run itself, each after the one before"
 
 _WITH_VALUE = """
-account array bb bbf begin chdir workdir cluster-constraint clusters comment constraint container container-id context core-spec
+account acctg-freq array bb bbf begin chdir workdir cluster-constraint clusters comment constraint container container-id context core-spec
 cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution error exclude export-file extra
 extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name
 kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile nodelist
 nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority
-profile qos reservation resv-ports segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp
+profile qos reservation segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp
 tres-per-task tres-bind uid wait-all-nodes wckey wrap
 """
 _PERHAPS_VALUE = "exclusive export get-user-env nice no-kill propagate"
