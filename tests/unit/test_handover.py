@@ -14,9 +14,10 @@ from onward.model import event as ev
 from onward.model.job import JobId, JobState
 from onward.model.lifecycle import Continue
 from onward.model.run import Run, Submission
-from onward.model.spec import Resources, spec_to_json
+from onward.model.spec import Cluster, Limits, Resources, spec_to_json
 from onward.rundir.journal import Journal, desk_journal, read_events, read_run
 from onward.rundir.layout import RunDir
+from onward.schedulers.base import Habits
 from onward.supervisor.handover import Handover, QueuedLegCancelled, fits, render_script
 from tests.fakes import FakeScheduler
 from tests.histories import make_spec
@@ -408,3 +409,96 @@ def test_a_job_nobody_wrote_down_is_taken_back_too(bench: Bench) -> None:
 )
 def test_a_queued_job_fits_if_it_has_all_that_the_leg_needs(had: int | None, exclude: str | None, wanted: Continue, fitting: bool) -> None:
     assert fits(Submission(name="x", at=1.0, mem=had, time=None, exclude=exclude), wanted) is fitting
+
+
+# ── a scheduler that keeps no word of what was deleted while it waited ────────
+
+
+class Unseen(Scheduler):
+    habits = Habits(finishing_seconds=30.0, deletes_unseen=True)
+
+
+def test_a_queued_leg_that_is_nowhere_any_more_was_deleted(bench: Bench) -> None:
+    bench.scheduler = Unseen(bench.clock)
+    bench.scheduler.forget(JobId(bench.ensure()))
+    with pytest.raises(QueuedLegCancelled, match="was deleted while it waited"):
+        bench.ensure()
+
+
+def test_a_leg_near_its_end_does_not_wait_long_for_what_became_of_one_held_on_it(bench: Bench) -> None:
+    bench.scheduler = Unseen(bench.clock)
+    bench.scheduler.forget(JobId(bench.ensure()))
+    began = bench.clock.now()
+    with pytest.raises(QueuedLegCancelled):
+        bench.ensure(after="1")
+    assert bench.clock.now() - began < 6
+
+
+def test_a_job_in_an_error_state_is_taken_out_of_the_queue_and_another_asked_for(bench: Bench) -> None:
+    first = bench.ensure()
+    bench.scheduler.end(JobId(first), JobState.FAILED, exit_code=None, reason="error state Eqw")
+    second = bench.ensure()
+    assert second != first and bench.live == [second]
+
+
+# ── legs queued ahead ─────────────────────────────────────────────────────────
+
+
+def ahead(bench: Bench, legs: int, **others: object) -> None:
+    cluster = Cluster(name="local", scheduler="local", legs_ahead=legs)
+    bench.dir.spec.write_text(json.dumps(spec_to_json(make_spec(resources=Resources(mem=1024), cluster=cluster, **others))))
+
+
+def test_legs_are_queued_ahead_each_held_on_the_one_before(bench: Bench) -> None:
+    ahead(bench, 3)
+    first = bench.handover().ensure_ahead(bench.run, bench.wanted, after=None)
+    legs = bench.run.legs
+    assert sorted(legs) == [1, 2, 3] and legs[1].job == first
+    assert [bench.scheduler.jobs[JobId(legs[n].job or "")].after for n in (1, 2, 3)] == [None, legs[1].job, legs[2].job]
+    assert bench.handover().ensure_ahead(bench.run, bench.wanted, after=None) == first
+    assert len(bench.scheduler.jobs) == 3
+
+
+def test_no_more_legs_are_queued_ahead_than_the_run_may_have(bench: Bench) -> None:
+    ahead(bench, 5, limits=Limits(max_legs=2))
+    bench.handover().ensure_ahead(bench.run, bench.wanted, after=None)
+    assert sorted(bench.run.legs) == [1, 2]
+
+
+def test_a_leg_ahead_that_is_refused_is_said_and_the_first_stands(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead(bench, 3)
+    submit = bench.scheduler.submit
+
+    def only_two(script: Path, *, name: str, after: JobId | None = None) -> JobId:
+        if len(bench.scheduler.jobs) == 2:
+            bench.scheduler.refuse = "too many jobs"
+        return submit(script, name=name, after=after)
+
+    monkeypatch.setattr(bench.scheduler, "submit", only_two)
+    first = bench.handover().ensure_ahead(bench.run, bench.wanted, after=None)
+    assert len(bench.live) == 2 and first in bench.live
+    assert "2 of 3 legs could be queued ahead" in bench.run.legs[1].warnings[0]
+
+
+def test_without_legs_ahead_there_is_one(bench: Bench) -> None:
+    bench.handover().ensure_ahead(bench.run, bench.wanted, after=None)
+    assert len(bench.live) == 1
+
+
+def test_legs_queued_ahead_are_taken_back_the_last_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else taking one back would set the next free."""
+    ahead(bench, 3)
+    bench.handover().ensure_ahead(bench.run, bench.wanted, after=None)
+    order: list[JobId] = []
+    cancel = bench.scheduler.cancel
+    monkeypatch.setattr(bench.scheduler, "cancel", lambda jobs: (order.extend(jobs), cancel(jobs)))
+    bench.handover().withdraw(bench.run, from_leg=1, reason="over")
+    assert order == [bench.run.legs[n].submissions.popitem()[1].job for n in (3, 2, 1)]
+    assert bench.live == []
+
+
+def test_what_the_scheduler_has_to_say_about_such_jobs_is_noted(bench: Bench) -> None:
+    bench.ensure()
+    bench.scheduler.advice = lambda resources: ["the notice is short"]  # type: ignore[attr-defined]
+    bench.handover().advise(bench.run)
+    assert bench.run.legs[1].warnings == ["the notice is short"]

@@ -18,7 +18,8 @@ from onward.operations.control import cancel, resume
 from onward.operations.tend import GRACE, Tended, tend
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
-from tests.desks import Place, PlayedRun
+from onward.schedulers.base import Habits
+from tests.desks import CountingScheduler, Place, PlayedRun
 
 
 @pytest.fixture
@@ -378,3 +379,75 @@ def test_somebody_elses_run_is_theirs_to_tend(place: Place) -> None:
     os.chown(run.dir.path, 65534, 65534)
     done = tended(place)
     assert (done.looked_at, done.acted) == (0, [])
+
+
+# ── a scheduler that is slow to know an end, and keeps no word of what was deleted while it waited ──
+
+
+class Unseen(CountingScheduler):
+    habits = Habits(finishing_seconds=30.0, deletes_unseen=True)
+
+
+@pytest.fixture
+def slow_place(place: Place) -> Place:
+    place.scheduler = Unseen(place.clock)
+    return place
+
+
+def aged(run: PlayedRun, seconds: float) -> None:
+    """The leg's files were last written to so long ago."""
+    then = run.now() - seconds
+    for folder in (run.dir.spool, run.dir.logs, run.dir.journals):
+        for path in folder.iterdir():
+            os.utime(path, (then, then))
+
+
+def test_a_leg_that_may_be_finishing_is_left_for_the_next_pass(slow_place: Place) -> None:
+    run = slow_place.play().begin(1, successor=False).publish(1, 5)
+    slow_place.scheduler.forget(run.job(1))
+    slow_place.clock.sleep(GRACE + 1)
+    aged(run, 5)
+    assert tend(slow_place.desk).acted == []
+    aged(run, 60)
+    assert "queued leg 2" in tend(slow_place.desk).acted[0]
+    assert run.leg(1).end is LegEnd.LOST
+
+
+def test_a_waiting_job_that_is_nowhere_any_more_was_deleted_and_its_run_is_cancelled(slow_place: Place) -> None:
+    run = slow_place.play()
+    slow_place.scheduler.forget(run.job(1))
+    tended(slow_place)
+    assert run.run.state is RunState.CANCELLED
+    assert run.run.closed is not None and "deleted while it waited" in run.run.closed.cause
+
+
+# ── legs queued ahead ─────────────────────────────────────────────────────────
+
+AHEAD = Cluster(name="local", scheduler="local", legs_ahead=3)
+
+
+def test_legs_ahead_are_topped_up_each_after_the_one_before(place: Place) -> None:
+    run = place.play(cluster=AHEAD).begin(1)
+    assert "queued 2 more legs ahead, from leg 3 on" in tended(place).acted[0]
+    assert live(place) == ["digits.1", "digits.2", "digits.3", "digits.4"]
+    assert place.scheduler.jobs[run.job(4)].after == run.job(3)
+    assert place.scheduler.jobs[run.job(3)].after == run.job(2)
+    assert tended(place).acted == []
+
+
+def test_no_leg_is_queued_ahead_beyond_what_the_run_may_have(place: Place) -> None:
+    place.play(cluster=AHEAD, limits=Limits(max_legs=2)).begin(1)
+    assert tended(place).acted == []
+
+
+def test_a_run_whose_legs_ahead_are_used_up_goes_on_with_as_many(place: Place) -> None:
+    run = place.play(cluster=AHEAD).begin(1, successor=False).publish(1, 5).end(1, LegEnd.TIME_LIMIT)
+    assert "queued leg 2" in tended(place).acted[0]
+    assert live(place) == ["digits.2", "digits.3", "digits.4"]
+    assert place.scheduler.jobs[run.job(4)].after == run.job(3)
+
+
+def test_a_run_that_was_asked_to_stop_is_not_topped_up(place: Place) -> None:
+    run = place.play(cluster=AHEAD).begin(1)
+    run.write(ev.StopRequested(leg=1, at=run.now(), by="ada"))
+    assert tended(place).acted == []
