@@ -16,16 +16,15 @@ from pathlib import Path
 from onward.errors import InvalidInput
 from onward.schedulers.profile import ClusterSettings
 
-_PROGRAMS = {"slurm": "sbatch", "gridengine": "qsub"}
+_PROGRAMS = {"local": "sh", "slurm": "sbatch", "gridengine": "qsub"}
 _PATIENCE = 60.0  # seconds: modules and conda in a profile take their time
 _TELL = "import json, os, sys; sys.stdout.write(chr(30) + json.dumps(dict(os.environ)) + chr(10))"
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
 def ensure_programs(schedulers: Iterable[str]) -> None:
-    """Where a scheduler's program is not on the PATH, take over the environment of a login shell."""
-    wanted = {_PROGRAMS[name] for name in schedulers if name in _PROGRAMS}
-    if any(shutil.which(program) is None for program in wanted):
+    """Where a scheduler's program is not on the PATH, take over the environment of a login shell. What a plugin's is, nobody knows."""
+    if any(name not in _PROGRAMS or shutil.which(_PROGRAMS[name]) is None for name in schedulers):
         os.environ.update(login_environment())
 
 

@@ -44,13 +44,15 @@ def error_to_json(error: OnwardError) -> dict[str, Any]:
     return {"classes": [cls.__name__ for cls in type(error).__mro__], "message": error.message, "hint": error.hint}
 
 
-def error_from_json(data: Mapping[str, Any]) -> OnwardError:
-    """The nearest class that this side knows."""
+def error_from_json(data: Mapping[str, Any], *, host: str) -> OnwardError:
+    """Of the nearest class that this side knows, and with the host's name: its words may speak of a PATH or a disk."""
+    message = str(data.get("message", ""))
+    message = message if host in message else f"{message} (on {host})"
     for name in data.get("classes", ()):
         cls = getattr(errors, str(name), None)
         if isinstance(cls, type) and issubclass(cls, OnwardError):
-            return cls(str(data.get("message", "")), hint=str(data.get("hint", "")))
-    return OnwardError(str(data.get("message", "")), hint=str(data.get("hint", "")))
+            return cls(message, hint=str(data.get("hint", "")))
+    return OnwardError(message, hint=str(data.get("hint", "")))
 
 
 # ── values ────────────────────────────────────────────────────────────────────

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
-from onward.errors import HostUnreachable, NotFound, OnwardError
+from onward.errors import HostUnreachable, LoginRefused, NotFound, OnwardError
 from onward.operations.find import Match, best, check_text, is_path, not_found
 from onward.operations.places import Data, Here, Place
 from onward.operations.remote import Remote
@@ -69,19 +69,24 @@ class Reach:
 
     def ask(self, places: Sequence[Place], question: Callable[[Place], Data]) -> list[Reply]:
         """All at once. One that does not answer does not spoil the others' answers; what is wrong here is raised."""
+        replies: dict[int, Reply] = {}
 
-        def one(place: Place) -> Reply:
+        def far(index: int) -> None:
             try:
-                return Reply(place=place, answer=question(place), error=None)
+                replies[index] = Reply(place=places[index], answer=question(places[index]), error=None)
             except OnwardError as error:
-                if place.host is None:
-                    raise
-                return Reply(place=place, answer=None, error=error)
+                replies[index] = Reply(place=places[index], answer=None, error=error)
+            except Exception as error:  # a thread has nobody to tell
+                fault = OnwardError(f"this is a fault of Onward's: {type(error).__name__}: {error}")
+                replies[index] = Reply(place=places[index], answer=None, error=fault)
 
-        if len(places) == 1:
-            return [one(places[0])]
-        with ThreadPoolExecutor(max_workers=min(len(places), 16) or 1) as pool:
-            return list(pool.map(one, places))
+        hosts = [threading.Thread(target=far, args=(n,), daemon=True) for n, place in enumerate(places) if place.host]
+        for thread in hosts:
+            thread.start()
+        replies |= {n: Reply(place=place, answer=question(place), error=None) for n, place in enumerate(places) if not place.host}
+        for thread in hosts:
+            thread.join()
+        return [replies[n] for n in range(len(places))]
 
     def find(self, text: str, *, acting: bool = False) -> Found:
         """The one run that a person means. To act on one, a host that did not answer must not have another of that name."""
@@ -126,7 +131,8 @@ class Reach:
         if silent:
             named = "; ".join(f"{reply.name}: {reply.error.message}" for reply in silent if reply.error)
             hint = next((reply.error.hint for reply in silent if reply.error and reply.error.hint), "")
-            return HostUnreachable(f"there is no run {text!r} under {' or '.join(where)}, and not all hosts answered: {named}", hint=hint)
+            kind = LoginRefused if all(isinstance(reply.error, LoginRefused) for reply in silent) else HostUnreachable
+            return kind(f"there is no run {text!r} under {' or '.join(where)}, and not all hosts answered: {named}", hint=hint)
         if is_path(text):
             return NotFound(f"{text} is not a run's folder", hint="`onward runs` lists the runs")
         near = [name for reply in replies for name in (reply.answer or {}).get("near", ())]

@@ -89,7 +89,7 @@ class Caller:
                 if data is None:
                     continue
                 if "error" in data:
-                    raise error_from_json(data["error"])
+                    raise error_from_json(data["error"], host=self.host)
                 if "fault" in data:
                     raise OnwardError(
                         f"this is a fault of Onward's, on {self.host}: {data['fault']}\n{data.get('traceback', '')}".rstrip(),

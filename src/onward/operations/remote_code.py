@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -10,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from onward.errors import StorageFull
+from onward.errors import HostUnreachable, StorageError, StorageFull
 from onward.operations.remote_call import Caller, Data
 from onward.operations.remote_errors import Failure, explain
 from onward.operations.remote_line import rsync_shell
 
 _PATIENCE = 1800.0
-_NEVER_THERE = (1, 2, 4, 5, 12, 14, 126, 127)  # rsync's codes, and a shell's, for no rsync there, or none that ours can talk to
+_UNUSABLE = (1, 2, 4, 5, 12, 14, 126, 127)  # rsync's codes, and a shell's: none there, or none that ours can talk to
 
 
 def leave_links_behind(code: Path) -> list[str]:
@@ -32,28 +33,31 @@ def leave_links_behind(code: Path) -> list[str]:
 def carry(caller: Caller, code: Path, folder: str, *, request: Data) -> str:
     """Put what lies in `code` into `folder` there. `request` asks the agent to unpack a tar stream into it. Says how it went."""
     rsync = shutil.which("rsync")
-    if rsync is None:
-        why = "rsync is missing here"
-    else:
-        done = subprocess.run(
-            [rsync, "-rlpt", "-s", "-z", "-e", rsync_shell(caller.line), f"{code}/", f"{caller.host}:{folder}/"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_PATIENCE,
-            start_new_session=True,
-            check=False,
-        )
-        if done.returncode == 0:
-            return ""
-        if "No space left" in done.stderr or "quota exceeded" in done.stderr:
-            raise StorageFull(f"the code does not fit into {folder} on {caller.host}", hint="make room there, or set the profile's `root`")
-        if done.returncode not in _NEVER_THERE or "exceeded" in done.stderr:
-            raise explain(Failure(host=caller.host, python="rsync", code=done.returncode, words=done.stderr))
-        why = f"rsync is missing on {caller.host}, or cannot be used"
+    if rsync and _by_rsync(rsync, caller, code, folder):
+        return ""
     _by_tar(caller, code, request)
+    why = f"rsync is missing on {caller.host}, or cannot be used" if rsync else "rsync is missing here"
     return f"{why}: the code was carried as a tar stream"
+
+
+def _by_rsync(rsync: str, caller: Caller, code: Path, folder: str) -> bool:
+    """False where it cannot be used."""
+    command = [rsync, "-rlpt", "-s", "-z", "-e", rsync_shell(caller.line), f"{code}/", f"{caller.host}:{folder}/"]
+    given: Data = {"stdin": subprocess.DEVNULL, "start_new_session": True, "timeout": _PATIENCE}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, **given)
+    except subprocess.TimeoutExpired as error:
+        raise HostUnreachable(f"the code did not reach {caller.host} within {_PATIENCE:.0f} s", hint="is all of it code?") from error
+    if done.returncode == 0:
+        return True
+    if re.search("No space left|quota exceeded", done.stderr):
+        hint = "make room there, or set the profile's `root` to another disk"
+        raise StorageFull(f"the code does not fit into {folder} on {caller.host}", hint=hint)
+    if done.returncode == 255:
+        raise explain(Failure(host=caller.host, python="rsync", code=255, words=done.stderr))
+    if done.returncode in _UNUSABLE:
+        return False
+    raise StorageError(f"the code could not be carried to {caller.host}: {done.stderr.strip()}", hint=f"may you write to {folder} there?")
 
 
 def _by_tar(caller: Caller, code: Path, request: Data) -> None:
