@@ -489,7 +489,7 @@ class TrackerContract:
             batch.connection.execute(text("DELETE FROM runs"))
             raise RuntimeError("broken")
 
-        futures = [
+        futures: list[Any] = [
             tracker.submit(bad),
             tracker.ingest.submit(run, points("loss", [1])),
             tracker.submit(worse),

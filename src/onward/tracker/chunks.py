@@ -28,6 +28,7 @@ _LEVEL = 1
 _FORMAT = 1
 _HEAD = struct.Struct("<BBI")  # format, squeezed, count
 _COLUMN = struct.Struct("<BqqI")  # how, first, difference, bytes
+_ONE = struct.Struct("<BBIBqqIBqqIBqqId")  # a whole chunk of one point
 _ENTRY = 8 * 5 + 1  # bytes of a summary's entry
 
 _CONSTANT, _INT8, _INT16, _INT32, _INT64, _FLOAT4, _FLOAT8 = range(7)
@@ -106,6 +107,8 @@ def pack(columns: Columns) -> Packed:
     """`columns` are in order. Raises OverflowError for what does not fit into 64 bits."""
     steps, times, values = columns.steps, columns.times, columns.values
     count = len(steps)
+    if count == 1:
+        return _pack_one(steps[0], times[0], values[0])
     finite = values if math.isfinite(sum(values)) else [v for v in values if math.isfinite(v)]
     low = min(finite) if finite else None
     high = max(finite) if finite else None
@@ -124,6 +127,17 @@ def pack(columns: Columns) -> Packed:
         summary=_summarise(columns, clean=len(finite) == count),
         data=_pack_data(columns),
     )
+
+
+def _pack_one(step: int, time: int, value: float) -> Packed:
+    """What `pack` makes of one point, in a tenth of the time: this is how most come."""
+    try:
+        data = _ONE.pack(_FORMAT, 0, 1, _CONSTANT, step, 0, 0, _CONSTANT, time, 0, 0, _FLOAT8, 0, 0, 8, value)
+    except struct.error as error:
+        raise OverflowError(str(error)) from error
+    good = math.isfinite(value)
+    best, where = (value, step) if good else (None, None)
+    return Packed(1, step, time, step, time, value, 0 if good else 1, best, where, best, where, b"", data)
 
 
 def unpack(data: bytes) -> Columns:

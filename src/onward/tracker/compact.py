@@ -12,13 +12,14 @@ import time
 from functools import partial
 from typing import Any
 
-from sqlalchemy import delete, insert, select, text, update
+from sqlalchemy import delete, select, text, update
 
 from onward.errors import OnwardError
 from onward.tracker import schema
 from onward.tracker.chunks import in_order, pack, unpack
 from onward.tracker.db import Database
-from onward.tracker.points import ENOUGH, chunk_row, joined, split
+from onward.tracker.driver import execute_many
+from onward.tracker.points import ENOUGH, INSERT_CHUNK, chunk_row, joined, split
 from onward.tracker.writer import Batch, Writer
 
 log = logging.getLogger(__name__)
@@ -129,7 +130,7 @@ def _merge_leg(batch: Batch, series: int, leg: int, ids: list[int]) -> int:
     packed = [pack(piece) for piece in split(whole)]
     for i in range(0, len(ids), 500):
         batch.connection.execute(delete(_chunks).where(c.id.in_(ids[i : i + 500])))
-    batch.connection.execute(insert(_chunks), [chunk_row(series, leg, one) for one in packed])
+    execute_many(batch.connection, INSERT_CHUNK, [chunk_row(series, leg, one) for one in packed])
     return sum(one.count < ENOUGH for one in packed)
 
 

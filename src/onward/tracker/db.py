@@ -126,6 +126,7 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
     cursor.execute("PRAGMA cache_size = -8000")
     cursor.execute("PRAGMA temp_store = MEMORY")
     cursor.execute("PRAGMA case_sensitive_like = ON")  # as everywhere else; ILIKE is for the other
+    cursor.execute("PRAGMA wal_autocheckpoint = 4000")  # pages of 4 KiB
     cursor.execute("PRAGMA journal_size_limit = 67108864")
     cursor.close()
 

@@ -12,11 +12,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, insert, or_, select, update
+from sqlalchemy import insert, select, update
 
 from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
 from onward.tracker.chunks import Columns
+from onward.tracker.driver import execute, execute_many, marks, names, update_by_id
 from onward.tracker.legs import ensure_leg
 from onward.tracker.params import write_params, write_tags
 from onward.tracker.points import Delivery, write_points
@@ -113,30 +114,24 @@ def no_run(run: str) -> NotFound:
     return NotFound(f"there is no run {run!r}", hint="create it first")
 
 
-def _run_rows(batch: Batch, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    c = _runs.c
-    columns = select(c.id, c.run_id, c.hex_id, c.leg, c.last_step, c.source, c.state)
+_RUN = ("id", "run_id", "hex_id", "leg", "last_step", "source", "state")
+_TOUCH = update_by_id("runs", ("version", "updated", "last_step"))
+
+
+def _run_rows(batch: Batch, told: Sequence[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for i in range(0, len(names), 500):
-        some = names[i : i + 500]
-        for row in batch.connection.execute(columns.where(or_(c.run_id.in_(some), c.hex_id.in_(some)))).mappings():
-            found[row["run_id"]] = found[row["hex_id"]] = dict(row)
+    for i in range(0, len(told), 500):
+        some = told[i : i + 500]
+        text = f"SELECT {names(_RUN)} FROM runs WHERE run_id IN ({marks(len(some))}) OR hex_id IN ({marks(len(some))})"
+        for values in execute(batch.connection, text, [*some, *some]).all():
+            row = dict(zip(_RUN, values, strict=True))
+            found[row["run_id"]] = found[row["hex_id"]] = row
     return found
-
-
-_TOUCH = (
-    update(_runs)
-    .where(_runs.c.id == bindparam("b_id"))
-    .values(version=bindparam("b_version"), updated=bindparam("b_updated"), last_step=bindparam("b_step"))
-)
 
 
 def touch(batch: Batch, steps: Mapping[int, int | None]) -> None:
     """Mark runs as changed by this commit, with the highest step they have."""
-    if steps:
-        batch.connection.execute(
-            _TOUCH, [{"b_id": run, "b_version": batch.version, "b_updated": batch.now, "b_step": step} for run, step in steps.items()]
-        )
+    execute_many(batch.connection, _TOUCH, [(batch.version, batch.now, step, run) for run, step in steps.items()])
 
 
 def _highest(before: int | None, columns: Mapping[str, Columns]) -> int | None:

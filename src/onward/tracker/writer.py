@@ -27,6 +27,7 @@ T = TypeVar("T")
 _MOST_JOBS = 512  # in one transaction
 _MOST_WEIGHT = 50_000
 _TRIES = 3
+_RAISED = update(store).where(store.c.id == 1).values(version=store.c.version + 1).returning(store.c.version)
 
 
 @dataclass(kw_only=True)
@@ -169,8 +170,7 @@ class Writer:
         answers: list[Any] = [None] * len(entries)
         with self._database.engine.connect().execution_options(onward_writes=True) as connection, connection.begin():
             # the first statement takes the row that every writer takes: one transaction at a time, whoever shares the database
-            raised = update(store).where(store.c.id == 1).values(version=store.c.version + 1).returning(store.c.version)
-            batch = Batch(connection=connection, version=connection.execute(raised).scalar_one(), now=time.time())
+            batch = Batch(connection=connection, version=connection.execute(_RAISED).scalar_one(), now=time.time())
             groups: dict[int, tuple[Group, list[int]]] = {}
             for index, entry in enumerate(entries):
                 if isinstance(entry, _GroupEntry):
