@@ -110,6 +110,11 @@ def test_a_run_whose_leg_is_deleted_saves_and_stays_cancelled_and_can_be_resumed
     assert_whole(run, out=out, unbroken=unbroken(13))
 
 
+def test_a_queue_whose_notice_is_short_is_told_at_submit(ge_alice: Person) -> None:
+    said = ge_alice.onward("submit", "--time", "1:00", "-p", "short.q", "--", "python3", "train.py", "--epochs", "1").stderr
+    assert "queue short.q leaves 2 s between its notice and the kill" in said
+
+
 def test_a_deletion_without_notice_is_asked_after_by_the_next_leg(ge_alice: Person) -> None:
     ge_alice.write("settings.toml", WITHOUT_NOTIFY)
     run, _ = training(ge_alice, "--time", "10:00", epochs=40, pause=0.1)
@@ -241,6 +246,7 @@ def test_processes_that_use_more_than_h_vmem_together_end_the_run_with_the_figur
 # ── lost hosts ────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.alone
 @pytest.mark.takes("hosts")
 def test_a_training_whose_host_dies_finishes_on_another(gridengine_bed: GridEngineBed, ge_alice: Person, unbroken: Unbroken) -> None:
     run, out = training(ge_alice, "--time", "10:00", epochs=13, pause=0.05)
@@ -254,6 +260,7 @@ def test_a_training_whose_host_dies_finishes_on_another(gridengine_bed: GridEngi
     assert shown["legs"][0]["end"] == "node_lost"  # type: ignore[index]
 
 
+@pytest.mark.alone
 @pytest.mark.takes("hosts")
 def test_a_training_whose_execd_is_killed_is_fenced_off_and_goes_on_elsewhere(
     gridengine_bed: GridEngineBed, ge_alice: Person, unbroken: Unbroken
