@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onward.operations.examine import Finding
     from onward.operations.reach import Reach, Reply
 
-_PROGRAMS = {"slurm": "sbatch", "gridengine": "qsub"}
+_PROGRAMS = {"slurm": "sbatch", "gridengine": "qconf"}  # Torque and PBS have a qsub too
 
 
 def doctor(json: JsonOption = False) -> None:

@@ -46,7 +46,7 @@ def _option(*names: str, of: str, help: str) -> Any:
 Words = Annotated[list[str] | None, typer.Argument(metavar="PARAMS.YAML | SCRIPT [ARGS...] | -- COMMAND...", hidden=True)]
 Name = Annotated[Text, _option("--name", "-J", of="NAME", help="Name of the run. Default: from the script's.")]
 Experiment = Annotated[Text, _option("--experiment", of="NAME", help="The question it belongs to. Default: its name.")]
-ClusterName = Annotated[Text, _option("--cluster", of="NAME", help="auto, local, slurm, or a profile of your settings.")]
+ClusterName = Annotated[Text, _option("--cluster", of="NAME", help="auto, local, slurm, gridengine, or a profile of your settings.")]
 Time = Annotated[Text, _option("--time", "-t", of="TIME", help="Limit of one leg: minutes, HH:MM:SS or D-HH:MM:SS.")]
 Mem = Annotated[Text, _option("--mem", of="SIZE", help="Memory a node, as in 32G.")]
 Cpus = Annotated[Text, _option("--cpus-per-task", "-c", of="N", help="CPUs a task.")]
@@ -271,9 +271,11 @@ def _script_draft(words: list[str], desk: Desk, shared: dict[str, Any]) -> RunDr
     from onward.pipelines.scripts import read_script
     from onward.pipelines.scripts_checks import replaced
 
-    for flag, name in (("params", "--param"), ("exclude", "--code-exclude")):
-        if shared[flag]:
-            raise InvalidInput(f"{name} means nothing to a batch script", hint=f"give it arguments: onward submit {words[0]} ARGUMENT…")
+    given = {"--param": shared["params"], "--code-exclude": shared["exclude"], "--launcher": shared["flags"].get("launcher")}
+    for flag in (flag for flag, value in given.items() if value):
+        raise InvalidInput(
+            f"{flag} means nothing to a batch script", hint=f"it is run as it is, with its arguments: onward submit {words[0]} ARGUMENT…"
+        )
     cluster = shared["cluster"] or "auto"
     scheduler = desk.settings.cluster(cluster)[0]
     read = read_script(Path(words[0]), words[1:], scheduler=scheduler.scheduler, cluster=cluster, env=desk.env)

@@ -40,6 +40,7 @@ _ASKED = {
     "signal": "the scheduler is ending its job",
     "warning": "the scheduler warned that its job will end",
     "storage": "its checkpoints can no longer be stored",
+    "deleted": "its job was deleted",
 }
 
 Answers = Mapping[JobId, JobStatus]
