@@ -15,7 +15,10 @@ import pytest
 
 from beds.software import SoftwareBed
 from tests.cluster.conftest import REPO, Person, RunOnBed
+from tests.cluster.test_ssh import Traveller, alice_from_afar
 from tests.cluster.whole import assert_whole
+
+__all__ = ["alice_from_afar"]
 
 pytestmark = pytest.mark.cluster
 
@@ -206,6 +209,21 @@ def test_a_script_whose_training_knows_of_onward_is_asked_to_stop_and_resumed(al
     assert (1, "time_limit") in ends(run)
     [first] = [event for event in run.events() if event["kind"] == "ended" and event["leg"] == 1]
     assert first["reason"] == "stopped before the time limit"  # by itself, with its checkpoint saved
+
+
+FAR = "#!/bin/bash\n#SBATCH -t 5 -o says-%j.txt\ncd $SLURM_SUBMIT_DIR\ncat data.txt\npwd -P\n"
+
+
+def test_a_script_goes_through_ssh_with_the_folder_it_stands_in(alice_from_afar: Traveller) -> None:
+    alice_from_afar.write("data.txt", "carried\n")
+    alice_from_afar.write("far.sh", FAR)
+    id, folder = alice_from_afar.submitted("far.sh")
+    run = RunOnBed(person=alice_from_afar, id=id, folder=folder)
+    assert until_done(run)["state"] == "finished", run.log()
+    [job] = jobs(run)
+    code = (folder / "code").resolve()
+    assert (code / f"says-{job}.txt").read_text() == f"carried\n{code}\n"
+    assert (folder / "logs" / "leg-0001.out").read_text() == f"carried\n{code}\n"
 
 
 # ── Grid Engine ───────────────────────────────────────────────────────────────

@@ -97,6 +97,7 @@ def test_a_task_that_is_refused_tells_which_were_queued(onward: Onward, place: P
         (("nothing.sh",), "there is no script nothing.sh"),
         (("--param", "a=1", "train_model.sh"), "--param means nothing to a batch script"),
         (("--code-exclude", "x", "train_model.sh"), "--code-exclude means nothing to a batch script"),
+        (("--launcher", "srun", "train_model.sh"), "--launcher means nothing to a batch script"),
         (("bad.sh",), "bad.sh:2: --hold"),
         (("--time", "never", "train_model.sh"), "--time"),
         (("lost.sh",), "lost.sh says that it starts in "),
