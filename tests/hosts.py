@@ -29,14 +29,15 @@ while words and words[0].startswith("-"):
 host, command = words[0], " ".join(words[1:])
 with open(folder + "/calls", "a") as file:
     file.write(json.dumps({{"host": host, "options": options, "command": command}}) + "\\n")
-with open(folder + "/environment") as file:
+own = folder + "/environment." + host
+with open(own if os.path.exists(own) else folder + "/environment") as file:
     environment = json.load(file)
 os.chdir(environment["HOME"])
 with open(folder + "/faults") as file:
     faults = json.load(file)
 for fault in faults:
     before = fault["times"]
-    if fault["in"] in command and before != 0:
+    if fault["in"] in host + " " + command and before != 0:
         fault["skip" if fault["skip"] else "times"] -= 1
         with open(folder + "/faults", "w") as file:
             json.dump(faults, file)
@@ -92,6 +93,13 @@ class StandInHost:
         self.environment = environment
         self._write("environment", environment)
 
+    def second(self, name: str) -> Path:
+        """Another host behind the same program, with a home of its own."""
+        home = self.folder / f"home-{name}"
+        home.mkdir()
+        self._write(f"environment.{name}", {**self.environment, "HOME": str(home)})
+        return home
+
     def fail(self, *, says: str, code: int = 255, within: str = "", times: int = 1, skip: int = 0, after: bool = False) -> None:
         """The next calls (-1: all) whose command has `within` in it end like this; `after` they have done their work."""
         self.faults.append({"in": within, "says": says, "code": code, "times": times, "skip": skip, "after": after})
@@ -124,18 +132,19 @@ class StandInHost:
 class Laptop:
     """A folder with a project, settings that name the host, and `onward` as a program in it."""
 
-    def __init__(self, folder: Path, *hosts: StandInHost, more: str = "") -> None:
+    def __init__(self, folder: Path, host: StandInHost, *, others: tuple[str, ...] = ()) -> None:
         self.folder = folder
         self.project = folder / "project"
         self.project.mkdir(parents=True)
         settings = folder / "settings.toml"
-        profiles = [f'[clusters.{host.name}]\nssh = "{host.name}"\nscheduler = "local"\nroot = "~/runs"\n{more}' for host in hosts]
+        names = (*others, host.name)
+        profiles = [f'[clusters.{name}]\nssh = "{name}"\nscheduler = "local"\nroot = "~/runs"\n' for name in names]
         settings.write_text("".join(profiles))
         keep = {name: value for name, value in os.environ.items() if not name.startswith(("ONWARD_", "SLURM_", "XDG_"))}
         self.env = {
             **keep,
             "HOME": str(folder),
-            "PATH": f"{hosts[0].programs}:{os.environ['PATH']}",
+            "PATH": f"{host.programs}:{os.environ['PATH']}",
             "ONWARD_ROOT": str(folder / "runs"),
             "ONWARD_SETTINGS": str(settings),
             "ONWARD_STATE_DIR": str(folder / "queue"),

@@ -396,9 +396,10 @@ def test_clusters_tells_which_answer(onward: Onward, place: Place, monkeypatch: 
     monkeypatch.setenv("PATH", str(place.folder))
     told = onward("clusters", "--json").json
     assert told["schema"] == 1
-    local, slurm = told["clusters"]
+    local, slurm, gridengine = told["clusters"]
     assert (local["name"], local["auto"], local["answers"], local["about"]) == ("local", True, True, "fake scheduler: 0 jobs")
     assert (slurm["name"], slurm["answers"]) == ("slurm", False)
+    assert (gridengine["name"], gridengine["answers"]) == ("gridengine", False)
     assert "yes" in onward("clusters").out
     place.scheduler.down = True
     assert onward("clusters", "--json").json["clusters"][0]["answers"] is False

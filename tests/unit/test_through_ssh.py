@@ -13,10 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from onward.errors import HostUnreachable
+from onward.model.spec import spec_to_json
+from onward.operations.remote_call import Caller
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 from onward.schedulers.local_queue import Queue
 from tests.benches import LocalBench, until
+from tests.histories import make_spec
 from tests.hosts import Laptop, StandInHost
 
 TRAIN = """\
@@ -163,6 +167,58 @@ def test_a_submit_whose_answer_was_lost_is_asked_again_and_makes_one_run(laptop:
     until_over(folder)
 
 
+# ── several hosts ─────────────────────────────────────────────────────────────
+
+
+def lay(root: Path, name: str, id: str) -> Path:
+    """A run as it lies in a folder, over long ago."""
+    dir = RunDir(root / f"2026-11-15_A_{name}")
+    dir.make()
+    dir.spec.write_text(json.dumps(spec_to_json(make_spec(name=name, id=id))))
+    return dir.path
+
+
+@pytest.fixture
+def two(tmp_path: Path, host: StandInHost) -> Laptop:
+    """A laptop and two hosts: `digits` is on both, `only` on the second, `mine` here."""
+    laptop = Laptop(tmp_path / "near", host, others=("hub",))
+    lay(laptop.folder / "runs", "mine", "aaaa1111")
+    lay(host.home / "runs", "digits", "bbbb1111")
+    home = host.second("hub")
+    lay(home / "runs", "digits", "cccc1111")
+    lay(home / "runs", "only", "dddd1111")
+    return laptop
+
+
+def test_a_run_is_found_wherever_it_is(two: Laptop, host: StandInHost) -> None:
+    listed = two.json("runs", "--json")["runs"]
+    assert {(entry["id"], entry["host"]) for entry in listed} == {
+        ("aaaa1111", None),
+        ("bbbb1111", "lab"),
+        ("cccc1111", "hub"),
+        ("dddd1111", "hub"),
+    }
+    for text, id in (("only", "dddd1111"), ("bb", "bbbb1111"), ("mine", "aaaa1111"), ("hub:2026-11-15_A_digits", "cccc1111")):
+        assert two.json("show", text, "--json")["id"] == id
+    several = two.onward("show", "digits")
+    assert several.returncode == 5
+    assert "cccc1111 (hub:2026-11-15_A_digits)" in several.stderr
+    assert "bbbb1111 (lab:2026-11-15_A_digits)" in several.stderr
+    before = len(host.calls())
+    assert two.json("show", "aaaa1111", "--json")["host"] is None
+    assert len(host.calls()) == before, "what is surely here asks nobody"
+
+
+def test_nothing_is_ended_by_a_name_that_a_silent_host_may_have_too(two: Laptop, host: StandInHost) -> None:
+    host.fail(says="ssh: connect to host lab port 22: No route to host\n", within="lab ", times=-1)
+    shown = two.onward("show", "only")
+    assert (shown.returncode, "lab was not asked for 'only'" in shown.stderr) == (0, True)
+    refused = two.onward("cancel", "only")
+    assert refused.returncode == 6
+    assert "name it by its whole id: dddd1111" in refused.stderr
+    assert two.onward("cancel", "dddd1111").returncode == 0
+
+
 # ── what is wrong is said ─────────────────────────────────────────────────────
 
 
@@ -180,6 +236,16 @@ def test_a_host_that_does_not_answer_is_named_in_the_list_and_the_rest_is_shown(
     assert (tended.returncode, "nothing was done" in tended.stderr) == (6, True)
     examined = laptop.onward("doctor")
     assert (examined.returncode, "BAD  lab" in examined.stdout) == (1, True)
+
+
+def test_a_host_that_is_silent_is_not_waited_for_for_ever(host: StandInHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{host.programs}:{os.environ['PATH']}")
+    mute = host.folder / "mute"
+    mute.write_text("#!/bin/sh\nexec sleep 3\n")
+    mute.chmod(0o755)
+    caller = Caller("lab", python=str(mute), env={})
+    with pytest.raises(HostUnreachable, match="lab gave no answer within 1 s"):
+        caller.call({"verb": "runs", "with": {}, "profiles": []}, within=1)
 
 
 def test_a_password_is_never_asked_for_and_the_way_round_is_said(laptop: Laptop, host: StandInHost) -> None:

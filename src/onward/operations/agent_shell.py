@@ -38,7 +38,9 @@ def login_environment() -> dict[str, str]:
         told = json.loads(done.stdout.rpartition(b"\x1e")[2])
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return dict(os.environ)
-    return {str(key): str(value) for key, value in told.items() if not str(key).startswith("ONWARD_") or key == "ONWARD_STATE_DIR"}
+    found = {str(key): str(value) for key, value in told.items() if not str(key).startswith("ONWARD_") or key == "ONWARD_STATE_DIR"}
+    both = [*found.get("PATH", "").split(os.pathsep), *os.environ.get("PATH", "").split(os.pathsep)]
+    return {**found, "PATH": os.pathsep.join(dict.fromkeys(filter(None, both)))}  # a profile may begin its PATH anew
 
 
 def expand_root(profile: ClusterSettings) -> Path | None:

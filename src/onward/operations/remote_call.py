@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
@@ -17,6 +19,7 @@ from onward.operations.remote_errors import Failure, explain, is_no_archive
 from onward.operations.remote_line import agent_command, receive_command, ssh_line
 
 PATIENCE = 120.0  # seconds for an answer, unless told otherwise
+_SILENCE = 90.0  # seconds without a sign of life in what is followed: the agent gives one every few
 _UPLOAD = 300.0
 
 Data = dict[str, Any]
@@ -61,22 +64,23 @@ class Caller:
 
     def stream(self, request: Data) -> Iterator[Data | None]:
         """The pieces as they come, None for a sign of life, until the far side says that it is done."""
-        for data in self._talk(request, within=None, body=None):
+        for data in self._talk(request, within=_SILENCE, body=None, again=True):
             if "answer" not in data:
                 yield data.get("piece")
 
-    def _talk(self, request: Data, *, within: float | None, body: Body | None) -> Iterator[Data]:
+    def _talk(self, request: Data, *, within: float, body: Body | None, again: bool = False) -> Iterator[Data]:
+        """`within`: for all of it; with `again`, for each next line."""
         try:
-            yield from self._once(request, within=within, body=body)
+            yield from self._once(request, within=within, body=body, again=again)
         except _NoArchive:
             self._carry_archive()
             try:
-                yield from self._once(request, within=within, body=body)
+                yield from self._once(request, within=within, body=body, again=again)
             except _NoArchive as error:
                 hint = "is ~/.cache there a disk that stays?"
                 raise StorageError(f"{self.host} does not keep what is carried there", hint=hint) from error
 
-    def _once(self, request: Data, *, within: float | None, body: Body | None) -> Iterator[Data]:
+    def _once(self, request: Data, *, within: float, body: Body | None, again: bool) -> Iterator[Data]:
         """All that the agent says, ending with its answer; or the error that it, or ssh, ended with."""
         with self._process(agent_command(self._python, self.archive.name), within=within) as process:
             with suppress(BrokenPipeError):  # why, is said at its end
@@ -95,10 +99,14 @@ class Caller:
                         f"this is a fault of Onward's, on {self.host}: {data['fault']}\n{data.get('traceback', '')}".rstrip(),
                         hint="please report it",
                     )
+                if again:
+                    process.hold()  # whoever reads may take as long as they like
                 yield data
                 if "answer" in data:
                     return
-            raise process.failure(self._python)
+                if again:
+                    process.postpone()
+            raise self._failure(process)
 
     def _carry_archive(self) -> None:
         data = self.archive.build()
@@ -109,10 +117,18 @@ class Caller:
                 process.stdin.close()
             process.stdout.read()
             if process.wait() != 0:
-                raise process.failure(self._python)
+                raise self._failure(process)
+
+    def _failure(self, process: _Process) -> Exception:
+        """Why there was no answer. A shared connection of ours that gives none, as after a sleep, is given up."""
+        if process.late and any(word.startswith("ControlPath=") for word in self.line):
+            leave = [*self.line[:-2], "-O", "exit", *self.line[-2:]]
+            with suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(leave, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
+        return process.failure(self._python)
 
     @contextmanager
-    def _process(self, command: str, *, within: float | None) -> Iterator[_Process]:
+    def _process(self, command: str, *, within: float) -> Iterator[_Process]:
         process = _Process(self.host, [*self.line, command], within=within, archive=self.archive.name)
         try:
             yield process
@@ -124,19 +140,25 @@ class _Process:
     """An ssh at work. It has no terminal to ask at, and what it complains of goes to a file: a shared connection that it
     leaves behind would keep a pipe open."""
 
-    def __init__(self, host: str, argv: list[str], *, within: float | None, archive: str) -> None:
+    def __init__(self, host: str, argv: list[str], *, within: float, archive: str) -> None:
         self._host, self._within, self._archive = host, within, archive
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `end`)
-        self._late = False
+        self.late = False
         pipe = subprocess.PIPE
         self._popen = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=self._complaints, start_new_session=True)
         assert self._popen.stdin and self._popen.stdout
         self.stdin: IO[bytes] = self._popen.stdin
         self.stdout: IO[bytes] = self._popen.stdout
-        self._timer = threading.Timer(within, self._too_late) if within else None
-        if self._timer:
-            self._timer.daemon = True
-            self._timer.start()
+        self._over = threading.Event()
+        self.postpone()
+        threading.Thread(target=self._mind, daemon=True).start()
+
+    def postpone(self) -> None:
+        """It gave a sign of life: the time it has begins anew."""
+        self._deadline = time.monotonic() + self._within
+
+    def hold(self) -> None:
+        self._deadline = math.inf
 
     def wait(self) -> int:
         return self._popen.wait()
@@ -144,7 +166,7 @@ class _Process:
     def failure(self, python: str) -> Exception:
         """Why it ended without an answer."""
         code = self.wait()
-        if self._late:
+        if self.late:
             return HostUnreachable(f"{self._host} gave no answer within {self._within:.0f} s", hint=f"does `ssh {self._host}` work?")
         self._complaints.seek(0)
         words = self._complaints.read().decode(errors="replace")
@@ -153,8 +175,7 @@ class _Process:
         return explain(Failure(host=self._host, python=python, code=code, words=words))
 
     def end(self) -> None:
-        if self._timer:
-            self._timer.cancel()
+        self._over.set()
         if self._popen.poll() is None and not self._ends_by_itself():
             self._popen.kill()
         self._popen.wait()
@@ -171,6 +192,9 @@ class _Process:
             return False
         return True
 
-    def _too_late(self) -> None:
-        self._late = True
+    def _mind(self) -> None:
+        while (left := self._deadline - time.monotonic()) > 0:
+            if self._over.wait(min(left, 1.0)):
+                return
+        self.late = True
         self._popen.kill()
