@@ -55,7 +55,7 @@ def write_run(batch: Batch, run: Run, folder: str | None) -> Mapping[str, Any]:
         "created": spec.created,
         "started": started,
         "ended": run.closed.at if run.closed else None,
-        "folder": folder,
+        "folder": folder or row["folder"],
         "details": json.dumps(_details(run)),
         "version": batch.version,
         "updated": batch.now,

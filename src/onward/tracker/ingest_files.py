@@ -70,6 +70,7 @@ class _Known:
     folders: tuple[int, int] = (0, 0)  # when journal/ and spool/ changed
     changed: float = 0.0
     refused: set[str] = field(default_factory=set)
+    rival: RunDir | None = None  # another folder of the same run, which counts
 
 
 class Files:
@@ -96,6 +97,8 @@ class Files:
 
     def _look_at(self, dir: RunDir, by_hand: bool, looked: Looked) -> None:
         known = self._known.setdefault(dir.path, _Known())
+        if known.rival and known.rival.is_run():
+            return
         folders = (_changed(dir.journals), _changed(dir.spool))
         if known.over and folders == known.folders and time.time() - known.changed > _SETTLED:
             return
@@ -111,6 +114,9 @@ class Files:
         looked.changed += 1
         if not known.run_id or any(name.startswith("journal/") for name in grown):
             self._take_journals(dir, by_hand, known, {n: s for n, s in sizes.items() if n.startswith("journal/")})
+        if known.rival:
+            looked.problems.append(f"{dir.path} is the run of {known.rival.path} too, and is not read; delete one of them")
+            return
         for name in grown:
             if name.startswith("spool/"):
                 self._take_spool(dir, known, name, looked)
@@ -140,6 +146,9 @@ class Files:
             known.run_id = new.run_id
             return
         run = read_run(dir)
+        known.rival = self._rival(dir, run.spec.id)
+        if known.rival:
+            return
         told = {name: _Position(offset=size, size=size) for name, size in sizes.items()}
 
         def job(batch: Batch) -> None:
@@ -149,6 +158,12 @@ class Files:
         self._writer.do(job)
         known.run_id, known.over = run.spec.id, run.state.over
         known.positions |= told
+
+    def _rival(self, dir: RunDir, run_id: str) -> RunDir | None:
+        """A copied folder is no run of its own; a moved one is the same."""
+        with self._database.reading() as connection:
+            held = connection.execute(select(schema.runs.c.folder).where(schema.runs.c.run_id == run_id)).scalar()
+        return RunDir(Path(held)) if held and held != str(dir.path) and RunDir(Path(held)).is_run() else None
 
     def _take_spool(self, dir: RunDir, known: _Known, name: str, looked: Looked) -> None:
         path = dir.path / name

@@ -133,8 +133,8 @@ def _load_series(batch: Batch, wanted: set[tuple[int, str]]) -> dict[tuple[int, 
         questions = [([run], told[i : i + _AT_ONCE]) for run, told in by_run.items() for i in range(0, len(told), _AT_ONCE)]
     for runs, some in questions:
         text = f'{_SELECT_SERIES} WHERE run IN ({marks(len(runs))}) AND "key" IN ({marks(len(some))})'
-        for told_row in execute(batch.connection, text, [*runs, *some]).all():
-            row = SeriesRow(*told_row)
+        answer: Any = execute(batch.connection, text, [*runs, *some]).all()
+        for row in (SeriesRow(*told) for told in answer):
             if (row.run, row.key) in wanted:
                 found[row.run, row.key] = row
     return found

@@ -98,7 +98,7 @@ def restitch(batch: Batch, rows: list[SeriesRow]) -> None:
 
 def restitch_run(batch: Batch, run: int) -> None:
     """After a leg has told where it went on: every series of the run."""
-    found = execute(batch.connection, f"SELECT {names(SeriesRow.COLUMNS)} FROM series WHERE run = ?", [run]).all()
+    found: Any = execute(batch.connection, f"SELECT {names(SeriesRow.COLUMNS)} FROM series WHERE run = ?", [run]).all()
     rows = [SeriesRow(*row) for row in found]
     restitch(batch, rows)
     change = update_by_id("series", (*SeriesRow.CHANGED, "version"))
@@ -108,7 +108,7 @@ def restitch_run(batch: Batch, run: int) -> None:
 def _restitch_one(batch: Batch, row: SeriesRow, resumed: dict[int, int]) -> None:
     c = _chunks.c
     columns = (c.id, c.leg, c.first_step, c.last_step, c.last_time, c.last_value, c.min_value, c.min_step, c.max_value, c.max_step)
-    found = batch.connection.execute(select(*columns).where(c.series == row.id)).all()
+    found: Any = batch.connection.execute(select(*columns).where(c.series == row.id)).all()
     shown = limits(row.key, first_steps((chunk.leg, chunk.first_step) for chunk in found), resumed)
     row.clear()
     for chunk in found:

@@ -4,11 +4,13 @@
     tracker.experiments   create ensure get by_name all counts update delete_tag
     tracker.runs          create get find by_identity by_job view search changes update archive delete
                           set_params set_tags delete_tag param_history legs set_leg notes add_note delete_note
-    tracker.ingest        points submit (a future) records lines
+    tracker.ingest        points submit (a future) records
     tracker.series        metrics chart charts points
     tracker.models        logged models, datasets: create get of finish delete set_tags log add_inputs add_outputs
     tracker.files         look(roots): take what is new in run folders
-    tracker.upkeep        compaction in the background
+    tracker.push          announce piece: the same, sent by someone who can read them
+    tracker.upkeep        start tidy shrink stop: compaction in the background
+    tracker.election      won: whether this server is the one that tends
     tracker.write(job)    anything else: a function of a Batch (connection, version, now), committed when it returns
     tracker.reading()     a connection to read by, with the tables of `schema`
 
@@ -33,6 +35,7 @@ from onward.tracker.elect import Election
 from onward.tracker.experiments import Experiments
 from onward.tracker.ingest import Ingest
 from onward.tracker.ingest_files import Files
+from onward.tracker.ingest_push import Push
 from onward.tracker.migrate import migrate
 from onward.tracker.models import Models
 from onward.tracker.runs import Runs
@@ -53,6 +56,7 @@ class Tracker:
         self.series = Series(database)
         self.models = Models(database, self._writer)
         self.files = Files(database, self._writer)
+        self.push = Push(self._writer)
         self.upkeep = Upkeep(database, self._writer)
         self.election = Election(database)
 

@@ -1,0 +1,101 @@
+"""Run folders that nobody here can read: whoever can sends their journals and spools, as pieces of files.
+
+A piece is known by run, file and byte offset, the same by which a folder is tailed; so it may be sent twice, and both ways at once change
+nothing. The answer says from where to go on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+
+from onward.errors import InvalidInput
+from onward.model.event import Event, parse_event
+from onward.model.run import fold
+from onward.model.spec import RunSpec, spec_from_json
+from onward.rundir.layout import leg_of
+from onward.tracker import schema
+from onward.tracker.folding import write_run
+from onward.tracker.ingest import run_row, take_records
+from onward.tracker.legs import upsert
+from onward.tracker.records import read_lines
+from onward.tracker.writer import Batch, Writer
+
+_FILE = re.compile(r"(?:journal/[\w.-]{1,200}|spool/leg-\d{4,9}\.[\w.-]{1,200})\.jsonl")
+_runs, _events, _positions = schema.runs, schema.events, schema.positions
+
+
+class Push:
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def announce(self, spec: Mapping[str, Any]) -> str:
+        """A run of ours, by its spec as params/spec.json holds it; its id. Said again, it changes nothing."""
+        try:
+            made = spec_from_json(spec)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInput(f"this is no run's spec: {error!r}", hint="send params/spec.json as it is") from error
+        self._writer.do(lambda batch: _announce(batch, made))
+        return made.id
+
+    def piece(self, run: str, file: str, offset: int, data: bytes) -> int:
+        """Take a piece of a file; the offset from which to send next. Only whole lines are taken; what is known already is passed over."""
+        if not _FILE.fullmatch(file) or offset < 0:
+            raise InvalidInput(
+                f"{file[:80]!r} from {offset} is no piece of a run's journals or spools", hint="such as journal/leg-0001.jsonl"
+            )
+        return self._writer.submit(lambda batch: _take(batch, run, file, offset, data), weight=1 + len(data) // 100).result()
+
+
+def _announce(batch: Batch, spec: RunSpec) -> None:
+    if batch.connection.execute(select(_runs.c.id).where(_runs.c.run_id == spec.id)).first() is None:
+        write_run(batch, fold(spec, []), None)
+
+
+def _take(batch: Batch, run: str, file: str, offset: int, data: bytes) -> int:
+    row = run_row(batch, run)
+    c = _positions.c
+    held = batch.connection.execute(select(c.offset, c.life).where(c.run == row["id"], c.file == file)).first()
+    at, life = (held.offset, held.life) if held else (0, None)
+    if offset > at:
+        return int(at)
+    data = data[at - offset :]
+    whole = data.rfind(b"\n") + 1
+    if not whole:
+        return int(at)
+    lines = data[:whole].split(b"\n")[:-1]
+    if file.startswith("spool/"):
+        name = file.removeprefix("spool/")
+        leg = leg_of(name) or 1
+        writer = name.split(".", 1)[1].removesuffix(".jsonl")
+        _, life = take_records(batch, row, leg, writer, read_lines(lines), life=life)
+    else:
+        _take_events(batch, row, file, at, lines)
+    position = {"run": row["id"], "file": file, "offset": at + whole, "size": -1, "head": "", "life": life}
+    upsert(batch, _positions, [position], keys=("run", "file"), change=("offset", "size", "head", "life"))
+    return int(at + whole)
+
+
+def _take_events(batch: Batch, row: Mapping[str, Any], file: str, at: int, lines: list[bytes]) -> None:
+    """Keep the lines, and have the run's rows say what all of them say."""
+    rows = []
+    for line in lines:
+        rows.append({"run": row["id"], "file": file, "offset": at, "line": line.decode(errors="replace")})
+        at += len(line) + 1
+    upsert(batch, _events, rows, keys=("run", "file", "offset"))
+    details = json.loads(batch.connection.execute(select(_runs.c.details).where(_runs.c.id == row["id"])).scalar_one())
+    if "spec" not in details:
+        raise InvalidInput(f"run {row['run_id']} was not announced by its spec", hint="send that first")
+    told = batch.connection.execute(select(_events.c.line).where(_events.c.run == row["id"])).scalars()
+    write_run(batch, fold(spec_from_json(details["spec"]), [event for event in map(_event, told) if event]), None)
+
+
+def _event(line: str) -> Event | None:
+    try:
+        return parse_event(line)
+    except (ValueError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,124 @@
+"""Opening a store: where it may lie, who makes its tables, and what is said when it cannot be used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import exc, inspect, text
+
+from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull, StorageUnavailable
+from onward.tracker import db, migrate
+from onward.tracker.schema import metadata
+from onward.tracker.store import Tracker
+
+MOUNTS = """22 1 254:0 / / rw - ext4 /dev/vda rw
+30 22 0:40 / /home rw - nfs4 server:/home rw
+31 22 0:41 / /scratch\\040x rw - lustre x@tcp:/scratch rw
+32 30 0:42 / /home/ann/local rw - xfs /dev/sdb rw
+33 22 0:43 / /mnt/s rw - fuse.sshfs host: rw
+34 22 0:44 / /mnt/o rw - fuse.fuse-overlayfs overlay rw
+"""
+
+
+@pytest.fixture
+def mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mountinfo").write_text(MOUNTS)
+    monkeypatch.setattr(db, "_MOUNTS", tmp_path / "mountinfo")
+
+
+@pytest.mark.usefixtures("mounts")
+@pytest.mark.parametrize(("path", "kind"), [("/home/bob/x.db", "nfs4"), ("/scratch x/a/x.db", "lustre"), ("/mnt/s/x.db", "fuse.sshfs")])
+def test_a_file_on_a_network_is_refused_with_what_to_do(path: str, kind: str) -> None:
+    with pytest.raises(InvalidInput, match=kind) as raised:
+        db.open_database(path)
+    assert "postgresql://" in raised.value.hint
+
+
+@pytest.mark.usefixtures("mounts")
+@pytest.mark.parametrize("path", ["/var/x.db", "/home/ann/local/x.db", "/mnt/o/x.db", "/homes/x.db"])
+def test_a_file_on_a_disk_of_this_machine_is_fine(path: str) -> None:
+    db.check_local(Path(path))
+
+
+@pytest.mark.parametrize("place", ["mysql://a@b/c", "://", "postgresql+asyncpg://x/y"])
+def test_an_address_that_cannot_be_used_is_refused(place: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        db.open_database(place)
+    assert raised.value.hint
+
+
+def test_a_password_is_never_shown() -> None:
+    opened = db.open_database("postgresql://ann:secret@host/onward")
+    assert "secret" not in opened.words
+
+
+def test_a_server_that_does_not_answer_is_said_so_and_may_come_back() -> None:
+    with pytest.raises(StorageUnavailable, match="does not answer") as raised:
+        Tracker.open("postgresql://ann@127.0.0.1:1/onward")
+    assert raised.value.transient
+
+
+def test_a_file_that_is_no_database_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("this is a text, and a longer one than a database's head would be" * 20)
+    with pytest.raises(OnwardError, match=r"x\.db"):
+        Tracker.open(tmp_path / "x.db")
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [("database or disk is full", StorageFull), ("database is locked", StorageUnavailable), ("could not extend file", StorageFull)],
+)
+def test_what_the_driver_says_becomes_an_error_of_ours(words: str, kind: type[StorageError]) -> None:
+    said: Any = exc.OperationalError("INSERT", {}, Exception(words))
+    assert isinstance(db.translate(said, "x.db"), kind)
+
+
+def test_a_file_is_written_with_a_log_and_flushed_at_every_commit(tmp_path: Path) -> None:
+    with Tracker.open(tmp_path / "deep" / "x.db") as tracker, tracker.reading() as connection:
+        told = [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "foreign_keys", "auto_vacuum")
+        ]
+    assert told == ["wal", 2, 1, 2]
+
+
+def test_the_steps_of_upgrading_lead_to_the_tables_of_the_schema(tmp_path: Path) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with Tracker.open(tmp_path / "x.db") as tracker, tracker.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == migrate.HEAD
+        assert set(metadata.tables) <= set(inspect(connection).get_table_names())
+
+
+def test_the_newest_step_is_the_one_that_is_looked_for() -> None:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrate.__file__).with_name("migrations")))
+    assert ScriptDirectory.from_config(config).get_current_head() == migrate.HEAD
+
+
+def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    with Tracker.open(tmp_path / "x.db") as tracker:
+        tracker.write(lambda batch: batch.connection.execute(text("UPDATE alembic_version SET version_num = '9999'")))
+    with pytest.raises(StorageError, match="newer Onward"):
+        Tracker.open(tmp_path / "x.db")
+
+
+def test_processes_that_start_at_once_make_the_tables_once(tmp_path: Path) -> None:
+    code = f"from onward.tracker.store import Tracker; Tracker.open({str(tmp_path / 'x.db')!r}).close()"
+    children = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(6)]
+    assert [(child.communicate(timeout=120)[1], child.returncode) for child in children] == [("", 0)] * 6
+
+
+def test_an_open_store_needs_no_alembic(tmp_path: Path) -> None:
+    Tracker.open(tmp_path / "x.db").close()
+    code = f"import sys; from onward.tracker.store import Tracker; Tracker.open({str(tmp_path / 'x.db')!r}).close()"
+    code += "; print('alembic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120).stdout == "False\n"
