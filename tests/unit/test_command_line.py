@@ -328,3 +328,15 @@ def test_any_command_passes_or_is_invalid_input(words: list[str], tmp_path_facto
         check_entry(["python", *words], place, os.environ["PATH"])
     except InvalidInput as error:
         assert error.message
+
+
+@pytest.mark.parametrize("command", ["torchrun train.py", "python3.14 train.py", "python bad.py"])
+def test_where_the_environment_is_prepared_in_the_job_its_programs_and_its_python_are_left_to_it(place: Path, command: str) -> None:
+    (place / "bad.py").write_text("def\n")
+    check_entry(split_command(command), place, "/nowhere", prepared=True)
+
+
+@pytest.mark.parametrize(("command", "said"), [("python nothing.py", "is not there"), ("./nothing train.py", "is not there")])
+def test_but_files_of_ones_own_must_be_there(place: Path, command: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        check_entry(split_command(command), place, "/nowhere", prepared=True)

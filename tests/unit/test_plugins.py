@@ -12,6 +12,7 @@ from onward.errors import InvalidInput
 from onward.model.spec import Cluster
 from onward.rundir.freeze import build_archive
 from onward.schedulers.local import LocalScheduler
+from onward.schedulers.profile import Settings
 from onward.schedulers.registry import files_to_freeze, is_known, known_names, scheduler_for
 
 MODULE = """
@@ -55,6 +56,11 @@ def test_those_built_in_come_first_and_plugins_after(site: Path) -> None:
 def test_a_plugin_is_made_with_its_cluster(site: Path) -> None:
     install(site, "polite")
     assert scheduler_for(Cluster(name="box", scheduler="polite", options={"who": "world"})).check() == "hello world"
+
+
+def test_a_plugin_is_a_cluster_by_itself_too(site: Path) -> None:
+    install(site, "alone")
+    assert Settings().cluster("alone")[0] == Cluster(name="alone", scheduler="alone")
 
 
 def test_a_plugin_cannot_take_the_name_of_one_that_is_built_in(site: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from onward.errors import PreparationFailed
+from onward.errors import InvalidInput, PreparationFailed
 from onward.model.spec import Environment
-from onward.supervisor.preparation import placed, prepare, steps, time_for
+from onward.supervisor.preparation import check_places, placed, prepare, steps, time_for
 
 MODULE = """
 module() {
@@ -266,6 +266,7 @@ def test_a_conda_environment_that_is_not_there_is_named(node: Node) -> None:
     assert "EnvironmentNameNotFound" in error.hint
 
 
+@pytest.mark.skipif(any(Path("/opt", name).exists() for name in ("conda", "miniconda3", "miniforge3", "anaconda3")), reason="it has one")
 def test_a_node_without_conda_is_told_apart(node: Node) -> None:
     error = node.failure(conda="lab")
     assert error.message == "activating the conda environment lab failed with exit code 127"
@@ -294,3 +295,21 @@ def test_relative_paths_are_placed_at_submit_and_names_stay(monkeypatch: pytest.
     assert placed(Environment(conda="../env", venv=".venv"), cwd) == Environment(conda="/work/env", venv="/work/project/.venv")
     assert placed(Environment(conda="lab", venv="~/venvs/a"), cwd) == Environment(conda="lab", venv="/home/alice/venvs/a")
     assert placed(Environment(), cwd) == Environment()
+
+
+def test_a_folder_that_is_not_there_is_refused_at_submit(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"venv: found no .*/env/bin/activate") as caught:
+        check_places(Environment(venv=str(tmp_path / "env")))
+    assert "setup line" in caught.value.hint
+    with pytest.raises(InvalidInput, match=r"conda: found no .*/env/conda-meta"):
+        check_places(Environment(conda=str(tmp_path / "env")))
+    (tmp_path / "env" / "conda-meta").mkdir(parents=True)
+    (tmp_path / "env" / "bin").mkdir()
+    (tmp_path / "env" / "bin" / "activate").touch()
+    check_places(Environment(conda=str(tmp_path / "env"), venv=str(tmp_path / "env")))
+    check_places(Environment(conda="name"))
+
+
+def test_a_working_folder_that_is_gone_is_a_failure_with_words(node: Node) -> None:
+    with pytest.raises(PreparationFailed, match=r"the environment cannot be prepared: .*nowhere"):
+        prepare(Environment(setup=("true",)), node.env, cwd=Path("/nowhere"), folder=node.folder, output=node.output, seconds=60)

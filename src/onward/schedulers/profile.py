@@ -10,6 +10,7 @@ from pathlib import Path
 
 from onward.errors import NotFound
 from onward.model.spec import Cluster, Resources
+from onward.schedulers.registry import is_known
 
 Which = Callable[[str], str | None]
 
@@ -56,7 +57,7 @@ class Settings:
         """The cluster of this name; for `auto` the settings' own, else what is on the PATH here, else this machine."""
         if name == "auto":
             name = self.default_cluster or found_here(which)
-        if name not in self.names():
+        if name not in self.names() and not is_known(name):  # a plugin is a cluster by itself too
             near = difflib.get_close_matches(name, self.names(), n=1)
             guess = f"did you mean {near[0]}? " if near else ""
             raise NotFound(f"no cluster is called {name!r}", hint=f"{guess}known are {', '.join(self.names())}")

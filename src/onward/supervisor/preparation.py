@@ -114,17 +114,22 @@ def prepare(
         return dict(env)
     at, into = folder / "preparing.at", folder / "preparing.env"
     began = time.monotonic()
-    with output.open("ab") as printed:
-        start = printed.tell()
-        process = subprocess.Popen(
-            ["/bin/bash", "-c", SHELL, "onward-prepare", str(at), str(into), *(word for step in todo for word in step)],
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=printed,
-            start_new_session=True,
-        )
+    try:
+        with output.open("ab") as printed:
+            start = printed.tell()
+            process = subprocess.Popen(
+                ["/bin/bash", "-c", SHELL, "onward-prepare", str(at), str(into), *(word for step in todo for word in step)],
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise PreparationFailed(
+            f"the environment cannot be prepared: {error}", hint="is the folder, and /bin/bash, there on the nodes?"
+        ) from error
     late = stopped = False
     while process.poll() is None and not (late or stopped):
         try:
