@@ -64,6 +64,9 @@ BAD = [
     "x.part",
     "\ud800",
     "a/\u202e/b",
+    "%2e%2e/x",
+    "a/%2E%2e",
+    "a%5Cb",
 ]
 
 
@@ -80,7 +83,7 @@ def test_a_name_that_leads_elsewhere_is_refused_and_touches_nothing(files: Artif
     assert [path for path in everything(tmp_path) if path != "files"] == [path for path in before if path != "files"]
 
 
-@pytest.mark.parametrize("name", ["%2e%2e", "%2e%2e/x", "..x", "x..", "...", "a b", "ä/ö", "-rf", "~root", "$(id)", "a;b", "a:b", "'\""])
+@pytest.mark.parametrize("name", ["50%", "..x", "x..", "...", "a b", "ä/ö", "-rf", "~root", "$(id)", "a;b", "a:b", "'\""])
 def test_an_odd_but_harmless_name_is_just_a_name(files: ArtifactFiles, tmp_path: Path, name: str) -> None:
     files.put(name, [b"x"])
     with files.open(name)[0] as file:

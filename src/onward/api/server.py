@@ -83,7 +83,9 @@ class _Uvicorn(uvicorn.Server):
 
 def open_socket(listening: Listening) -> socket.socket:
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio sends at once (no delay) only where the protocol is named
+    opened = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # asyncio sends at once (no delay) only where the protocol is named
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((listening.host, listening.port))
@@ -119,6 +121,7 @@ def serve(server: Server, listening: Listening, opened: socket.socket, *, ready:
     }
     served = _Uvicorn(uvicorn.Config(server.gate, **config), ready=ready, stopping=server.stopping)
     server.background.start()
+    server.services.tracker.upkeep.start()
     try:
         served.run(sockets=[opened])
     finally:

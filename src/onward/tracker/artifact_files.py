@@ -11,6 +11,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from onward.errors import Conflict, InvalidInput, NotFound, StorageError, Storag
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 32
 _PART = ".part"  # what is still being written
+_ODD = re.compile(r"[\x00-\x1f\x7f\\#]|%(?:2e|2f|5c|23|00)", re.IGNORECASE)  # the latter: what somebody has encoded once more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ def components(path: str) -> list[str]:
     if len(parts) > _DEEPEST:
         raise InvalidInput(f"{_short(path)} lies more than {_DEEPEST} folders deep")
     for part in parts:
-        if not part or part in (".", "..") or any(char in "\\#" or char < " " or char == "\x7f" for char in part):
+        if not part or part in (".", "..") or _ODD.search(part):
             raise InvalidInput(
                 f"{_short(part)} cannot be part of a file's path, in {_short(path)}", hint="no '.', '..', '\\', '#' or control characters"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
@@ -12,7 +12,9 @@ from onward.api.folders import must_have_folder
 from onward.api.routes.naming import RunId, experiment_of, must_be_storable, run_of
 from onward.api.services import Services
 from onward.api.shapes import In, Key, ParamValue, RunDetails, RunOut, RunPage, State, TagValue, Text, finite, plainly, run_record
+from onward.errors import Conflict, InvalidInput
 from onward.operations import control
+from onward.rundir.layout import RunDir
 from onward.tracker.runs import NewRun, RunQuery
 
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
@@ -162,20 +164,40 @@ def delete_tag(svc: Svc, run_id: RunId, key: Annotated[str, Path(max_length=250)
     svc.tracker.runs.delete_tag(run_of(svc, run_id).run_id, key)
 
 
-@router.post("/{run_id}/{verb}", summary="Cancel, stop or resume a run", response_model=RunDetails)
-def ask(svc: Svc, run_id: RunId, verb: Annotated[Literal["cancel", "stop", "resume"], Path(description="What to ask of it.")]) -> Response:
-    """Of a run that Onward executes. `stop` has it save first; `resume` goes on from its newest good checkpoint."""
+@router.post("/{run_id}/cancel", summary="Cancel a run", response_model=RunDetails)
+def cancel(svc: Svc, run_id: RunId) -> Response:
+    """End a run that Onward executes, now. It stays cancelled, whatever jobs were queued."""
+    run, dir = _executed(svc, run_id)
+    control.cancel(svc.desk, dir)
+    return _asked(svc, run)
+
+
+@router.post("/{run_id}/stop", summary="Stop a run", response_model=RunDetails)
+def stop(svc: Svc, run_id: RunId) -> Response:
+    """Have the training save a checkpoint, then end the run."""
+    run, dir = _executed(svc, run_id)
+    control.stop(svc.desk, dir)
+    return _asked(svc, run)
+
+
+@router.post("/{run_id}/resume", summary="Resume a run", response_model=RunDetails)
+def resume(svc: Svc, run_id: RunId) -> Response:
+    """Go on with a stopped, failed or cancelled run as its next leg, from its newest good checkpoint."""
+    run, dir = _executed(svc, run_id)
+    control.resume(svc.desk, dir, changes={})
+    return _asked(svc, run)
+
+
+def _executed(svc: Services, run_id: str) -> tuple[str, RunDir]:
     run = run_of(svc, run_id)
-    dir = must_have_folder(svc, run.run_id, run.folder)
-    match verb:
-        case "cancel":
-            control.cancel(svc.desk, dir)
-        case "stop":
-            control.stop(svc.desk, dir)
-        case "resume":
-            control.resume(svc.desk, dir, changes={})
+    return run.run_id, must_have_folder(svc, run.run_id, run.folder)
+
+
+def _asked(svc: Services, run: str) -> Response:
+    """What was done shows at once: the folder is read before the answer."""
+    svc.tracker.files.look(svc.desk.roots)
     svc.hinted()
-    return _details(svc, run.run_id)
+    return _details(svc, run)
 
 
 def _found(svc: Services, experiments: list[str] | None, query: RunQuery) -> Response:
@@ -191,14 +213,10 @@ def _details(svc: Services, run_id: str) -> Response:
 
 
 def _must_not_be_executed(source: str, run: str) -> None:
-    from onward.errors import Conflict
-
     if source == "onward":
         raise Conflict(f"run {run} is executed by Onward: its journals say in which state it is", hint="cancel or stop it instead")
 
 
 def _must_be_text(text: str) -> None:
-    from onward.errors import InvalidInput
-
     if "\x00" in text:
         raise InvalidInput("a filter has no NUL characters")
