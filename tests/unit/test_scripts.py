@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import string
 from collections.abc import Mapping
@@ -13,11 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onward.errors import InvalidInput
-from onward.model.spec import Outputs, Resources, RunDraft
+from onward.model.spec import Outputs, Resources, RunDraft, spec_from_json, spec_to_json
+from onward.pipelines.params import parse_params
 from onward.pipelines.scripts import ReadScript, expand, is_batch_script, read_script
 from onward.pipelines.scripts_checks import refusal, replaced, thing, without_clashes
 from onward.pipelines.scripts_reading import MOST_TASKS, Malformed, Option, quoted, tasks_of, words_of
 from onward.pipelines.scripts_slurm import CHAIN
+from onward.schedulers.slurm import SlurmScheduler
+from tests.histories import make_spec
 
 SEED_C = (Path(__file__).parents[2] / "examples" / "sbatch_script" / "train_model.sh").read_text()
 SEED_E = (Path(__file__).parents[2] / "examples" / "qsub_chain" / "job.qsub").read_text()
@@ -602,3 +606,55 @@ def test_options_are_written_as_their_scheduler_writes_them() -> None:
         str(Option(name=name, value=value, line=1)) for name, value in (("--a", None), ("--a", "b c"), ("-l", "x=1"), ("-pe smp", "4"))
     ]
     assert written == ["--a", '--a="b c"', "-l x=1", "-pe smp 4"]
+
+
+# ── on their way to the scheduler ─────────────────────────────────────────────
+
+
+def test_what_was_passed_on_stands_on_the_jobs_own_lines(tmp_path: Path) -> None:
+    asked = Resources(extra=("--licenses=a", "--mem-per-cpu=1G", '--comment="a b"'))
+    lines = SlurmScheduler().directives(asked, output=tmp_path / "log")
+    assert lines[-3:] == ["#SBATCH --licenses=a", "#SBATCH --mem-per-cpu=1G", '#SBATCH --comment="a b"']
+
+
+def test_memory_that_grew_stands_instead_of_memory_by_the_cpu(tmp_path: Path) -> None:
+    lines = SlurmScheduler().directives(Resources(mem=2048, extra=("--mem-per-cpu=1G", "--licenses=a")), output=tmp_path / "log")
+    assert "#SBATCH --mem=2G" in lines and "#SBATCH --licenses=a" in lines
+    assert not [line for line in lines if "mem-per-cpu" in line]
+
+
+def params(extra: str) -> RunDraft:
+    return parse_params(f"name: a\ntrain:\n  command: x\n  resources: {{extra: {extra}}}\n", "params.yaml")
+
+
+def test_a_params_file_may_hold_options_in_the_schedulers_words() -> None:
+    assert params('[--licenses=matlab, "--comment=a b", -l gpu_c=3.5, --exclusive]').resources.extra == (
+        "--licenses=matlab",
+        "--comment=a b",
+        "-l gpu_c=3.5",
+        "--exclusive",
+    )
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ("[licenses]", "expected an option as it stands on a directive line"),
+        ('["--a\\nb"]', "expected an option as it stands on a directive line"),
+        ("[--dependency=afterok:1]", "would break the chain of legs"),
+        ("[-hold_jid 7]", "would break the chain of legs"),
+        ("[--time=5]", "expected resources.time"),
+        ("[5]", "expected an option"),
+        ("--licenses=a", "expected a list"),
+    ],
+)
+def test_an_option_in_a_params_file_that_cannot_be_is_refused_by_line(extra: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        params(extra)
+    assert refused(error).startswith("params.yaml:4: train.resources.extra") and said in refused(error)
+
+
+def test_a_run_of_a_script_is_read_back_as_it_was_written(folder: Path) -> None:
+    draft = expand(sbatch(folder, "-a 1-3 --signal=USR1@9 -L x").draft)[1]
+    spec = make_spec(script=draft.script, outputs=draft.outputs, resources=draft.resources, stop_signal="USR1", stop_lead=9)
+    assert spec_from_json(json.loads(json.dumps(spec_to_json(spec)))) == spec
