@@ -262,14 +262,32 @@ def test_a_training_whose_host_dies_finishes_on_another(gridengine_bed: GridEngi
 
 @pytest.mark.alone
 @pytest.mark.takes("hosts")
-def test_a_training_whose_execd_is_killed_is_fenced_off_and_goes_on_elsewhere(
+def test_a_training_whose_execd_is_killed_goes_on_unseen_and_the_next_leg_after_it(
+    gridengine_bed: GridEngineBed, ge_alice: Person, unbroken: Unbroken
+) -> None:
+    """Grid Engine hears of the end of a job only when the host's execd is back; or it gives the host up, and starts the job elsewhere."""
+    run, out = training(ge_alice, "--time", "0:40", epochs=26, pause=0.05)
+    host = run.until_step(60)["legs"][0]["nodes"][0]
+    try:
+        gridengine_bed.cut(host)
+        until(lambda: [e for e in run.events() if e["leg"] == 1 and e["kind"] in ("ended", "found")], within=180, what="the end of leg 1")
+    finally:
+        gridengine_bed.heal(host)
+    run.until_over(within=300)
+    shown = assert_whole(run, out=out, unbroken=unbroken(26))
+    assert shown["legs"][0]["end"] in ("time_limit", "node_lost")  # type: ignore[index]
+
+
+@pytest.mark.alone
+@pytest.mark.takes("hosts")
+def test_a_training_that_is_cut_off_is_fenced_and_goes_on_elsewhere(
     gridengine_bed: GridEngineBed, ge_alice: Person, unbroken: Unbroken
 ) -> None:
     """The old leg runs on unseen, and the scheduler starts its job once more elsewhere: that makes way, and the next leg takes over."""
     run, out = training(ge_alice, "--time", "10:00", epochs=52, pause=0.05)
     first = run.until_step(60)["legs"][0]
     try:
-        gridengine_bed.cut(first["nodes"][0])
+        gridengine_bed.unplug(first["nodes"][0])
         run.until(lambda r: len(r["legs"]) > 1 and r["legs"][1]["started"], within=180, what="leg 2")
         old = [pid for pid in processes_of(first["job"]) if _host(pid) == first["nodes"][0]]
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in old), within=60, what="the end of the old leg")

@@ -6,7 +6,7 @@ import pytest
 
 from onward.errors import InvalidInput
 from onward.model.spec import Resources
-from onward.schedulers.gridengine_words import expand_hosts, options
+from onward.schedulers.gridengine_words import options
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,3 @@ def test_what_cannot_be_said_is_refused(asked: Resources, names: dict[str, str],
     with pytest.raises(InvalidInput) as caught:
         options(asked, names)
     assert words in caught.value.message
-
-
-def test_hosts_in_slurms_spelling_are_written_out() -> None:
-    assert expand_hosts("n1,n[03-05,9],x[1]y") == ["n1", "n03", "n04", "n05", "n9", "x1y"]
-    assert expand_hosts(None) == expand_hosts("") == []

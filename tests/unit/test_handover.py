@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -444,9 +444,9 @@ def test_a_job_in_an_error_state_is_taken_out_of_the_queue_and_another_asked_for
 # ── legs queued ahead ─────────────────────────────────────────────────────────
 
 
-def ahead(bench: Bench, legs: int, **others: object) -> None:
+def ahead(bench: Bench, legs: int, limits: Limits | None = None) -> None:
     cluster = Cluster(name="local", scheduler="local", legs_ahead=legs)
-    bench.dir.spec.write_text(json.dumps(spec_to_json(make_spec(resources=Resources(mem=1024), cluster=cluster, **others))))
+    bench.dir.spec.write_text(json.dumps(spec_to_json(make_spec(resources=Resources(mem=1024), cluster=cluster, limits=limits))))
 
 
 def test_legs_are_queued_ahead_each_held_on_the_one_before(bench: Bench) -> None:
@@ -491,7 +491,12 @@ def test_legs_queued_ahead_are_taken_back_the_last_first(bench: Bench, monkeypat
     bench.handover().ensure_ahead(bench.run, bench.wanted, after=None)
     order: list[JobId] = []
     cancel = bench.scheduler.cancel
-    monkeypatch.setattr(bench.scheduler, "cancel", lambda jobs: (order.extend(jobs), cancel(jobs)))
+
+    def noted(jobs: Collection[JobId]) -> None:
+        order.extend(jobs)
+        cancel(jobs)
+
+    monkeypatch.setattr(bench.scheduler, "cancel", noted)
     bench.handover().withdraw(bench.run, from_leg=1, reason="over")
     assert order == [bench.run.legs[n].submissions.popitem()[1].job for n in (3, 2, 1)]
     assert bench.live == []
