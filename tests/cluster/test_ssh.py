@@ -159,6 +159,18 @@ def test_a_run_is_stopped_and_goes_on_from_where_it_was(alice_from_afar: Travell
     assert "cancelled" in alice.onward("show", id).stdout
 
 
+def test_a_batch_script_is_carried_with_its_folder_and_its_output_is_where_it_says(alice_from_afar: Traveller) -> None:
+    alice = alice_from_afar
+    lines = ["#!/bin/bash", "#SBATCH --time=2 --mem=300M", "#SBATCH -o out-%j.txt", 'echo "job $SLURM_JOB_ID"', "python3 train.py 3 0.1"]
+    alice.write("train.sh", "\n".join(lines) + "\n")
+    id, folder = alice.submitted("train.sh")
+    until(lambda: (folder / "params" / "done.json").exists(), what="its end")
+    said = alice.onward("logs", id).stdout
+    assert "step 2" in said
+    [out] = (folder / "code").glob("out-*.txt")
+    assert f"job {out.stem.removeprefix('out-')}\n" in out.read_text()
+
+
 def test_a_host_that_wants_a_second_factor_is_said_in_words_and_nobody_is_asked(alice_from_afar: Traveller) -> None:
     alice_from_afar.settle(MFA_HOST)
     refused = alice_from_afar.onward("submit", "--cluster", "far", "--", "python3", "train.py", "1", "0", check=False, timeout=60)

@@ -27,6 +27,7 @@ from onward.operations.remote_code import leave_links_behind
 from onward.operations.remote_errors import Failure, explain, is_no_archive
 from onward.operations.remote_line import agent_command, receive_command, rsync_shell, ssh_line
 from onward.schedulers.profile import ClusterSettings
+from onward.settings import load_settings
 from tests.hosts import StandInHost
 
 # ── the command line ──────────────────────────────────────────────────────────
@@ -93,6 +94,34 @@ def test_commands_there_hold_nothing_that_a_shell_would_change() -> None:
     assert command.count("'") == 2
     assert agent_command("/opt/my python", "agent-0.pyz") == "'/opt/my python' -I -S ~/.cache/onward/agent-0.pyz agent"
     assert rsync_shell(["ssh", "-o", "ControlPath=/a b/%C", "--", "lab"]) == "ssh -o 'ControlPath=/a b/%C'"
+
+
+# ── the profile ───────────────────────────────────────────────────────────────
+
+
+def profile(folder: Path, text: str) -> ClusterSettings:
+    (folder / "settings.toml").write_text(text)
+    settings = load_settings({"ONWARD_SETTINGS": str(folder / "settings.toml"), "HOME": "/home/me"})
+    cluster, found = settings.cluster("lab")
+    assert cluster.ssh == found.ssh
+    return found
+
+
+def test_the_root_of_an_ssh_profile_is_left_as_it_is_written(tmp_path: Path) -> None:
+    for root in ("~/runs", "$NOT_SET_HERE/runs", "/scratch/runs"):
+        found = profile(tmp_path, f'[clusters.lab]\nssh = "me@lab.org"\nscheduler = "slurm"\nroot = "{root}"\n')
+        assert (found.ssh, str(found.root)) == ("me@lab.org", root)
+
+
+@pytest.mark.parametrize("host", ["-oProxyCommand=x", "lab;id", "a b", "", "lab:22", "$HOST", "me@", "@lab"])
+def test_what_is_no_host_is_refused(tmp_path: Path, host: str) -> None:
+    with pytest.raises(InvalidInput, match=r"clusters\.lab\.ssh"):
+        profile(tmp_path, f'[clusters.lab]\nssh = "{host}"\nscheduler = "slurm"\n')
+
+
+def test_local_is_this_machine(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="local is this machine"):
+        profile(tmp_path, '[clusters.local]\nssh = "lab"\n')
 
 
 # ── words ─────────────────────────────────────────────────────────────────────
