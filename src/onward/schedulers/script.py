@@ -11,7 +11,7 @@ _BODY = """\
 run={run}
 python={python}
 command -v "$python" >/dev/null 2>&1 || python=python3
-exec "$python" "$run/params/{archive}" leg "$run" {leg}
+exec "$python" -E "$run/params/{archive}" leg "$run" {leg}
 """
 
 

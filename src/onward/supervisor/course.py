@@ -116,6 +116,7 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
         asked=asked,
         finished=training.spool.read().complete,
         stalled=training.stalled,
+        lost_nodes=training.lost_nodes,
         memory_killed=memory.killed() or bool(failed and failed.out_of_memory),
         peak_mem=peak if peak is not None else host.peak_rss or None,
         mem=next((s.mem for s in run.legs[leg].submissions.values() if s.job == scene.allocation.job), run.resources.mem),
@@ -162,7 +163,7 @@ def _restore(scene: Scene, local: LegLocal) -> tuple[Resume, str] | None:
 
 
 def _start_stager(scene: Scene, local: LegLocal, resume: Resume | None, woken: threading.Event) -> StagerProcess:
-    command = [sys.executable, str(scene.dir.supervisor), "stage", str(scene.dir.path), str(scene.leg), str(local.path)]
+    command = [sys.executable, "-E", str(scene.dir.supervisor), "stage", str(scene.dir.path), str(scene.leg), str(local.path)]
     command += ["--since", str(scene.clock.now())]
     if resume:
         command += ["--resumed-step", str(resume[1])]

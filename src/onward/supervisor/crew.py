@@ -14,7 +14,7 @@ from pathlib import Path
 from onward.rundir.layout import LegLocal
 from onward.supervisor.batch_script import script_command
 from onward.supervisor.launch import launch, places
-from onward.supervisor.nodes import NodesFailed, ready_by, start_nodes
+from onward.supervisor.nodes import NodesFailed, clear_left_behind, ready_by, start_nodes
 from onward.supervisor.scene import Scene
 from onward.supervisor.stopping import Crew
 from onward.supervisor.surroundings import for_a_launcher, training_command, working_folder
@@ -47,7 +47,7 @@ def start_crew(
         return Started(command=training_command(spec, local, resume=resume[0] if resume else None), env=env, crew=Crew(local))
     here = Node(host=hosts[0], local=str(local.path), resume=str(resume[0]) if resume else None)
     laid = places(spec.launcher, spec.resources, hosts, os.environ, hostfile=_hostfile())
-    task = (sys.executable, str(dir.supervisor), "task", str(dir.path), str(leg))
+    task = (sys.executable, "-E", str(dir.supervisor), "task", str(dir.path), str(leg))
     how = launch(spec.launcher, laid, task=task, command=spec.command, resources=spec.resources, port=free_port())
     env = {**for_a_launcher(env), **how.variables}
     nodes = start_nodes(scene, restore=restored[1] if restored else None, env=os.environ, woken=woken) if len(hosts) > 1 else None
@@ -69,6 +69,7 @@ def start_crew(
         resume_step=resume[1] if resume else None,
     )
     _clear_earlier_plans(scene)
+    clear_left_behind(local.path.parent, leg=leg)
     plan.write(dir.launch(leg))
     log.info("%s starts %s", spec.launcher, ", ".join(f"{place.tasks} on {place.host}" for place in laid))
     return Started(command=how.argv, env=env, crew=Crew(local, nodes))

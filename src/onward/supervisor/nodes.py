@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import queue
+import shutil
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from onward.errors import SchedulerError
+from onward.rundir.layout import leg_of
+from onward.sdk.files import write_whole
 from onward.supervisor.child import start_helper
 from onward.supervisor.launch import srun_step
 from onward.supervisor.ranks import Note
@@ -21,6 +27,8 @@ from onward.supervisor.task import Node
 
 log = logging.getLogger(__name__)
 
+OWNER = "agent.json"
+BEAT_SECONDS = 1.0  # an agent says something at least so often
 _START_PATIENCE = 600.0  # seconds: restoring a large checkpoint on every node takes its time
 
 
@@ -52,11 +60,13 @@ class Nodes:
         self._heard: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._notes: list[Note] = []
         self._done: set[str] = set()
-        self._lost = False
+        self._heard_at = {host: time.time() for host in hosts}
+        self.lost = False
         self.missed: list[tuple[int, str]] = []
         self._processes = [start_helper(command, env=env) for command in commands]
-        for process in self._processes:
-            threading.Thread(target=self._read, args=(process,), name="node", daemon=True).start()
+        self._readers = [threading.Thread(target=self._read, args=(process,), name="node", daemon=True) for process in self._processes]
+        for reader in self._readers:
+            reader.start()
 
     def ready(self, *, until: float) -> list[Node]:
         """Once every node has its folder and the checkpoint. Raises NodesFailed, with the node's own words."""
@@ -79,11 +89,15 @@ class Nodes:
         """What ranks on other nodes have noted since."""
         while not self._heard.empty():
             self._take(self._heard.get())
-        if not self._lost and not self._done and any(process.poll() is not None for process in self._processes):
-            self._lost = True
+        if not self.lost and not self._done and any(process.poll() is not None for process in self._processes):
+            self.lost = True
             log.warning("an agent on another node has ended; what is saved there is carried over no more")
         found, self._notes = self._notes, []
         return found
+
+    def silent(self, *, since: float) -> list[str]:
+        """Nodes that have said nothing since then."""
+        return [host for host, at in self._heard_at.items() if at < since]
 
     def say(self, **message: object) -> None:
         for process in self._processes:
@@ -113,7 +127,10 @@ class Nodes:
             try:
                 process.wait(max(give_up - time.time(), 0.1))
             except subprocess.TimeoutExpired:
-                process.terminate()
+                process.kill()
+                process.wait()
+        for reader in self._readers:
+            reader.join(timeout=1.0)
 
     def _take(self, message: dict[str, Any]) -> None:
         if "note" in message:
@@ -125,21 +142,43 @@ class Nodes:
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            try:
-                self._heard.put(json.loads(line))
-            except ValueError:
-                log.info("another node said %r", line.rstrip())
-            self._woken.set()
+        with process.stdout as lines:
+            for line in lines:
+                try:
+                    message = json.loads(line)
+                    self._heard_at[message["host"]] = time.time()
+                    self._heard.put(message)
+                except (ValueError, KeyError, TypeError):
+                    log.info("another node said %r", line.rstrip())
+                self._woken.set()
 
 
 def start_nodes(scene: Scene, *, restore: str | None, env: Mapping[str, str], woken: threading.Event) -> Nodes:
     """An agent on every node of the allocation but this one."""
     hosts = scene.allocation.hosts
-    agent = [sys.executable, str(scene.dir.supervisor), "node", str(scene.dir.path), str(scene.leg), "--hosts", ",".join(hosts)]
+    agent = [sys.executable, "-E", str(scene.dir.supervisor), "node", str(scene.dir.path), str(scene.leg), "--hosts", ",".join(hosts)]
     if restore:
         agent += ["--restore", restore]
     return Nodes(agent_commands(scene.spec.cluster.scheduler, agent, hosts[1:]), hosts[1:], env=env, woken=woken)
+
+
+def clear_left_behind(folder: Path, *, leg: int) -> None:
+    """Folders of other nodes' agents that were killed in earlier legs, where they lie on this very machine."""
+    for mark in folder.glob(f"leg-*.node-*/{OWNER}"):
+        try:
+            note = json.loads(mark.read_bytes())
+            if (leg_of(mark.parent.name) or leg) >= leg or note["machine"] != socket.gethostname():
+                continue
+            os.kill(int(note["pid"]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(mark.parent, ignore_errors=True)
+        except (OSError, KeyError, ValueError):
+            continue
+
+
+def own(folder: Path) -> None:
+    """Say that this process looks after the folder."""
+    write_whole(folder / OWNER, json.dumps({"pid": os.getpid(), "machine": socket.gethostname()}))
 
 
 def ready_by(deadline: float | None, now: float) -> float:
