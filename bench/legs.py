@@ -140,11 +140,9 @@ def goodput(beds: Sequence[str], work: Work) -> None:
             found = account(trace, total=work.steps)
             given = allocated(one.person, one.system.jobs())
             good = found.goodput(step_seconds=work.pause, allocated=given)
-            print(
-                f"goodput {one.person.bed:12} {one.system.name:12} {good:5.3f}: {found.kept} steps kept, {found.repeated} done again, "
-                f"{given:.0f} s allocated, {found.lives} legs{'' if found.finished else ', NOT FINISHED'}",
-                flush=True,
-            )
+            said = f"{found.kept} steps kept, {found.repeated} done again, {given:.0f} s allocated, {found.wall:.0f} s from first to last"
+            end = "" if found.finished else ", NOT FINISHED"
+            print(f"goodput {one.person.bed:12} {one.system.name:12} {good:5.3f}: {said}, {found.lives} legs{end}", flush=True)
 
 
 def kills(beds: Sequence[str], work: Work) -> None:
@@ -169,6 +167,8 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="fewer legs: to see that it works")
     told = parser.parse_args()
     beds = [bed for bed in told.bed or BEDS if is_up(bed)]
+    for missing in set(told.bed or BEDS) - set(beds):
+        print(f"{missing}: the bed is not wholly up, and left out (python3 -m beds status)")
     if not beds:
         raise SystemExit("no bed is up: python3 -m beds up")
     began = time.monotonic()

@@ -33,6 +33,7 @@ class Account:
     kept: int  # steps of the result, each counted once; of an unfinished one, those that are saved
     done: int  # steps that were done, each as often as it was
     repeated: int  # steps that were done again
+    wall: float  # seconds from the first life's beginning to the last step
     pauses: Sequence[float]  # seconds from a life's last act to the next one's first step
 
     def goodput(self, *, step_seconds: float, allocated: float) -> float:
@@ -65,7 +66,13 @@ def account(trace: Iterable[Mapping[str, Any]], *, total: int) -> Account:
     pauses = [later.steps[0][1] - earlier.ended for earlier, later in pairwise(trained) if earlier.ended is not None]
     kept = total if finished else max((life.saved for life in trained), default=-1) + 1
     return Account(
-        lives=len(trained), finished=finished, kept=kept, done=len(done), repeated=len(done) - len(set(done)), pauses=tuple(pauses)
+        lives=len(trained),
+        finished=finished,
+        kept=kept,
+        done=len(done),
+        repeated=len(done) - len(set(done)),
+        wall=max(life.steps[-1][1] for life in trained) - trained[0].began if trained else 0.0,
+        pauses=tuple(pauses),
     )
 
 

@@ -30,6 +30,7 @@ def test_a_life_that_saved_as_it_left_loses_nothing_and_its_pause_is_measured_to
     found = account(trace, total=10)
     assert (found.repeated, lost(trace, total=10)) == (0, 0)
     assert found.pauses == (3.5,)
+    assert found.wall == 13
 
 
 def test_a_killed_life_loses_what_it_did_since_it_saved_and_has_no_pause() -> None:
