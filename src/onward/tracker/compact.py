@@ -16,7 +16,7 @@ from sqlalchemy import delete, select, text, update
 
 from onward.errors import OnwardError
 from onward.tracker import schema
-from onward.tracker.chunks import in_order, pack, unpack
+from onward.tracker.chunks import FULL, in_order, pack, unpack
 from onward.tracker.db import Database
 from onward.tracker.driver import execute_many
 from onward.tracker.points import ENOUGH, INSERT_CHUNK, chunk_row, joined, split
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 CROWDED = 24  # small chunks of one series, from which on merging is due
 RESTING = 30.0  # seconds without a change
 _SERIES_AT_ONCE = 16
+_POINTS_AT_ONCE = 8 * FULL
 _PAGES_AT_ONCE = 2000
 _series, _chunks, _runs = schema.series, schema.chunks, schema.runs
 
@@ -94,16 +95,15 @@ def merge_all(batch: Batch, *, ids: list[int], seal: bool) -> None:
 def merge(batch: Batch, series: int, *, seal: bool) -> None:
     """Merge small chunks of a series, leg by leg. `seal`: all of them."""
     c = _chunks.c
-    rows = batch.connection.execute(select(c.id, c.leg, c.points).where(c.series == series, c.full.is_(False)).order_by(c.leg, c.id)).all()
+    small = select(c.id, c.leg, c.points, c.first_step).where(c.series == series, c.full.is_(False))
+    rows = batch.connection.execute(small.order_by(c.leg, c.id)).all()
     left = 0
     for leg in sorted({row.leg for row in rows}):
         mine = [row for row in rows if row.leg == leg]
         chosen = mine if seal else _newest_alike(mine)
         left += len(mine) - len(chosen)
-        if len(chosen) > 1:
-            left += _merge_leg(batch, series, leg, [row.id for row in chosen])
-        else:
-            left += len(chosen)
+        for some in _handfuls(sorted(chosen, key=lambda row: row.first_step)):
+            left += _merge_leg(batch, series, leg, some) if len(some) > 1 else 1
     batch.connection.execute(update(_series).where(_series.c.id == series).values(loose=min(left, 1) if seal else left))
 
 
@@ -117,6 +117,19 @@ def _newest_alike(rows: list[Any]) -> list[Any]:
         chosen.append(row)
         total += row.points
     return chosen[::-1]
+
+
+def _handfuls(rows: list[Any]) -> list[list[int]]:
+    """Ids of chunks that are merged together: not so many points at once that memory would tell."""
+    found: list[list[int]] = [[]]
+    points = 0
+    for row in rows:
+        if points + row.points > _POINTS_AT_ONCE:
+            found.append([])
+            points = 0
+        found[-1].append(row.id)
+        points += row.points
+    return [some for some in found if some]
 
 
 def _merge_leg(batch: Batch, series: int, leg: int, ids: list[int]) -> int:

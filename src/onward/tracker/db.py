@@ -67,9 +67,16 @@ def translate(error: exc.DBAPIError, where: str) -> OnwardError:
     low = text.lower()
     if "disk is full" in low or "no space left" in low or "disk quota" in low or "could not extend file" in low:
         return StorageFull(f"there is no room for {where}: {text}", hint="make room; nothing that was acknowledged is lost")
-    if isinstance(error, exc.OperationalError | exc.InterfaceError) or error.connection_invalidated:
+    if is_away(error):
         return StorageUnavailable(f"{where} does not answer: {text}", hint="it is tried again; nothing that was acknowledged is lost")
     return StorageError(f"{where} refused: {text}")
+
+
+def is_away(error: exc.DBAPIError) -> bool:
+    """Whether trying again can help: the server is gone, or the file is busy. SQLite calls every mistake an operational one."""
+    if isinstance(error.orig, sqlite3.Error):
+        return any(word in str(error.orig) for word in ("locked", "busy", "unable to open", "disk I/O error"))
+    return isinstance(error, exc.OperationalError | exc.InterfaceError) or error.connection_invalidated
 
 
 def file_system(path: Path) -> tuple[str, str]:
@@ -123,7 +130,7 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute("PRAGMA cache_size = -8000")
+    cursor.execute("PRAGMA cache_size = -4000")
     cursor.execute("PRAGMA temp_store = MEMORY")
     cursor.execute("PRAGMA case_sensitive_like = ON")  # as everywhere else; ILIKE is for the other
     cursor.execute("PRAGMA wal_autocheckpoint = 4000")  # pages of 4 KiB

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
 from onward.errors import Conflict, InvalidInput, NotFound
 from onward.model.identity import hex_id
@@ -17,7 +17,7 @@ from onward.model.run import RunState
 from onward.tracker import schema
 from onward.tracker.db import Database
 from onward.tracker.experiments import DEFAULT, ensure_experiment
-from onward.tracker.filter import order, ordered, where
+from onward.tracker.filter import order, ordered, walked, where
 from onward.tracker.ingest import no_run, run_row
 from onward.tracker.legs import legs_of, upsert
 from onward.tracker.params import write_params, write_tags
@@ -131,10 +131,12 @@ class Runs:
         told = where(query.filter, now=time.time())
         if told is not None:
             terms.append(told)
-        chosen = ordered(select(_runs.c.id).where(*terms), [order(text) for text in query.order])
-        chosen = chosen.order_by(_runs.c.created.desc(), _runs.c.id.desc()).limit(query.limit + 1).offset(query.offset)
+        targets = [order(text) for text in query.order]
+        base = select(_runs.c.id).where(*terms)
         with self._database.reading() as connection:
-            ids = list(connection.execute(chosen).scalars())
+            ids = _ids(connection, walked(base, targets), query)
+            if len(ids) <= query.limit:  # fewer have the metric than are asked for: those without it come too
+                ids = _ids(connection, ordered(base, targets), query)
             more = len(ids) > query.limit
             ids = ids[: query.limit]
             rows: dict[int, RunInfo] = {}
@@ -296,6 +298,14 @@ def write_legs(batch: Batch, row: Mapping[str, Any], legs: Sequence[Mapping[str,
         batch.connection.execute(update(_runs).where(_runs.c.id == row["id"], _runs.c.leg < newest).values(leg=newest))
     if any("resumed_step" in leg and leg["resumed_step"] != before.get(leg["leg"]) for leg in legs):
         restitch_run(batch, row["id"])
+
+
+def _ids(connection: Connection, chosen: Select[Any] | None, query: RunQuery) -> list[int]:
+    """One more than a page has, to know whether there is another."""
+    if chosen is None:
+        return []
+    chosen = chosen.order_by(_runs.c.created.desc(), _runs.c.id.desc()).limit(query.limit + 1).offset(query.offset)
+    return list(connection.execute(chosen).scalars())
 
 
 def one_run(connection: Connection, run: str) -> RunInfo:

@@ -177,7 +177,7 @@ series = Table(
     UniqueConstraint("run", "key"),
 )
 Index("ix_series_loose", series.c.loose, postgresql_where=text("loose > 1"), sqlite_where=text("loose > 1"))
-Index("ix_series_key_last", series.c.key, series.c.last_value)
+Index("ix_series_key_last", series.c.key, series.c.last_value, series.c.run)  # answers metrics.loss < 0.5 by itself
 
 chunks = Table(
     "chunks",
@@ -221,6 +221,14 @@ positions = Table(
     Column("size", BigInteger, nullable=False),  # when it was last looked at
     Column("head", String(80), nullable=False, server_default=""),  # length and digest of its beginning
     Column("life", Double),
+)
+
+event_series = Table(  # metrics that only TensorBoard's files have: one that others log too is theirs
+    "event_series",
+    metadata,
+    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String(250), primary_key=True),
+    Column("points", BigInteger, nullable=False),  # that the series had when its files were last read
 )
 
 # ── files, models, datasets ───────────────────────────────────────────────────

@@ -202,8 +202,9 @@ def _draw(connection: Connection, chart: Chart, pieces: list[_Piece], buckets: i
     pieces = sorted(pieces, key=lambda piece: piece.first_step)
     parts: dict[int, Columns] = {}  # of which the points themselves are needed
     _unpack_into(connection, parts, chart, [piece for piece in pieces if piece.cut or piece.data], first, last)
-    grains = sum(-(-(len(parts[p.id]) if p.id in parts else p.count) // GRAIN) for p in pieces)
-    if grains <= buckets:
+    sizes = [len(parts[p.id]) if p.id in parts else p.count for p in pieces]
+    grains = sum(-(-size // GRAIN) for size in sizes)
+    if sum(sizes) <= 4 * buckets or grains < buckets / 4:  # else the summaries say enough, and are much faster
         _unpack_into(connection, parts, chart, [piece for piece in pieces if piece.id not in parts], first, last)
         return _draw_points(chart, joined([parts[piece.id] for piece in pieces]), buckets)
     lines = _Lines()

@@ -8,6 +8,7 @@
     tracker.series        metrics chart charts points
     tracker.models        logged models, datasets: create get of finish delete set_tags log add_inputs add_outputs
     tracker.files         look(roots): take what is new in run folders
+    tracker.event_files   look(folder, run): the same of TensorBoard's files in any folder
     tracker.push          announce piece: the same, sent by someone who can read them
     tracker.upkeep        start tidy shrink stop: compaction in the background
     tracker.election      won: whether this server is the one that tends
@@ -40,6 +41,7 @@ from onward.tracker.migrate import migrate
 from onward.tracker.models import Models
 from onward.tracker.runs import Runs
 from onward.tracker.series import Series
+from onward.tracker.tensorboard import EventFiles
 from onward.tracker.writer import Batch, Writer
 
 T = TypeVar("T")
@@ -56,6 +58,7 @@ class Tracker:
         self.series = Series(database)
         self.models = Models(database, self._writer)
         self.files = Files(database, self._writer)
+        self.event_files = EventFiles(database, self._writer)
         self.push = Push(self._writer)
         self.upkeep = Upkeep(database, self._writer)
         self.election = Election(database)

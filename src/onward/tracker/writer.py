@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, exc, update
 
 from onward.errors import OnwardError, StorageUnavailable
-from onward.tracker.db import Database, translate
+from onward.tracker.db import Database, is_away, translate
 from onward.tracker.schema import store
 
 log = logging.getLogger(__name__)
@@ -139,8 +139,7 @@ class Writer:
             try:
                 answers = self._transaction(entries)
             except exc.DBAPIError as error:
-                lost = error.connection_invalidated or isinstance(error, exc.OperationalError | exc.InterfaceError)
-                if lost and attempt + 1 < _TRIES and not self._database.is_file:
+                if is_away(error) and attempt + 1 < _TRIES and not self._database.is_file:
                     log.warning("the database went away during a commit; its %d jobs are done again", len(entries))
                     time.sleep(0.05 * (attempt + 1))
                     continue

@@ -239,7 +239,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_series")),
         sa.UniqueConstraint("run", "key", name=op.f("uq_series_run_key")),
     )
-    op.create_index("ix_series_key_last", "series", ["key", "last_value"], unique=False)
+    op.create_index("ix_series_key_last", "series", ["key", "last_value", "run"], unique=False)
     op.create_index(
         "ix_series_loose", "series", ["loose"], unique=False, postgresql_where=sa.text("loose > 1"), sqlite_where=sa.text("loose > 1")
     )
