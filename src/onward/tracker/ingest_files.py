@@ -1,4 +1,4 @@
-"""Run folders on shared storage, tailed: their journals and spools, by byte offset.
+"""Run folders on shared storage, tailed: their journals and spools, by byte offset, and TensorBoard's files beside them.
 
 How far a file was read is stored in the transaction that stores what was read, so nothing is taken twice or lost, whoever dies when. A torn
 last line waits for its rest; a file that vanished is forgotten; one that became shorter, or another, is read anew, and what it repeats is
@@ -30,6 +30,7 @@ from onward.tracker.ingest import run_row, take_records
 from onward.tracker.legs import upsert
 from onward.tracker.records import Reading, read_lines
 from onward.tracker.runs import NewRun, create_run
+from onward.tracker.tensorboard import EventFiles
 from onward.tracker.writer import Batch, Writer
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class Files:
         self._database = database
         self._writer = writer
         self._known: dict[Path, _Known] = {}
+        self._events = EventFiles(database, writer)
         self._guard = threading.Lock()
 
     def look(self, roots: Iterable[Path]) -> Looked:
@@ -89,9 +91,20 @@ class Files:
                     looked.runs += 1
                     try:
                         self._look_at(dir, by_hand, looked)
+                        self._look_at_events(dir, looked)
                     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                         looked.problems.append(f"{dir.path} cannot be read as a run: {error!r}")
         return looked
+
+    def _look_at_events(self, dir: RunDir, looked: Looked) -> None:
+        """TensorBoard's files, once the journals have told of the legs."""
+        known = self._known[dir.path]
+        if not known.run_id or known.rival:
+            return
+        quiet = known.over and time.time() - known.changed > _SETTLED
+        seen = self._events.look(dir.tensorboard, known.run_id, by_lives=False, quiet=quiet)
+        looked.points += seen.points
+        looked.problems += seen.problems
 
     # ── one folder ────────────────────────────────────────────────────────────
 
@@ -135,6 +148,8 @@ class Files:
                 return
             known.run_id, known.over = row.run_id, row.state in ("finished", "failed", "cancelled")
             for at in connection.execute(select(_positions).where(_positions.c.run == row.id)):
+                if not at.file.startswith(("journal/", "spool/")):
+                    continue
                 known.positions[at.file] = _Position(offset=at.offset, size=at.size, head=at.head, life=at.life)
 
     def _take_journals(self, dir: RunDir, by_hand: bool, known: _Known, sizes: Mapping[str, int]) -> None:

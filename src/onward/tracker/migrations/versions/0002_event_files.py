@@ -18,7 +18,3 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run"], ["runs.id"], name=op.f("fk_event_series_run"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("run", "key", name=op.f("pk_event_series")),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("event_series")

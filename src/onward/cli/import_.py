@@ -1,0 +1,65 @@
+"""`onward import`: what other tools have written, taken over into the tracker. Works on the database itself, server or not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onward.cli.desk import JsonOption
+from onward.cli.render import out, out_json, say
+from onward.cli.token import DbOption
+
+app = typer.Typer(name="import", help="Take runs over that other tools have written.", no_args_is_help=True)
+
+_MOST_TOLD = 20
+ExperimentOption = Annotated[str | None, typer.Option("--experiment", metavar="NAME", help="The experiment that runs go to.")]
+
+
+@app.command("tensorboard")
+def tensorboard(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with event files, or with folders that have some.")],
+    experiment: ExperimentOption = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on reading as the files grow, until Ctrl-C.")] = False,
+    db: DbOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take TensorBoard's event files over: each folder that has some is a run, known again by its path."""
+    from onward.errors import InvalidInput
+    from onward.operations.import_tensorboard import Imported, TensorboardImport
+    from onward.operations.tracking import open_tracker, place_of
+
+    if follow and json:
+        raise InvalidInput("--follow and --json do not go together", hint="leave one of them out")
+    with open_tracker(place_of(os.environ, db)) as opened:
+        taking = TensorboardImport(opened.tracker, folder, experiment=experiment)
+        if not follow:
+            done = taking.look()
+            _tell(done.problems + done.torn)
+            if json:
+                out_json({"schema": 1, **vars(done)})
+            else:
+                out(f"{done.experiment}: {_count(done.runs, 'run')} ({done.new_runs} new), {_count(done.points, 'new point')}")
+            if not done.runs:
+                say(f"  → there is no event file under {folder}")
+            return
+
+        def tell(done: Imported) -> None:
+            _tell(done.problems)
+            if done.points or done.new_runs:
+                out(f"{done.experiment}: {_count(done.runs, 'run')} ({done.new_runs} new), {_count(done.points, 'new point')}")
+
+        taking.follow(tell)
+
+
+def _tell(problems: list[str]) -> None:
+    for words in problems[:_MOST_TOLD]:
+        say(words)
+    if len(problems) > _MOST_TOLD:
+        say(f"… and {len(problems) - _MOST_TOLD} more like these")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
