@@ -39,8 +39,10 @@ for fault in faults:
     before = fault["times"]
     if fault["in"] in host + " " + command and before != 0:
         fault["skip" if fault["skip"] else "times"] -= 1
-        with open(folder + "/faults", "w") as file:
+        part = folder + "/faults." + str(os.getpid())
+        with open(part, "w") as file:
             json.dump(faults, file)
+        os.replace(part, folder + "/faults")  # calls to several hosts come at once
         if fault["times"] == before:
             continue
         if fault["after"]:  # the command is done, but its answer is lost

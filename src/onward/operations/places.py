@@ -14,13 +14,10 @@ from typing import Any, Protocol
 from onward.errors import SubmitUnclear
 from onward.model.run import Run
 from onward.model.spec import RunDraft
-from onward.operations import control
 from onward.operations.examine import examine_cluster, examine_machine, examine_root
 from onward.operations.find import matches, near_names
 from onward.operations.inspect import checkpoints, look, look_at_all, read_folder, record
 from onward.operations.logs import Reader, follow_logs, read_logs
-from onward.operations.submit import preview, submit
-from onward.operations.tend import tend
 from onward.operations.watch import glimpses
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
@@ -68,7 +65,10 @@ class Place(Protocol):
 
 
 class Here:
-    """This machine: the one on whose disk the folders are, and whose programs the scheduler is asked with."""
+    """This machine: the one on whose disk the folders are, and whose programs the scheduler is asked with.
+
+    What only some verbs need is loaded by them: a look at a run should be quick.
+    """
 
     host = None
 
@@ -110,17 +110,25 @@ class Here:
     # ── act ───────────────────────────────────────────────────────────────────
 
     def cancel(self, *, run: str) -> Data:
-        return standing(control.cancel(self.desk, RunDir(Path(run))))
+        from onward.operations.control import cancel
+
+        return standing(cancel(self.desk, RunDir(Path(run))))
 
     def stop(self, *, run: str) -> Data:
-        return standing(control.stop(self.desk, RunDir(Path(run))))
+        from onward.operations.control import stop
+
+        return standing(stop(self.desk, RunDir(Path(run))))
 
     def resume(self, *, run: str, changes: Mapping[str, Any]) -> Data:
-        resumed = control.resume(self.desk, RunDir(Path(run)), changes=changes)
+        from onward.operations.control import resume
+
+        resumed = resume(self.desk, RunDir(Path(run)), changes=changes)
         leg = resumed.legs[resumed.first_leg]
         return {**standing(resumed), "leg": leg.number, "job": leg.job}
 
     def tend(self) -> Data:
+        from onward.operations.tend import tend
+
         return asdict(tend(self.desk))
 
     # ── follow ────────────────────────────────────────────────────────────────
@@ -148,10 +156,14 @@ class Here:
     # ── submit ────────────────────────────────────────────────────────────────
 
     def preview(self, draft: RunDraft, *, cwd: Path) -> Data:
+        from onward.operations.submit import preview
+
         seen = preview(self.desk, draft, cwd=cwd)
         return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script}
 
     def submit(self, draft: RunDraft, *, cwd: Path) -> Data:
+        from onward.operations.submit import submit
+
         return submitted(submit(self.desk, draft, cwd=cwd))
 
 

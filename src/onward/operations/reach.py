@@ -6,13 +6,16 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from onward.errors import HostUnreachable, LoginRefused, NotFound, OnwardError
 from onward.operations.find import Match, best, check_text, is_path, not_found
 from onward.operations.places import Data, Here, Place
-from onward.operations.remote import Remote
 from onward.operations.wiring import Desk
 from onward.schedulers.profile import ClusterSettings
+
+if TYPE_CHECKING:
+    from onward.operations.remote import Remote
 
 Say = Callable[[str], None]
 
@@ -53,6 +56,10 @@ class Reach:
         for profile in self.desk.settings.clusters.values():
             if profile.ssh:
                 by_host.setdefault(profile.ssh, []).append(profile)
+        if not by_host:
+            return []
+        from onward.operations.remote import Remote  # only who has a host to reach waits for it to be loaded
+
         return [Remote(self.desk, host, profiles, say=self._say) for host, profiles in by_host.items()]
 
     @property
