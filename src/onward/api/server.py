@@ -49,10 +49,11 @@ class Listening:
 
 
 class WholeTarget(HttpToolsProtocol):
-    """Clients have no business sending a `#`, and the parser would silently cut the path there: let the gate see and refuse it."""
+    """The parser would silently cut a path at a `#`, and drop the host of a target that names one: let the gate see both, and refuse."""
 
     def on_url(self, url: bytes) -> None:
-        super().on_url(url.replace(b"#", b"%23"))
+        whole = url if self.url or url.startswith(b"/") else b"/#" + url
+        super().on_url(whole.replace(b"#", b"%23"))
 
 
 class _Uvicorn(uvicorn.Server):
