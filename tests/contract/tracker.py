@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -468,6 +468,51 @@ class TrackerContract:
         assert [v.info.name for v in many.runs.search(RunQuery(archived=True)).runs] == ["run-2"]
         assert len(many.runs.search(RunQuery(archived=None)).runs) == 6
         assert many.runs.search(RunQuery(experiments=[7])).runs == []
+
+    # ── what no database takes ────────────────────────────────────────────────
+
+    @pytest.mark.parametrize("text", ["a\x00b", "\ud800"])
+    def test_a_text_that_cannot_be_kept_is_refused_and_harms_nobody(self, tracker: Tracker, run: str, text: str) -> None:
+        refused: list[Callable[[], object]] = [
+            lambda: tracker.runs.set_params(run, {text: 1}),
+            lambda: tracker.runs.set_tags(run, {text: 1}),
+            lambda: tracker.runs.add_note(run, text),
+            lambda: tracker.runs.update(run, name=text),
+            lambda: tracker.runs.create(NewRun(name=text)),
+            lambda: tracker.experiments.create(text),
+            lambda: tracker.ingest.points(run, [(text, 1, NOW, 1.0)]),
+            lambda: tracker.runs.search(RunQuery(filter=f"name = '{text}'")),
+        ]
+        for act in refused:
+            with pytest.raises(InvalidInput):
+                act()
+        looked_up: list[Callable[[], object]] = [
+            lambda: tracker.runs.get(text),
+            lambda: tracker.runs.find(text),
+            lambda: tracker.experiments.by_name(text),
+            lambda: tracker.series.chart(run, text),
+            lambda: tracker.ingest.points(text, [("loss", 1, NOW, 1.0)]),
+        ]
+        for act in looked_up:
+            with pytest.raises((InvalidInput, NotFound)):
+                act()
+        assert tracker.ingest.points(run, points("loss", [1])).points == 1
+
+    def test_odd_texts_in_records_do_not_keep_the_rest_from_being_taken(self, tracker: Tracker, run: str) -> None:
+        told = [
+            {"n": 0, "t": NOW, "kind": "init", "params": {"a\x00b": "c\ud800d", "x" * 300: {"y": "\x00"}}},
+            {"n": 1, "t": NOW, "s": 1, "m": {"lo\x00ss": 1.0, "\ud800": 2.0, "x" * 300: 1.0, "loss": 3.0, "word": "no", "no": None}},
+        ]
+        assert tracker.ingest.records(run, 1, "train-7", told).points == 3
+        assert values(tracker, run, "loss") == [(1, 3.0)]
+
+    def test_a_number_beyond_64_bits_is_refused(self, tracker: Tracker, run: str) -> None:
+        with pytest.raises(InvalidInput):
+            tracker.runs.update(run, total_steps=2**70)
+        with pytest.raises((InvalidInput, NotFound)):
+            tracker.experiments.get(2**70)
+        with pytest.raises((InvalidInput, NotFound)):
+            tracker.runs.create(NewRun(experiment=2**70))
 
     # ── changes, jobs, ends ───────────────────────────────────────────────────
 

@@ -47,6 +47,8 @@ class Database:
             yield
         except exc.DBAPIError as error:
             raise translate(error, self.words) from error
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise unfit(error) from error
         except exc.TimeoutError as error:
             raise StorageUnavailable(f"{self.words} has no free connection", hint="it is busy; try again in a few seconds") from error
 
@@ -62,7 +64,15 @@ def open_database(place: str | Path) -> Database:
     return _file(Path(text).expanduser().absolute())
 
 
+def unfit(error: Exception) -> InvalidInput:
+    """A value that no column takes: half a character, NUL, a number beyond 64 bits, a name too long."""
+    text = str(error.orig if isinstance(error, exc.DBAPIError) else error).strip().splitlines()[0]
+    return InvalidInput(f"a value cannot be kept: {text}", hint="texts are UTF-8 without NUL, numbers have 64 bits")
+
+
 def translate(error: exc.DBAPIError, where: str) -> OnwardError:
+    if isinstance(error, exc.DataError):
+        return unfit(error)
     text = str(error.orig or error).strip().splitlines()[0]
     low = text.lower()
     if "disk is full" in low or "no space left" in low or "disk quota" in low or "could not extend file" in low:

@@ -13,6 +13,7 @@ from onward.tracker import schema
 from onward.tracker.db import Database
 from onward.tracker.legs import upsert
 from onward.tracker.params import word
+from onward.tracker.texts import clean, is_plain
 from onward.tracker.writer import Batch, Writer
 
 DEFAULT = 0
@@ -122,8 +123,8 @@ class Experiments:
 
 
 def check_name(name: str) -> None:
-    if not name.strip() or len(name) > 500 or "\x00" in name:
-        raise InvalidInput(f"{name[:60]!r} is no name for an experiment", hint="use 1 to 500 characters")
+    if not name.strip() or len(name) > 500 or not is_plain(name):
+        raise InvalidInput(f"{clean(name)[:60]!r} is no name for an experiment", hint="use 1 to 500 characters")
 
 
 def ensure_experiment(batch: Batch, name: str) -> int:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from onward.errors import InvalidInput
+from onward.tracker.texts import is_plain
 
 LONGEST = 10_000
 
@@ -34,6 +35,8 @@ class Word:
 def words_of(text: str) -> list[Word]:
     if len(text) > LONGEST:
         raise InvalidInput(f"the filter has {len(text)} characters; at most {LONGEST} are read", hint="ask for less at once")
+    if not is_plain(text):
+        raise InvalidInput("the filter holds what is no text: NUL, or half a character", hint="write it in UTF-8")
     found: list[Word] = []
     at = 0
     while text[at:].strip():

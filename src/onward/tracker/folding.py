@@ -14,6 +14,7 @@ from onward.model.spec import spec_to_json
 from onward.tracker import schema
 from onward.tracker.params import write_params
 from onward.tracker.runs import NewRun, create_run, write_legs
+from onward.tracker.texts import clean
 from onward.tracker.writer import Batch
 
 _runs = schema.runs
@@ -36,11 +37,11 @@ def write_run(batch: Batch, run: Run, folder: str | None) -> Mapping[str, Any]:
     spec = run.spec
     new = NewRun(
         run_id=spec.id,
-        experiment=spec.experiment or "Default",
-        name=spec.name,
+        experiment=clean(spec.experiment)[:500] or "Default",
+        name=clean(spec.name),
         source="onward",
         state=run.state,
-        user=spec.user,
+        user=clean(spec.user)[:250],
         folder=folder,
         cluster=spec.cluster.name,
         params=spec.params,
@@ -51,7 +52,7 @@ def write_run(batch: Batch, run: Run, folder: str | None) -> Mapping[str, Any]:
     started = min((leg.claimed.at for leg in run.legs.values() if leg.claimed), default=None)
     values = {
         "state": str(run.state),
-        "reason": run.closed.cause if run.closed else "",
+        "reason": clean(run.closed.cause) if run.closed else "",
         "created": spec.created,
         "started": started,
         "ended": run.closed.at if run.closed else None,
@@ -81,11 +82,11 @@ def _leg(run: Run, leg: Leg) -> dict[str, Any]:
     claimed, submission = leg.claimed, leg.submission
     return {
         "leg": leg.number,
-        "job": leg.job,
+        "job": clean(leg.job)[:250] if leg.job else None,
         "cluster": run.spec.cluster.name,
         "state": str(_state(leg)),
         "end": str(leg.end) if leg.end else None,
-        "reason": leg.reason,
+        "reason": clean(leg.reason),
         "submitted": submission.at if submission else None,
         "started": claimed.at if claimed else None,
         "ended": leg.ended if leg.end else None,

@@ -24,13 +24,13 @@ from onward.tracker.points import Delivery, write_points
 from onward.tracker.records import Reading, read_records
 from onward.tracker.sequences import Sequences
 from onward.tracker.stitch import SYSTEM
+from onward.tracker.texts import check_key, is_plain
 from onward.tracker.writer import Batch, Group, Writer
 
 Point = tuple[str, int, float, float]  # key, step, time (unix seconds), value
 
 _runs, _writers = schema.runs, schema.writers
 _MOST_STEP = (1 << 63) - 1
-_LONGEST_KEY = 250
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ def to_columns(points: Iterable[Point]) -> tuple[dict[str, Columns], int]:
         for key, step, time, value in points:
             held = columns.get(key)
             if held is None:
-                check_key(key)
+                check_key(key, "a metric")
                 held = columns[key] = Columns([], [], [])
             if not -_MOST_STEP - 1 <= step <= _MOST_STEP:
                 raise InvalidInput(f"metric {key!r}: step {step} does not fit into 64 bits", hint="steps count from 0")
@@ -95,11 +95,6 @@ def to_columns(points: Iterable[Point]) -> tuple[dict[str, Columns], int]:
     except (OverflowError, ValueError) as error:
         raise InvalidInput(f"a point cannot be stored: {error}", hint="a time is in unix seconds") from error
     return columns, count
-
-
-def check_key(key: str) -> None:
-    if not key or len(key) > _LONGEST_KEY or "\x00" in key:
-        raise InvalidInput(f"{key[:60]!r} is no name for a metric", hint=f"use 1 to {_LONGEST_KEY} characters")
 
 
 def run_row(batch: Batch, run: str) -> dict[str, Any]:
@@ -120,6 +115,7 @@ _TOUCH = update_by_id("runs", ("version", "updated", "last_step"))
 
 def _run_rows(batch: Batch, told: Sequence[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
+    told = [name for name in told if is_plain(name)]
     for i in range(0, len(told), 500):
         some = told[i : i + 500]
         text = f"SELECT {names(_RUN)} FROM runs WHERE run_id IN ({marks(len(some))}) OR hex_id IN ({marks(len(some))})"
@@ -167,7 +163,7 @@ class _PointGroup(Group):
 
 
 def take_records(
-    batch: Batch, row: Mapping[str, Any], leg: int, writer: str, reading: Reading, life: float | None = None
+    batch: Batch, row: dict[str, Any], leg: int, writer: str, reading: Reading, life: float | None = None
 ) -> tuple[Taken, float]:
     """Those of the records that are new, and the writer's life. `life`: when its record 0 was written, where that is known."""
     newest = ensure_leg(batch, row, leg)

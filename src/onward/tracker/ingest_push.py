@@ -23,6 +23,7 @@ from onward.tracker.folding import write_run
 from onward.tracker.ingest import run_row, take_records
 from onward.tracker.legs import upsert
 from onward.tracker.records import read_lines
+from onward.tracker.texts import clean
 from onward.tracker.writer import Batch, Writer
 
 _FILE = re.compile(r"(?:journal/[\w.-]{1,200}|spool/leg-\d{4,9}\.[\w.-]{1,200})\.jsonl")
@@ -84,7 +85,7 @@ def _take_events(batch: Batch, row: Mapping[str, Any], file: str, at: int, lines
     """Keep the lines, and have the run's rows say what all of them say."""
     rows = []
     for line in lines:
-        rows.append({"run": row["id"], "file": file, "offset": at, "line": line.decode(errors="replace")})
+        rows.append({"run": row["id"], "file": file, "offset": at, "line": clean(line.decode(errors="replace"))})
         at += len(line) + 1
     upsert(batch, _events, rows, keys=("run", "file", "offset"))
     details = json.loads(batch.connection.execute(select(_runs.c.details).where(_runs.c.id == row["id"])).scalar_one())

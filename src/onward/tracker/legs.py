@@ -26,12 +26,13 @@ def upsert(batch: Batch, table: Any, rows: list[dict[str, Any]], *, keys: tuple[
     batch.connection.execute(statement, rows)
 
 
-def ensure_leg(batch: Batch, row: Mapping[str, Any], leg: int) -> int:
-    """Have a row for a leg of the run; the run's newest leg after that."""
+def ensure_leg(batch: Batch, row: dict[str, Any], leg: int) -> int:
+    """Have a row for a leg of the run; the run's newest leg after that, which `row` says too."""
     newest: int = max(row["leg"], leg)
     if leg > row["leg"]:
         upsert(batch, _legs, [{"run": row["id"], "leg": leg, "started": batch.now}], keys=("run", "leg"))
         batch.connection.execute(update(_runs).where(_runs.c.id == row["id"], _runs.c.leg < leg).values(leg=leg))
+        row["leg"] = leg
     return newest
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import and_, select, update
 
 from onward.tracker import schema
 from onward.tracker.legs import upsert
+from onward.tracker.texts import clean
 from onward.tracker.writer import Batch
 
 _params, _tags = schema.params, schema.tags
@@ -19,7 +20,7 @@ _params, _tags = schema.params, schema.tags
 def word(value: Any) -> str:
     """A value as text: what is a text stays one, anything else as JSON writes it."""
     if isinstance(value, str):
-        return value
+        return clean(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return json.dumps(value, default=str)

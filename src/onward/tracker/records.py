@@ -18,9 +18,10 @@ from typing import Any
 
 from onward.tracker.chunks import Columns
 from onward.tracker.stitch import SYSTEM
+from onward.tracker.texts import LONGEST_KEY, clean, is_plain
 
 _MOST_STEP = (1 << 63) - 1
-_LONGEST_KEY = 250
+_LONGEST_METRIC = LONGEST_KEY - len(SYSTEM)
 _NUMBERS = (int, float)
 
 
@@ -123,10 +124,11 @@ def _record(data: Mapping[str, Any]) -> Record | None:
 
 def _metrics(told: Mapping[str, Any]) -> Mapping[str, Any]:
     """The usual case is that all of them are fine."""
-    if all(type(v) in _NUMBERS for v in told.values()) and all(0 < len(k) <= _LONGEST_KEY - len(SYSTEM) for k in told):
+    if all(type(v) in _NUMBERS for v in told.values()) and all(0 < len(k) <= _LONGEST_METRIC and is_plain(k) for k in told):
         return told
-    return {k: float(v) for k, v in told.items() if isinstance(v, int | float) and 0 < len(k) <= _LONGEST_KEY - len(SYSTEM)}
+    kept = ((clean(k), float(v)) for k, v in told.items() if isinstance(v, int | float))
+    return {k: v for k, v in kept if 0 < len(k) <= _LONGEST_METRIC}
 
 
 def _words(told: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    return {str(k)[:_LONGEST_KEY]: v for k, v in (told or {}).items() if k}
+    return {clean(str(k))[:LONGEST_KEY]: v for k, v in (told or {}).items() if k}

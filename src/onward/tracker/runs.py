@@ -23,6 +23,7 @@ from onward.tracker.legs import legs_of, upsert
 from onward.tracker.params import write_params, write_tags
 from onward.tracker.restitch import restitch_run
 from onward.tracker.run_rows import RunInfo, RunView, run_info, run_query, views
+from onward.tracker.texts import check_key, check_text
 from onward.tracker.writer import Batch, Writer
 
 _runs, _legs, _params, _tags, _notes = schema.runs, schema.legs, schema.params, schema.tags, schema.notes
@@ -81,6 +82,9 @@ class Runs:
 
     def create(self, new: NewRun) -> RunInfo:
         """The new run; the old one where its identity, or its id, is there already."""
+        _check_keys(new.params, "a param")
+        _check_keys(new.tags, "a tag")
+        check_text(new.name, new.run_id, new.user, new.identity, new.folder, new.cluster)
         run_id = new.run_id or secrets.token_hex(16)
         self._writer.do(lambda batch: create_run(batch, new, run_id))
         found = self.by_identity(new.identity) if new.identity is not None else None
@@ -160,6 +164,7 @@ class Runs:
         unknown = changes.keys() - set(_CHANGES)
         if unknown:
             raise InvalidInput(f"a run has no {', '.join(sorted(unknown))}", hint=f"it has {', '.join(_CHANGES)}")
+        check_text(*changes.values())
         if "state" in changes:
             changes["state"] = _state(changes["state"])
         if "details" in changes:
@@ -181,9 +186,11 @@ class Runs:
 
     def set_params(self, run: str, params: Mapping[str, Any], *, leg: int | None = None) -> None:
         """Of a leg; None: the newest. One that changed is kept beside the old: no error."""
+        _check_keys(params, "a param")
         self._on_run(run, lambda batch, row: write_params(batch, row["id"], leg or max(row["leg"], 1), params))
 
     def set_tags(self, run: str, tags: Mapping[str, Any]) -> None:
+        _check_keys(tags, "a tag")
         self._on_run(run, lambda batch, row: write_tags(batch, row["id"], tags))
 
     def delete_tag(self, run: str, key: str) -> None:
@@ -226,6 +233,8 @@ class Runs:
             return [dict(row) for row in connection.execute(select(_notes).where(_notes.c.run == inner).order_by(_notes.c.id)).mappings()]
 
     def add_note(self, run: str, text: str, *, author: str = "") -> int:
+        check_text(text, author)
+
         def job(batch: Batch, row: Mapping[str, Any]) -> int:
             values = {"run": row["id"], "at": batch.now, "author": author, "text": text}
             return int(batch.connection.execute(insert(_notes).returning(_notes.c.id), values).scalar_one())
@@ -324,6 +333,11 @@ def _change(batch: Batch, run: str, changes: Mapping[str, Any]) -> None:
         raise NotFound(f"there is no experiment number {changes['experiment']}", hint="create it first")
     values = {**changes, "version": batch.version, "updated": batch.now}
     batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(values))
+
+
+def _check_keys(told: Mapping[str, Any], what: str) -> None:
+    for key in told:
+        check_key(key, what)
 
 
 def _state(text: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, exc, update
 
 from onward.errors import OnwardError, StorageUnavailable
-from onward.tracker.db import Database, is_away, translate
+from onward.tracker.db import Database, is_away, translate, unfit
 from onward.tracker.schema import store
 
 log = logging.getLogger(__name__)
@@ -193,6 +193,8 @@ def _one(batch: Batch, job: Job) -> Any:
             return job(batch)
     except OnwardError as error:
         return error
+    except (UnicodeEncodeError, OverflowError, exc.DataError) as error:
+        return unfit(error)
 
 
 def _never(_batch: Batch) -> None:
