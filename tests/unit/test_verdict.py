@@ -63,6 +63,13 @@ def test_the_end_follows_from_what_was_seen(code: int, asked: str | None, finish
     assert verdict is None or verdict[1]
 
 
+def test_a_failure_under_which_another_node_went_away_is_the_nodes() -> None:
+    lost = Outcome(code=1, asked=None, finished=False, lost_nodes=("g2",))
+    assert judge(lost) == (LegEnd.NODE_LOST, "g2 went away under the training (exit code 1)")
+    asked = Outcome(code=75, asked="deadline", finished=False, lost_nodes=("g2",))
+    assert judge(asked) == (LegEnd.TIME_LIMIT, "stopped before the time limit")
+
+
 @pytest.mark.parametrize("asked", [None, "deadline", "warning", "request", "storage", "signal"])
 @pytest.mark.parametrize("code", [0, 75, 1, KILLED, TERMED])
 @pytest.mark.parametrize("finished", [True, False])

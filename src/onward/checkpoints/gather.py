@@ -7,6 +7,7 @@ leaves what a later attempt, or the next leg, clears away or completes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -96,6 +97,8 @@ def put(share: Share, store: Path, *, leg: int) -> None:
         except OSError as error:
             raise explain(error, store, name, sources) from error
     shutil.rmtree(share.folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        share.folder.parent.rmdir()  # unless another rank's is there
 
 
 def _put_file(source: Path, target: Path, rank: int) -> FileEntry:

@@ -5,6 +5,7 @@ Started by hand there is no supervisor: whichever rank commits last puts the sha
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -24,10 +25,13 @@ def partial_share(checkpoints: Path, step: int, rank: int) -> Path:
 def commit_share(partial: Path, checkpoints: Path, step: int, ranks: Ranks, note: Mapping[str, object]) -> Path:
     """The share appears by rename, whole or not at all. One of the same step that was there is replaced."""
     final = checkpoints / contract.SHARES / contract.step_folder(step) / contract.rank_name(ranks.rank)
-    final.parent.mkdir(parents=True, exist_ok=True)
     write_whole(partial / contract.COMMIT_FILE, json.dumps({**note, "step": step, "rank": ranks.rank, "world": ranks.world_size}))
     shutil.rmtree(final, ignore_errors=True)
-    os.rename(partial, final)
+    for _ in range(3):  # the step's folder may be cleared away, once its other shares have been carried off, in this very moment
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(partial, final)
+            break
     return final
 
 

@@ -26,6 +26,7 @@ from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import carry
 from onward.sdk.files import write_whole
+from onward.supervisor.nodes import BEAT_SECONDS, clear_left_behind, own
 from onward.supervisor.ranks import Notes, signal_tasks
 from onward.supervisor.surroundings import local_folder
 from onward.supervisor.task import this_host
@@ -66,8 +67,11 @@ class Agent:
         short = [name.split(".")[0] for name in hosts]
         number = short.index(host.split(".")[0]) if host.split(".")[0] in short else len(hosts)
         self.local: LegLocal = local_folder(read_spec(run), leg, node=number)
+        clear_left_behind(self.local.path.parent, leg=leg)
+        own(self.local.path)
         self._notes = Notes(self.local.ranks)
         self._tail = b""
+        self._beat_at = 0.0
 
     def restore(self, name: str) -> str:
         """Where the ranks of this node find the checkpoint: on its own disk, or where there is no room, in the store."""
@@ -89,6 +93,9 @@ class Agent:
         gathering = Repeating("gathering shares", self._put_shares, every=MIRROR_SECONDS / 2)
         while self._hear(_TICK):
             self._tell()
+            if time.monotonic() >= self._beat_at:
+                self._beat_at = time.monotonic() + BEAT_SECONDS
+                _say({"host": self._host})
         gathering.stop(within=3600.0)
         mirroring.stop(within=60.0)
         with never_hurts_training("the last look at this node"):

@@ -63,6 +63,14 @@ class Crew:
             self._allowed, self._waiting_since = further, None  # remembered before it is told: nobody goes further than we know
             self._tell(f"to {further}")
 
+    @property
+    def hears_all(self) -> bool:
+        """Whether notes of every node can still arrive."""
+        return self._nodes is None or not self._nodes.lost
+
+    def silent_nodes(self, *, since: float) -> list[str]:
+        return self._nodes.silent(since=since) if self._nodes else []
+
     def signal(self, number: int) -> bool:
         """To each rank's own process, on every node. False where there are none that we started: then the child is meant."""
         started = any(self._local.ranks.glob("task-*.json")) or self._nodes is not None

@@ -17,6 +17,7 @@ from onward.rundir.claim import newest_claim
 from onward.rundir.journal import Journal
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.spool import SpoolReader
+from onward.sdk.contract import EXIT_AGAIN
 from onward.supervisor.batch_script import send_stop_signal
 from onward.supervisor.child import Child
 from onward.supervisor.deadline import StopPlan
@@ -32,6 +33,7 @@ _LOOK_SECONDS = 1.0
 _MISSES_BEFORE_STOP = 5  # checkpoints, one after another
 _TERM_TO_KILL = 3.0
 _LAUNCHER_REACTS = 10.0  # seconds: a launcher ends the others when one rank has failed; one that does not is ended
+_SILENCE = 4.0  # seconds: a node whose agent says nothing for so long, after the training failed, is lost
 _LAST_NOTES = 3.0  # seconds for the exit codes of ranks on other nodes to arrive
 _STACK_DUMP = 5.0
 _OWN_SIGNAL = 0.5
@@ -85,6 +87,7 @@ class Training:
     _kill_at: float | None = None
     _sign_of_life: float = 0.0
     _seen: tuple[int, int] = (0, 0)
+    lost_nodes: tuple[str, ...] = ()  # fell silent when the training failed
     _failed_since: float | None = None
 
     def watch(self) -> int:
@@ -103,6 +106,8 @@ class Training:
                 self._end_now()
         assert self.child.code is not None
         self._wait_for_last_notes()
+        if self.crew.ranks.code(self.child.code) not in (0, EXIT_AGAIN) and not self.asked:
+            self.lost_nodes = self._look_for_lost_nodes()
         self._kill()  # whatever it left behind in its session
         if self.child.code in (-signal.SIGTERM, -signal.SIGKILL) and not self.asked:
             self.clock.sleep(_OWN_SIGNAL)  # a scheduler that ends a job signals the training and us, one after the other
@@ -219,11 +224,21 @@ class Training:
             log.warning("the launcher does not end the other ranks; ending them")
             self._kill()
 
+    def _look_for_lost_nodes(self) -> tuple[str, ...]:
+        """A node that dies takes the training with it at once; the scheduler notices half a minute later."""
+        since = self.clock.now()
+        while self.crew.silent_nodes(since=since) and self.clock.now() < since + _SILENCE and not self.signals.ending:
+            self.clock.sleep(0.05)
+        lost = self.crew.silent_nodes(since=since)
+        if lost:
+            log.warning("nothing is heard any more from %s", ", ".join(lost))
+        return tuple(lost)
+
     def _wait_for_last_notes(self) -> None:
         until = self.clock.now() + _LAST_NOTES
         self.crew.look(self.clock.now())
         ranks = self.crew.ranks
-        while ranks.exits and len(ranks.exits) < ranks.world and self.clock.now() < until:
+        while ranks.exits and len(ranks.exits) < ranks.world and self.crew.hears_all and self.clock.now() < until:
             self.clock.sleep(0.05)
             self.crew.look(self.clock.now())
 

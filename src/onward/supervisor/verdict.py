@@ -26,6 +26,7 @@ class Outcome:
     asked: str | None  # why it was asked to stop: deadline, warning, request, storage, signal; None: it was not
     finished: bool  # it said that it was complete
     stalled: bool = False
+    lost_nodes: tuple[str, ...] = ()  # other nodes of the job that fell silent when the training failed
     memory_killed: bool = False  # the kernel killed something of this job for its memory
     peak_mem: int | None = None  # MiB
     mem: int | None = None  # MiB the job has
@@ -56,6 +57,8 @@ def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
         return LegEnd.OUT_OF_MEMORY, f"the training was killed for its memory ({died}){peak}"
     if seen.asked == "signal":
         return None
+    if seen.lost_nodes and seen.asked is None:
+        return LegEnd.NODE_LOST, f"{', '.join(seen.lost_nodes)} went away under the training ({died})"
     saved = seen.code == 0 or seen.again
     if seen.asked == DELETED:
         return LegEnd.CANCELLED, "its job was deleted" + ("; the training saved and stopped" if saved else f" ({died})")
