@@ -11,12 +11,19 @@ from beds.bed import Bed
 from beds.errors import BedError
 from beds.gridengine import GridEngineBed
 from beds.gridengine_layout import HOST_NAMES
+from beds.postgres import PostgresBed
 from beds.slurm import SlurmBed
 from beds.slurm_layout import NODE_NAMES
 from beds.software import SoftwareBed
 from beds.ssh import SshBed
 
-BEDS: dict[str, Callable[[], Bed]] = {"slurm": SlurmBed, "gridengine": GridEngineBed, "software": SoftwareBed, "ssh": SshBed}
+BEDS: dict[str, Callable[[], Bed]] = {
+    "slurm": SlurmBed,
+    "gridengine": GridEngineBed,
+    "software": SoftwareBed,
+    "ssh": SshBed,
+    "postgres": PostgresBed,
+}
 
 NODE_FAULTS = ("cut", "crash", "unplug", "heal")
 DAEMON_FAULTS = {  # in whose hands each lies
