@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -283,11 +284,12 @@ def test_a_training_whose_execd_is_killed_goes_on_unseen_and_the_next_leg_after_
 def test_a_training_that_is_cut_off_is_fenced_and_goes_on_elsewhere(
     gridengine_bed: GridEngineBed, ge_alice: Person, unbroken: Unbroken
 ) -> None:
-    """The old leg runs on unseen, and the scheduler starts its job once more elsewhere: that makes way, and the next leg takes over."""
+    """The old leg runs on unseen, and its job is started once more elsewhere: that makes way, and the next leg takes over."""
     run, out = training(ge_alice, "--time", "10:00", epochs=52, pause=0.05)
     first = run.until_step(60)["legs"][0]
     try:
         gridengine_bed.unplug(first["nodes"][0])
+        subprocess.run(["qmod", "-f", "-rj", first["job"]], env={**os.environ, **gridengine_bed.environment()}, timeout=60, check=False)
         run.until(lambda r: len(r["legs"]) > 1 and r["legs"][1]["started"], within=180, what="leg 2")
         old = [pid for pid in processes_of(first["job"]) if _host(pid) == first["nodes"][0]]
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in old), within=60, what="the end of the old leg")
