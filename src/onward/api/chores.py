@@ -8,6 +8,7 @@ import time
 from sqlalchemy import select
 
 from onward.api.background import Chore
+from onward.api.jobs import follow_jobs
 from onward.api.logs import note
 from onward.api.services import Services
 from onward.operations.tend import tend
@@ -39,6 +40,7 @@ def tend_runs(svc: Services) -> None:
     if not svc.tracker.election.won():
         return
     done = tend(svc.desk)
+    done.problems += follow_jobs(svc)
     svc.last_tended, svc.tend_problems = svc.clock.now(), done.problems
     for words in done.acted:
         note(logging.INFO, "tend", words)

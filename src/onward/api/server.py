@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onward.api.app import Server
 from onward.api.logs import note
+from onward.api.wire import Wire
 from onward.errors import Conflict, InvalidInput, NotFound
 
 _GRACE = 10  # seconds for answers under way
@@ -46,14 +46,6 @@ class Listening:
         host = self.names[0] if self.names else {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(self.host, self.host)
         shown = f"[{host}]" if ":" in host else host
         return f"{'https' if self.certfile else 'http'}://{shown}:{port}{self.root_path.rstrip('/')}"
-
-
-class WholeTarget(HttpToolsProtocol):
-    """The parser would silently cut a path at a `#`, and drop the host of a target that names one: let the gate see both, and refuse."""
-
-    def on_url(self, url: bytes) -> None:
-        whole = url if self.url or url.startswith(b"/") else b"/#" + url
-        super().on_url(whole.replace(b"#", b"%23"))
 
 
 class _Uvicorn(uvicorn.Server):
@@ -108,7 +100,7 @@ def serve(server: Server, listening: Listening, opened: socket.socket, *, ready:
     """Until a signal says to stop. The store is still open afterwards; whoever opened it closes it."""
     config: dict[str, Any] = {
         "loop": "asyncio",
-        "http": WholeTarget,
+        "http": Wire,
         "ws": "none",
         "lifespan": "off",
         "log_config": None,

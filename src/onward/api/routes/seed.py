@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import select, update
 
 from onward.api.deps import Svc, Who
 from onward.api.points import many_points, one_point, step_of_points
@@ -20,10 +22,11 @@ from onward.api.routes.naming import ExperimentId, RunId, experiment_of, must_be
 from onward.api.services import Services
 from onward.api.shapes import Key, Text, finite
 from onward.errors import InvalidInput, NotFound
+from onward.tracker import schema
 from onward.tracker.artifact_store import Artifact, put_artifact
-from onward.tracker.run_rows import RunInfo
-from onward.tracker.runs import NewRun
+from onward.tracker.runs import NewRun, create_run, write_legs
 from onward.tracker.tokens import Scope
+from onward.tracker.writer import Batch
 
 router = APIRouter(tags=["older scripts"])
 
@@ -104,28 +107,20 @@ def begin(svc: Svc, who: Who, experiment: ExperimentId, asked: RunIn) -> RunMade
         return RunMade(run_id=run.run_id, leg=max(run.leg, 1))
     job = str(asked.slurm_job_id) if asked.slurm_job_id not in (None, "") else None
     name = _experiment_name(svc, experiment)
-    identity = _identity(name, job, asked) if job else None
-    before = svc.tracker.runs.by_identity(identity) if identity else None
-    if before is not None:
-        return _go_on(svc, before, asked, job)
     tags = {key: value for key, value in (("slurm_node", asked.slurm_node), ("gpu_type", asked.gpu_type)) if value}
-    made = svc.tracker.runs.create(
-        NewRun(
-            experiment=name,
-            name=asked.name or (f"job-{job}" if job else ""),
-            identity=identity,
-            source="seed",
-            user=who.name,
-            started=svc.clock.now(),
-            cluster="slurm" if job else None,
-            leg=1,
-            params=_params(asked),
-            tags=tags,
-        )
+    new = NewRun(
+        experiment=name,
+        name=asked.name or (f"job-{job}" if job else ""),
+        identity=_identity(name, job, asked) if job else None,
+        source="seed",
+        user=who.name,
+        started=svc.clock.now(),
+        cluster="slurm" if job else None,
+        leg=1,
+        params=_params(asked),
+        tags=tags,
     )
-    if job:
-        svc.tracker.runs.set_leg(made.run_id, 1, **_leg(svc, asked, job))
-    return RunMade(run_id=made.run_id, leg=1)
+    return svc.tracker.write(lambda batch: _begin(batch, new, _leg(svc, asked, job)))
 
 
 @router.post("/runs/{run_id}/metrics", summary="Log a metric", openapi_extra={"x-hot": True})
@@ -213,6 +208,8 @@ async def slurm(svc: Svc, request: Request) -> Received:
 
 def _experiment_name(svc: Services, named: str) -> str:
     must_be_storable(named)
+    if not (named.isascii() and named.isdigit()):
+        return named
     try:
         return experiment_of(svc, named).name
     except NotFound:
@@ -225,21 +222,30 @@ def _identity(experiment: str, job: str, asked: RunIn) -> str:
     return f"seed:{hashlib.sha256(experiment.encode()).hexdigest()[:16]}:{job}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
 
-def _go_on(svc: Services, run: RunInfo, asked: RunIn, job: str | None) -> RunMade:
-    """A new leg, if the old one has logged anything: else the script only asked twice."""
-    newest = max(run.leg, 1)
-    if not any(metric for metric in svc.tracker.series.metrics(run.run_id)):
-        return RunMade(run_id=run.run_id, leg=newest)
-    now = svc.clock.now()
-    svc.tracker.runs.set_leg(run.run_id, newest, ended=now, state="finished")
-    svc.tracker.runs.set_leg(run.run_id, newest + 1, **_leg(svc, asked, job))
-    svc.tracker.runs.update(run.run_id, state="running", ended=None)
-    return RunMade(run_id=run.run_id, leg=newest + 1)
+def _begin(batch: Batch, new: NewRun, leg: dict[str, Any]) -> RunMade:
+    """In one transaction: hundreds of array tasks may start at once. A new leg only if the last has logged: else the script asked twice."""
+    c = schema.runs.c
+    held = select(c.id, c.run_id, c.leg, c.last_step)
+    before = batch.connection.execute(held.where(c.identity == new.identity)).mappings().first() if new.identity else None
+    if before is None:
+        run_id = secrets.token_hex(16)
+        create_run(batch, new, run_id)
+        row = batch.connection.execute(held.where(c.run_id == run_id)).mappings().one()
+        if leg["job"]:
+            write_legs(batch, dict(row), [{"leg": 1, **leg}])
+        return RunMade(run_id=run_id, leg=1)
+    newest = max(before["leg"], 1)
+    if before["last_step"] is None:
+        return RunMade(run_id=before["run_id"], leg=newest)
+    write_legs(batch, dict(before), [{"leg": newest, "state": "finished", "ended": leg["started"]}, {"leg": newest + 1, **leg}])
+    goes_on = {"state": "running", "ended": None, "version": batch.version, "updated": batch.now}
+    batch.connection.execute(update(schema.runs).where(c.id == before["id"]).values(goes_on))
+    return RunMade(run_id=before["run_id"], leg=newest + 1)
 
 
 def _leg(svc: Services, asked: RunIn, job: str | None) -> dict[str, Any]:
     details = {"nodes": [asked.slurm_node] if asked.slurm_node else [], "gpus": [asked.gpu_type] if asked.gpu_type else []}
-    return {"job": job, "cluster": "slurm", "state": "running", "started": svc.clock.now(), "details": details}
+    return {"job": job, "cluster": "slurm", "state": "running", "started": svc.clock.now(), "details": json.dumps(details)}
 
 
 def _params(asked: RunIn) -> dict[str, Any]:

@@ -1,0 +1,66 @@
+"""Jobs of runs that Onward does not execute: their scripts said which job they are, so the scheduler is asked how it is.
+
+One question for all of them, with the round of tending. A job that the scheduler does not know says nothing; one that was submitted
+after the run began has only been given the same id.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlalchemy import select
+
+from onward.api.services import Services
+from onward.errors import OnwardError
+from onward.model.job import JobId, JobState, JobStatus
+from onward.tracker import schema
+
+_JOB = re.compile(r"\d{1,15}(?:_\d{1,9})?")
+_OPEN = ("submitted", "running", "waiting")
+
+
+def follow_jobs(svc: Services) -> list[str]:
+    """Bring the states of such runs up to date; what could not be asked, in words."""
+    runs, legs = schema.runs.c, schema.legs.c
+    newest = (legs.run == runs.id) & (legs.leg == runs.leg)
+    query = select(runs.run_id, runs.state, legs.leg, legs.job, legs.started).join(schema.legs, newest)
+    with svc.tracker.reading() as connection:
+        found = connection.execute(query.where(runs.source == "seed", runs.state.in_(_OPEN), legs.job.is_not(None))).all()
+    mine = [row for row in found if _JOB.fullmatch(row.job)]
+    if not mine:
+        return []
+    try:
+        cluster, _ = svc.desk.settings.cluster("slurm")
+        answers = svc.desk.scheduler(cluster).status({JobId(row.job) for row in mine})
+    except OnwardError as error:
+        return [f"jobs of older scripts: {error.message}; nothing is known, nothing was changed"]
+    for row in mine:
+        status = answers.get(JobId(row.job))
+        if status is None or (status.submitted and row.started and status.submitted > row.started + 60):
+            continue
+        state = run_state(status.state)
+        if state != row.state:
+            _settle(svc, row.run_id, row.leg, state, status)
+    return []
+
+
+def run_state(state: JobState) -> str:
+    match state:
+        case JobState.FINISHED:
+            return "finished"
+        case JobState.CANCELLED:
+            return "cancelled"
+        case JobState.QUEUED | JobState.HELD:
+            return "waiting"  # it ran before: its script has been here
+        case JobState.RUNNING | JobState.UNKNOWN:
+            return "running"
+        case JobState.FAILED | JobState.TIMED_OUT | JobState.PREEMPTED | JobState.OUT_OF_MEMORY | JobState.NODE_FAILED:
+            return "failed"
+
+
+def _settle(svc: Services, run: str, leg: int, state: str, status: JobStatus) -> None:
+    over = not status.state.live
+    ended = (status.ended or svc.clock.now()) if over else None
+    reason = f"its job {status.id} is {status.state.replace('_', ' ')}" + (f": {status.reason}" if status.reason else "")
+    svc.tracker.runs.set_leg(run, leg, state=str(status.state), ended=ended, reason=reason if over else "")
+    svc.tracker.runs.update(run, state=state, ended=ended, reason=reason)
