@@ -14,6 +14,8 @@ In a training script:
         sys.exit(75)                      # saved; run me again
     run.finish()
 
+`import onward as wandb` works for scripts that use init, config, log, summary, alert and finish.
+
 Nothing is loaded until it is used: importing this package costs no more than Python itself.
 """
 
@@ -22,10 +24,16 @@ from __future__ import annotations
 TYPE_CHECKING = False  # the constant type checkers know; importing typing for it would double the cost
 
 __version__ = "0.1.0"
-__all__ = ["Run", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
+__all__ = ["Run", "alert", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
+_OF_THE_RUN = ("config", "run", "summary")  # not above: `from onward import *` would begin a run
 
 if TYPE_CHECKING:
-    from onward.sdk.run import Run, checkpoint, finish, init, log, resume, should_stop
+    from onward.sdk.config import Config, Summary
+    from onward.sdk.run import Run, alert, checkpoint, finish, init, log, resume, should_stop
+
+    config: Config
+    summary: Summary
+    run: Run | None
 
 
 def __getattr__(name: str) -> object:
@@ -33,4 +41,8 @@ def __getattr__(name: str) -> object:
         from onward.sdk import run
 
         return getattr(run, name)
+    if name in _OF_THE_RUN:
+        from onward.sdk.run import current
+
+        return current(name)
     raise AttributeError(f"module 'onward' has no attribute {name!r}")

@@ -83,7 +83,7 @@ def training(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(onward.__all__) == ["Run", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
+    assert sorted(onward.__all__) == ["Run", "alert", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
     for name in onward.__all__:
         assert callable(getattr(onward, name))
     with pytest.raises(AttributeError, match="latest"):
@@ -91,6 +91,7 @@ def test_the_public_names_are_these() -> None:
     public = {name for name in dir(Run) if not name.startswith("_")}
     assert public == {
         *("announce", "checkpoint", "finish", "listen_for_term", "log", "of_environment"),
+        *("alert", "config", "configure", "summary"),
         *("local_rank", "rank", "resume", "resume_step", "should_checkpoint", "should_stop", "world_size"),
     }
 

@@ -184,3 +184,30 @@ def refuse(number: int) -> Callable[[int, bytes], int]:
         raise OSError(number, os.strerror(number))
 
     return write
+
+
+def test_the_short_way_writes_the_same_records(tmp_path: Path) -> None:
+    writer = SpoolWriter(str(tmp_path), leg=1, name="mine")
+    keys = ('a "quoted" one', "100 %", "%r %d", "ä\n")
+    writer.write_floats(7, keys, [0.1, -2.5e-300, 3.0, 1e22])
+    writer.write({"s": 8, "m": {}}, at=12.5)
+    first, second = (json.loads(line) for line in (tmp_path / "leg-0001.mine.jsonl").read_text().splitlines())
+    assert (first["n"], first["s"], first["m"]) == (0, 7, dict(zip(keys, [0.1, -2.5e-300, 3.0, 1e22], strict=True)))
+    assert (second["n"], second["t"]) == (1, 12.5)
+
+
+def test_threads_that_log_at_once_from_the_start_never_share_a_number(tmp_path: Path) -> None:
+    writer = SpoolWriter(str(tmp_path), leg=1)
+    start = threading.Barrier(6)
+
+    def log_some() -> None:
+        start.wait()
+        for step in range(100):
+            writer.write_floats(step, ("a",), [0.5])
+
+    threads = [threading.Thread(target=log_some) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(int(str(record["n"])) for record in records(tmp_path)) == list(range(600))

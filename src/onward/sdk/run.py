@@ -21,7 +21,12 @@ from onward.sdk.ranks import Ranks, ranks_of
 from onward.sdk.spool import SpoolWriter
 from onward.sdk.stop import stop_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from onward.sdk.config import Config, Summary
+
 _BY_HAND_KEEPS = 3
+_FLOATS = {float}
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _run: Run | None = None
 
@@ -29,12 +34,18 @@ _run: Run | None = None
 def init(
     *,
     name: str | None = None,
+    project: str | None = None,
+    config: object = None,
     total_steps: int | None = None,
     params: Mapping[str, object] | None = None,
     log_from: str = "first",
     agree: bool = True,
+    **others: object,
 ) -> Run:
     """The run this process belongs to. Called again, it returns the same one.
+
+    `config` (a mapping, or argparse's namespace) are params too, and `project` is the experiment of a run by hand: W&B's words.
+    Others of its words are passed over.
 
     Of a training of several processes only rank 0 logs, unless `log_from` is "all". They leave at the same call of
     `should_stop()`; `agree=False` is for processes that do not train in step, and may each leave when they like.
@@ -43,12 +54,20 @@ def init(
     under ONWARD_ROOT (default `./runs`); set ONWARD_RUN_DIR to that folder to go on from its newest checkpoint.
     """
     global _run
+    if others:
+        print(f"onward: init() passes over {', '.join(sorted(others))}", file=sys.stderr)
+    if _run is not None and _run.by_hand and _run.finished and (name or project or config):
+        _run = None  # the next training of this process
     if _run is None:
         if log_from not in ("first", "all"):
             raise ValueError(f"init(log_from={log_from!r}): expected 'first' (rank 0 alone) or 'all'")
         _run = Run.of_environment(name=name, log_from=log_from, agree=agree)
         _run.listen_for_term()
-        _run.announce(total_steps=total_steps, params=params)
+        if config is not None:
+            params = {**(params or {}), **_run.configure(config)}
+        _run.announce(total_steps=total_steps, params=params, project=project)
+    elif config is not None:
+        _run.config.update(config)
     return _run
 
 
@@ -79,6 +98,11 @@ class Run:
         self._step = -1
         self._asked = False
         self._last: dict[str, float] = {}
+        self._held: dict[str, object] = {}
+        self._held_step: int | None = None
+        self._config: Config | None = None
+        self._summary: Summary | None = None
+        self.finished = False
         self._unfit: set[str] = set()
         self._saved_at = time.monotonic()
         self._save_seconds = 0.0
@@ -107,9 +131,12 @@ class Run:
     def _by_hand(cls, name: str, ranks: Ranks, log_from: str) -> Run:
         given = os.environ.get(contract.RUN_DIR)
         root = Path(os.environ.get(contract.ROOT, "runs"))
+        name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip(".") or "run"
         owner = f"{time.strftime('%Y-%m-%d_%H%M%S')}_{name}_{os.getpid()}"
         if ranks.several:  # one folder for all that one launcher started
             owner = f"{time.strftime('%Y-%m-%d')}_{name}_{os.environ.get('MASTER_PORT') or os.getppid()}"
+        if not given and not ranks.several and (root / "by-hand" / owner).exists():
+            owner = f"{owner}{time.time_ns() % 1_000_000_000:09d}"  # two of one process within a second
         folder = Path(given) if given else root / "by-hand" / owner
         checkpoints = folder / "checkpoints"
         checkpoints.mkdir(parents=True, exist_ok=True)
@@ -145,11 +172,56 @@ class Run:
         """Which of those on this node this is."""
         return self._ranks.local_rank
 
-    def announce(self, *, total_steps: int | None, params: Mapping[str, object] | None) -> None:
+    def announce(self, *, total_steps: int | None, params: Mapping[str, object] | None, project: str | None = None) -> None:
         if not self._logs:
             return
         plain = {str(key): value if isinstance(value, str | int | float | bool) else str(value) for key, value in (params or {}).items()}
-        self._spool.write({"kind": "init", "total": total_steps, "params": plain, "pid": os.getpid()})
+        told = {"experiment": str(project)} if project else {}
+        self._spool.write({"kind": "init", "total": total_steps, "params": plain, "pid": os.getpid(), **told})
+
+    # ── W&B's words ───────────────────────────────────────────────────────────
+
+    @property
+    def config(self) -> Config:
+        """Params by item or attribute; what is set here is told."""
+        if self._config is None:
+            self.configure({})
+        assert self._config is not None
+        return self._config
+
+    def configure(self, given: object) -> dict[str, object]:
+        """Begin the config with these; the same as params are."""
+        from onward.sdk.config import Config, as_mapping, flat
+
+        values = as_mapping(given)
+        self._config = Config(values, self._tell)
+        return flat(values)
+
+    @property
+    def summary(self) -> Summary:
+        """The last value of every metric, and what is set here."""
+        if self._summary is None:
+            from onward.sdk.config import Summary
+
+            self._summary = Summary(self._last, self._tell)
+        return self._summary
+
+    def alert(self, title: str, text: str = "", level: object = "INFO", wait_duration: object = None) -> None:
+        """A note for people, kept with the run and printed."""
+        word = str(getattr(level, "value", level)).upper()
+        print(f"onward: {word}: {title}{': ' if text else ''}{text}", file=sys.stderr)
+        self._tell({"kind": "alert", "title": str(title), "text": str(text), "level": word})
+
+    def _tell(self, record: dict[str, object]) -> None:
+        if self._logs:
+            self._spool.write(record)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.finish()
 
     def listen_for_term(self) -> None:
         """Take a first SIGTERM as a request to stop: where a scheduler ends every process of a job at once (preemption),
@@ -169,11 +241,45 @@ class Run:
 
     # ── while it trains ───────────────────────────────────────────────────────
 
-    def log(self, metrics: Mapping[str, object], step: int | None = None) -> None:
-        """Record values for a step (default: one more than the last). One line in a local file; never raises."""
-        self._step = self._step + 1 if step is None else int(step)
+    def log(self, metrics: Mapping[str, object], step: int | None = None, commit: bool | None = None) -> None:
+        """Record values for a step (default: one more than the last). One line in a local file; never raises.
+
+        `commit=False` keeps them for the next call, which logs them with its own.
+        """
+        if commit is False or self._held:
+            joined = self._join(metrics, step, commit)
+            if joined is None:
+                return
+            metrics, step = joined
+        if step is None:
+            step = self._step + 1
+        elif step.__class__ is not int:
+            step = int(step)
+        self._step = step
         if not self._logs:
             return
+        values = metrics.values()
+        if set(map(type, values)) == _FLOATS and (total := sum(values)) - total == 0.0:  # type: ignore[arg-type]  # none that is not finite
+            self._last.update(metrics)  # type: ignore[arg-type]
+            self._spool.write_floats(step, tuple(metrics), values)  # type: ignore[arg-type]
+        else:
+            self._log_converted(metrics, step)
+
+    def _join(self, metrics: Mapping[str, object], step: int | None, commit: bool | None) -> tuple[dict[str, object], int | None] | None:
+        """With what was kept. None: these are kept too."""
+        if self._held and step is not None and self._held_step not in (None, step):
+            held, self._held = self._held, {}
+            self.log(held, self._held_step)
+            self._held_step = None
+        self._held.update(metrics)
+        self._held_step = self._held_step if step is None else step
+        if commit is False:
+            return None
+        joined, self._held = (self._held, self._held_step), {}
+        self._held_step = None
+        return joined
+
+    def _log_converted(self, metrics: Mapping[str, object], step: int) -> None:
         values: dict[str, float] = {}
         for key, value in metrics.items():
             try:
@@ -181,7 +287,7 @@ class Run:
             except Exception:  # whatever the value's own conversion raises: an array's, a tensor's, a number beyond all floats
                 self._say_unfit(str(key), value)
         self._last.update(values)
-        self._spool.write({"s": self._step, "m": values})
+        self._spool.write({"s": step, "m": values})
 
     def should_stop(self) -> bool:
         """True once the job is about to end: save a checkpoint and leave. Costs about a microsecond.
@@ -257,7 +363,7 @@ class Run:
         self._saved_at = time.monotonic()
 
     def _note(self, step: int) -> dict[str, object]:
-        metrics = {k: v for k, v in self._last.items() if math.isfinite(v)}
+        metrics = {str(k): v for k, v in self._last.items() if math.isfinite(v)}
         return {"step": step, "seconds": round(self._save_seconds, 3), "metrics": metrics}
 
     def _commit_share(self, partial: Path, step: int) -> None:
@@ -290,9 +396,12 @@ class Run:
             for old in _committed(self._checkpoints)[:-_BY_HAND_KEEPS]:
                 shutil.rmtree(old, ignore_errors=True)
 
-    def finish(self) -> None:
+    def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
         """Say that the training is complete. After `should_stop()` has said True this is no claim: the next leg goes on."""
-        if not self._asked and self._logs:
+        if self._held:
+            self.log({})
+        self.finished = True
+        if not self._asked and self._logs and not exit_code:
             self._spool.write({"kind": "finish", "s": self._step})
 
     def _say_unfit(self, key: str, value: object) -> None:
@@ -334,8 +443,8 @@ def _step_of(folder: Path) -> int:
 # ── the same, for the run of this process ─────────────────────────────────────
 
 
-def log(metrics: Mapping[str, object], step: int | None = None) -> None:
-    init().log(metrics, step)
+def log(metrics: Mapping[str, object], step: int | None = None, commit: bool | None = None) -> None:
+    init().log(metrics, step, commit)
 
 
 def resume() -> Path | None:
@@ -350,5 +459,14 @@ def should_stop() -> bool:
     return init().should_stop()
 
 
-def finish() -> None:
-    init().finish()
+def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
+    init().finish(exit_code)
+
+
+def alert(title: str, text: str = "", level: object = "INFO", wait_duration: object = None) -> None:
+    init().alert(title, text, level)
+
+
+def current(name: str) -> object:
+    """`run`, `config` or `summary` of this process: names of a module that say something else each time."""
+    return _run if name == "run" else getattr(init(), name)
