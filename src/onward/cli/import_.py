@@ -54,6 +54,37 @@ def tensorboard(
         taking.follow(tell)
 
 
+@app.command("mlflow")
+def mlflow(
+    place: Annotated[str, typer.Argument(metavar="PATH", help="An mlruns folder, an SQLite file, or sqlite:///… or file:… of one.")],
+    experiment: Annotated[
+        list[str] | None, typer.Option("--experiment", metavar="NAME", help="Take only this experiment of the store; repeat.")
+    ] = None,
+    artifacts: Annotated[
+        list[Path] | None,
+        typer.Option("--artifacts", metavar="FOLDER", help="Where MLflow's server kept files, if not beside the store; repeat."),
+    ] = None,
+    db: DbOption = None,
+    files: Annotated[str | None, typer.Option("--files", metavar="FOLDER", help="Where the server keeps uploads, if it was told.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Take an MLflow store over: experiments, runs, every point, datasets, models and files. Repeat it to take what is new."""
+    from onward.model.quantity import format_bytes
+    from onward.operations.import_mlflow import import_mlflow
+    from onward.operations.tracking import open_tracker, place_of
+
+    there = place_of(os.environ, db, files)
+    with open_tracker(there) as opened:
+        done = import_mlflow(opened.tracker, there.files, place, artifacts=artifacts or (), experiments=experiment or ())
+    _tell(done.problems)
+    if json:
+        out_json({"schema": 1, **vars(done)})
+    else:
+        runs = f"{_count(done.runs, 'run')} ({done.new_runs} new)"
+        last = f"{_count(done.models, 'model')}, {_count(done.files, 'new file')} ({format_bytes(done.bytes)})"
+        out(f"{_count(done.experiments, 'experiment')}, {runs}, {_count(done.points, 'new point')}, {last}")
+
+
 def _tell(problems: list[str]) -> None:
     for words in problems[:_MOST_TOLD]:
         say(words)
