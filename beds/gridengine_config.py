@@ -96,6 +96,12 @@ def host(host: Host) -> str:
     )
 
 
+def host_configuration(host: Host) -> str:
+    """An execd signals and kills by the group it gave a job, and these hosts see one another's processes: each needs groups of its own."""
+    first = 20000 + 100 * host.number
+    return _lines({"gid_range": f"{first}-{first + 99}"})
+
+
 def parallel_environment(name: str) -> str:
     return _lines(
         {
@@ -148,7 +154,7 @@ def everything(layout: Layout) -> str:
         _lines(configuration(layout)),
         _lines(SCHEDULER),
         _lines(COMPLEXES),
-        *(host(one) for one in layout.hosts),
+        *(host(one) + host_configuration(one) for one in layout.hosts),
         *(parallel_environment(name) for name in ENVIRONMENTS),
         project(),
         *(queue("", one, layout.hosts) for one in QUEUES),

@@ -35,6 +35,7 @@ class Cell:
             self._give(folder / "complexes", "-Mc", config.complexes(self._ask("-sc")))
             for one in self.layout.hosts:
                 self._have(folder / one.name, "e", one.name, config.host(one))
+                self._have(folder / one.name, "conf", one.name, config.host_configuration(one))
             for name in ENVIRONMENTS:
                 self._have(folder / name, "p", name, config.parallel_environment(name))
             self._have(folder / PROJECT, "prj", PROJECT, config.project())
