@@ -109,8 +109,9 @@ def assert_stopped_together(run: RunOnBed, *, ranks: int) -> int:
     """In every leg that ended by being asked, all ranks stopped at one step, and that step was saved. Returns how many legs did."""
     graceful = 0
     saved = {(event["leg"], event["step"]) for event in run.events() if event["kind"] == "published"}
-    for leg, end in ends(run).items():
-        if end not in ("time_limit", "again"):
+    for event in run.events():
+        leg, end = event["leg"], event.get("end")
+        if event["kind"] != "ended" or end not in ("time_limit", "again") or "did not stop by itself" in event["reason"]:
             continue
         at = stopped_at(run, leg)
         assert sorted(at) == list(range(ranks)), f"leg {leg}: {at}\n{run.log()}"

@@ -66,3 +66,11 @@ def test_a_plan_is_counted_back_from_the_deadline() -> None:
 def test_legs_that_never_stopped_by_themselves_teach_nothing() -> None:
     silent = replace(leg(), own=ev.Ended(leg=1, at=1.0, end="crashed", reason=""))
     assert plan_stop([silent], limit=1000) == plan_stop([], limit=1000)
+
+
+def test_several_processes_are_asked_earlier_since_they_leave_together() -> None:
+    quick = [leg(stop=0.1, save=0.01, stage=0.01)]
+    alone, together = plan_stop(quick, limit=60), plan_stop(quick, limit=60, several=True)
+    assert together.ask - together.kill == 9.0 and alone.ask - alone.kill == 1.0
+    assert plan_stop(quick, limit=86400, several=True).ask - together.kill > 9.0
+    assert plan_stop([leg(stop=40.0)], limit=600, several=True).ask - plan_stop([leg(stop=40.0)], limit=600).ask == 0

@@ -75,7 +75,7 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     copying = Repeating("copying the output", outputs.carry, every=MIRROR_SECONDS)
     sampling = Repeating("sampling", sampler.sample, every=SAMPLE_SECONDS)
     limit = deadline - clock.now() if deadline else None
-    plan = plan_stop(run.legs.values(), limit=limit)
+    plan = plan_stop(run.legs.values(), limit=limit, several=scene.spec.launcher != "plain")
     training = Training(
         spec=scene.spec,
         leg=leg,

@@ -13,6 +13,7 @@ import logging
 import os
 import select
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -35,6 +36,8 @@ from onward.supervisor.watchers import MIRROR_SECONDS, Repeating, never_hurts_tr
 log = logging.getLogger(__name__)
 
 _TICK = 0.1
+# Schedulers send these to every process of a job: they are for the supervisor, which tells us when to end.
+_THE_SUPERVISORS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,15 +51,17 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     host = options.host or this_host(os.environ)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"%(asctime)s {host} %(levelname)s %(message)s", force=True)
+    for number in _THE_SUPERVISORS:
+        signal.signal(number, signal.SIG_IGN)
     try:
         agent = Agent(RunDir(options.run), options.leg, host=host, hosts=options.hosts.split(","))
         resume = agent.restore(options.restore) if options.restore else None
+        _say({"host": host, "local": str(agent.local.path), "resume": resume})
+        agent.serve()
     except (OnwardError, OSError) as error:
+        log.exception("this node's agent ends")
         _say({"host": host, "trouble": str(error)})
-        return 1
-    _say({"host": host, "local": str(agent.local.path), "resume": resume})
-    agent.serve()
-    return 0
+    return 0  # Grid Engine deletes a job of which one task fails
 
 
 class Agent:
@@ -102,7 +107,7 @@ class Agent:
             self._put_shares()
             carry(self.local, self._run)
         self._tell()
-        signal_tasks(self.local.ranks, 9, all_they_started=True)
+        signal_tasks(self.local.ranks, signal.SIGKILL, all_they_started=True)
         _say({"host": self._host, "done": True})
         if not shares(self.local.checkpoints):
             shutil.rmtree(self.local.path, ignore_errors=True)
@@ -134,7 +139,11 @@ class Agent:
 
     def _obey(self, wish: dict[str, Any]) -> bool:
         if "stop" in wish:
-            write_whole(self.local.stop_file, str(wish["stop"]))
+            try:
+                write_whole(self.local.stop_file, str(wish["stop"]))
+            except OSError as error:
+                log.warning("the stop file cannot be written: %s", error)
+                self.local.stop_file.touch()
         if "signal" in wish:
             signal_tasks(self.local.ranks, int(wish["signal"]), all_they_started=bool(wish.get("all")))
         return "end" not in wish
