@@ -97,7 +97,8 @@ def until_published(run: RunOnBed, leg: int, *, within: float = 180) -> None:
 
 def stopped_at(run: RunOnBed, leg: int) -> dict[int, int]:
     """The step at which each rank of a leg says that it stopped."""
-    text = (run.folder / "logs" / f"leg-{leg:04d}.out").read_text()
+    printed = run.folder / "logs" / f"leg-{leg:04d}.out"
+    text = printed.read_text() if printed.exists() else ""
     return {int(rank): int(step) for rank, step in re.findall(r"rank (\d+) stopped at step (\d+)", text)}
 
 
