@@ -150,6 +150,7 @@ class RunSpec:
     outputs: Outputs | None = None
     script: Script | None = None
     code: Mapping[str, Value] = field(default_factory=dict)  # git commit and branch, or how the copy was made
+    tracker: str | None = None  # address of the server that jobs send their records to, where it cannot see the run's folder
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,11 @@
 """The layout of a run's folder: the only place that knows file names.
 
 <root>/2026-11-15_A_digits/
-├── params/        spec.json, environment.json, leg-0001.sh, supervisor.pyz, claims/, done.json
+├── params/        spec.json, environment.json, leg-0001.sh, supervisor.pyz, claims/, secrets/, done.json
 ├── journal/       leg-0001.jsonl …, and a file for each act at a desk (submit, cancel, tend)
 ├── spool/         metric and sample records, by leg and writer
 ├── logs/          leg-0001.out .err, supervisor.log, gpu.csv
-├── results/       checkpoints/leg-0001.step-00000100/, tensorboard/, artifacts/
+├── results/       checkpoints/leg-0001.step-00000100/, tensorboard/, artifacts/, models/
 ├── code/          the user's code as it was at submit
 └── workdir/       may be deleted at any time
 """
@@ -55,6 +55,11 @@ class RunDir:
     def stop_request(self) -> Path:
         """There while someone wants the run to save and end: the supervisor looks for it."""
         return self.params / "stop.json"
+
+    @property
+    def tracker_token(self) -> Path:
+        """By which the run's jobs speak to the tracker's server: in a folder, and a file, for its owner alone."""
+        return self.params / "secrets" / "tracker-token"
 
     def script(self, leg: int) -> Path:
         return self.params / f"leg-{leg:04d}.sh"
@@ -114,6 +119,11 @@ class RunDir:
     @property
     def artifacts(self) -> Path:
         return self.results / "artifacts"
+
+    @property
+    def models(self) -> Path:
+        """Files of models that MLflow's clients log, a folder a model."""
+        return self.results / "models"
 
     @property
     def code(self) -> Path:
@@ -184,6 +194,24 @@ class LegLocal:
     def ranks(self) -> Path:
         """Notes that the ranks on this node and the supervisor leave for each other."""
         return self.path / "ranks"
+
+    @property
+    def artifacts(self) -> Path:
+        """Files that clients handed to the relay, until they are carried to the run's folder."""
+        return self.path / "artifacts"
+
+    @property
+    def models(self) -> Path:
+        return self.path / "models"
+
+    @property
+    def relay(self) -> Path:
+        """The variables by which trainings on this node find its relay. For their owner's eyes only."""
+        return self.path / "relay.json"
+
+    @property
+    def relay_token(self) -> Path:
+        return self.path / "relay-token"
 
     @property
     def mirror_lock(self) -> Path:

@@ -29,12 +29,14 @@ from onward.supervisor.gpu import GpuSampler
 from onward.supervisor.host import HostSampler, MemoryWatch
 from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
+from onward.supervisor.relay import relay_variables, start_relay
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals, spared
 from onward.supervisor.staging import StagerProcess
 from onward.supervisor.stopping import Crew
 from onward.supervisor.surroundings import training_environment, working_folder
 from onward.supervisor.training import FolderWatch, Training
+from onward.supervisor.upstream import upstream_of
 from onward.supervisor.verdict import Outcome, last_words
 from onward.supervisor.watchers import MIRROR_SECONDS, SAMPLE_SECONDS, Repeating, Sampler, never_hurts_training
 
@@ -53,6 +55,8 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     restored = _restore(scene, local)
     resume = restored[0] if restored else None
     env = training_environment(scene.spec, dir, local, leg=leg, deadline=deadline, resume=resume)
+    relay = start_relay(scene.spec, dir, local, leg=leg, upstream=upstream_of(scene.spec.tracker, dir.tracker_token))
+    env.update(relay_variables(local))
     script = scene.spec.script
     if script:
         env = script_environment(script, env, run=dir, folder=working_folder(scene.spec, dir), job=scene.allocation.job)
@@ -99,6 +103,8 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
         patience = 10.0 if training.asked == "storage" else _MOST_STAGING  # it was stopped because there is no room
         training.take_reports(stager.drain(until=min(deadline - 0.5 if deadline else math.inf, gone + patience)))
     sampling.stop()
+    if relay:
+        relay.close(within=max(min(deadline - clock.now() - 3.0, _MOST_STAGING), 1.0) if deadline else _MOST_STAGING)
     mirroring.stop(within=5.0)
     copying.stop()
     with never_hurts_training("the last copying of the output"):

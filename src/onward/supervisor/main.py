@@ -111,7 +111,9 @@ def _note_deletion(scene: Scene) -> None:
 
 def _leave(local: LegLocal, training: Training | None) -> None:
     """All that matters has been carried over; what could not be, the next leg on this node may salvage."""
-    if training and training.left_behind:
+    from onward.supervisor.relay_files import files_left
+
+    if (training and training.left_behind) or files_left(local):
         return
     shutil.rmtree(local.path, ignore_errors=True)
     with contextlib.suppress(OSError):

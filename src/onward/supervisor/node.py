@@ -29,6 +29,7 @@ from onward.rundir.mirror import carry
 from onward.sdk.files import write_whole
 from onward.supervisor.nodes import BEAT_SECONDS, clear_left_behind, own
 from onward.supervisor.ranks import Notes, signal_tasks
+from onward.supervisor.relay import start_relay
 from onward.supervisor.surroundings import local_folder
 from onward.supervisor.task import this_host
 from onward.supervisor.watchers import MIRROR_SECONDS, Repeating, never_hurts_training
@@ -71,9 +72,11 @@ class Agent:
         self._host = host
         short = [name.split(".")[0] for name in hosts]
         number = short.index(host.split(".")[0]) if host.split(".")[0] in short else len(hosts)
-        self.local: LegLocal = local_folder(read_spec(run), leg, node=number)
+        spec = read_spec(run)
+        self.local: LegLocal = local_folder(spec, leg, node=number)
         clear_left_behind(self.local.path.parent, leg=leg)
         own(self.local.path)
+        self._relay = start_relay(spec, run, self.local, leg=leg, node=number)
         self._notes = Notes(self.local.ranks)
         self._tail = b""
         self._beat_at = 0.0
@@ -102,6 +105,8 @@ class Agent:
                 self._beat_at = time.monotonic() + BEAT_SECONDS
                 _say({"host": self._host})
         gathering.stop(within=3600.0)
+        if self._relay:
+            self._relay.close(within=600.0)
         mirroring.stop(within=60.0)
         with never_hurts_training("the last look at this node"):
             self._put_shares()

@@ -17,6 +17,7 @@ from onward.rundir.claim import claim_holder
 from onward.rundir.journal import Journal
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import carry
+from onward.supervisor.relay_files import carry_files
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock) 
             continue
         log.info("carrying over what leg %d left on this node", earlier.number)
         carry(local, dir)
+        carry_files(local, dir)
         stager = Stager(
             Watcher(local.checkpoints, quiet_seconds=float("inf")),  # only what run.checkpoint() committed is surely whole
             dir.checkpoints,

@@ -21,6 +21,9 @@ _NOT_CARRIED = ("SLURM_", "SBATCH_", "SGE_", "PBS_", "ONWARD_", "SSH_", "XDG_RUN
 _NOT_CARRIED_NAMES = {
     *("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "SHLVL", "_", "DISPLAY", "TERM", "HOSTNAME", "WINDOWID"),
     "CUDA_VISIBLE_DEVICES",
+    # Trackers of the shell's: inside a run they are its relay's, unless the run's own variables say otherwise.
+    *("TRACKER_API", "TRACKER_API_KEY", "MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_USERNAME"),
+    *("MLFLOW_TRACKING_PASSWORD", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"),
 }
 
 # What launchers tell the processes they start. The supervisor is none of them, whatever its environment says.
@@ -75,7 +78,7 @@ def training_environment(
             **local_variables(local),
             **resume_variables(local, resume),
             "PERSISTENT_TENSORBOARD_DIR": str(run.tensorboard),
-            "EXPERIMENT_ID": spec.experiment,
+            "EXPERIMENT_ID": frozen.get("EXPERIMENT_ID") or spec.experiment,
             "PYTHONFAULTHANDLER": env.get("PYTHONFAULTHANDLER", "1"),
             "PYTHONUNBUFFERED": env.get("PYTHONUNBUFFERED", "1"),
             "PYTHONPATH": os.pathsep.join(part for part in (env.get("PYTHONPATH", ""), str(run.supervisor)) if part),

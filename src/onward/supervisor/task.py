@@ -29,6 +29,7 @@ from onward.sdk.ranks import Ranks, ranks_of
 from onward.supervisor.host import MemoryWatch
 from onward.supervisor.launch import NODE_PLACE
 from onward.supervisor.ranks import EXIT, TASK
+from onward.supervisor.relay import relay_variables
 from onward.supervisor.surroundings import RANK_FAMILIES, RANK_NAMES, local_variables, resume_variables
 
 _HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
@@ -94,6 +95,7 @@ def task_environment(plan: Plan, node: Node, ranks: Ranks, env: Mapping[str, str
     own = {key: value for key, value in env.items() if key.startswith(_THE_TASKS) or key in _THE_TASKS_NAMES}
     made = {**env, **plan.environment, **own}
     made.update(local_variables(local))
+    made.update(relay_variables(local))
     made.update(resume_variables(local, (Path(node.resume), plan.resume_step or 0) if node.resume else None))
     made[contract.RANK], made[contract.WORLD_SIZE], made[contract.LOCAL_RANK] = (
         str(number) for number in (ranks.rank, ranks.world_size, ranks.local_rank)

@@ -44,6 +44,10 @@ class Repeating:
         self._stopping.set()
         self._thread.join(timeout=within)
 
+    @property
+    def stopped(self) -> bool:
+        return not self._thread.is_alive()
+
     def _loop(self) -> None:
         while True:
             with never_hurts_training(self._what):

@@ -18,10 +18,12 @@ from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
 from onward.tracker.chunks import Columns
 from onward.tracker.driver import execute, execute_many, marks, names, update_by_id
+from onward.tracker.experiments import ensure_experiment
 from onward.tracker.legs import ensure_leg
 from onward.tracker.params import write_params, write_tags
 from onward.tracker.points import Delivery, write_points
 from onward.tracker.records import Reading, read_records
+from onward.tracker.relayed import take_relayed
 from onward.tracker.sequences import Sequences
 from onward.tracker.stitch import SYSTEM
 from onward.tracker.texts import check_key, is_plain
@@ -49,6 +51,7 @@ class _Item:
     leg: int | None
     columns: Mapping[str, Columns]
     count: int
+    live: bool = False
 
 
 class Ingest:
@@ -63,7 +66,13 @@ class Ingest:
     def submit(self, run: str, points: Iterable[Point], *, leg: int | None = None) -> Future[Taken]:
         """The same without waiting: the future is done once the points are committed. Raises InvalidInput at once."""
         columns, count = to_columns(points)
-        return self._writer.submit_to(self._group, _Item(run, leg, columns, count), weight=max(count, 1))
+        return self.submit_columns(run, columns, count, leg=leg)
+
+    def submit_columns(
+        self, run: str, columns: Mapping[str, Columns], count: int, *, leg: int | None = None, live: bool = False
+    ) -> Future[Taken]:
+        """The same of points that were checked. `live`: an archived run takes none, InvalidInput says so."""
+        return self._writer.submit_to(self._group, _Item(run, leg, columns, count, live), weight=max(count, 1))
 
     def records(self, run: str, leg: int, writer: str, records: Sequence[Mapping[str, Any]]) -> Taken:
         """Records as a spool holds them: {"n": sequence, "t": time, "s": step, "m": {metric: value}} and kinds of their own.
@@ -109,7 +118,11 @@ def no_run(run: str) -> NotFound:
     return NotFound(f"there is no run {run!r}", hint="create it first")
 
 
-_RUN = ("id", "run_id", "hex_id", "leg", "last_step", "source", "state")
+def put_away(run: str) -> InvalidInput:
+    return InvalidInput(f"The run {run} must be in the 'active' state. Current state is deleted.", hint="restore it first")
+
+
+_RUN = ("id", "run_id", "hex_id", "leg", "last_step", "source", "state", "archived")
 _TOUCH = update_by_id("runs", ("version", "updated", "last_step"))
 
 
@@ -146,6 +159,9 @@ class _PointGroup(Group):
             if row is None:
                 answers.append(no_run(item.run))
                 continue
+            if item.live and row["archived"] is not None:
+                answers.append(put_away(row["hex_id"]))
+                continue
             leg = item.leg or max(row["leg"], 1)
             newest = ensure_leg(batch, row, leg)
             deliveries.append(Delivery(row["id"], leg, newest, item.columns, False))
@@ -179,6 +195,11 @@ def take_records(
             write_params(batch, row["id"], leg, record.params)
         if record.tags:
             write_tags(batch, row["id"], record.tags)
+        if record.relayed:
+            take_relayed(batch, row["id"], record.t, record.relayed)
+        if record.experiment and row["source"] == "by-hand":
+            number = ensure_experiment(batch, record.experiment)
+            batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(experiment=number))
         if record.total:
             batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(total_steps=record.total))
         if record.finished and row["source"] == "by-hand":

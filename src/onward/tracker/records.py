@@ -4,6 +4,7 @@
     {"n": 0, "t": 1.7e9, "kind": "init", "total": 1000, "params": {…}}        a process begins
     {"n": 9, "t": 1.7e9, "kind": "system", "m": {"cpu_percent": 7}}           figures of the machine; their step is the second
     {"n": 8, "t": 1.7e9, "kind": "params" | "tags", "params" | "tags": {…}}   set later
+    {"n": 8, "t": 1.7e9, "kind": "untag" | "model" | …}                       what a relay was told: see `relayed`
     {"n": 8, "t": 1.7e9, "kind": "finish"}                                    the training says that it is complete
 
 Kinds that are not known are passed over: a newer training may write them.
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onward.tracker.chunks import Columns
+from onward.tracker.relayed import KINDS
 from onward.tracker.stitch import SYSTEM
 from onward.tracker.texts import LONGEST_KEY, clean, is_plain
 
@@ -35,7 +37,9 @@ class Record:
     params: Mapping[str, Any] | None = None
     tags: Mapping[str, Any] | None = None
     total: int | None = None
+    experiment: str = ""  # of a run by hand, as its script calls it
     finished: bool = False
+    relayed: Mapping[str, Any] | None = None  # other things that a relay was told, as they came
 
     def add_to(self, columns: dict[str, Columns]) -> None:
         at = round(self.t * 1e6)
@@ -110,7 +114,11 @@ def _record(data: Mapping[str, Any]) -> Record | None:
         case "init":
             total = data.get("total")
             return Record(
-                n, t, params=_words(data.get("params")), total=total if isinstance(total, int) and 0 < total <= _MOST_STEP else None
+                n,
+                t,
+                params=_words(data.get("params")),
+                total=total if isinstance(total, int) and 0 < total <= _MOST_STEP else None,
+                experiment=clean(str(data.get("experiment") or "")).strip()[:500],
             )
         case "params":
             return Record(n, t, params=_words(data["params"]))
@@ -118,6 +126,8 @@ def _record(data: Mapping[str, Any]) -> Record | None:
             return Record(n, t, tags=_words(data["tags"]))
         case "finish":
             return Record(n, t, finished=True)
+        case kind if kind in KINDS:
+            return Record(n, t, relayed=data)
         case _:
             return Record(n, t)
 

@@ -15,13 +15,14 @@ from fastapi.responses import StreamingResponse
 
 from onward.api.admission import Caller
 from onward.api.deps import Svc, Who
-from onward.api.folders import files_of
+from onward.api.folders import files_of, folder_of
 from onward.api.mlflow import wire
 from onward.api.routes.artifacts import send_file, store_stream
 from onward.api.services import Services
 from onward.errors import InvalidInput, NotFound
 from onward.tracker.artifact_files import ArtifactFiles, components
 from onward.tracker.artifact_store import Artifact, forget_artifact, put_artifact
+from onward.tracker.models import Model
 
 router = APIRouter(prefix="/api/2.0", tags=["MLflow: artifacts"])
 _FILES = "/mlflow-artifacts/artifacts"
@@ -87,7 +88,7 @@ def list_of_run(svc: Svc, who: Who, run_id: str = "", run_uuid: str = "", path: 
 def list_of_model(model_id: str, svc: Svc, artifact_directory_path: str = "") -> dict[str, Any]:
     """What lies right under a folder of a logged model."""
     model = svc.tracker.models.get(model_id)
-    files = _model_files(svc, model.id).list(artifact_directory_path.strip("/"))
+    files = _model_files(svc, model).list(artifact_directory_path.strip("/"))
     return {
         "root_uri": f"mlflow-artifacts:/{model.experiment}/models/{model.id}/artifacts",
         "files": [_entry(file, file.path) for file in files],
@@ -103,7 +104,7 @@ def _locate(svc: Services, who: Caller, path: str, *, write: bool = False) -> Lo
     parts = components(path.strip("/") or "x")
     match parts:
         case [_, "models", model, "artifacts", *rest]:
-            return Located(files=_model_files(svc, svc.tracker.models.get(model).id), path="/".join(rest), run=None)
+            return Located(files=_model_files(svc, svc.tracker.models.get(model)), path="/".join(rest), run=None)
         case [experiment, run, "artifacts", *rest]:
             info = svc.tracker.runs.get(run)
             if experiment != str(info.experiment):
@@ -114,5 +115,8 @@ def _locate(svc: Services, who: Caller, path: str, *, write: bool = False) -> Lo
             raise InvalidInput("Invalid path", hint="artifacts lie under EXPERIMENT/RUN/artifacts")
 
 
-def _model_files(svc: Services, model: str) -> ArtifactFiles:
-    return ArtifactFiles(svc.files / "models" / model)
+def _model_files(svc: Services, model: Model) -> ArtifactFiles:
+    """In the folder of the run that logged it, if its relay took them; else in the server's own."""
+    dir = folder_of(svc, svc.tracker.runs.get(model.run).folder) if model.run else None
+    there = dir.models / model.id if dir else None
+    return ArtifactFiles(there if there and there.is_dir() else svc.files / "models" / model.id)

@@ -1,0 +1,185 @@
+"""Files of runs: written beside and renamed, read, listed; never outside their folder, whatever their names.
+
+Every name is taken apart into components that are checked one by one, and each is opened relative to the handle of the folder above
+it without following links. So it does not matter what a string looks like, or what somebody puts into the folder meanwhile: there is
+no way out of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from onward.errors import Conflict, InvalidInput, NotFound, StorageError, StorageFull
+
+_DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 32
+_PART = ".part"  # what is still being written
+_ODD = re.compile(r"[\x00-\x1f\x7f\\#]|%(?:2e|2f|5c|23|00)", re.IGNORECASE)  # the latter: what somebody has encoded once more
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredFile:
+    path: str  # relative, with slashes
+    is_dir: bool = False
+    size: int = 0
+    modified: float = 0.0
+    sha256: str = ""  # known when it was just written
+
+
+def components(path: str) -> list[str]:
+    """The parts of a relative path; InvalidInput says which one cannot be."""
+    if not path or len(path) > 2048 or path.startswith("/"):
+        raise InvalidInput(f"{_short(path)} is no relative path of a file", hint="name it like plots/loss.png")
+    parts = path.split("/")
+    if len(parts) > _DEEPEST:
+        raise InvalidInput(f"{_short(path)} lies more than {_DEEPEST} folders deep")
+    for part in parts:
+        if not part or part in (".", "..") or _ODD.search(part):
+            raise InvalidInput(
+                f"{_short(part)} cannot be part of a file's path, in {_short(path)}", hint="no '.', '..', '\\', '#' or control characters"
+            )
+        if len(part.encode("utf-8", "surrogatepass")) > 200 or not part.isprintable() or part.endswith(_PART):
+            raise InvalidInput(f"{_short(part)} cannot be part of a file's path: too long, or of characters that no file should have")
+    return parts
+
+
+class ArtifactFiles:
+    """The files under one folder. It is made when the first file comes."""
+
+    def __init__(self, folder: Path, *, largest: int | None = None) -> None:
+        self._folder = folder
+        self._largest = largest
+
+    def put(self, path: str, chunks: Iterable[bytes]) -> StoredFile:
+        """Write a file: there whole, or not at all. One of that name is replaced."""
+        *folders, name = components(path)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with _filing(path), self._inside(folders, make=True) as handle:
+            if _kind(handle, name) not in (None, "file"):
+                raise Conflict(f"{path} is a folder or a link; a file cannot take its place")
+            part = f".{secrets.token_hex(8)}{_PART}"
+            file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=handle)
+            try:
+                size, sha256 = self._fill(file, chunks, path)
+                os.rename(part, name, src_dir_fd=handle, dst_dir_fd=handle)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part, dir_fd=handle)
+                raise
+            finally:
+                os.close(file)
+            os.fsync(handle)
+            return StoredFile(path="/".join([*folders, name]), size=size, sha256=sha256)
+
+    def open(self, path: str) -> tuple[BinaryIO, StoredFile]:
+        *folders, name = components(path)
+        with _filing(path), self._inside(folders) as handle:
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
+            seen = os.fstat(file)
+            if not stat.S_ISREG(seen.st_mode):
+                os.close(file)
+                raise NotFound(f"{path} is not a file")
+            return os.fdopen(file, "rb"), StoredFile(path=path, size=seen.st_size, modified=seen.st_mtime)
+
+    def list(self, path: str = "") -> list[StoredFile]:
+        """Files and folders right under a path, by name; nothing where there is nothing."""
+        folders = components(path) if path else []
+        try:
+            with _filing(path), self._inside(folders) as handle:
+                found = [_entry(handle, name, folders) for name in sorted(os.listdir(handle)) if not name.endswith(_PART)]
+                return [entry for entry in found if entry]
+        except NotFound:
+            return []
+
+    def delete(self, path: str) -> None:
+        *folders, name = components(path)
+        with _filing(path), self._inside(folders) as handle:
+            os.unlink(name, dir_fd=handle)
+
+    def _fill(self, file: int, chunks: Iterable[bytes], path: str) -> tuple[int, str]:
+        size, sha256 = 0, hashlib.sha256()
+        for chunk in chunks:
+            size += len(chunk)
+            if self._largest is not None and size > self._largest:
+                raise InvalidInput(f"{path} is larger than {self._largest} bytes, the most that a file may have here")
+            sha256.update(chunk)
+            rest = memoryview(chunk)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+        os.fsync(file)
+        return size, sha256.hexdigest()
+
+    @contextlib.contextmanager
+    def _inside(self, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """A handle of the folder that lies that deep, each step taken from the one above and through no link."""
+        handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for name in folders:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=handle)
+                inner = os.open(name, _DIR, dir_fd=handle)
+                os.close(handle)
+                handle = inner
+            yield handle
+        finally:
+            os.close(handle)
+
+
+def _kind(handle: int, name: str) -> str | None:
+    try:
+        mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    return "file" if stat.S_ISREG(mode) else "other"
+
+
+def _entry(handle: int, name: str, folders: list[str]) -> StoredFile | None:
+    try:
+        seen = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        components(name)
+    except (OSError, InvalidInput):
+        return None
+    if not (stat.S_ISREG(seen.st_mode) or stat.S_ISDIR(seen.st_mode)):
+        return None
+    is_dir = stat.S_ISDIR(seen.st_mode)
+    return StoredFile(path="/".join([*folders, name]), is_dir=is_dir, size=0 if is_dir else seen.st_size, modified=seen.st_mtime)
+
+
+@contextlib.contextmanager
+def _filing(path: str) -> Iterator[None]:
+    """What the system says about files, in our words."""
+    try:
+        yield
+    except ConnectionError:  # of whoever sends the file: not a matter of ours
+        raise
+    except OSError as error:
+        match error.errno:
+            case errno.ENOENT | errno.ENOTDIR | errno.ELOOP | errno.ENXIO:
+                raise NotFound(f"there is no file {_short(path)}") from error
+            case errno.EISDIR | errno.EEXIST | errno.ENOTEMPTY:
+                raise Conflict(f"{_short(path)} is a folder") from error
+            case errno.ENAMETOOLONG | errno.EINVAL | errno.EILSEQ:
+                raise InvalidInput(f"{_short(path)} is no name that this file system takes") from error
+            case errno.ENOSPC | errno.EDQUOT:
+                raise StorageFull(
+                    f"no room for {_short(path)}: {error.strerror}", hint="make room where the server keeps its files"
+                ) from error
+            case _:
+                raise StorageError(f"{_short(path)} cannot be stored or read: {error.strerror}") from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{_short(path)} is no name that this file system takes") from error
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 100 else f"{text[:97]}…")
