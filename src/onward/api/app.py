@@ -20,8 +20,25 @@ from onward.api.live import Live
 from onward.api.login import Login
 from onward.api.mlflow import router as mlflow
 from onward.api.problems import Problem, problem_of
-from onward.api.routes import artifacts, docs, experiments, export, health, live, logs, notes, params, records, runs, seed, series, tokens
+from onward.api.routes import (
+    artifacts,
+    docs,
+    experiments,
+    export,
+    health,
+    hints,
+    live,
+    logs,
+    notes,
+    params,
+    records,
+    runs,
+    seed,
+    series,
+    tokens,
+)
 from onward.api.services import Services
+from onward.api.signed import Signatures
 from onward.errors import OnwardError
 from onward.operations.tracking import Place
 from onward.operations.wiring import Desk
@@ -66,7 +83,9 @@ def make_server(
     )
     api = make_api(services)
     login = Login(store, desk.clock, secure=secure)
-    gate = Gate(api, book=services.book, hosts=hosts, login=login, hot=Door(services), root=root)
+    gate = Gate(
+        api, book=services.book, hosts=hosts, login=login, hot=Door(services), root=root, signed=Signatures(tracker, store, desk.clock)
+    )
     services.counts = lambda: dict(gate.answered)
     background = Background(chores.all_of(services, tend=tend))
     services.hinted = lambda: background.hurry("tend")
@@ -76,7 +95,7 @@ def make_server(
 def make_api(services: Services) -> FastAPI:
     api = FastAPI(title="Onward", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     api.state.services = services
-    for routes in (health, docs, experiments, runs, series, params, notes, artifacts, logs, live, records, export, tokens, seed):
+    for routes in (health, docs, experiments, runs, series, params, notes, artifacts, logs, live, records, export, tokens, seed, hints):
         api.include_router(routes.router)
     api.include_router(mlflow)
     api.add_exception_handler(OnwardError, _known)

@@ -20,6 +20,7 @@ _SLOWEST = 300.0
 class Chore:
     name: str
     every: float  # seconds between the end of one pass and the next
+    gap: float = 0.0  # the least of them, however often it is hurried
     do: Callable[[], object]
 
 
@@ -61,4 +62,6 @@ class Background:
                 log.exception("%s failed; it is tried again", chore.name, extra={"action": chore.name})
             if self._stop.is_set():
                 return
-            wake.wait(min(chore.every * 2 ** min(failures, 8), max(_SLOWEST, chore.every)))
+            if self._stop.wait(chore.gap):
+                return
+            wake.wait(max(min(chore.every * 2 ** min(failures, 8), max(_SLOWEST, chore.every)) - chore.gap, 0.0))

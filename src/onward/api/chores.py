@@ -15,6 +15,7 @@ from onward.operations.tend import tend
 from onward.tracker import schema
 
 _TEND_EVERY = 30.0
+_TEND_GAP = 5.0  # schedulers are not asked more often than this, however many jobs end
 _READ_EVERY = 1.0
 _TELL_EVERY = 0.25
 _WAIT = 1.0  # seconds for a commit of ours; others' are asked for as often
@@ -25,7 +26,7 @@ def all_of(svc: Services, *, tend: bool) -> list[Chore]:
     telling = Telling(svc)
     reading = Chore(name="read", every=_READ_EVERY, do=lambda: read_folders(svc))
     chores = [reading, Chore(name="tell", every=_TELL_EVERY, do=telling.tell)]
-    return [*chores, Chore(name="tend", every=_TEND_EVERY, do=lambda: tend_runs(svc))] if tend else chores
+    return [*chores, Chore(name="tend", every=_TEND_EVERY, gap=_TEND_GAP, do=lambda: tend_runs(svc))] if tend else chores
 
 
 def read_folders(svc: Services) -> None:

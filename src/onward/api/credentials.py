@@ -16,7 +16,7 @@ from typing import Literal
 COOKIE = "onward_session"
 ADDRESS = "/t/"
 
-By = Literal["address", "bearer", "key", "basic", "cookie"]
+By = Literal["address", "bearer", "key", "basic", "cookie", "signature"]
 
 
 @dataclass(frozen=True, slots=True)

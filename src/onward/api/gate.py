@@ -24,6 +24,7 @@ from onward.api.logs import log, note
 from onward.api.paths import odd
 from onward.api.problems import Problem
 from onward.api.sending import guarded, limited, send_problem
+from onward.api.signed import Signatures
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -38,12 +39,23 @@ class Hot(Protocol):
 
 
 class Gate:
-    def __init__(self, inner: App, *, book: TokenBook, hosts: HostRules, login: Login, hot: Hot | None = None, root: str = "") -> None:
+    def __init__(
+        self,
+        inner: App,
+        *,
+        book: TokenBook,
+        hosts: HostRules,
+        login: Login,
+        hot: Hot | None = None,
+        root: str = "",
+        signed: Signatures | None = None,
+    ) -> None:
         self._inner = inner
         self._book = book
         self._hosts = hosts
         self._login = login
         self._hot = hot
+        self._signed = signed
         self._root = root.rstrip("/")
         self.answered: Counter[tuple[str, int]] = Counter()  # by method and status
 
@@ -69,7 +81,11 @@ class Gate:
             await self._log_in(scope, headers, receive, send, began)
             return
         shown = presented(headers, address)
-        caller = await self._caller(shown)
+        if shown is None and self._signed is not None and self._signed.wanted(method, path, headers):
+            shown = Presented("", "signature")
+            caller, receive = await self._signed.check(headers, receive)
+        else:
+            caller = await self._caller(shown)
         problem = self._admit(caller, shown, headers, method, path)
         if caller is None or problem is not None:
             if caller is None and _wants_page(method, headers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from onward.cli import backup, checkpoints, clusters, control, doctor, import_, logs, runs, schema, show, submit, tend, token, up
+from onward.cli import backup, checkpoints, clusters, control, doctor, epilog, import_, logs, runs, schema, show, submit, tend, token, up
 
 
 def register(app: typer.Typer) -> None:
@@ -25,3 +25,4 @@ def register(app: typer.Typer) -> None:
     app.add_typer(token.app, name="token")
     app.command("backup")(backup.backup)
     app.add_typer(import_.app, name="import")
+    app.add_typer(epilog.app, name="epilog")
