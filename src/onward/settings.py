@@ -17,14 +17,24 @@ from pydantic import Field, ValidationError
 from onward.errors import InvalidInput
 from onward.pipelines.problems import problems_of
 from onward.pipelines.sections import ResourcesIn, Section
-from onward.pipelines.values import Count, CountOrZero, Name, SizeAboveZero, Switch, guess, word
+from onward.pipelines.values import Count, CountOrZero, Name, Size, SizeAboveZero, Switch, guess, word
 from onward.pipelines.yaml_lines import Keys, read_text
 from onward.schedulers.gridengine_words import KNOWN_NAMES, NAME_OF_ONE
-from onward.schedulers.profile import SCHEDULERS, ClusterSettings, Settings
+from onward.schedulers.profile import SCHEDULERS, ClusterSettings, ServerSettings, Settings
 from onward.schedulers.registry import is_known, known_names
 
 _RESERVED = ("auto",)
-__all__ = ["SCHEDULERS", "ClusterIn", "ClusterSettings", "Settings", "SettingsIn", "load_settings", "settings_path"]
+__all__ = [
+    "SCHEDULERS",
+    "ClusterIn",
+    "ClusterSettings",
+    "ServerIn",
+    "ServerSettings",
+    "Settings",
+    "SettingsIn",
+    "load_settings",
+    "settings_path",
+]
 
 _REFERENCE = "docs/reference/settings.md describes every key"
 
@@ -54,10 +64,19 @@ class ClusterIn(Section):
     gpus: CountOrZero | None = Field(default=None, description="Local only: GPUs that jobs may use together.")
 
 
+class ServerIn(Section):
+    code: list[Root] = Field(default_factory=list, description="Folders whose code may be submitted over HTTP; none: no code at all.")
+    requests: CountOrZero | None = Field(default=None, description="Requests a second that a token may make, points aside; 0: no bound.")
+    logins: Count | None = Field(default=None, description="Logins that may fail in a minute, from one address.")
+    streams: Count | None = Field(default=None, description="Live streams and followed logs that a user may have open.")
+    artifacts: Size | None = Field(default=None, description="How much may be uploaded to one run; 0: no bound.")
+
+
 class SettingsIn(Section):
     root: Root | None = Field(default=None, description="Runs folder.")
     cluster: Name | None = Field(default=None, description="Cluster to use where none is named.")
     clusters: dict[Name, ClusterIn] = Field(default_factory=dict, description="Profiles of clusters, by name.")
+    server: ServerIn = Field(default_factory=ServerIn, description="What `onward up` allows.")
 
 
 def settings_path(env: Mapping[str, str]) -> Path | None:
@@ -89,6 +108,7 @@ def load_settings(env: Mapping[str, str]) -> Settings:
         default_root=_expanded(read.root, env),
         default_cluster=read.cluster if read.cluster != "auto" else None,
         clusters={name: _cluster(name, profile, env) for name, profile in read.clusters.items()},
+        server=_server(read.server, env),
     )
 
 
@@ -118,9 +138,15 @@ def _cluster(name: str, read: ClusterIn, env: Mapping[str, str]) -> ClusterSetti
     )
 
 
+def _server(read: ServerIn, env: Mapping[str, str]) -> ServerSettings:
+    told = {key: value for key, value in read.model_dump(exclude={"code"}).items() if value is not None}
+    return ServerSettings(code=tuple(folder for folder in (_expanded(one, env) for one in read.code) if folder), **told)
+
+
 def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
     """What is wrong though each value alone is right."""
     problems = [f"root: {said}" for said in _unset(read.root, env)]
+    problems += [f"server.code: {said}" for folder in read.server.code for said in _unset(folder, env)]
     known = ("auto", *SCHEDULERS, *read.clusters)
     if read.cluster is not None and read.cluster not in known:
         problems.append(f"cluster: found {read.cluster!r}, expected one of {', '.join(dict.fromkeys(known))}")

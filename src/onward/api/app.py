@@ -21,6 +21,7 @@ from onward.api.login import Login
 from onward.api.mlflow import router as mlflow
 from onward.api.problems import Problem, problem_of
 from onward.api.routes import (
+    acts,
     artifacts,
     docs,
     experiments,
@@ -47,6 +48,11 @@ from onward.tracker.token_store import TokenStore
 
 _ABOUT = """Runs, their metrics, files and logs. Every call needs a token: `Authorization: Bearer …`, `X-API-Key: …`,
 Basic with the token as password, an address that begins with `/t/<token>/`, or the login cookie. Errors are RFC 9457 problems."""
+
+_ROUTES = (
+    *(health, docs, experiments, runs, acts, series, params, notes, artifacts),
+    *(logs, live, records, export, tokens, seed, hints),
+)
 
 
 @dataclass(kw_only=True)
@@ -95,9 +101,8 @@ def make_server(
 def make_api(services: Services) -> FastAPI:
     api = FastAPI(title="Onward", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     api.state.services = services
-    for routes in (health, docs, experiments, runs, series, params, notes, artifacts, logs, live, records, export, tokens, seed, hints):
-        api.include_router(routes.router)
-    api.include_router(mlflow)
+    for router in (*(room.router for room in _ROUTES), mlflow):
+        api.include_router(router)
     api.add_exception_handler(OnwardError, _known)
     api.add_exception_handler(RequestValidationError, _invalid)
     api.add_exception_handler(HTTPException, _http)

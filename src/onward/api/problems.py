@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -68,7 +69,13 @@ class Problem:
 
 def problem_of(error: errors.OnwardError) -> Problem:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503 if error.transient else 500)
-    return Problem(status=status, detail=error.message, hint=error.hint)
+    lines = error.message.splitlines()
+    told = [match for match in map(_PLACED.fullmatch, lines) if match]
+    wrong = [{"at": match["at"], "problem": match["problem"]} for match in told] if isinstance(error, errors.InvalidInput) else []
+    return Problem(status=status, detail=error.message, hint=error.hint, errors=wrong if len(told) == len(lines) else ())
+
+
+_PLACED = re.compile(r"(?P<at>(?:file:\d+: )?[\w.-]+): (?P<problem>.+)")  # as the params file's problems are told, a line each
 
 
 def _title(status: int) -> str:

@@ -6,7 +6,9 @@ unknown key (did you mean time?)`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -40,3 +42,12 @@ def parse_params(text: str, source: str) -> RunDraft:
         lines = [f"{source}:{line}: {sentence}" for line, sentence in sorted(problems, key=lambda problem: problem[0])]
         raise InvalidInput("\n".join(lines), hint=_REFERENCE)
     return params.to_draft()
+
+
+def params_from_data(data: Mapping[str, Any]) -> RunDraft:
+    """What a params file holds, handed over as data: the same rules, and problems with the keys for their place."""
+    try:
+        return ParamsIn.model_validate(data).to_draft()
+    except ValidationError as error:
+        said = [sentence for _, sentence in problems_of(error, ParamsIn, lambda keys: ".".join(keys).replace("_", "-"))]
+        raise InvalidInput("\n".join(said), hint=_REFERENCE) from error

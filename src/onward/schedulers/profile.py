@@ -47,11 +47,23 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """What `onward up` allows."""
+
+    code: tuple[Path, ...] = ()  # folders whose code may be submitted over HTTP; none: nobody submits code there
+    requests: int = 500  # a second and token, points aside; 0: no bound
+    logins: int = 5  # that fail, a minute and address
+    streams: int = 20  # live streams and followed logs, a user
+    artifacts: int = 1 << 20  # MiB of uploaded files, a run; 0: no bound
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     source: Path | None = None  # None: no file
     default_root: Path | None = None
     default_cluster: str | None = None
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
+    server: ServerSettings = field(default_factory=ServerSettings)
 
     def cluster(self, name: str = "auto", which: Which = shutil.which) -> tuple[Cluster, ClusterSettings]:
         """The cluster of this name; for `auto` the settings' own, else what is on the PATH here, else this machine."""

@@ -115,7 +115,7 @@ def _json(columns: list[str], rows: Iterable[list[Any]]) -> Iterator[str]:
 
 def _parquet(columns: list[str], rows: Iterable[list[Any]]) -> bytes:
     try:
-        import pyarrow  # type: ignore[import-not-found]
+        import pyarrow
         from pyarrow import parquet
     except ImportError as error:
         raise InvalidInput(

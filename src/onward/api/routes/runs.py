@@ -1,20 +1,19 @@
-"""Runs: list, search, make, change, archive; and what a person may ask of one that Onward executes."""
+"""Runs: list, search, make, change, archive. What may be asked of one that Onward executes is in `acts`."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
-from pydantic import Field
+from fastapi import APIRouter, Body, Path, Query, Response
+from pydantic import Discriminator, Field, Tag
 
 from onward.api.deps import Svc, Who
-from onward.api.folders import must_have_folder
+from onward.api.details import details_of
+from onward.api.routes.acts import PREVIEW, SubmitIn, submitted
 from onward.api.routes.naming import RunId, experiment_of, must_be_storable, run_of
 from onward.api.services import Services
 from onward.api.shapes import In, Key, ParamValue, RunDetails, RunOut, RunPage, State, TagValue, Text, finite, plainly, run_record
 from onward.errors import Conflict, InvalidInput
-from onward.operations import control
-from onward.rundir.layout import RunDir
 from onward.tracker.runs import NewRun, RunQuery
 
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
@@ -97,9 +96,22 @@ def search(svc: Svc, asked: RunSearch) -> Response:
     return _found(svc, asked.experiments, RunQuery(**given))
 
 
-@router.post("", summary="Make a run", status_code=201, response_model=RunDetails)
-def create(svc: Svc, who: Who, asked: RunIn) -> Response:
-    """For trainings that Onward does not execute. With an `identity`, the same run for whoever asks again."""
+def _kind(asked: Any) -> str:
+    """Something to execute, or only something to record."""
+    submit = {"file", "draft", "folder", "dry_run"}
+    return "submit" if isinstance(asked, SubmitIn) or (isinstance(asked, dict) and submit & asked.keys()) else "record"
+
+
+Asked = Annotated[Annotated[SubmitIn, Tag("submit")] | Annotated[RunIn, Tag("record")], Discriminator(_kind), Body()]
+
+
+@router.post("", summary="Submit or record a run", status_code=201, response_model=RunDetails, responses=PREVIEW)
+def create(svc: Svc, who: Who, asked: Asked) -> Response:
+    """With `file` or `draft` and `folder`: queue a run for Onward to execute, or with `dry_run` say what would be queued.
+
+    Else: begin the record of a training that Onward does not execute; with an `identity`, the same run for whoever asks again."""
+    if isinstance(asked, SubmitIn):
+        return submitted(svc, who, asked)
     made = svc.tracker.runs.create(
         NewRun(
             experiment=asked.experiment,
@@ -164,42 +176,6 @@ def delete_tag(svc: Svc, run_id: RunId, key: Annotated[str, Path(max_length=250)
     svc.tracker.runs.delete_tag(run_of(svc, run_id).run_id, key)
 
 
-@router.post("/{run_id}/cancel", summary="Cancel a run", response_model=RunDetails)
-def cancel(svc: Svc, run_id: RunId) -> Response:
-    """End a run that Onward executes, now. It stays cancelled, whatever jobs were queued."""
-    run, dir = _executed(svc, run_id)
-    control.cancel(svc.desk, dir)
-    return _asked(svc, run)
-
-
-@router.post("/{run_id}/stop", summary="Stop a run", response_model=RunDetails)
-def stop(svc: Svc, run_id: RunId) -> Response:
-    """Have the training save a checkpoint, then end the run."""
-    run, dir = _executed(svc, run_id)
-    control.stop(svc.desk, dir)
-    return _asked(svc, run)
-
-
-@router.post("/{run_id}/resume", summary="Resume a run", response_model=RunDetails)
-def resume(svc: Svc, run_id: RunId) -> Response:
-    """Go on with a stopped, failed or cancelled run as its next leg, from its newest good checkpoint."""
-    run, dir = _executed(svc, run_id)
-    control.resume(svc.desk, dir, changes={})
-    return _asked(svc, run)
-
-
-def _executed(svc: Services, run_id: str) -> tuple[str, RunDir]:
-    run = run_of(svc, run_id)
-    return run.run_id, must_have_folder(svc, run.run_id, run.folder)
-
-
-def _asked(svc: Services, run: str) -> Response:
-    """What was done shows at once: the folder is read before the answer."""
-    svc.tracker.files.look(svc.desk.roots)
-    svc.hinted()
-    return _details(svc, run)
-
-
 def _found(svc: Services, experiments: list[str] | None, query: RunQuery) -> Response:
     ids = None if experiments is None else [experiment_of(svc, one).id for one in experiments]
     page = svc.tracker.runs.search(RunQuery(**{**vars(query), "experiments": ids}))
@@ -207,9 +183,7 @@ def _found(svc: Services, experiments: list[str] | None, query: RunQuery) -> Res
 
 
 def _details(svc: Services, run_id: str) -> Response:
-    view = svc.tracker.runs.view(run_id)
-    legs = [{key: value for key, value in leg.items() if key != "run"} for leg in svc.tracker.runs.legs(run_id)]
-    return plainly(finite({**run_record(view), "legs": legs, "details": view.info.details}))
+    return plainly(details_of(svc, run_id))
 
 
 def _must_not_be_executed(source: str, run: str) -> None:

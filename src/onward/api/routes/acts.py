@@ -1,0 +1,189 @@
+"""What a person may ask of runs that Onward executes: submit, clone, cancel, stop, resume. The verbs of the command line, over HTTP.
+
+Code is never uploaded. A clone runs what another run froze; a submit names a folder on the server's machine, which must lie under one
+that the settings allow (`server.code`). Where they allow none, nobody submits: a token that may write must not be one that may run
+anything, unless the server's owner says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
+
+from onward.api.admission import Caller
+from onward.api.deps import Svc, Who
+from onward.api.details import details_of
+from onward.api.folders import must_have_folder
+from onward.api.logs import note
+from onward.api.routes.naming import RunId, run_of
+from onward.api.services import Services
+from onward.api.shapes import In, RunDetails, Text, plainly
+from onward.errors import InvalidInput, NotAllowed
+from onward.model.spec import RunDraft
+from onward.operations import control
+from onward.operations.clone import clone as clone_run
+from onward.operations.clone import clone_preview, draft_of
+from onward.operations.find import labels
+from onward.operations.submit import Preview, preview, submit
+from onward.pipelines.changes import changed
+from onward.pipelines.params import params_from_data, parse_params
+from onward.rundir.layout import RunDir
+
+router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
+
+_RESOURCES = "As in a params file's `train.resources`; those that are given replace."
+Given = dict[Annotated[Text, Field(max_length=250)], Any]
+DryRun = Annotated[bool, Field(description="Answer with the exact job script and command; queue nothing.")]
+
+
+class SubmitIn(In):
+    """A run for Onward to execute: a params file as text or as data, and the folder that its command starts in."""
+
+    file: Annotated[Text, Field(max_length=500_000)] | None = Field(default=None, description="A params file's text, in YAML or JSON.")
+    draft: dict[str, Any] | None = Field(default=None, description="The same as data: name, experiment, cluster, train.")
+    folder: Annotated[Text, Field(min_length=1, max_length=4096)] = Field(
+        description="Where the command starts, and the code to freeze: on the server's machine, under one of its `server.code`."
+    )
+    dry_run: DryRun = False
+
+
+class CloneIn(In):
+    name: Annotated[Text, Field(max_length=250)] | None = Field(default=None, description="Another name; else the same.")
+    experiment: Annotated[Text, Field(max_length=250)] | None = Field(default=None, description="Another experiment; else the same.")
+    params: Given = Field(default_factory=dict, max_length=2000, description="Params with other values; the others stay.")
+    resources: Given = Field(default_factory=dict, max_length=100, description=_RESOURCES)
+    limits: Given = Field(default_factory=dict, max_length=100, description="As in a params file's `train.limits`; those given replace.")
+    dry_run: DryRun = False
+
+
+class ResumeIn(In):
+    resources: Given = Field(default_factory=dict, max_length=100, description=_RESOURCES)
+    limits: Given = Field(default_factory=dict, max_length=100, description="As in a params file's `train.limits`; those given replace.")
+
+
+class PreviewOut(BaseModel):
+    """What a submit would do, to the letter."""
+
+    folder: str
+    command: list[str]
+    script: str
+
+
+PREVIEW: dict[int | str, dict[str, Any]] = {200: {"model": PreviewOut, "description": "Of a dry run."}}
+
+
+@router.post("/{run_id}/clone", summary="Clone a run", status_code=201, response_model=RunDetails, responses=PREVIEW)
+def clone(svc: Svc, who: Who, run_id: RunId, asked: CloneIn) -> Response:
+    """Queue a new run of the code that this one froze, with the changes given: checked as at submit, all that is wrong told at once."""
+    _, dir = _executed(svc, run_id)
+    draft = changed(draft_of(dir), asked.model_dump(exclude={"dry_run"}))
+    _must_be_near(svc, draft)
+    if asked.dry_run:
+        return _previewed(clone_preview(svc.desk, dir, draft))
+    return _queued(svc, who, clone_run(svc.desk, dir, draft))
+
+
+@router.post("/{run_id}/cancel", summary="Cancel a run", response_model=RunDetails)
+def cancel(svc: Svc, run_id: RunId) -> Response:
+    """End a run that Onward executes, now. It stays cancelled, whatever jobs were queued."""
+    return _act(svc, run_id, lambda dir: control.cancel(svc.desk, dir))
+
+
+@router.post("/{run_id}/stop", summary="Stop a run", response_model=RunDetails)
+def stop(svc: Svc, run_id: RunId) -> Response:
+    """Have the training save a checkpoint, then end the run."""
+    return _act(svc, run_id, lambda dir: control.stop(svc.desk, dir))
+
+
+@router.post("/{run_id}/resume", summary="Resume a run", response_model=RunDetails)
+def resume(svc: Svc, run_id: RunId, asked: ResumeIn | None = None) -> Response:
+    """Go on with a stopped, failed or cancelled run as its next leg, from its newest good checkpoint; with other resources if need be."""
+    changes = _changes(asked) if asked else {}
+    return _act(svc, run_id, lambda dir: control.resume(svc.desk, dir, changes=changes))
+
+
+def submitted(svc: Services, who: Caller, asked: SubmitIn) -> Response:
+    """`POST /api/v1/runs` with something to execute."""
+    if (asked.file is None) == (asked.draft is None):
+        raise InvalidInput("a submit has either `file` or `draft`", hint="`file` is a params file's text, `draft` the same as data")
+    folder = _allowed(svc, asked.folder)
+    draft = parse_params(asked.file, "file") if asked.file is not None else params_from_data(asked.draft or {})
+    _must_be_near(svc, draft)
+    if asked.dry_run:
+        return _previewed(preview(svc.desk, draft, cwd=folder))
+    return _queued(svc, who, submit(svc.desk, draft, cwd=folder))
+
+
+def _allowed(svc: Services, folder: str) -> Path:
+    """The folder itself, links followed, if it lies under one of those that the settings name."""
+    places = svc.desk.settings.server.code
+    if not places:
+        raise NotAllowed(
+            "this server runs no code that is submitted over HTTP",
+            hint="its settings' `server.code` names folders whose code it may; `onward submit` works beside it, and a clone needs none",
+        )
+    if not folder.startswith("/"):
+        raise InvalidInput(f"folder: {folder[:100]!r} is no absolute path", hint="name a folder on the server's machine")
+    try:
+        real = Path(folder).resolve(strict=True)
+        allowed = real.is_dir() and any(real.is_relative_to(place.resolve()) for place in places)
+    except (OSError, RuntimeError):
+        allowed = False
+    if not allowed:  # one that is not there reads the same: what lies elsewhere is nobody's business
+        raise NotAllowed(f"{folder[:200]} is no folder under {' or '.join(map(str, places))}", hint="code is run from under those alone")
+    return real
+
+
+def _must_be_near(svc: Services, draft: RunDraft) -> None:
+    cluster, _ = svc.desk.settings.cluster(draft.cluster)
+    if cluster.ssh:
+        raise InvalidInput(
+            f"cluster {cluster.name} is reached through ssh, and this server submits where it runs",
+            hint="`onward submit` goes there; so would a server on that host",
+        )
+
+
+def _changes(asked: ResumeIn) -> Mapping[str, Any]:
+    bare = RunDraft(name="run", experiment="run", cluster="auto", command=("true",))
+    wanted = changed(bare, asked.model_dump())
+    parts = ((asked.resources, wanted.resources), (asked.limits, wanted.limits))
+    given = [(part, key.replace("-", "_")) for told, part in parts for key, value in told.items() if value is not None]
+    return {key: getattr(part, key) for part, key in given}
+
+
+def _act(svc: Services, run_id: str, do: Callable[[RunDir], object]) -> Response:
+    run, dir = _executed(svc, run_id)
+    try:
+        do(dir)
+    finally:
+        _look(svc)
+    return plainly(details_of(svc, run))
+
+
+def _executed(svc: Services, run_id: str) -> tuple[str, RunDir]:
+    run = run_of(svc, run_id)
+    return run.run_id, must_have_folder(svc, run.run_id, run.folder)
+
+
+def _previewed(seen: Preview) -> Response:
+    return plainly({"folder": str(seen.folder), "command": list(seen.command), "script": seen.script})
+
+
+def _queued(svc: Services, who: Caller, dir: RunDir) -> Response:
+    id, _ = labels(dir)
+    note(logging.INFO, "submit", f"run {id} was queued over HTTP", token=who.token, folder=str(dir.path))
+    _look(svc)
+    answer = plainly(details_of(svc, id))
+    answer.status_code = 201
+    return answer
+
+
+def _look(svc: Services) -> None:
+    """What was done shows at once: the folder is read before the answer."""
+    svc.tracker.files.look(svc.desk.roots)
+    svc.hinted()

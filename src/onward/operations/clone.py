@@ -1,0 +1,98 @@
+"""Clone: a new run of the code that another run froze, with other params or resources. Nobody has to have that code any more."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from onward.errors import Conflict, NotAllowed
+from onward.model.spec import RunDraft, RunSpec
+from onward.operations.arrivals import Arrived
+from onward.operations.code import Frozen
+from onward.operations.inspect import is_ours
+from onward.operations.submit import Preview, new_id, preview, submit
+from onward.operations.wiring import Desk
+from onward.rundir.journal import read_run
+from onward.rundir.layout import RunDir
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copied(Arrived):
+    """The frozen code of another run, which stays where it is."""
+
+    since: float  # what came into its folder later was written by the training, and is not code
+
+    def move(self, target: Path) -> Frozen:
+        shutil.copytree(self.code, target, symlinks=True, dirs_exist_ok=True, ignore=self._later())
+        return self.frozen
+
+    def _later(self) -> Callable[[str, list[str]], list[str]] | None:
+        """None, so that all is copied, where times say nothing: in a folder that was itself copied, everything came later."""
+
+        def later(folder: str, names: list[str]) -> list[str]:
+            paths = [os.path.join(folder, name) for name in names]
+            return [name for name, path in zip(names, paths, strict=True) if _is_file(path) and os.lstat(path).st_ctime > self.since]
+
+        left = sum(len(names) - len(later(folder, names)) for folder, _, names in os.walk(self.code))
+        return later if left >= int(self.frozen.facts.get("files") or 0) else None
+
+
+def draft_of(dir: RunDir) -> RunDraft:
+    """What was asked for when this run was submitted. Its variables may be secrets, so it must be our own."""
+    if os.geteuid() != 0 and not is_ours(dir):
+        raise NotAllowed(f"the run in {dir.path} is {dir.path.owner()}'s", hint="only its owner can clone it")
+    spec = read_run(dir).spec
+    return RunDraft(
+        name=spec.name,
+        experiment=spec.experiment,
+        cluster=spec.cluster.name,
+        command=spec.command,
+        params=spec.params,
+        resources=spec.resources,
+        limits=spec.limits,
+        checkpoints=spec.checkpoints,
+        variables=json.loads(dir.environment.read_bytes()) if dir.environment.exists() else {},
+        stop_signal=spec.stop_signal,
+        stop_lead=spec.stop_lead,
+        launcher=spec.launcher,
+        environment=spec.environment,
+        outputs=spec.outputs,
+        script=spec.script,
+        script_text=dir.batch_script.read_bytes().decode(errors="surrogateescape") if spec.script else "",
+        carry=False,  # it is among the variables
+        freeze=_is_frozen(spec),
+    )
+
+
+def clone(desk: Desk, dir: RunDir, draft: RunDraft) -> RunDir:
+    """Queue `draft`, which was made from this run's, with this run's code."""
+    spec = read_run(dir).spec
+    if not _is_frozen(spec):
+        return submit(desk, draft, cwd=_start(dir, spec))
+    diff = dir.params / "code.diff"
+    frozen = Frozen(workdir=spec.workdir, facts=dict(spec.code), diff=diff.read_text() if diff.exists() else "")
+    copied = Copied(id=new_id(), code=dir.code, frozen=frozen, since=dir.spec.stat().st_ctime)
+    return submit(desk, draft, cwd=_start(dir, spec), arrived=copied)
+
+
+def clone_preview(desk: Desk, dir: RunDir, draft: RunDraft) -> Preview:
+    return preview(desk, draft, cwd=_start(dir, read_run(dir).spec))
+
+
+def _start(dir: RunDir, spec: RunSpec) -> Path:
+    start = dir.code / spec.workdir if _is_frozen(spec) else Path(spec.workdir)
+    if not start.is_dir():
+        raise Conflict(f"the code of {spec.name} is no longer at {start}", hint="submit it anew from where the code is")
+    return start
+
+
+def _is_frozen(spec: RunSpec) -> bool:
+    return bool(spec.code.get("frozen"))
+
+
+def _is_file(path: str) -> bool:
+    return os.path.islink(path) or not os.path.isdir(path)

@@ -1,0 +1,245 @@
+"""Runs submitted, cloned and resumed over HTTP: by the verbs of the command line, with code from where the settings allow, and no other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.model.run import LegEnd
+from onward.operations.submit import submit
+from onward.operations.tracking import open_tracker, place_of
+from onward.rundir.journal import read_run
+from onward.rundir.layout import RunDir
+from onward.tracker.tokens import Rights, Scope
+from tests.unit.test_api_routes import Scene, good
+
+FILE = """\
+name: digits
+experiment: figures
+cluster: local
+train:
+  command: python3 train.py --lr {params.lr}
+  params: {lr: 0.1, seed: 1}
+  resources: {time: "1:00:00", mem: 2G}
+"""
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[server]\ncode = ["{tmp_path}/desk/project", "/nowhere/at/all"]\n')
+    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+        scene = Scene(tmp_path, opened)
+        scene.place.desk.env = {**scene.place.desk.env, "ONWARD_SETTINGS": str(settings)}
+        yield scene
+
+
+def folder(scene: Scene) -> str:
+    return str(scene.place.project)
+
+
+def dir_of(scene: Scene, run: str) -> RunDir:
+    return next(dir for dir in scene.place.desk.runs() if read_run(dir).spec.id == run)
+
+
+# ── submit ────────────────────────────────────────────────────────────────────
+
+
+def test_a_params_file_is_submitted_and_shows_at_once(scene: Scene) -> None:
+    made = good(scene.client.post("/api/v1/runs", {"file": FILE, "folder": folder(scene)}), 201)
+    assert (made["name"], made["experiment_name"], made["source"], made["params"]) == (
+        "digits",
+        "figures",
+        "onward",
+        {"lr": "0.1", "seed": "1"},
+    )
+    dir = dir_of(scene, made["id"])
+    assert (dir.code / "train.py").read_text() == "print('trained')\n"
+    assert read_run(dir).spec.resources.mem == 2048
+    assert [one["id"] for one in good(scene.client.get("/api/v1/runs"))["runs"]] == [made["id"]]
+    good(scene.client.post(f"/api/v1/runs/{made['id']}/cancel"))
+
+
+def test_the_same_as_data(scene: Scene) -> None:
+    draft = {"name": "digits", "cluster": "local", "train": {"command": ["python3", "train.py"], "resources": {"cpus-per-task": 2}}}
+    made = good(scene.client.post("/api/v1/runs", {"draft": draft, "folder": folder(scene)}), 201)
+    assert read_run(dir_of(scene, made["id"])).spec.resources.cpus_per_task == 2
+
+
+def test_a_dry_run_tells_the_script_and_queues_nothing(scene: Scene) -> None:
+    seen = good(scene.client.post("/api/v1/runs", {"file": FILE, "folder": folder(scene), "dry_run": True}))
+    assert seen["script"].startswith("#!")
+    assert seen["folder"].endswith("_A_digits")
+    assert seen["command"]
+    assert scene.place.folders() == []
+
+
+def test_all_that_is_wrong_is_told_at_once_with_its_line(scene: Scene) -> None:
+    wrong = FILE.replace("mem: 2G", "mem: much, tiem: 3").replace("cluster: local", "claster: local")
+    answer = scene.client.post("/api/v1/runs", {"file": wrong, "folder": folder(scene)})
+    assert answer.status == 400
+    told = {one["at"]: one["problem"] for one in answer.json["errors"]}
+    assert set(told) == {"file:3: claster", "file:7: train.resources.mem", "file:7: train.resources.tiem"}
+    assert "did you mean" in told["file:7: train.resources.tiem"]
+    draft = {"name": "x y", "train": {"resources": {"time": "soon"}}}
+    told = {one["at"] for one in scene.client.post("/api/v1/runs", {"draft": draft, "folder": folder(scene)}).json["errors"]}
+    assert told == {"name", "train.command", "train.resources.time"}
+    assert scene.place.folders() == []
+
+
+@pytest.mark.parametrize("file", ["", "[]", "a: &x 1\nb: *x", "name: [" * 3000, "\t", "name: digits", "!!python/object:os.system {}"])
+def test_a_text_that_is_no_params_file_is_a_400(scene: Scene, file: str) -> None:
+    assert scene.client.post("/api/v1/runs", {"file": file, "folder": folder(scene)}).status == 400
+
+
+def test_code_is_run_from_under_the_folders_of_the_settings_alone(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (scene.place.project / "link").symlink_to(tmp_path / "elsewhere")
+    (scene.place.project / "inner").mkdir()
+    (scene.place.project / "inner" / "train.py").write_text("")
+    asked = {"file": FILE, "dry_run": True}
+    project = folder(scene)
+    for refused in (
+        tmp_path,
+        tmp_path / "elsewhere",
+        f"{project}/link",
+        f"{project}/../../elsewhere",
+        f"{project}/none",
+        f"{project}/train.py",
+        "/",
+    ):
+        assert scene.client.post("/api/v1/runs", {**asked, "folder": str(refused)}).status == 403, refused
+    for odd in ("project", "", "a\x00b"):
+        assert scene.client.post("/api/v1/runs", {**asked, "folder": odd}).status == 400
+    good(scene.client.post("/api/v1/runs", {**asked, "folder": f"{project}/inner"}))
+
+
+def test_where_the_settings_name_no_folder_nobody_submits_code(tmp_path: Path) -> None:
+    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+        scene = Scene(tmp_path, opened)
+        answer = scene.client.post("/api/v1/runs", {"file": FILE, "folder": folder(scene)})
+    assert answer.status == 403
+    assert "server.code" in answer.json["hint"]
+
+
+def test_who_may_only_read_and_narrow_tokens_submit_and_clone_nothing(scene: Scene) -> None:
+    run = scene.place.play().spec.id
+    for client in (
+        scene.as_(Scope.USER, rights=Rights.READ),
+        scene.as_(Scope.RUN, run=run),
+        scene.as_(Scope.AGENT, cluster="local"),
+        scene.as_(Scope.WEBHOOK),
+    ):
+        assert client.post("/api/v1/runs", {"file": FILE, "folder": folder(scene)}).status == 403
+        assert client.post(f"/api/v1/runs/{run}/clone", {}).status == 403
+        assert client.post(f"/api/v1/runs/{run}/resume").status == 403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"folder": "/x"},
+        {"file": FILE},
+        {"file": FILE, "draft": {}, "folder": "/x"},
+        {"file": FILE, "folder": "/x", "name": "both a submit and a record"},
+        {"file": 3, "folder": "/x"},
+        {"draft": [], "folder": "/x"},
+    ],
+)
+def test_a_submit_of_a_wrong_shape_is_a_400(scene: Scene, body: Any) -> None:
+    assert scene.client.post("/api/v1/runs", body).status == 400
+
+
+def test_a_cluster_behind_ssh_is_not_this_servers_to_submit_to(scene: Scene, tmp_path: Path) -> None:
+    with (tmp_path / "settings.toml").open("a") as settings:
+        settings.write('[clusters.lab]\nscheduler = "slurm"\nssh = "lab"\n')
+    answer = scene.client.post("/api/v1/runs", {"file": FILE.replace("cluster: local", "cluster: lab"), "folder": folder(scene)})
+    assert answer.status == 400
+    assert "ssh" in answer.json["detail"]
+    answer = scene.client.post("/api/v1/runs", {"file": FILE.replace("cluster: local", "cluster: moon"), "folder": folder(scene)})
+    assert answer.status == 404
+
+
+# ── clone, resume ─────────────────────────────────────────────────────────────
+
+
+def source(scene: Scene, **others: Any) -> RunDir:
+    asked = {"command": ("python3", "train.py", "--lr", "{params.lr}"), "params": {"lr": 0.1, "seed": 1}, "variables": {"KEY": "secret"}}
+    dir = submit(scene.place.desk, scene.place.draft(**{**asked, **others}), cwd=scene.place.project)
+    scene.opened.tracker.files.look(scene.place.desk.roots)
+    return dir
+
+
+def test_a_clone_runs_the_frozen_code_with_the_changes(scene: Scene) -> None:
+    first = source(scene)
+    scene.place.write("train.py", "print('changed since')\n")
+    (first.code / "written-by-the-training.bin").write_bytes(b"x")
+    asked = {"params": {"lr": 0.2}, "resources": {"mem": "4G", "cpus-per-task": 3}, "limits": {"max-legs": 5}, "name": "again"}
+    made = good(scene.client.post(f"/api/v1/runs/{read_run(first).spec.id}/clone", asked), 201)
+    assert made["params"] == {"lr": "0.2", "seed": "1"}
+    dir = dir_of(scene, made["id"])
+    spec, before = read_run(dir).spec, read_run(first).spec
+    assert spec.id != before.id
+    assert (spec.name, spec.experiment, spec.command) == ("again", "digits", before.command)
+    assert (spec.resources.mem, spec.resources.cpus_per_task, spec.limits.max_legs) == (4096, 3, 5)
+    assert (dir.code / "train.py").read_text() == "print('trained')\n"
+    assert not (dir.code / "written-by-the-training.bin").exists()
+    assert json.loads(dir.environment.read_text())["KEY"] == "secret"
+    assert dir.environment.stat().st_mode & 0o077 == 0
+    assert "secret" not in scene.client.get(f"/api/v1/runs/{made['id']}").text
+
+
+def test_a_clone_of_code_that_was_not_frozen_runs_where_it_stands(scene: Scene) -> None:
+    first = source(scene, freeze=False)
+    run = read_run(first).spec.id
+    made = good(scene.client.post(f"/api/v1/runs/{run}/clone", {}), 201)
+    assert read_run(dir_of(scene, made["id"])).spec.workdir == folder(scene)
+    scene.place.project.rename(scene.place.folder / "moved")
+    assert scene.client.post(f"/api/v1/runs/{run}/clone", {}).status == 409
+
+
+def test_a_clone_may_be_tried_dry_and_tells_all_that_is_wrong(scene: Scene) -> None:
+    run = read_run(source(scene)).spec.id
+    before = scene.place.folders()
+    assert good(scene.client.post(f"/api/v1/runs/{run}/clone", {"dry_run": True}))["script"]
+    answer = scene.client.post(f"/api/v1/runs/{run}/clone", {"resources": {"mem": "much", "gpu": 1}, "limits": {"max-legs": 0}})
+    assert answer.status == 400
+    assert {one["at"] for one in answer.json["errors"]} == {"resources.mem", "resources.gpu", "limits.max-legs"}
+    for odd in (
+        {"resources": {"extra": ["--wrap=x"]}},
+        {"command": "rm"},
+        {"params": {"a b": 1}},
+        {"name": "../x"},
+        {"params": {"lr": [1]}},
+    ):
+        assert scene.client.post(f"/api/v1/runs/{run}/clone", odd).status == 400, odd
+    assert scene.place.folders() == before
+    assert scene.client.post(f"/api/v1/runs/{scene.run()}/clone", {}).status == 404
+    assert scene.client.post("/api/v1/runs/nosuchrn/clone", {}).status == 404
+
+
+def test_a_run_is_resumed_with_other_resources(scene: Scene) -> None:
+    played = scene.place.play()
+    run = played.spec.id
+    scene.opened.tracker.files.look(scene.place.desk.roots)
+    assert scene.client.post(f"/api/v1/runs/{run}/resume").status == 409
+    played.begin(1).end(1, LegEnd.CANCELLED)
+    assert played.run.state == "cancelled"
+    assert scene.client.post(f"/api/v1/runs/{run}/resume", {"resources": {"mem": "much"}}).status == 400
+    shown = good(scene.client.post(f"/api/v1/runs/{run}/resume", {"resources": {"mem": "8G"}, "limits": {"max-legs": 9}}))
+    assert shown["state"] == "waiting"
+    assert (played.run.resources.mem, played.run.changes["max_legs"]) == (8192, 9)
+
+
+def test_a_scheduler_that_is_away_is_a_503_and_one_that_refuses_a_422(scene: Scene) -> None:
+    scene.place.scheduler.down = True
+    assert scene.client.post("/api/v1/runs", {"file": FILE, "folder": folder(scene)}).status == 503
+    scene.place.scheduler.down = False
+    scene.place.scheduler.refuse = "no such account"
+    answer = scene.client.post("/api/v1/runs", {"file": FILE, "folder": folder(scene)})
+    assert answer.status == 422
+    assert "no such account" in answer.json["detail"]
