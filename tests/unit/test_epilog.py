@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import socket
 import stat
 import subprocess
@@ -28,6 +29,7 @@ from onward.tracker.tokens import Scope
 from tests.api import Answer, Client
 from tests.desks import Place
 
+MORTAL = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
 HOSTILE = ["nm$(id>HERE)", "`id>HERE`", "a\nb\nc", '"; id>HERE; "', "'; id>HERE; '", "\\", "-rf *", "ü\udcff", "x" * 5000]
 
 
@@ -184,7 +186,7 @@ def test_what_is_no_hint_is_refused_with_words(scene: Scene) -> None:
 
 
 def installed(folder: Path, url: str, secret: str) -> epilog.Installed:
-    return epilog.install(folder, url, secret=lambda: secret)
+    return epilog.install(folder, url, secret=lambda: secret, gridengine_user=MORTAL)
 
 
 def run(script: Path, env: dict[str, str], *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -214,6 +216,7 @@ def test_slurms_epilog_tells_what_slurm_says_whatever_the_name(scene: Scene, lis
 
 def test_grid_engines_epilog_believes_the_schedulers_argument(scene: Scene, listener: Listener, tmp_path: Path) -> None:
     done = installed(tmp_path / "etc", listener.url, scene.secret)
+    os.chown(done.folder / "gridengine.secret", os.geteuid(), -1)
     env = {"JOB_ID": "1$(id)", "JOB_NAME": HOSTILE[0], "SGE_TASK_ID": "undefined", "PATH": "/nonexistent"}
     env |= {"PYTHONPATH": str(tmp_path), "PYTHONSTARTUP": "/x", "LC_ALL": "xx", "http_proxy": "http://127.0.0.1:1"}
     assert run(done.gridengine, env, "4711").returncode == 0
@@ -272,10 +275,10 @@ def test_secrets_are_for_one_alone_and_are_kept_until_renewed(scene: Scene, tmp_
     readable = [path for path in done.folder.iterdir() if path.stat().st_mode & 0o077]
     assert not [path for path in readable if scene.secret in path.read_text()]
     assert json.loads((done.folder / "hint.json").read_text())["url"] == "https://tracker.example.org/onward"
-    again = epilog.install(tmp_path / "etc", "http://other", secret=lambda: pytest.fail("a secret is there"))
+    again = epilog.install(tmp_path / "etc", "http://other", secret=lambda: pytest.fail("a secret is there"), gridengine_user=MORTAL)
     assert [path.name for path in again.kept] == ["slurm.secret", "gridengine.secret"]
     new = scene.token()
-    epilog.install(tmp_path / "etc", "http://other", secret=lambda: new, renew=True)
+    epilog.install(tmp_path / "etc", "http://other", secret=lambda: new, renew=True, gridengine_user=MORTAL)
     assert (done.folder / "slurm.secret").read_text().strip() == new
     assert sorted(path.name for path in done.folder.iterdir()) == [
         "epilog-gridengine", "epilog-slurmctld", "gridengine.secret", "hint.json", "hint.py", "slurm.secret",
@@ -286,7 +289,16 @@ def test_what_to_configure_is_said(scene: Scene, tmp_path: Path) -> None:
     done = installed(tmp_path / "etc", "http://tracker:8765", scene.secret)
     said = "\n".join(epilog.words(done))
     assert f"EpilogSlurmctld={done.folder}/epilog-slurmctld" in said
-    assert f"@{done.folder}/epilog-gridengine $job_id" in said
+    assert f"{MORTAL}@{done.folder}/epilog-gridengine $job_id" in said
+
+
+def test_root_does_not_run_what_a_jobs_owner_can_influence(scene: Scene, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="root"):
+        epilog.install(tmp_path / "etc", "http://x", secret=lambda: scene.secret, gridengine_user="root")
+    if os.geteuid() == 0:
+        done = epilog.install(tmp_path / "etc", "http://x", secret=lambda: scene.secret)
+        assert not (done.folder / "gridengine.secret").exists()
+        assert "--gridengine-user" in epilog.words(done)[1]
 
 
 @pytest.mark.parametrize(

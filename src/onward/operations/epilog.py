@@ -38,7 +38,7 @@ class Installed:
     kept: list[Path] = field(default_factory=list)
     slurm: Path
     gridengine: Path
-    gridengine_user: str
+    gridengine_user: str | None
 
 
 def install(
@@ -57,11 +57,17 @@ def install(
     if cafile is not None and not cafile.is_file():
         raise NotFound(f"--cafile {cafile} is not there")
     users = {"slurm": _user(slurm_user), "gridengine": _user(gridengine_user)}
+    if users["gridengine"].pw_uid == 0:  # an epilog has the environment of the job: LD_PRELOAD and all
+        if gridengine_user is not None:
+            raise InvalidInput(
+                "root must not run Grid Engine's epilog: a job's owner has a say in its environment", hint="name an account of its own"
+            )
+        del users["gridengine"]
     done = Installed(
         folder=folder,
         slurm=folder / "epilog-slurmctld",
         gridengine=folder / "epilog-gridengine",
-        gridengine_user=users["gridengine"].pw_name,
+        gridengine_user=users["gridengine"].pw_name if "gridengine" in users else None,
     )
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o755)
@@ -142,11 +148,10 @@ def _script(folder: Path, scheduler: str, names: list[str], about: str, first: l
 
 def words(done: Installed) -> list[str]:
     """What to put where."""
-    grid = "Grid Engine, for each queue (`qconf -mq QUEUE`); not root@, since a job's owner has a say in an epilog's environment:"
-    return [
-        f"Slurm, in slurm.conf, then `scontrol reconfigure`:\n    EpilogSlurmctld={done.slurm}",
-        f"{grid}\n    epilog {done.gridengine_user}@{done.gridengine} $job_id",
-    ]
+    slurm = f"Slurm, in slurm.conf, then `scontrol reconfigure`:\n    EpilogSlurmctld={done.slurm}"
+    if done.gridengine_user is None:
+        return [slurm, "Grid Engine: its epilog must not run as root; name an account of its own by --gridengine-user, and run this again"]
+    return [slurm, f"Grid Engine, for each queue (`qconf -mq QUEUE`):\n    epilog {done.gridengine_user}@{done.gridengine} $job_id"]
 
 
 # ── files ─────────────────────────────────────────────────────────────────────
