@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,8 +231,8 @@ def _write_run(batch: Batch, run: SourceRun, experiment: int) -> None:
         batch, NewRun(experiment=experiment, name=run.name, source="import", state=STATES.get(run.status, "finished"), leg=1), run.id
     )
     row = run_row(batch, run.id)
-    write_params(batch, row["id"], 1, {key[:250]: value for key, value in run.params.items() if key})
-    write_tags(batch, row["id"], {key[:250]: value for key, value in run.tags.items() if key})
+    write_params(batch, row["id"], 1, _plain(run.params))
+    write_tags(batch, row["id"], _plain(run.tags))
     values: dict[str, Any] = {
         "name": run.name or run.id[:8],
         "state": STATES.get(run.status, "finished"),
@@ -274,9 +274,14 @@ def _write_model(batch: Batch, model: SourceModel, experiment: int) -> bool:
     }
     upsert(batch, schema.models, [row], keys=("id",), change=("run", "name", "status", "status_message", "updated", "archived"))
     for table, told in ((schema.model_params, model.params), (schema.model_tags, model.tags)):
-        rows = [{"model": model.id, "key": key[:250], "value": value} for key, value in told.items() if key]
+        rows = [{"model": model.id, "key": key, "value": value} for key, value in _plain(told).items()]
         upsert(batch, table, rows, keys=("model", "key"), change=("value",))
     return not model.deleted
+
+
+def _plain(told: Mapping[str, str]) -> dict[str, str]:
+    """As every database takes it: without NUL, keys not too long."""
+    return {key.replace("\x00", "")[:_LONGEST_KEY]: value.replace("\x00", "") for key, value in told.items() if key.strip("\x00")}
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, int, float]]:

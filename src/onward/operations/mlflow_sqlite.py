@@ -34,6 +34,7 @@ class SqliteSource:
         try:
             self._db = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, timeout=30)
             self._db.row_factory = sqlite3.Row
+            self._db.text_factory = lambda data: data.decode("utf-8", "replace")
             found = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         except sqlite3.DatabaseError as error:
             raise InvalidInput(
