@@ -35,7 +35,7 @@ check: $(READY)
 	$(RUN)/lint-imports
 
 unit: $(READY)
-	$(RUN)/pytest -n 2 tests/unit tests/docs tests/contract -m "not cluster and not slow"
+	$(RUN)/pytest -n 2 tests/unit tests/docs tests/contract tests/services -m "not cluster and not slow"
 
 cluster: $(READY) beds
 	$(RUN)/pytest -n 6 tests/cluster

@@ -44,7 +44,7 @@ class Record:
     def add_to(self, columns: dict[str, Columns]) -> None:
         at = round(self.t * 1e6)
         for key, value in self.metrics.items():
-            name = self.prefix + key
+            name = key if key.startswith(self.prefix) else self.prefix + key
             held = columns.get(name)
             if held is None:
                 held = columns[name] = Columns([], [], [])
