@@ -2,6 +2,7 @@
 
     OnwardError                    exit code 1
     ├── InvalidInput               2   a params file, flag or setting that cannot be used
+    │   └── TooLarge               2   a file beyond what is allowed
     ├── NotFound                   3   no such run, cluster, checkpoint
     ├── NotAllowed                 4   somebody else's run
     │   └── LoginRefused           4   an ssh host that wants a password, a code, or a look at its key
@@ -17,6 +18,7 @@
     │   ├── StorageUnavailable     6   transient: the tracker's database does not answer
     │   └── CheckpointDamaged      1   a checkpoint's files do not match its manifest
     ├── PreparationFailed          1   a module, conda, venv or setup line before the training failed
+    ├── TooMany                    1   transient: more at once, or faster, than is allowed
     └── RunFailed                  7   the run that was awaited did not finish
 
 An error says what happened, to which thing, and (in `hint`) what to do next. Its class says whether trying again
@@ -38,6 +40,10 @@ class OnwardError(Exception):
 
 class InvalidInput(OnwardError):
     exit_code = 2
+
+
+class TooLarge(InvalidInput):
+    pass
 
 
 class NotFound(OnwardError):
@@ -101,6 +107,10 @@ class CheckpointDamaged(StorageError):
 
 class PreparationFailed(OnwardError):
     pass
+
+
+class TooMany(OnwardError):
+    transient = True
 
 
 class RunFailed(OnwardError):

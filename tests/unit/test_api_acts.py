@@ -33,9 +33,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     settings = tmp_path / "settings.toml"
     settings.write_text(f'[server]\ncode = ["{tmp_path}/desk/project", "/nowhere/at/all"]\n')
     with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
-        scene = Scene(tmp_path, opened)
-        scene.place.desk.env = {**scene.place.desk.env, "ONWARD_SETTINGS": str(settings)}
-        yield scene
+        yield Scene(tmp_path, opened, ONWARD_SETTINGS=str(settings))
 
 
 def folder(scene: Scene) -> str:
@@ -86,8 +84,8 @@ def test_all_that_is_wrong_is_told_at_once_with_its_line(scene: Scene) -> None:
     assert set(told) == {"file:3: claster", "file:7: train.resources.mem", "file:7: train.resources.tiem"}
     assert "did you mean" in told["file:7: train.resources.tiem"]
     draft = {"name": "x y", "train": {"resources": {"time": "soon"}}}
-    told = {one["at"] for one in scene.client.post("/api/v1/runs", {"draft": draft, "folder": folder(scene)}).json["errors"]}
-    assert told == {"name", "train.command", "train.resources.time"}
+    answer = scene.client.post("/api/v1/runs", {"draft": draft, "folder": folder(scene)})
+    assert {one["at"] for one in answer.json["errors"]} == {"name", "train.command", "train.resources.time"}
     assert scene.place.folders() == []
 
 
@@ -157,6 +155,7 @@ def test_a_submit_of_a_wrong_shape_is_a_400(scene: Scene, body: Any) -> None:
 def test_a_cluster_behind_ssh_is_not_this_servers_to_submit_to(scene: Scene, tmp_path: Path) -> None:
     with (tmp_path / "settings.toml").open("a") as settings:
         settings.write('[clusters.lab]\nscheduler = "slurm"\nssh = "lab"\n')
+    scene.place.desk._settings = None
     answer = scene.client.post("/api/v1/runs", {"file": FILE.replace("cluster: local", "cluster: lab"), "folder": folder(scene)})
     assert answer.status == 400
     assert "ssh" in answer.json["detail"]

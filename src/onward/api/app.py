@@ -16,6 +16,7 @@ from onward.api.book import TokenBook
 from onward.api.door import Door
 from onward.api.gate import Gate
 from onward.api.hosts import HostRules
+from onward.api.limits import BURST, Rate, Streams
 from onward.api.live import Live
 from onward.api.login import Login
 from onward.api.mlflow import router as mlflow
@@ -78,6 +79,7 @@ def make_server(
     secure: bool = False,
     tend: bool = True,
 ) -> Server:
+    allowed = desk.settings.server
     services = Services(
         tracker=tracker,
         tokens=store,
@@ -86,11 +88,19 @@ def make_server(
         desk=desk,
         clock=desk.clock,
         files=place.files,
+        streams=Streams(allowed.streams),
     )
     api = make_api(services)
-    login = Login(store, desk.clock, secure=secure)
+    login = Login(store, desk.clock, secure=secure, failures=allowed.logins)
     gate = Gate(
-        api, book=services.book, hosts=hosts, login=login, hot=Door(services), root=root, signed=Signatures(tracker, store, desk.clock)
+        api,
+        book=services.book,
+        hosts=hosts,
+        login=login,
+        hot=Door(services),
+        root=root,
+        signed=Signatures(tracker, store, desk.clock),
+        rate=Rate(allowed.requests, room=allowed.requests * BURST, clock=desk.clock),
     )
     services.counts = lambda: dict(gate.answered)
     background = Background(chores.all_of(services, tend=tend))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from onward.api.services import Services
-from onward.errors import NotFound
+from onward.errors import NotFound, TooLarge
 from onward.rundir.layout import RunDir
 from onward.tracker.artifact_files import ArtifactFiles
+from onward.tracker.artifact_store import artifacts_of
 
 LARGEST = 64 << 30  # bytes of one uploaded file
 
@@ -33,7 +34,18 @@ def must_have_folder(svc: Services, run: str, folder: str | None) -> RunDir:
     return found
 
 
-def files_of(svc: Services, run: str, folder: str | None) -> ArtifactFiles:
+def room_for(svc: Services, run: str, path: str) -> int:
+    """How large a file of this path may be: what the run's other uploads leave of `server.artifacts`."""
+    quota = svc.desk.settings.server.artifacts << 20
+    if not quota:
+        return LARGEST
+    used = sum(one.bytes or 0 for one in artifacts_of(svc.tracker, run) if one.stored and one.path != path)
+    if used >= quota:
+        raise TooLarge(f"the files of run {run} take {used} bytes; all together may take {quota}", hint="delete some, or ask for more room")
+    return min(LARGEST, quota - used)
+
+
+def files_of(svc: Services, run: str, folder: str | None, *, largest: int = LARGEST) -> ArtifactFiles:
     """Where files of a run go: into its folder, else into the server's own."""
     found = folder_of(svc, folder)
-    return ArtifactFiles(found.artifacts if found else svc.files / run, largest=LARGEST)
+    return ArtifactFiles(found.artifacts if found else svc.files / run, largest=largest)

@@ -19,6 +19,7 @@ from onward.api.admission import SAFE, Caller, refusal
 from onward.api.book import TokenBook
 from onward.api.credentials import Presented, presented, split_address
 from onward.api.hosts import HostRules
+from onward.api.limits import Rate, seconds
 from onward.api.login import Login
 from onward.api.logs import log, note
 from onward.api.paths import odd
@@ -49,6 +50,7 @@ class Gate:
         hot: Hot | None = None,
         root: str = "",
         signed: Signatures | None = None,
+        rate: Rate | None = None,
     ) -> None:
         self._inner = inner
         self._book = book
@@ -56,6 +58,7 @@ class Gate:
         self._login = login
         self._hot = hot
         self._signed = signed
+        self._rate = rate
         self._root = root.rstrip("/")
         self.answered: Counter[tuple[str, int]] = Counter()  # by method and status
 
@@ -99,6 +102,10 @@ class Gate:
             if status:
                 self.answered[method, status] += 1
                 return
+        wait = self._rate.take(caller.token) if self._rate is not None else 0.0
+        if wait:
+            await self._refuse(scope, send, _too_fast(wait), path, began, caller)
+            return
         scope.setdefault("state", {})["caller"] = caller
         scope["root_path"] = self._root
         scope["path"] = self._root + path
@@ -197,6 +204,15 @@ _UNKNOWN = Problem(
     hint="`onward token list` shows those that do, `onward token create` makes a new one",
     headers={"www-authenticate": 'Bearer error="invalid_token"'},
 )
+
+
+def _too_fast(wait: float) -> Problem:
+    return Problem(
+        status=429,
+        detail="this token asks more often than is allowed here",
+        hint="wait as long as Retry-After says; `server.requests` of the server's settings is the bound",
+        headers={"retry-after": seconds(wait)},
+    )
 
 
 def _wants_page(method: str, headers: dict[bytes, bytes]) -> bool:

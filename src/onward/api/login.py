@@ -13,7 +13,9 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from onward.api.credentials import COOKIE
-from onward.api.sending import Receive, Send, TooMuch, read_body, send_whole
+from onward.api.limits import Rate, seconds
+from onward.api.problems import Problem
+from onward.api.sending import Receive, Send, TooMuch, read_body, send_problem, send_whole
 from onward.clock import Clock
 from onward.tracker.token_store import TokenStore
 from onward.tracker.tokens import Scope, Secret, Token
@@ -23,16 +25,23 @@ _HTML = (b"content-type", b"text/html; charset=utf-8")
 
 
 class Login:
-    def __init__(self, store: TokenStore, clock: Clock, *, secure: bool = False) -> None:
+    def __init__(self, store: TokenStore, clock: Clock, *, secure: bool = False, failures: int = 5) -> None:
+        """`failures`: how many a minute from one address."""
         self._store = store
         self._clock = clock
         self._secure = secure
+        self._failures = Rate(failures / 60, room=failures, clock=clock)
 
     async def __call__(self, scope: MutableMapping[str, Any], headers: dict[bytes, bytes], receive: Receive, send: Send, root: str) -> int:
         """Answer `/login`; the status that was sent."""
+        query = scope.get("query_string", b"")
+        code = _first(query.decode("latin-1") if isinstance(query, bytes) else "", "code")
+        trying = scope["method"] == "POST" or bool(code)
+        client = (scope.get("client") or ("",))[0]
+        if trying and (wait := self._failures.wait(client)):
+            await send_problem(send, _too_often(wait), "/login")
+            return 429
         if scope["method"] == "GET":
-            query = scope.get("query_string", b"")
-            code = _first(query.decode("latin-1") if isinstance(query, bytes) else "", "code")
             session = await asyncio.to_thread(self._redeem, code) if code else None
             note = "This link was used before, or is too old: ask for a new one." if code else ""
         elif scope["method"] == "POST":
@@ -41,6 +50,8 @@ class Login:
         else:
             session, note = None, ""
         if session is None:
+            if trying:
+                self._failures.take(client)
             return await self.page(send, root, note=note)
         await self._welcome(send, session, root)
         return 200
@@ -72,8 +83,18 @@ class Login:
         now = self._clock.now()
         until = now + SESSION_DAYS * 86400
         expires = min(until, token.expires) if token.expires is not None and token.scope is Scope.USER else until
-        _, secret = self._store.create(Scope.SESSION, name=token.name, rights=token.rights, expires=expires, now=now)
+        parent = token.id if token.scope is Scope.USER else None  # a login code is used up by now
+        _, secret = self._store.create(Scope.SESSION, name=token.name, rights=token.rights, expires=expires, parent=parent, now=now)
         return secret
+
+
+def _too_often(wait: float) -> Problem:
+    return Problem(
+        status=429,
+        detail="too many logins have failed from this address",
+        hint="wait a minute, then try again",
+        headers={"retry-after": seconds(wait)},
+    )
 
 
 async def _form_token(receive: Receive) -> str:

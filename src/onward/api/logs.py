@@ -16,6 +16,9 @@ from onward.tracker.tokens import blot
 
 log = logging.getLogger("onward.server")
 
+LONGEST = 1 << 16  # characters of a line; ours are ASCII
+_BRIEF = ("at", "level", "action")
+
 
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -28,7 +31,8 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return blot(json.dumps({key: value for key, value in line.items() if value is not None}, default=str))
+        text = blot(json.dumps({key: value for key, value in line.items() if value is not None}, default=str))
+        return text if len(text) <= LONGEST else json.dumps({**{key: line[key] for key in _BRIEF}, "cut": text[: LONGEST // 2]})
 
 
 def note(level: int, action: str, message: str, **said: object) -> None:

@@ -15,6 +15,7 @@ MLFLOW = ("/api/2.0/", "/api/3.0/", "/ajax-api/", "/v1/traces")
 RETRY_AFTER = "2"  # seconds; for what may be better soon
 
 _STATUS: tuple[tuple[type[errors.OnwardError], int], ...] = (
+    (errors.TooLarge, 413),
     (errors.InvalidInput, 400),
     (errors.NotFound, 404),
     (errors.NotAllowed, 403),
@@ -22,6 +23,7 @@ _STATUS: tuple[tuple[type[errors.OnwardError], int], ...] = (
     (errors.RunFailed, 409),
     (errors.StorageFull, 507),
     (errors.SubmitRefused, 422),
+    (errors.TooMany, 429),
 )
 
 _MLFLOW_CODES = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onward.api.book import TokenBook
+from onward.api.limits import Streams
 from onward.api.live import Live
 from onward.clock import Clock
 from onward.operations.wiring import Desk
@@ -26,6 +27,7 @@ class Services:
     desk: Desk
     clock: Clock
     files: Path  # what was uploaded, a folder a run
+    streams: Streams
     counts: Callable[[], dict[tuple[str, int], int]] = field(default=dict)  # answers by method and status
     stopping: bool = False
     last_tended: float | None = None

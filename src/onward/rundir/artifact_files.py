@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from onward.errors import Conflict, InvalidInput, NotFound, StorageError, StorageFull
+from onward.errors import Conflict, InvalidInput, NotFound, StorageError, StorageFull, TooLarge
 
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 32
@@ -111,7 +111,7 @@ class ArtifactFiles:
         for chunk in chunks:
             size += len(chunk)
             if self._largest is not None and size > self._largest:
-                raise InvalidInput(f"{path} is larger than {self._largest} bytes, the most that a file may have here")
+                raise TooLarge(f"{_short(path)} is larger than {self._largest} bytes, which is all the room there is for it here")
             sha256.update(chunk)
             rest = memoryview(chunk)
             while rest:

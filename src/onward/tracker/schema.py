@@ -329,6 +329,7 @@ tokens = Table(
     Column("expires", Double),
     Column("revoked", Double),
     Column("last_used", Double),
+    Column("parent", String(32)),  # of a session: the token that it was made from
 )
 
 hints = Table(  # ids of scheduler events that were taken, so that none is taken twice

@@ -31,6 +31,7 @@ class TokenStore:
         run: str | None = None,
         cluster: str | None = None,
         expires: float | None = None,
+        parent: str | None = None,
         now: float,
     ) -> tuple[Token, Secret]:
         """A new one. Its secret is in this answer and nowhere else."""
@@ -41,7 +42,18 @@ class TokenStore:
         if len(name) > 250 or "\x00" in name:
             raise InvalidInput("a token's name has at most 250 characters, and no NUL")
         id, secret, digest = mint(scope)
-        token = Token(id=id, scope=scope, digest=digest, name=name, rights=rights, run=run, cluster=cluster, created=now, expires=expires)
+        token = Token(
+            id=id,
+            scope=scope,
+            digest=digest,
+            name=name,
+            rights=rights,
+            run=run,
+            cluster=cluster,
+            created=now,
+            expires=expires,
+            parent=parent,
+        )
 
         def job(batch: Batch) -> None:
             old = now - _FORGET_AFTER
@@ -55,7 +67,7 @@ class TokenStore:
     def check(self, text: str, *, now: float) -> Token | None:
         """The token, if it is one of ours and stands."""
         token = self._find(text)
-        if token is None or not token.stands(now):
+        if token is None or not token.stands(now) or not self._parent_stands(token, now):
             return None
         if token.last_used is None or now - token.last_used > _USED_EVERY:
             self._tracker.submit(lambda batch: _run(batch, _set(token.id, last_used=now)))  # nobody waits for it
@@ -93,6 +105,13 @@ class TokenStore:
     def all(self) -> list[Token]:
         with self._tracker.reading() as connection:
             return [_token(row) for row in connection.execute(select(tokens).order_by(tokens.c.created, tokens.c.id))]
+
+    def _parent_stands(self, token: Token, now: float) -> bool:
+        if token.parent is None:
+            return True
+        with self._tracker.reading() as connection:
+            row = connection.execute(select(tokens).where(tokens.c.id == token.parent)).one_or_none()
+        return row is not None and _token(row).stands(now)
 
     def _find(self, text: str) -> Token | None:
         parsed = parse(text)

@@ -63,6 +63,7 @@ class Token:
     expires: float | None = None
     revoked: float | None = None
     last_used: float | None = None
+    parent: str | None = None  # of a session: the token that it was made from, and dies with
 
     def stands(self, now: float) -> bool:
         return self.revoked is None and (self.expires is None or now < self.expires)

@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 
 from onward.api.admission import Caller
 from onward.api.deps import Svc, Who
-from onward.api.folders import files_of, folder_of
+from onward.api.folders import LARGEST, files_of, folder_of, room_for
 from onward.api.mlflow import wire
 from onward.api.routes.artifacts import send_file, store_stream
 from onward.api.services import Services
@@ -42,7 +42,7 @@ class Located:
 @router.put(_FILES + "/{path:path}", openapi_extra=_BODY)
 async def upload(request: Request, path: FilePath, svc: Svc, who: Who) -> dict[str, Any]:
     """Store a file: the body is its content."""
-    place = await asyncio.to_thread(_locate, svc, who, path, write=True)
+    place = await asyncio.to_thread(_locate, svc, who, path, write=True, put=True)
     components(place.path)
     stored = await store_stream(place.files, place.path, request.stream())
     if place.run:
@@ -100,7 +100,7 @@ def _entry(file: Any, path: str) -> dict[str, Any]:
     return shown if file.is_dir else {**shown, "file_size": file.size}
 
 
-def _locate(svc: Services, who: Caller, path: str, *, write: bool = False) -> Located:
+def _locate(svc: Services, who: Caller, path: str, *, write: bool = False, put: bool = False) -> Located:
     parts = components(path.strip("/") or "x")
     match parts:
         case [_, "models", model, "artifacts", *rest]:
@@ -110,7 +110,9 @@ def _locate(svc: Services, who: Caller, path: str, *, write: bool = False) -> Lo
             if experiment != str(info.experiment):
                 raise NotFound(f"run {run} is not in experiment {experiment}")
             (who.must_write if write else who.must_read)(info.run_id)
-            return Located(files=files_of(svc, info.run_id, info.folder), path="/".join(rest), run=info.run_id)
+            path = "/".join(rest)
+            room = room_for(svc, info.run_id, path) if put and path else LARGEST
+            return Located(files=files_of(svc, info.run_id, info.folder, largest=room), path=path, run=info.run_id)
         case _:
             raise InvalidInput("Invalid path", hint="artifacts lie under EXPERIMENT/RUN/artifacts")
 
@@ -119,4 +121,4 @@ def _model_files(svc: Services, model: Model) -> ArtifactFiles:
     """In the folder of the run that logged it, if its relay took them; else in the server's own."""
     dir = folder_of(svc, svc.tracker.runs.get(model.run).folder) if model.run else None
     there = dir.models / model.id if dir else None
-    return ArtifactFiles(there if there and there.is_dir() else svc.files / "models" / model.id)
+    return ArtifactFiles(there if there and there.is_dir() else svc.files / "models" / model.id, largest=LARGEST)

@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from onward.api.deps import Svc
-from onward.api.folders import files_of
+from onward.api.folders import files_of, room_for
 from onward.api.routes.naming import RunId, run_of
 from onward.errors import NotFound
 from onward.tracker.artifact_files import ArtifactFiles, components
@@ -73,7 +73,7 @@ async def upload(svc: Svc, request: Request, run_id: RunId, path: FilePath) -> A
     """The body is the file. It is there whole, or not at all; one of that path is replaced."""
     components(path)
     run = await asyncio.to_thread(run_of, svc, run_id)
-    files = files_of(svc, run.run_id, run.folder)
+    files = files_of(svc, run.run_id, run.folder, largest=await asyncio.to_thread(room_for, svc, run.run_id, path))
     stored = await store_stream(files, path, request.stream())
     artifact = Artifact(path=path, kind="", bytes=stored.size, sha256=stored.sha256, stored=True, created=svc.clock.now())
     await asyncio.to_thread(put_artifact, svc.tracker, run.run_id, artifact)

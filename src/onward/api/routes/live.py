@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
 from onward.api.deps import Svc, Who
-from onward.errors import Conflict
+from onward.api.streaming import Events
 
 router = APIRouter(prefix="/api/v1", tags=["live"])
-_MOST = 20  # streams a token
-_open: Counter[str] = Counter()
 
 _DESCRIPTION = """Server-sent events, as they happen: `run_status_changed` (with `status`), `run_changed`, `points_added`
 (at most one a second and run). Each has an id; a client that comes back with `Last-Event-ID` (or `cursor`) gets what it missed,
@@ -34,17 +30,7 @@ async def follow(
     run: Annotated[list[str] | None, Query(description="Only of these runs.", max_length=200)] = None,
     event: Annotated[list[str] | None, Query(description="Only these events.", max_length=20)] = None,
     cursor: Annotated[str | None, Query(description="The id of the last event seen.", max_length=100)] = None,
-    last_event_id: Annotated[str | None, Header()] = None,
-) -> StreamingResponse:
-    if _open[who.token] >= _MOST:
-        raise Conflict(f"this token has {_MOST} live streams open", hint="close one; one stream can follow all runs")
-
-    async def stream() -> AsyncIterator[str]:
-        _open[who.token] += 1
-        try:
-            async for text in svc.live.listen(last_event_id or cursor, runs=frozenset(run or ()), events=frozenset(event or ())):
-                yield text
-        finally:
-            _open[who.token] -= 1
-
-    return StreamingResponse(stream(), media_type="text/event-stream", headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+    last_event_id: Annotated[str | None, Header(description="What a browser sends when it comes back: the same.", max_length=100)] = None,
+) -> Events:
+    heard = svc.live.listen(last_event_id or cursor, runs=frozenset(run or ()), events=frozenset(event or ()))
+    return Events(heard, svc.streams, who)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from onward.api.deps import Svc, Who
 from onward.api.folders import folder_of, must_have_folder
 from onward.api.routes.naming import RunId, run_of
+from onward.api.streaming import Events
 from onward.errors import NotFound
 from onward.operations.inspect import checkpoints as checkpoints_of
 from onward.rundir.layout import RunDir, leg_of
@@ -21,7 +22,7 @@ from onward.tracker.artifact_files import ArtifactFiles
 
 router = APIRouter(prefix="/api/v1/runs/{run_id}", tags=["logs and checkpoints"])
 
-_PIECE = 1 << 16
+_PIECE = 1 << 16  # bytes of one event: a line without an end comes in parts
 _MOST = 4 << 20
 _LOOK_EVERY = 0.5  # seconds, while following
 
@@ -103,8 +104,10 @@ async def follow(
     leg: LegNumber,
     stream: Stream,
     offset: Annotated[int, Query(ge=-(1 << 53), le=1 << 53, description="Where to begin; negative: from the end.")] = -_PIECE,
-    last_event_id: Annotated[str | None, Header()] = None,
-) -> StreamingResponse:
+    last_event_id: Annotated[
+        str | None, Header(description="What a browser sends when it comes back: where to go on.", max_length=100)
+    ] = None,
+) -> Events:
     """Server-sent events with `text`, as the log grows; an event's id is the offset after it, so a client that comes back loses nothing."""
     dir = must_have_folder(svc, run_id, (await asyncio.to_thread(run_of, svc, run_id)).folder)
     if last_event_id and last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 16:
@@ -129,7 +132,7 @@ async def follow(
                 quiet = 0.0
                 yield ": still here\n\n"
 
-    return StreamingResponse(lines(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+    return Events(lines(), svc.streams, who)
 
 
 @router.get("/checkpoints", summary="List a run's checkpoints")

@@ -1,0 +1,231 @@
+"""Bounds: requests a second, failed logins, streams at once, a run's files, the length of a line. Beyond them a 4xx; others are served."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from onward.api.admission import Caller
+from onward.api.limits import Rate, Streams
+from onward.api.logs import LONGEST, JsonLines
+from onward.clock import HandClock
+from onward.errors import TooMany
+from onward.operations.tracking import open_tracker, place_of
+from onward.tracker.tokens import Rights, Scope
+from tests.api import Client
+from tests.unit.test_api_routes import Scene, good
+
+LIMITS = "[server]\nrequests = 3\nlogins = 2\nstreams = 2\nartifacts = 1\n"  # of 1 MiB
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    (tmp_path / "settings.toml").write_text(LIMITS)
+    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+        yield Scene(tmp_path, opened, ONWARD_SETTINGS=str(tmp_path / "settings.toml"))
+
+
+# ── requests ──────────────────────────────────────────────────────────────────
+
+
+def test_a_bucket_empties_and_fills_again() -> None:
+    clock = HandClock()
+    rate = Rate(2, room=4, clock=clock)
+    assert [rate.take("a") for _ in range(4)] == [0, 0, 0, 0]
+    assert rate.take("a") == pytest.approx(0.5)
+    assert rate.take("b") == 0
+    clock.sleep(0.5)
+    assert rate.wait("a") == 0
+    assert (rate.take("a"), rate.take("a") > 0) == (0, True)
+    clock.sleep(-100)  # a clock that was set back fills nothing, and locks nobody out for long
+    assert rate.take("a") <= 0.5
+    assert Rate(0, room=0, clock=clock).take("a") == 0
+
+
+def test_many_callers_take_no_memory_without_end() -> None:
+    clock = HandClock()
+    rate = Rate(1, room=5, clock=clock)
+    for number in range(25_000):
+        rate.take(str(number))
+        clock.sleep(0.001)
+    assert len(rate._buckets) <= 10_000
+
+
+def test_who_asks_too_fast_is_told_when_to_ask_again_and_others_are_served(scene: Scene) -> None:
+    answers = [scene.client.get("/healthz") for _ in range(31)]
+    assert [answer.status for answer in answers] == [200] * 30 + [429]
+    assert int(answers[-1].headers["retry-after"]) >= 1
+    assert answers[-1].headers["content-type"] == "application/problem+json"
+    assert scene.as_(Scope.USER).get("/healthz").status == 200
+    scene.place.clock.sleep(1)
+    assert scene.client.get("/healthz").status == 200
+    assert [scene.client.get("/api/2.0/mlflow/experiments/search").status for _ in range(4)][-1] == 429
+    assert scene.client.get("/api/2.0/mlflow/experiments/search").json["error_code"] == "REQUEST_LIMIT_EXCEEDED"
+
+
+def test_points_are_not_counted(scene: Scene) -> None:
+    run = scene.run()
+    for step in range(50):
+        assert scene.client.post(f"/runs/{run}/metrics", {"name": "loss", "value": 1, "step": step}).status == 200
+
+
+# ── logins ────────────────────────────────────────────────────────────────────
+
+
+def login(scene: Scene, token: str) -> Any:
+    form = {"content-type": "application/x-www-form-urlencoded", "origin": "http://localhost:8765"}
+    return Client(scene.server.gate).post("/login", body=urlencode({"token": token}).encode(), headers=form)
+
+
+def test_logins_that_fail_are_bounded_and_those_that_do_not_are_not(scene: Scene) -> None:
+    good_one = scene.opened.tokens.create(Scope.USER, now=scene.place.clock.now())[1].text
+    for _ in range(5):
+        assert login(scene, good_one).status == 200
+    assert [login(scene, "wrong").status for _ in range(3)] == [401, 401, 429]
+    refused = Client(scene.server.gate).get("/login?code=owl_00000000_" + "a" * 43)
+    assert refused.status == 429
+    assert int(refused.headers["retry-after"]) <= 60
+    assert login(scene, good_one).status == 429
+    assert Client(scene.server.gate).get("/login").status == 401  # the page itself
+    scene.place.clock.sleep(60)
+    assert login(scene, good_one).status == 200
+
+
+def test_a_session_dies_with_the_token_that_it_was_made_from(scene: Scene) -> None:
+    token, secret = scene.opened.tokens.create(Scope.USER, now=scene.place.clock.now())
+    other = scene.opened.tokens.create(Scope.USER, now=scene.place.clock.now())[1]
+    cookies = [login(scene, one.text).headers["set-cookie"].split(";")[0] for one in (secret, other)]
+
+    def seen() -> list[int]:
+        return [Client(scene.server.gate).get("/healthz", headers={"cookie": cookie}).status for cookie in cookies]
+
+    assert seen() == [200, 200]
+    good(scene.client.ask("DELETE", f"/api/v1/tokens/{token.id}"))
+    assert seen() == [401, 200]
+
+
+def test_a_session_ends_when_its_token_would(scene: Scene) -> None:
+    now = scene.place.clock.now()
+    secret = scene.opened.tokens.create(Scope.USER, expires=now + 100, now=now)[1]
+    cookie = login(scene, secret.text).headers["set-cookie"].split(";")[0]
+    scene.place.clock.sleep(101)
+    assert Client(scene.server.gate).get("/healthz", headers={"cookie": cookie}).status == 401
+
+
+# ── streams ───────────────────────────────────────────────────────────────────
+
+
+def test_a_user_has_so_many_streams_by_whatever_tokens() -> None:
+    streams = Streams(2)
+    ada = [Caller(token=str(n), scope=Scope.USER, name="ada", rights=Rights.READ) for n in range(3)]
+    run = Caller(token="r", scope=Scope.RUN, run="k1", name="ada")
+    held = [streams.begin(one) for one in ada[:2]]
+    with pytest.raises(TooMany):
+        streams.begin(ada[2])
+    streams.end(streams.begin(run))
+    streams.end(held[0])
+    streams.end(streams.begin(ada[2]))
+
+
+async def open_stream(scene: Scene, client: Client, path: str) -> tuple[int, asyncio.Task[None]]:
+    """The status that comes back, and the stream, which goes on until it is cancelled."""
+    begun: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def receive() -> MutableMapping[str, Any]:
+        if not begun.done():
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start" and not begun.done():
+            begun.set_result(message["status"])
+
+    headers = [(b"host", b"localhost:8765"), (b"authorization", f"Bearer {client._token}".encode())]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": headers,
+    }
+    asgi = {"asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 8765)}
+    task = asyncio.create_task(scene.server.gate({**scope, **asgi, "client": ("127.0.0.1", 5)}, receive, send))
+    return await begun, task
+
+
+def test_live_streams_and_followed_logs_are_counted_together_and_given_back(scene: Scene) -> None:
+    played = scene.place.play()
+    played.dir.log(1, "out").write_text("begun\n")
+    scene.opened.tracker.files.look(scene.place.desk.roots)
+    follow = f"/api/v1/runs/{played.spec.id}/logs/1/out/follow"
+
+    async def story() -> None:
+        ada = [scene.as_(Scope.USER, name="ada", rights=Rights.READ) for _ in range(2)]
+        opened = [await open_stream(scene, ada[0], "/api/v1/live"), await open_stream(scene, ada[1], follow)]
+        assert [status for status, _ in opened] == [200, 200]
+        for client, path in ((ada[0], "/api/v1/live"), (ada[1], follow)):
+            refused, task = await open_stream(scene, client, path)
+            await task
+            assert refused == 429
+        other, task = await open_stream(scene, scene.as_(Scope.USER, name="bob"), "/api/v1/live")
+        assert other == 200
+        for one in (task, opened[0][1]):
+            one.cancel()
+            await asyncio.wait([one])
+        again, last = await open_stream(scene, ada[0], "/api/v1/live")
+        assert again == 200
+        for one in (last, opened[1][1]):
+            one.cancel()
+            await asyncio.wait([one])
+
+    asyncio.run(story())
+    assert scene.server.services.live.listeners == 0
+
+
+# ── files, lines ──────────────────────────────────────────────────────────────
+
+
+def test_a_run_has_so_much_room_for_files(scene: Scene) -> None:
+    run, other = scene.run(), scene.run()
+    place = f"/api/v1/runs/{run}/artifacts"
+    half = b"x" * (1 << 19)
+    assert scene.client.ask("PUT", f"{place}/a", body=half).status == 201
+    assert scene.client.ask("PUT", f"{place}/b", body=half + b"x").status == 413
+    assert scene.client.ask("PUT", f"{place}/a", body=half + b"x").status == 201  # in place of itself
+    assert scene.client.ask("PUT", f"{place}/b", body=half).status == 413
+    assert scene.client.ask("PUT", f"{place}/b", body=half[:-1]).status == 201
+    refused = scene.client.ask("PUT", f"{place}/c", body=b"")
+    assert refused.status == 413
+    assert "delete" in refused.json["hint"]
+    scene.place.clock.sleep(10)
+    info = scene.opened.tracker.runs.get(run)
+    mlflow = f"/api/2.0/mlflow-artifacts/artifacts/{info.experiment}/{info.hex_id}/artifacts/c"
+    assert scene.client.ask("PUT", mlflow, body=b"x").status == 413
+    assert sorted(one["path"] for one in good(scene.client.get(place))["artifacts"]) == ["a", "b"]
+    assert scene.client.ask("PUT", f"/api/v1/runs/{other}/artifacts/a", body=half).status == 201
+    assert scene.client.ask("DELETE", f"{place}/a").status == 204
+    assert scene.client.ask("PUT", mlflow, body=b"x").status == 200
+
+
+def test_a_line_of_the_servers_log_is_never_longer_than_64_kib() -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    secret = "owu_3f9a1c02_" + "s" * 43
+    record = logging.LogRecord("x", logging.INFO, "f", 1, f"ä{secret}" * 20_000, None, None)
+    handler.emit(record)
+    line = stream.getvalue().rstrip("\n")
+    assert len(line.encode()) <= LONGEST
+    assert json.loads(line)["level"] == "info"
+    assert "s" * 43 not in line
