@@ -20,7 +20,7 @@ from onward.pipelines.sections import ResourcesIn, Section
 from onward.pipelines.values import Count, CountOrZero, Name, Size, SizeAboveZero, Switch, guess, word
 from onward.pipelines.yaml_lines import Keys, read_text
 from onward.schedulers.gridengine_words import KNOWN_NAMES, NAME_OF_ONE
-from onward.schedulers.profile import SCHEDULERS, ClusterSettings, ServerSettings, Settings
+from onward.schedulers.profile import SCHEDULERS, ClusterSettings, ServerSettings, Settings, TrackerSettings
 from onward.schedulers.registry import is_known, known_names
 
 _RESERVED = ("auto",)
@@ -32,6 +32,8 @@ __all__ = [
     "ServerSettings",
     "Settings",
     "SettingsIn",
+    "TrackerIn",
+    "TrackerSettings",
     "load_settings",
     "settings_path",
 ]
@@ -41,6 +43,9 @@ _REFERENCE = "docs/reference/settings.md describes every key"
 Root = Annotated[str, word(r"(?:/|~/|~$|\$)[^\x00-\x1f]*", "a path that begins with /, ~/ or a variable such as $WORK")]
 NodePath = Annotated[str, word(r"/[^\x00-\x1f$]*", "a path on the nodes that begins with /, without variables")]
 Host = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:@[A-Za-z0-9_][A-Za-z0-9_.-]*)?", "a host as in ssh HOST: lab, or me@lab.org")]
+Address = Annotated[
+    str, word(r"https?://(?![^/]*@)[^\s/?#]+(?:/(?!t/)[^\s?#]*)?", "an address such as https://tracker.lab.org, without a token in it")
+]
 Program = Annotated[str, word(r"[A-Za-z0-9_./][^\x00-\x1f]*", "a program such as python3.11, or the path of one")]
 
 
@@ -64,6 +69,11 @@ class ClusterIn(Section):
     gpus: CountOrZero | None = Field(default=None, description="Local only: GPUs that jobs may use together.")
 
 
+class TrackerIn(Section):
+    url: Address | None = Field(default=None, description="Server that jobs send their records to, where it cannot see the runs folder.")
+    token_file: Root | None = Field(default=None, description="File with your token for it, of mode 600.")
+
+
 class ServerIn(Section):
     code: list[Root] = Field(default_factory=list, description="Folders whose code may be submitted over HTTP; none: no code at all.")
     requests: CountOrZero | None = Field(default=None, description="Requests a second that a token may make, points aside; 0: no bound.")
@@ -76,6 +86,7 @@ class SettingsIn(Section):
     root: Root | None = Field(default=None, description="Runs folder.")
     cluster: Name | None = Field(default=None, description="Cluster to use where none is named.")
     clusters: dict[Name, ClusterIn] = Field(default_factory=dict, description="Profiles of clusters, by name.")
+    tracker: TrackerIn = Field(default_factory=TrackerIn, description="A server elsewhere, to send records to.")
     server: ServerIn = Field(default_factory=ServerIn, description="What `onward up` allows.")
 
 
@@ -108,6 +119,7 @@ def load_settings(env: Mapping[str, str]) -> Settings:
         default_root=_expanded(read.root, env),
         default_cluster=read.cluster if read.cluster != "auto" else None,
         clusters={name: _cluster(name, profile, env) for name, profile in read.clusters.items()},
+        tracker=_tracker(read.tracker, env),
         server=_server(read.server, env),
     )
 
@@ -138,6 +150,11 @@ def _cluster(name: str, read: ClusterIn, env: Mapping[str, str]) -> ClusterSetti
     )
 
 
+def _tracker(read: TrackerIn, env: Mapping[str, str]) -> TrackerSettings | None:
+    token = _expanded(read.token_file, env)
+    return TrackerSettings(url=read.url.rstrip("/"), token_file=token) if read.url and token else None
+
+
 def _server(read: ServerIn, env: Mapping[str, str]) -> ServerSettings:
     told = {key: value for key, value in read.model_dump(exclude={"code"}).items() if value is not None}
     return ServerSettings(code=tuple(folder for folder in (_expanded(one, env) for one in read.code) if folder), **told)
@@ -147,6 +164,9 @@ def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
     """What is wrong though each value alone is right."""
     problems = [f"root: {said}" for said in _unset(read.root, env)]
     problems += [f"server.code: {said}" for folder in read.server.code for said in _unset(folder, env)]
+    problems += [f"tracker.token-file: {said}" for said in _unset(read.tracker.token_file, env)]
+    if bool(read.tracker.url) != bool(read.tracker.token_file):
+        problems.append(f"tracker.{'token-file' if read.tracker.url else 'url'}: missing, expected with the other")
     known = ("auto", *SCHEDULERS, *read.clusters)
     if read.cluster is not None and read.cluster not in known:
         problems.append(f"cluster: found {read.cluster!r}, expected one of {', '.join(dict.fromkeys(known))}")

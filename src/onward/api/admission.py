@@ -52,7 +52,7 @@ class Caller:
 
 _ALL = r"[A-Z]+"
 _HEALTH = ("GET|HEAD", r"/(?:healthz|readyz)")
-_APPEND = "metrics(?:/batch)?|artifacts(?:/.*)?|params|tags|records"
+_APPEND = "metrics(?:/batch)?|artifacts(?:/.*)?|params|tags|records|pieces"
 
 _TABLE: Final[dict[Scope, tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]]] = {
     scope: tuple((re.compile(methods), re.compile(path)) for methods, path in rows)

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 import typer
 
-from onward.cli import backup, checkpoints, clusters, control, doctor, epilog, import_, logs, runs, schema, show, submit, tend, token, up
+from onward.cli import (
+    backup,
+    checkpoints,
+    clusters,
+    control,
+    doctor,
+    epilog,
+    import_,
+    logs,
+    runs,
+    schema,
+    show,
+    submit,
+    sync,
+    tend,
+    token,
+    up,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -24,5 +41,6 @@ def register(app: typer.Typer) -> None:
     app.command("up")(up.up)
     app.add_typer(token.app, name="token")
     app.command("backup")(backup.backup)
+    app.command("sync")(sync.sync)
     app.add_typer(import_.app, name="import")
     app.add_typer(epilog.app, name="epilog")

@@ -16,6 +16,7 @@ from onward.errors import InvalidInput, SchedulerUnavailable, StorageError, Subm
 from onward.model.lifecycle import Continue
 from onward.model.run import Run
 from onward.model.spec import Cluster, Resources, RunDraft, RunSpec, spec_to_json
+from onward.operations.announce import announce, tracker_of, withdraw
 from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
 from onward.operations.wiring import Desk
@@ -55,10 +56,12 @@ def submit(desk: Desk, draft: RunDraft, *, cwd: Path, arrived: Arrived | None = 
         own = carried(desk.env, functions=draft.script is not None) if draft.carry else {}
         _write(dir, spec, frozen, environment={**own, **draft.variables})
         run = read_run(dir)
+    announce(desk, spec, dir)
     handover = Handover(dir=dir, scheduler=desk.scheduler(spec.cluster), journal=desk_journal(dir), clock=desk.clock)
     try:
         handover.ensure_ahead(run, Continue(leg=1, mem=run.resources.mem), after=None)
     except (InvalidInput, SubmitRefused):
+        withdraw(desk, spec)
         shutil.rmtree(dir.path, ignore_errors=True)
         raise
     handover.advise(run)
@@ -121,6 +124,7 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: b
         environment=environment,
         outputs=draft.outputs,
         script=replace(draft.script, submitted_from=str(cwd) if code_is_here and not draft.freeze else "") if draft.script else None,
+        tracker=tracker.url if (tracker := tracker_of(desk)) else None,
     )
     return spec, root
 

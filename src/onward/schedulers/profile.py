@@ -58,11 +58,20 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrackerSettings:
+    """A server that cannot see the runs folder, so that jobs send their records to it."""
+
+    url: str
+    token_file: Path
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     source: Path | None = None  # None: no file
     default_root: Path | None = None
     default_cluster: str | None = None
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
+    tracker: TrackerSettings | None = None
     server: ServerSettings = field(default_factory=ServerSettings)
 
     def cluster(self, name: str = "auto", which: Which = shutil.which) -> tuple[Cluster, ClusterSettings]:

@@ -29,6 +29,7 @@ from onward.supervisor.gpu import GpuSampler
 from onward.supervisor.host import HostSampler, MemoryWatch
 from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
+from onward.supervisor.push import PUSH_SECONDS, push_of
 from onward.supervisor.relay import relay_variables, start_relay
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals, spared
@@ -78,6 +79,8 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     outputs = output_files(scene, local)
     copying = Repeating("copying the output", outputs.carry, every=MIRROR_SECONDS)
     sampling = Repeating("sampling", sampler.sample, every=SAMPLE_SECONDS)
+    push = push_of(scene.spec.tracker, scene.spec.id, dir, local)
+    pushing = Repeating("pushing", push.work, every=PUSH_SECONDS) if push else None
     limit = deadline - clock.now() if deadline else None
     plan = plan_stop(run.legs.values(), limit=limit, several=scene.spec.launcher != "plain")
     training = Training(
@@ -103,6 +106,8 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
         patience = 10.0 if training.asked == "storage" else _MOST_STAGING  # it was stopped because there is no room
         training.take_reports(stager.drain(until=min(deadline - 0.5 if deadline else math.inf, gone + patience)))
     sampling.stop()
+    if pushing:
+        pushing.stop()
     if relay:
         relay.close(within=max(min(deadline - clock.now() - 3.0, _MOST_STAGING), 1.0) if deadline else _MOST_STAGING)
     mirroring.stop(within=5.0)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MOST_TO_START = 600.0  # seconds from the job's start to ours: more is no measurement
+_PUSH_PATIENCE = 10.0  # seconds for the last records to reach the tracker's server
 _HANDOVER_PATIENCE = 10.0  # seconds training waits for its successor to be queued
 
 
@@ -73,6 +74,7 @@ def live_leg(path: Path, leg: int) -> int:
     # ── queue the successor before training starts ────────────────────────────
     successor = Successor(scene)
     from onward.supervisor.course import train  # loaded while the scheduler answers: half of what there is to load
+    from onward.supervisor.push import push_last
     from onward.supervisor.salvage import salvage
     from onward.supervisor.watchers import never_hurts_training
 
@@ -98,6 +100,9 @@ def live_leg(path: Path, leg: int) -> int:
     _leave(local, training)
     go_on_or_close(scene)
     journal.close()
+    if scene.spec.tracker:
+        with never_hurts_training("the last push"):
+            push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE)
     ended = read_run(scene.dir).legs[leg].end
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 

@@ -21,6 +21,7 @@ from onward.model.identity import hex_id
 from onward.model.spec import RunSpec
 from onward.rundir.artifact_files import components
 from onward.rundir.layout import LegLocal, RunDir, leg_of
+from onward.sdk import contract
 from onward.sdk.files import write_whole
 from onward.sdk.spool import SpoolWriter
 from onward.supervisor.relay_facts import WRITER, Facts
@@ -70,7 +71,7 @@ class Relay:
         """What a training is told of the relay. What the user set himself stays his; then the rest of that family is his too."""
         write_whole(self._local.relay_token, self._secret, mode=0o600)
         families = (
-            {"ONWARD_TRACKER_URL": f"http://127.0.0.1:{self._server.port}", "ONWARD_TOKEN_FILE": str(self._local.relay_token)},
+            {contract.TRACKER_URL: f"http://127.0.0.1:{self._server.port}", contract.TOKEN_FILE: str(self._local.relay_token)},
             {"TRACKER_API": self.url, "TRACKER_API_KEY": self._secret},
             {
                 "MLFLOW_TRACKING_URI": self.url,

@@ -42,8 +42,10 @@ class ScriptCalls:
         """None: not known here. A pair: status and value."""
         parts = path.removeprefix("/api/v1").strip("/").split("/")
         match method, parts:
-            case "POST", ["experiments", _, "runs"] | ["runs"]:
+            case "POST", ["experiments", _, "runs"]:
                 return self._begin(body)
+            case "POST", ["runs"]:
+                return 201, {"id": self._run, **self._begin(body)}
             case "POST", ["runs", _, "metrics"]:
                 rows = body["points"] if isinstance(body.get("points"), list) else [body]
                 return self._log([self._point(row.get("name"), row.get("value"), row) for row in rows if isinstance(row, dict)], body)
@@ -73,7 +75,7 @@ class ScriptCalls:
             case _:
                 return None
 
-    def _begin(self, body: Mapping[str, Any]) -> Any:
+    def _begin(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The run of this job, whatever job the script believes to be in."""
         config = body.get("config") if isinstance(body.get("config"), dict) else body.get("params")
         params = dict(config) if isinstance(config, dict) else {}

@@ -22,9 +22,9 @@ _PATIENCE = 3.0  # seconds a client of the relay is made to wait
 _AFTER_A_FAILURE = 15.0  # seconds in which nobody is made to wait again
 
 
-def read_token(path: Path) -> str:
-    """NotAllowed where somebody else could have read or written it."""
-    for place, mode in ((path.parent, 0o700), (path, 0o600)):
+def read_token(path: Path, *, folder: bool = True) -> str:
+    """NotAllowed where somebody else could have read or written it. `folder`: the one it lies in must be its owner's alone too."""
+    for place, mode in ((path.parent, 0o700), (path, 0o600)) if folder else ((path, 0o600),):
         seen = os.stat(place, follow_symlinks=False)
         if seen.st_uid != os.getuid() or stat.S_IMODE(seen.st_mode) & ~mode & 0o777 or stat.S_ISLNK(seen.st_mode):
             raise NotAllowed(

@@ -8,9 +8,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from onward.api.deps import Svc, Who
+from onward.api.routes import pushes
 from onward.api.shapes import In, Text
 
-router = APIRouter(prefix="/api/v1", tags=["records"])
+router = APIRouter(tags=["records"])
+router.include_router(pushes.router)
 
 
 class RecordsIn(In):
@@ -30,7 +32,7 @@ class Taken(BaseModel):
     why: str
 
 
-@router.post("/records", summary="Push records")
+@router.post("/api/v1/records", summary="Push records")
 def push(svc: Svc, who: Who, asked: RecordsIn) -> Taken:
     """Identified by run, leg, writer and sequence: sent twice is stored once. Answered when they are committed."""
     who.must_write(asked.run)

@@ -1,0 +1,63 @@
+"""Runs whose folders this server cannot see: announced at submit, their journals and spools sent by their jobs, a piece at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query, Request
+from pydantic import BaseModel, Field
+
+from onward.api.deps import Svc, Who
+from onward.api.routes.naming import RunId, must_be_storable, run_of
+from onward.api.routes.tokens import NewToken, TokenOut
+from onward.errors import InvalidInput
+from onward.tracker.tokens import Scope
+
+router = APIRouter(prefix="/api/v1/runs", tags=["records"])
+_PIECE = {"requestBody": {"content": {"application/x-ndjson": {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+class Announced(BaseModel):
+    run_id: str
+
+
+class Next(BaseModel):
+    next: int = Field(description="From which byte to send on: what is before it is committed.")
+
+
+@router.put("/{run_id}/spec", summary="Announce a run that jobs will send records of")
+def announce(
+    svc: Svc, who: Who, run_id: RunId, spec: Annotated[dict[str, Any], Body(description="params/spec.json as it is.")]
+) -> Announced:
+    """Said again, it changes nothing."""
+    who.must_write(run_id)
+    must_be_storable(run_id)
+    if spec.get("id") != run_id:
+        raise InvalidInput(f"this is the spec of another run than {run_id[:40]!r}")
+    return Announced(run_id=svc.tracker.push.announce(spec))
+
+
+@router.post("/{run_id}/tokens", summary="Make a run's own token", status_code=201)
+def token(svc: Svc, who: Who, run_id: RunId) -> NewToken:
+    """May append to this run and read it, and nothing else: for its jobs. The secret is in this answer and nowhere else."""
+    run = run_of(svc, run_id)
+    who.must_write(run.run_id)
+    made, secret = svc.tokens.create(Scope.RUN, name=f"{who.name}: jobs of {run.name}"[:250], run=run.run_id, now=svc.clock.now())
+    return NewToken(token=TokenOut.of(made), secret=secret.text)
+
+
+@router.post("/{run_id}/pieces", summary="Send a piece of a journal or spool", openapi_extra=_PIECE)
+async def piece(
+    svc: Svc,
+    who: Who,
+    run_id: RunId,
+    request: Request,
+    file: Annotated[str, Query(description="Such as journal/leg-0001.jsonl.", max_length=250)],
+    offset: Annotated[int, Query(description="Where in the file it begins.", ge=0, le=1 << 53)],
+) -> Next:
+    """Whole lines are taken; what is known already is passed over, so that a piece may come twice, or the folder be read too."""
+    who.must_write(run_id)
+    must_be_storable(run_id)
+    data = await request.body()
+    return Next(next=await asyncio.to_thread(svc.tracker.push.piece, run_id, file, offset, data))

@@ -1,0 +1,40 @@
+"""`onward sync`: send run folders to a tracker's server that cannot see them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onward.cli.desk import JsonOption
+from onward.cli.render import out, out_json
+
+
+def sync(
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Folders of runs, by hand or of jobs.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on sending what is new, until interrupted.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Send runs to the tracker that the settings or ONWARD_TRACKER_URL name. What it has already is passed over."""
+    from onward.errors import HostUnreachable
+    from onward.operations.announce import sync as send
+    from onward.operations.wiring import Desk
+
+    desk = Desk(env=os.environ)
+    while True:
+        try:
+            for folder in folders:
+                done = send(desk, folder)
+                if json:
+                    out_json({"run": done.run_id, "folder": str(folder), "bytes": done.bytes})
+                elif done.bytes or not follow:
+                    out(f"{folder}: {done.bytes} bytes sent to run {done.run_id}")
+        except HostUnreachable:
+            if not follow:
+                raise
+        if not follow:
+            return
+        time.sleep(2.0)

@@ -1,0 +1,184 @@
+"""Pushing: a job's journals and spools reach a server that may be away, refuse, or have some of them already."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from onward.errors import NotAllowed
+from onward.rundir.layout import LegLocal, RunDir
+from onward.supervisor.push import Push, Refused, push_last, push_of
+from onward.supervisor.relay_http import Answer, LoopbackServer, Request
+from onward.supervisor.upstream import Unreachable, Upstream, read_token, upstream_of
+
+
+class FakeServer:
+    """Takes pieces as the real one does."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.status = 200
+        self.asked = 0
+        self.authorization = ""
+        self._server = LoopbackServer(self._answer)
+        self.url = f"http://127.0.0.1:{self._server.port}"
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _answer(self, request: Request) -> Answer:
+        self.asked += 1
+        self.authorization = request.headers.get("authorization", "")
+        if self.status != 200:
+            return Answer.of({"detail": "no"}, self.status)
+        asked = parse_qs(urlsplit(request.target).query)
+        name, offset = asked["file"][0], int(asked["offset"][0])
+        data, held = request.body.read(1 << 24) or b"", self.files.get(name, b"")
+        if offset <= len(held):
+            new = data[len(held) - offset :]
+            self.files[name] = held + new[: new.rfind(b"\n") + 1]
+        return Answer.of({"next": len(self.files.get(name, b""))})
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    made = FakeServer()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    made = RunDir(tmp_path / "run")
+    made.make()
+    made.leg_journal(1).write_text('{"kind": "claimed"}\n')
+    return made
+
+
+def with_token(run: RunDir) -> RunDir:
+    run.tracker_token.parent.mkdir(mode=0o700)
+    run.tracker_token.write_text("owr_1_secret\n")
+    run.tracker_token.chmod(0o600)
+    return run
+
+
+def lines(count: int, start: int = 0) -> str:
+    return "".join(json.dumps({"n": n, "t": 1.0, "s": n, "m": {"loss": 0.5}}) + "\n" for n in range(start, start + count))
+
+
+def test_all_files_arrive_whole_lines_first_and_the_rest_later(server: FakeServer, run: RunDir, tmp_path: Path) -> None:
+    local = LegLocal(tmp_path / "local")
+    local.make()
+    name = "leg-0001.train-7.jsonl"
+    (run.spool / name).write_text(lines(2))
+    (local.spool / name).write_text(lines(5) + '{"n": 5, "to')  # the node's copy is ahead
+    push = push_of(server.url, "abc", with_token(run), local)
+    assert push
+    push.work()
+    assert server.files == {"journal/leg-0001.jsonl": b'{"kind": "claimed"}\n', f"spool/{name}": lines(5).encode()}
+    assert server.authorization == "Bearer owr_1_secret"
+    (local.spool / name).write_text(lines(9))
+    push.work()
+    assert server.files[f"spool/{name}"] == lines(9).encode()
+    before = server.asked
+    push.work()
+    assert server.asked == before  # nothing new, nobody asked
+
+
+def test_what_the_server_has_is_not_sent_again(server: FakeServer, run: RunDir) -> None:
+    path = run.spool / "leg-0001.train-7.jsonl"
+    path.write_text(lines(4000))
+    server.files["spool/leg-0001.train-7.jsonl"] = lines(3990).encode()
+    assert Push(Upstream(server.url, "t"), "abc", {"spool": [run.spool]}).send_all() == len(lines(10, 3990))
+    assert server.files["spool/leg-0001.train-7.jsonl"] == path.read_bytes()
+
+
+def test_a_server_that_is_away_is_left_alone_for_a_while_and_then_gets_all(
+    server: FakeServer, run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    now = [1000.0]
+    monkeypatch.setattr("onward.supervisor.push.time.monotonic", lambda: now[0])
+    push = Push(Upstream(server.url, "t"), "abc", {"journal": [run.journals]})
+    server.status = 503
+    asked = []
+    for _ in range(600):
+        push.work()
+        now[0] += 1
+        asked.append(server.asked)
+    assert 8 < server.asked < 30  # ten minutes: seldom, and never given up
+    assert caplog.text.count("does not answer") == 1
+    server.status = 200
+    now[0] += 120
+    push.work()
+    assert list(server.files) == ["journal/leg-0001.jsonl"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_server_that_refuses_is_asked_no_more(server: FakeServer, run: RunDir, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    server.status = status
+    push = Push(Upstream(server.url, "t"), "abc", {"journal": [run.journals]})
+    for _ in range(3):
+        push.work()
+    assert server.asked == 1 and f"{status}, no" in caplog.text
+    with pytest.raises(Refused):
+        push.send_all()
+
+
+def test_one_file_that_is_refused_keeps_no_other(server: FakeServer, run: RunDir) -> None:
+    server.status = 400
+    push = Push(Upstream(server.url, "t"), "abc", {"journal": [run.journals], "spool": [run.spool]})
+    push.work()
+    server.status = 200
+    (run.spool / "leg-0001.train-7.jsonl").write_text(lines(1))
+    push.work()
+    assert list(server.files) == ["spool/leg-0001.train-7.jsonl"]
+
+
+def test_a_leg_that_ends_sends_its_last_words_and_waits_for_nobody(server: FakeServer, run: RunDir) -> None:
+    push_last(server.url, "abc", with_token(run), within=10)
+    assert list(server.files) == ["journal/leg-0001.jsonl"]
+    server.close()
+    run.leg_journal(2).write_text("{}\n")
+    push_last("http://127.0.0.1:9", "abc", run, within=10)
+    push_last(None, "abc", run, within=10)
+
+
+def test_no_server_or_no_token_means_no_pushing(run: RunDir) -> None:
+    assert push_of(None, "abc", run) is None
+    assert push_of("http://127.0.0.1:9", "abc", run) is None
+    with pytest.raises(Unreachable):
+        Upstream("http://127.0.0.1:9", "t").call("GET", "/")
+
+
+@pytest.mark.parametrize(("place", "mode"), [("file", 0o640), ("file", 0o604), ("folder", 0o750), ("folder", 0o701)])
+def test_a_token_that_others_may_read_is_not_used(run: RunDir, place: str, mode: int, caplog: pytest.LogCaptureFixture) -> None:
+    token = with_token(run).tracker_token
+    (token if place == "file" else token.parent).chmod(mode)
+    with pytest.raises(NotAllowed, match=f"mode {mode:o}"):
+        read_token(token)
+    assert upstream_of("http://127.0.0.1:9", token) is None
+    assert "is not used" in caplog.text
+
+
+def test_a_token_of_somebody_else_is_not_used(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = with_token(run).tracker_token
+    assert read_token(token) == "owr_1_secret"
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(NotAllowed):
+        read_token(token)
+
+
+def test_a_link_in_a_tokens_place_is_not_followed(run: RunDir, tmp_path: Path) -> None:
+    token = with_token(run).tracker_token
+    (tmp_path / "other").write_text("x")
+    (tmp_path / "other").chmod(0o600)
+    token.unlink()
+    token.symlink_to(tmp_path / "other")
+    with pytest.raises(NotAllowed):
+        read_token(token)
