@@ -21,7 +21,24 @@ from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 from tests.desks import Place, PlayedRun, strict_json
 
-VERBS = ["submit", "run", "runs", "show", "logs", "cancel", "stop", "resume", "checkpoints", "clusters", "doctor", "tend", "schema", "up", "backup", "sync"]
+VERBS = [
+    "submit",
+    "run",
+    "runs",
+    "show",
+    "logs",
+    "cancel",
+    "stop",
+    "resume",
+    "checkpoints",
+    "clusters",
+    "doctor",
+    "tend",
+    "schema",
+    "up",
+    "backup",
+    "sync",
+]
 OF_A_RUN = ["show", "logs", "cancel", "stop", "resume", "checkpoints"]
 
 
