@@ -12,6 +12,7 @@ import pytest
 from beds.postgres import Postgres, free_port, is_installed
 from onward.tracker.schema import metadata
 from onward.tracker.store import Tracker
+from tests.services.clients import client  # noqa: F401
 
 _DATABASE = "onward"
 

@@ -1,16 +1,13 @@
 """What MLflow's client reads back from us equals what it reads back from MLflow's own server, for the same script (`mlflow/calls.py`).
 
-MLflow's own answers are kept beside it, written by the same script against mlflow 3.17.2's server. The clients are real: each version
-gets a virtual environment of its own, made once.
+MLflow's own answers are kept beside it, written by the same script against mlflow 3.17.2's server. The clients are real (`clients`).
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,30 +15,10 @@ import pytest
 from tests.services.served import served
 
 HERE = Path(__file__).parent / "mlflow"
-CLIENTS = {"3": "mlflow-skinny==3.17.2", "2": "mlflow-skinny==2.22.5"}
-
 DELIBERATE = {
     "not_a_number_and_infinite": "we keep infinities; MLflow's database turns them into the largest number",
     "rename_experiment_to_a_name_that_is_taken": "we say RESOURCE_ALREADY_EXISTS; MLflow passes on what its database says",
 }
-
-
-@pytest.fixture(params=sorted(CLIENTS))
-def client(request: pytest.FixtureRequest) -> tuple[str, Path]:
-    """A Python with this version of MLflow's client, and where to find it."""
-    version = request.param
-    folder = Path(__file__).resolve().parents[2] / ".venv-clients" / version
-    folder.parent.mkdir(exist_ok=True)
-    with (folder.parent / f"{version}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "ready").exists():
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            install = [str(folder / "bin" / "pip"), "install", "-q", "--disable-pip-version-check", CLIENTS[version], "pandas", "numpy"]
-            done = subprocess.run(install, capture_output=True, text=True)
-            if done.returncode:
-                (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{CLIENTS[version]} cannot be installed: {done.stderr[-500:]}")
-            (folder / "ready").touch()
-    return version, folder / "bin" / "python"
 
 
 @pytest.mark.slow
