@@ -20,16 +20,19 @@ PATIENCE = 120.0
 class Running:
     """`with Running(folder) as server:`; its output lies in the folder. It does not outlive the block."""
 
-    def __init__(self, folder: Path, *flags: str, db: str | None = None, port: int = 0) -> None:
+    def __init__(self, folder: Path, *flags: str, db: str | None = None, port: int = 0, settings: str = "") -> None:
+        """`settings`: the text of its settings file."""
         self.folder = folder
         self.db = db or str(folder / "tracker.db")
         self._flags = flags
         self._port = port
+        self._settings = settings
         self.link = ""
         self.url = ""
 
     def __enter__(self) -> Running:
         self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "settings.toml").write_text(self._settings)
         self.start()
         return self
 
@@ -41,7 +44,8 @@ class Running:
     @property
     def env(self) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("ONWARD_")}
-        return {**kept, "ONWARD_ROOT": str(self.folder / "runs"), "ONWARD_STATE_DIR": str(self.folder / "state"), "ONWARD_DB": self.db}
+        own = {"ONWARD_STATE_DIR": str(self.folder / "state"), "ONWARD_SETTINGS": str(self.folder / "settings.toml")}
+        return {**kept, **own, "ONWARD_ROOT": str(self.folder / "runs"), "ONWARD_DB": self.db}
 
     @property
     def log(self) -> str:

@@ -100,6 +100,12 @@ def test_every_operation_is_described(scene: Scene) -> None:
         for method, operation in operations.items():
             assert operation.get("summary"), f"{method} {path}"
             assert operation.get("description"), f"{method} {path}"
+            for parameter in operation.get("parameters", ()):
+                assert parameter.get("description"), f"{method} {path}: {parameter['name']}"
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                assert "mlflow" not in path or content["schema"].get("additionalProperties") is not True, f"{method} {path}: what may it hold"
+            assert "422" not in operation["responses"]
+            assert "default" in operation["responses"]
     told = {(method.upper(), path) for path, operations in schema["paths"].items() for method in operations}
     own = {
         (method, route.path_format)

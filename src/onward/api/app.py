@@ -13,6 +13,7 @@ from onward import __version__
 from onward.api import chores
 from onward.api.background import Background
 from onward.api.book import TokenBook
+from onward.api.described import describe
 from onward.api.door import Door
 from onward.api.gate import Gate
 from onward.api.hosts import HostRules
@@ -113,6 +114,7 @@ def make_api(services: Services) -> FastAPI:
     api.state.services = services
     for router in (*(room.router for room in _ROUTES), mlflow):
         api.include_router(router)
+    describe(api)
     api.add_exception_handler(OnwardError, _known)
     api.add_exception_handler(RequestValidationError, _invalid)
     api.add_exception_handler(HTTPException, _http)

@@ -37,7 +37,14 @@ class HintTaken(BaseModel):
 
 
 @router.post(PATH, summary="Hint that a job has ended", status_code=202)
-def hint(svc: Svc, who: Who, asked: HintIn, webhook_id: Annotated[str | None, Header(max_length=128)] = None) -> HintTaken:
+def hint(
+    svc: Svc,
+    who: Who,
+    asked: HintIn,
+    webhook_id: Annotated[
+        str | None, Header(max_length=128, description="The hint's own id: one that was here before is not taken again.")
+    ] = None,
+) -> HintTaken:
     """By token, or signed with a webhook token as the headers `webhook-id`, `webhook-timestamp`, `webhook-signature` say.
 
     A job of ours makes the server ask its scheduler soon; others are let be, since an epilog tells of every job of a cluster."""

@@ -43,6 +43,6 @@ def add(svc: Svc, who: Who, run_id: RunId, asked: NoteIn) -> NoteOut:
 
 
 @router.delete("/{note}", summary="Delete a note", status_code=204)
-def delete(svc: Svc, run_id: RunId, note: Annotated[int, Path(ge=0, le=1 << 53)]) -> None:
+def delete(svc: Svc, run_id: RunId, note: Annotated[int, Path(ge=0, le=1 << 53, description="Its number.")]) -> None:
     """404 where there is none of that number."""
     svc.tracker.runs.delete_note(run_of(svc, run_id).run_id, note)

@@ -71,8 +71,8 @@ def listed(
     order: Annotated[list[str] | None, Query(description=_ORDER, max_length=10)] = None,
     experiment: Annotated[list[str] | None, Query(description="Only of these, by number or name.", max_length=200)] = None,
     archived: Annotated[bool, Query(description="The archived ones instead.")] = False,
-    limit: Annotated[int, Query(ge=1, le=5000)] = 100,
-    offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=5000, description="At most so many in an answer.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=1 << 53, description="How many to pass over: the `next` of the answer before.")] = 0,
     metrics: Annotated[bool, Query(description="Whether the answer holds them.")] = True,
     params: Annotated[bool, Query(description="Whether the answer holds params and tags.")] = True,
     count: Annotated[bool, Query(description="Whether to count all that match.")] = False,
@@ -170,7 +170,7 @@ def set_tags(svc: Svc, run_id: RunId, asked: TagsIn) -> Response:
 
 
 @router.delete("/{run_id}/tags/{key:path}", summary="Delete a tag", status_code=204)
-def delete_tag(svc: Svc, run_id: RunId, key: Annotated[str, Path(max_length=250)]) -> None:
+def delete_tag(svc: Svc, run_id: RunId, key: Annotated[str, Path(max_length=250, description="The tag's key.")]) -> None:
     """404 where there is none of that key."""
     must_be_storable(key)
     svc.tracker.runs.delete_tag(run_of(svc, run_id).run_id, key)

@@ -45,7 +45,7 @@ class Loose(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class RunIn(Loose):
+class ScriptRunIn(Loose):
     slurm_job_id: Annotated[Text, Field(max_length=200)] | int | None = Field(
         default=None, description="By which a restarted job is known again."
     )
@@ -68,13 +68,13 @@ class MetricIn(Loose):
     timestamp: float | str | None = None
 
 
-class StepIn(Loose):
+class ScriptStepIn(Loose):
     metrics: dict[Key, float | str] = Field(max_length=10_000)
     step: int | float | None = 0
     timestamp: float | str | None = None
 
 
-class Stored(BaseModel):
+class ScriptStored(BaseModel):
     stored: int
 
 
@@ -98,7 +98,7 @@ class Received(BaseModel):
 
 
 @router.post("/experiments/{experiment}/runs", summary="Begin a run, or go on with it")
-def begin(svc: Svc, who: Who, experiment: ExperimentId, asked: RunIn) -> RunMade:
+def begin(svc: Svc, who: Who, experiment: ExperimentId, asked: ScriptRunIn) -> RunMade:
     """The experiment is made where there is none of that name or number."""
     if who.scope is Scope.RUN and who.run is not None:
         run = svc.tracker.runs.get(who.run)
@@ -124,20 +124,20 @@ def begin(svc: Svc, who: Who, experiment: ExperimentId, asked: RunIn) -> RunMade
 
 
 @router.post("/runs/{run_id}/metrics", summary="Log a metric", openapi_extra={"x-hot": True})
-def log_metric(svc: Svc, run_id: RunId, asked: Annotated[MetricIn, Body()]) -> Stored:
+def log_metric(svc: Svc, run_id: RunId, asked: Annotated[MetricIn, Body()]) -> ScriptStored:
     """Answered when it is committed."""
     data = asked.model_dump(exclude_none=True)
     found = many_points(data, svc.clock.now()) if "points" in data else [one_point(data, svc.clock.now())]
     svc.tracker.ingest.points(run_id, found)
-    return Stored(stored=len(found))
+    return ScriptStored(stored=len(found))
 
 
 @router.post("/runs/{run_id}/metrics/batch", summary="Log one step's metrics", openapi_extra={"x-hot": True})
-def log_step(svc: Svc, run_id: RunId, asked: StepIn) -> Stored:
+def log_step(svc: Svc, run_id: RunId, asked: ScriptStepIn) -> ScriptStored:
     """Answered when they are committed."""
     found = step_of_points(asked.model_dump(exclude_none=True), svc.clock.now())
     svc.tracker.ingest.points(run_id, found)
-    return Stored(stored=len(found))
+    return ScriptStored(stored=len(found))
 
 
 @router.post("/runs/{run_id}/artifacts", summary="Tell of a file", status_code=201)
@@ -216,7 +216,7 @@ def _experiment_name(svc: Services, named: str) -> str:
         return named
 
 
-def _identity(experiment: str, job: str, asked: RunIn) -> str:
+def _identity(experiment: str, job: str, asked: ScriptRunIn) -> str:
     """A job may train several times with other params; started again, it has the same ones."""
     said = json.dumps(finite({"seed": asked.seed, "config": asked.config, "name": asked.name}), sort_keys=True, default=str)
     return f"seed:{hashlib.sha256(experiment.encode()).hexdigest()[:16]}:{job}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
@@ -243,12 +243,12 @@ def _begin(batch: Batch, new: NewRun, leg: dict[str, Any]) -> RunMade:
     return RunMade(run_id=before["run_id"], leg=newest + 1)
 
 
-def _leg(svc: Services, asked: RunIn, job: str | None) -> dict[str, Any]:
+def _leg(svc: Services, asked: ScriptRunIn, job: str | None) -> dict[str, Any]:
     details = {"nodes": [asked.slurm_node] if asked.slurm_node else [], "gpus": [asked.gpu_type] if asked.gpu_type else []}
     return {"job": job, "cluster": "slurm", "state": "running", "started": svc.clock.now(), "details": json.dumps(details)}
 
 
-def _params(asked: RunIn) -> dict[str, Any]:
+def _params(asked: ScriptRunIn) -> dict[str, Any]:
     told: dict[str, Any] = {key: finite(value) for key, value in (asked.config or {}).items()}
     if asked.seed is not None:
         told.setdefault("seed", finite(asked.seed))

@@ -133,8 +133,8 @@ def points(
     first: First = None,
     last: Last = None,
     superseded: Annotated[bool, Query(description="With those that a later leg has hidden.")] = False,
-    limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
-    offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100_000, description="At most so many in an answer.")] = 10_000,
+    offset: Annotated[int, Query(ge=0, le=1 << 53, description="How many to pass over: the `next` of the answer before.")] = 0,
 ) -> Response:
     """By step and time."""
     must_be_storable(metric)
