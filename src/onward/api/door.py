@@ -1,7 +1,7 @@
 """The hot door: points, one call at a time, thousands of calls a second. Behind the gate, beside FastAPI: no models, no threads, one await.
 
-It knows a few addresses and nothing else; whatever it does not know goes on to the routes, which describe the same calls and share
-their reading (`points`). The answer comes after the commit.
+It knows a few addresses and nothing else, MLflow's two for metrics among them; whatever it does not know goes on to the routes, which
+describe the same calls and share their reading (`points`, MLflow's `wire`). The answer comes after the commit.
 """
 
 from __future__ import annotations
@@ -13,20 +13,29 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
+
 from onward.api.admission import Caller
+from onward.api.columns import ByKey, in_columns
 from onward.api.logs import log, note
-from onward.api.points import Point, decoded, many_points, one_point, step_of_points
+from onward.api.mlflow import metrics, wire
+from onward.api.points import MOST, Point, a_name, decoded, many_points, one_point, step_of_points
 from onward.api.problems import Problem, problem_of
 from onward.api.sending import Receive, Send, TooMuch, body_limit, read_body, send_problem
 from onward.api.services import Services
 from onward.errors import OnwardError
 
 Reader = Callable[[dict[str, Any], float], list[Point]]
+Route = Callable[[dict[str, Any], Services, Caller], object]
 
 _SEED, _NATIVE = "/runs/", "/api/v1/runs/"
 _READERS: dict[str, Reader] = {
     "metrics": lambda data, now: many_points(data, now) if "points" in data else [one_point(data, now)],
     "metrics/batch": step_of_points,
+}
+_MLFLOW: dict[str, Route] = {
+    "/api/2.0/mlflow/runs/log-metric": metrics.log_metric,
+    "/api/2.0/mlflow/runs/log-batch": metrics.log_batch,
 }
 _OK = [(b"content-type", b"application/json"), (b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
@@ -37,13 +46,15 @@ class Door:
         self._bridge = Bridge()
 
     async def __call__(self, caller: Caller, method: str, path: str, receive: Receive, send: Send) -> int:
+        route = _MLFLOW.get(path)
         start = _SEED if path.startswith(_SEED) else _NATIVE if path.startswith(_NATIVE) else ""
         run, _, what = path[len(start) :].partition("/")
-        reader = _READERS.get(what)
-        if not start or method != "POST" or reader is None or not run:
+        reader = _READERS.get(what) if start and run else None
+        if method != "POST" or (reader is None and route is None):
             return 0
         try:
-            count = await self._take(reader, run, await read_body(receive, body_limit(path) or 1 << 20))
+            body = await read_body(receive, body_limit(path) or 1 << 20)
+            answer = await (self._take_mlflow(route, caller, body) if route is not None else self._take(reader or _never, run, body))
         except OnwardError as error:
             problem = problem_of(error)
         except TooMuch:
@@ -54,20 +65,59 @@ class Door:
             log.exception("points could not be taken", extra={"action": "fault", "said": {"path": path}})
             problem = Problem(status=500, detail="this is a fault of Onward's", hint="the server's log says more")
         else:
-            body = b'{"stored":%d}' % count
-            await send({"type": "http.response.start", "status": 200, "headers": [*_OK, (b"content-length", b"%d" % len(body))]})
-            await send({"type": "http.response.body", "body": body})
+            await send({"type": "http.response.start", "status": 200, "headers": [*_OK, (b"content-length", b"%d" % len(answer))]})
+            await send({"type": "http.response.body", "body": answer})
             return 200
         note(logging.INFO, "request", f"POST {path} {problem.status}", token=caller.token, why=problem.detail)
         await send_problem(send, problem, path)
         return problem.status
 
-    async def _take(self, reader: Reader, run: str, body: bytes) -> int:
-        points = reader(decoded(body), self._services.clock.now())
-        if not points:
-            return 0
-        await self._bridge.wait(self._services.tracker.ingest.submit(run, points))
-        return len(points)
+    async def _take(self, reader: Reader, run: str, body: bytes) -> bytes:
+        data, now = decoded(body), self._services.clock.now()
+        many = data.get("points")
+        columns = in_columns(many, "name", a_name, now) if isinstance(many, list) and 0 < len(many) <= MOST else None
+        ingest = self._services.tracker.ingest
+        if columns is not None:
+            count = len(many or ())
+            await self._bridge.wait(ingest.submit_columns(run, columns, count))
+        else:
+            points = reader(data, now)
+            count = len(points)
+            if points:
+                await self._bridge.wait(ingest.submit(run, points))
+        return b'{"stored":%d}' % count
+
+    async def _take_mlflow(self, route: Route, caller: Caller, body: bytes) -> bytes:
+        """Metrics alone, of a run that is named as MLflow's clients name it. Anything else, or anything wrong, is the route's."""
+        data = decoded(body)
+        plain = _plain_metrics(data if route is metrics.log_batch else {"run_id": data.get("run_id"), "metrics": [data]})
+        if plain is None:
+            await run_in_threadpool(route, data, self._services, caller)
+        else:
+            run, columns, count = plain
+            caller.must_write(run)
+            await self._bridge.wait(self._services.tracker.ingest.submit_columns(run, columns, count, live=True))
+        return b"{}"
+
+
+def _plain_metrics(data: dict[str, Any]) -> tuple[str, ByKey, int] | None:
+    run, many = data.get("run_id"), data.get("metrics")
+    if not isinstance(run, str) or not run.isalnum() or not run.isascii():
+        return None
+    if not isinstance(many, list) or not 0 < len(many) <= wire.MOST_METRICS:
+        return None
+    if data.get("params") or data.get("tags") or any("model_id" in item for item in many if isinstance(item, dict)):
+        return None
+    columns = in_columns(many, "key", _mlflow_key, None)
+    return None if columns is None else (run, columns, len(many))
+
+
+def _mlflow_key(name: str) -> str:
+    return wire.key(name, "metric")
+
+
+def _never(data: dict[str, Any], now: float) -> list[Point]:
+    raise AssertionError("no reader for this address")
 
 
 class Bridge:

@@ -61,6 +61,10 @@ def many_points(data: dict[str, Any], now: float) -> list[Point]:
     return found
 
 
+def a_name(name: Any) -> str:
+    return _name(name, "name")
+
+
 def _name(name: Any, at: str) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= 250 or "\x00" in name:
         raise InvalidInput(f"{at}: a metric's name is a text of 1 to 250 characters")

@@ -15,6 +15,7 @@ from onward.api.mlflow.names import new_name
 from onward.api.services import Services
 from onward.errors import InvalidInput
 from onward.tracker.experiments import DEFAULT
+from onward.tracker.ingest import put_away
 from onward.tracker.mlflow_search import Search, search_runs
 from onward.tracker.run_rows import RunInfo, RunView
 from onward.tracker.runs import NewRun
@@ -150,7 +151,7 @@ def live(svc: Services, who: Caller, body: Body) -> RunInfo:
     """The same, where it was not deleted."""
     info = known(svc, who, body)
     if info.archived is not None:
-        raise InvalidInput(f"The run {info.hex_id} must be in the 'active' state. Current state is deleted.", hint="restore it first")
+        raise put_away(info.hex_id)
     return info
 
 
