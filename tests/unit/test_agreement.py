@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onward.rundir.layout import LegLocal
+from onward.sdk import contract
 from onward.sdk.ranks import Ranks
 from onward.sdk.stop import GO, LEAVE, WAIT, AgreedStop, Promise, StopFile, stop_of
 from onward.supervisor.agreement import Agreement, Report, agree, allow, patience
@@ -279,3 +280,18 @@ def test_the_note_of_a_rank_says_how_far_it_is_and_is_written_seldom(local: LegL
     stop.call()
     told = json.loads(note.read_text())
     assert told["count"] == 102 and told["limit"] > 102 and (told["rank"], told["world"]) == (2, 4)
+
+
+def test_a_stop_that_is_there_before_the_first_call_is_promised_for_the_next(tmp_path: Path) -> None:
+    """The time since the first call is that of writing a note: no measure of a step."""
+    stop = tmp_path / "stop"
+    stop.touch()
+    rank = AgreedStop(str(stop), str(tmp_path), Ranks(rank=0, world_size=2, local_rank=0))
+    assert not rank.call()
+    note = json.loads((tmp_path / f"{contract.rank_name(0)}.json").read_text())
+    assert note["limit"] == 2
+
+
+def test_who_waits_at_an_early_call_is_allowed_no_further_than_it_has_come() -> None:
+    early = Report(rank=0, world=2, count=2, limit=2, interval=1e-6, waiting=True)
+    assert allow([early, Report(rank=1, world=2)], allowed=0) == 4

@@ -20,7 +20,6 @@ from onward.sdk.ranks import Ranks
 GO, LEAVE, WAIT = "go", "leave", "wait"
 
 _AHEAD_SECONDS = 1.0  # a promise reaches about so far: time enough to agree without anyone waiting
-_MOST_AHEAD = 100_000
 _PATIENCE = 60.0  # a supervisor that does not answer for so long is not there any more
 
 
@@ -129,7 +128,8 @@ class AgreedStop:
         return (time.monotonic() - self._began) / max(self._promise.count - 1, 1)
 
     def _ahead(self) -> int:
-        return min(max(round(_AHEAD_SECONDS / max(self._interval(), 1e-9)), 1), _MOST_AHEAD)
+        """Never more calls than were made: the first few may come in a burst, and tell nothing of a step's length."""
+        return min(max(round(_AHEAD_SECONDS / max(self._interval(), 1e-9)), 1), self._promise.count)
 
     def _tell(self) -> None:
         """A small file on the node's own disk, written when there is something new: at the first call, and when a stop comes."""

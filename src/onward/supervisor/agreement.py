@@ -8,7 +8,6 @@ from typing import Any
 
 _PATIENCE = 15.0  # seconds for the promises that are missing, from the first one on
 _GO_ON_SECONDS = 1.0  # who waits for others that have not promised goes on about so far
-_MOST_CALLS = 100_000
 _SURELY_CALLED = (3, 5.0)  # calls and seconds of one rank after which another that has made none is taken not to call at all
 
 
@@ -74,8 +73,8 @@ def allow(reports: Collection[Report], *, allowed: int) -> int | None:
     waiting = [report for report in reports if report.waiting and report.count >= allowed]
     if not waiting:
         return None
-    reach = max(round(_GO_ON_SECONDS / max(report.interval, 1e-9)) for report in waiting)
-    return max(allowed, *(report.limit or 0 for report in reports)) + min(max(reach, 1), _MOST_CALLS)
+    reach = max(min(round(_GO_ON_SECONDS / max(report.interval, 1e-9)), report.count) for report in waiting)
+    return max(allowed, *(report.limit or 0 for report in reports)) + max(reach, 1)
 
 
 def _well_under_way(report: Report) -> bool:
