@@ -260,7 +260,7 @@ class TrackerContract:
         assert "no record" in taken.why
 
     def test_records_carry_params_tags_and_figures_of_the_machine(self, tracker: Tracker, run: str) -> None:
-        told = [
+        told: list[dict[str, Any]] = [
             {"n": 0, "t": NOW, "kind": "init", "total": 1000, "params": {"lr": 0.1}},
             {"n": 1, "t": NOW + 1, "kind": "tags", "tags": {"team": "x"}},
             {"n": 2, "t": NOW + 2, "kind": "system", "m": {"cpu": 50}},
@@ -499,7 +499,7 @@ class TrackerContract:
         assert tracker.ingest.points(run, points("loss", [1])).points == 1
 
     def test_odd_texts_in_records_do_not_keep_the_rest_from_being_taken(self, tracker: Tracker, run: str) -> None:
-        told = [
+        told: list[dict[str, Any]] = [
             {"n": 0, "t": NOW, "kind": "init", "params": {"a\x00b": "c\ud800d", "x" * 300: {"y": "\x00"}}},
             {"n": 1, "t": NOW, "s": 1, "m": {"lo\x00ss": 1.0, "\ud800": 2.0, "x" * 300: 1.0, "loss": 3.0, "word": "no", "no": None}},
         ]
@@ -560,3 +560,26 @@ class TrackerContract:
             tracker.ingest.points(run, points("loss", range(5)))
         with Tracker.open(place) as tracker:
             assert len(values(tracker, run, "loss")) == 5
+
+    def test_what_a_relay_was_told_is_taken_once(self, tracker: Tracker, run: str) -> None:
+        model = f"m-{'a' * 32}"
+        told: list[dict[str, Any]] = [
+            {"kind": "relay"},
+            {"kind": "model", "model": {"id": model, "name": "net\x00", "params": {"p": 1}, "tags": {"a": "b", "c": "d"}}},
+            {"kind": "model", "model": {"id": model, "status": "READY", "untag": ["a"]}},
+            {"kind": "model-metrics", "metrics": [{"model": model, "key": "acc", "value": float("inf"), "step": 1, "time": 1.7e9}]},
+            {"kind": "inputs", "datasets": [{"name": "d", "digest": "1"}] * 2, "models": [model, model]},
+            {"kind": "outputs", "models": [[model, 1], [model, 3]]},
+            {"kind": "artifact", "path": "a.png", "bytes": 7, "stored": True},
+            {"kind": "tags", "tags": {"x": "1"}},
+            {"kind": "untag", "tags": ["x"]},
+            {"kind": "alert", "title": "low", "text": "\ud800", "level": "WARN"},
+        ]
+        records = [{"n": n, "t": 1.7e9 + n, **record} for n, record in enumerate(told)]
+        for _ in range(2):
+            assert tracker.ingest.records(run, 1, "train-relay", records).refused == 0
+        found, inner = tracker.models.get(model), tracker.runs.get(run).inner
+        assert (found.status, found.tags, len(found.metrics)) == ("READY", {"c": "d"}, 1)
+        assert tracker.models.outputs([inner]) == {inner: [(model, 3)]}
+        assert [dataset.name for dataset in tracker.models.inputs([inner])[inner][0]] == ["d"]
+        assert len(tracker.runs.notes(run)) == 1 and tracker.runs.view(run).tags == {}

@@ -19,8 +19,9 @@ import pytest
 from onward.model.identity import hex_id
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.spool import leg_progress
-from onward.supervisor.relay import Relay, experiment_number, relay_variables, start_relay
+from onward.supervisor.relay import Relay, experiment_number, start_relay
 from onward.supervisor.relay_files import carry_files, files_left
+from onward.supervisor.surroundings import relay_variables
 from tests.histories import make_spec
 
 RUN = hex_id("k3x9q2m7")

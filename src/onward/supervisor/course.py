@@ -30,12 +30,12 @@ from onward.supervisor.host import HostSampler, MemoryWatch
 from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
 from onward.supervisor.push import PUSH_SECONDS, push_of
-from onward.supervisor.relay import relay_variables, start_relay
+from onward.supervisor.relay import start_relay
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals, spared
 from onward.supervisor.staging import StagerProcess
 from onward.supervisor.stopping import Crew
-from onward.supervisor.surroundings import training_environment, working_folder
+from onward.supervisor.surroundings import relay_variables, training_environment, working_folder
 from onward.supervisor.training import FolderWatch, Training
 from onward.supervisor.upstream import upstream_of
 from onward.supervisor.verdict import Outcome, last_words

@@ -221,15 +221,6 @@ def start_relay(spec: RunSpec, run: RunDir, local: LegLocal, *, leg: int, node: 
     return None
 
 
-def relay_variables(local: LegLocal) -> dict[str, str]:
-    """What the relay of this node told; nothing where there is none."""
-    try:
-        told = json.loads(local.relay.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return {str(name): str(value) for name, value in told.items()}
-
-
 def experiment_number(name: str) -> str:
     """MLflow's clients want a number; a node cannot ask which one the server has given. The same on every node and in every leg."""
     return str(10**15 + int(hashlib.sha256(name.encode()).hexdigest()[:12], 16))

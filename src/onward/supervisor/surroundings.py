@@ -107,6 +107,15 @@ def resume_variables(local: LegLocal, resume: tuple[Path, int] | None) -> dict[s
     return told | ({contract.RESUME_DIR: str(resume[0]), contract.RESUME_STEP: str(resume[1])} if resume else {})
 
 
+def relay_variables(local: LegLocal) -> dict[str, str]:
+    """What the relay of this node told; nothing where there is none."""
+    try:
+        told = json.loads(local.relay.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(value) for name, value in told.items()}
+
+
 def for_a_launcher(env: Mapping[str, str]) -> dict[str, str]:
     """The training's environment without what some other launcher left in it."""
     return {key: value for key, value in env.items() if not key.startswith(RANK_FAMILIES) and key not in RANK_NAMES}

@@ -29,8 +29,7 @@ from onward.sdk.ranks import Ranks, ranks_of
 from onward.supervisor.host import MemoryWatch
 from onward.supervisor.launch import NODE_PLACE
 from onward.supervisor.ranks import EXIT, TASK
-from onward.supervisor.relay import relay_variables
-from onward.supervisor.surroundings import RANK_FAMILIES, RANK_NAMES, local_variables, resume_variables
+from onward.supervisor.surroundings import RANK_FAMILIES, RANK_NAMES, local_variables, relay_variables, resume_variables
 
 _HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
 _TERM_TO_KILL = 5.0
