@@ -18,7 +18,10 @@ def sync(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on sending what is new, until interrupted.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Send runs to the tracker that the settings or ONWARD_TRACKER_URL name. What it has already is passed over."""
+    """Send run folders to a tracker elsewhere.
+
+    It is the one that the settings or ONWARD_TRACKER_URL and ONWARD_TOKEN_FILE name. What it has already is passed over.
+    """
     from onward.errors import HostUnreachable
     from onward.operations.announce import sync as send
     from onward.operations.wiring import Desk
