@@ -85,3 +85,24 @@ def test_the_notes_script_started_by_hand_logs_to_a_server(alice: Person, tmp_pa
         points: Any = server.json("GET", f"/api/v1/runs/{one['id']}/points?metric=train_loss", token)["points"]
         assert [point["step"] for point in points] == list(range(6))
         assert token not in server.log
+
+
+EVERY_RANK = """
+import os, requests
+rank = os.environ["ONWARD_RANK"]
+for step in range(5):
+    body = {"name": f"loss_{rank}", "value": 1.0, "step": step}
+    assert requests.post(f"{os.environ['TRACKER_API']}/runs/any/metrics", json=body).status_code == 200
+"""
+
+
+@pytest.mark.takes("pair")
+def test_the_ranks_of_each_node_find_a_relay_there(alice: Person) -> None:
+    alice.write("ranks.py", EVERY_RANK)
+    sizes = ("--nodes", "2", "--ntasks-per-node", "1", "--mem", "300M", "--time", "3:00", "--name", "ranks", "--launcher", "srun")
+    run = alice.submit(*sizes, "--", alice.python, "ranks.py")
+    assert run.until_over(within=300)["state"] == "finished", run.log()
+    logged = {path.name: path.read_text() for path in (run.folder / "spool").glob("leg-0001.train-relay*.jsonl")}
+    assert sorted(logged) == ["leg-0001.train-relay-n1.jsonl", "leg-0001.train-relay.jsonl"]
+    assert all(text.count('"m":{"loss_') == 5 for text in logged.values())
+    assert all(f'"loss_{rank}"' in "".join(logged.values()) for rank in (0, 1))
