@@ -20,13 +20,16 @@ PATIENCE = 120.0
 class Running:
     """`with Running(folder) as server:`; its output lies in the folder. It does not outlive the block."""
 
-    def __init__(self, folder: Path, *flags: str, db: str | None = None, port: int = 0, settings: str = "") -> None:
-        """`settings`: the text of its settings file."""
+    def __init__(
+        self, folder: Path, *flags: str, db: str | None = None, port: int = 0, settings: str = "", root: Path | None = None
+    ) -> None:
+        """`settings`: the text of its settings file. `root`: where runs are, if not in its folder."""
         self.folder = folder
         self.db = db or str(folder / "tracker.db")
         self._flags = flags
         self._port = port
         self._settings = settings
+        self._root = root or folder / "runs"
         self.link = ""
         self.url = ""
 
@@ -45,16 +48,23 @@ class Running:
     def env(self) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("ONWARD_")}
         own = {"ONWARD_STATE_DIR": str(self.folder / "state"), "ONWARD_SETTINGS": str(self.folder / "settings.toml")}
-        return {**kept, **own, "ONWARD_ROOT": str(self.folder / "runs"), "ONWARD_DB": self.db}
+        return {**kept, **own, "ONWARD_ROOT": str(self._root), "ONWARD_DB": self.db}
 
     @property
     def log(self) -> str:
         return (self.folder / "err").read_text()
 
     def start(self) -> None:
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Begin to start, and wait for nothing."""
         with (self.folder / "out").open("wb") as out, (self.folder / "err").open("ab") as err:
             command = [sys.executable, "-m", "onward", "up", "--db", self.db, "--port", str(self._port), *self._flags]
             self.process = subprocess.Popen(command, env=self.env, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+
+    def wait_until_ready(self) -> None:
         until = time.monotonic() + PATIENCE
         while "\n" not in (said := (self.folder / "out").read_text()):
             assert self.process.poll() is None, f"it ended with {self.process.returncode}: {self.log}"

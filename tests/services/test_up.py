@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import os
@@ -11,7 +10,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -166,55 +164,6 @@ def test_listeners_hear_of_a_run_and_are_let_go_when_the_server_stops(tmp_path: 
         assert stream.read() is not None  # to its end: it is closed from the other side
         assert server.process.wait(PATIENCE) == 0
         connection.close()
-
-
-@pytest.mark.slow
-def test_killed_under_load_every_acknowledged_point_is_there_once(tmp_path: Path) -> None:
-    with Running(tmp_path) as server:
-        token = server.token()
-        runs = [server.json("POST", "/experiments/e/runs", token, {"slurm_job_id": i})["run_id"] for i in range(4)]
-        acknowledged: dict[str, set[int]] = {run: set() for run in runs}
-        over = threading.Event()
-
-        def log(run: str) -> None:
-            parts = urlsplit(server.url)
-            step = 0
-            while not over.is_set():
-                with contextlib.closing(http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)) as connection:
-                    try:
-                        while not over.is_set():
-                            told = {"name": "loss", "value": step / 2, "step": step, "timestamp": 1.7e9 + step}  # a retry sends the same
-                            connection.request("POST", f"/t/{token}/runs/{run}/metrics", body=json.dumps(told))
-                            answer = connection.getresponse()
-                            answer.read()
-                            if answer.status == 200:
-                                acknowledged[run].add(step)
-                                step += 1
-                    except (OSError, http.client.HTTPException):
-                        over.wait(0.02)
-
-        threads = [threading.Thread(target=log, args=(run,)) for run in runs]
-        for thread in threads:
-            thread.start()
-        try:
-            for _ in range(5):
-                before = sum(map(len, acknowledged.values()))
-                until = time.monotonic() + PATIENCE
-                while sum(map(len, acknowledged.values())) < before + 50:
-                    assert time.monotonic() < until
-                    time.sleep(0.01)
-                server.kill()
-                server.start()
-        finally:
-            over.set()
-            for thread in threads:
-                thread.join(PATIENCE)
-        for run, steps in acknowledged.items():
-            points = server.json("GET", f"/api/v1/runs/{run}/points?metric=loss&limit=100000", token)["points"]
-            stored = [point["step"] for point in points]
-            assert len(stored) == len(set(stored))
-            assert steps <= set(stored)
-            assert len(set(stored) - steps) <= 1  # one under way when it was killed
 
 
 def test_a_backup_is_taken_while_it_serves_and_can_be_served(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from onward.api.admission import Caller
 from onward.api.limits import Rate, Streams
 from onward.api.logs import LONGEST, JsonLines
 from onward.clock import HandClock
-from onward.errors import TooMany
+from onward.errors import StorageUnavailable, TooMany
 from onward.operations.tracking import open_tracker, place_of
 from onward.tracker.tokens import Rights, Scope
 from tests.api import Client
@@ -229,3 +229,18 @@ def test_a_line_of_the_servers_log_is_never_longer_than_64_kib() -> None:
     assert len(line.encode()) <= LONGEST
     assert json.loads(line)["level"] == "info"
     assert "s" * 43 not in line
+
+
+# ── the database is away ──────────────────────────────────────────────────────
+
+
+def test_while_the_database_is_away_nobody_is_let_in_and_no_token_is_called_wrong(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise StorageUnavailable("the database does not answer")
+
+    for name in ("check", "redeem"):
+        monkeypatch.setattr(scene.opened.tokens, name, away)
+    for answer in (scene.client.get("/healthz"), login(scene, "x"), Client(scene.server.gate).get("/login?code=x")):
+        assert answer.status == 503
+        assert answer.headers["retry-after"]
+        assert answer.headers["x-content-type-options"] == "nosniff"

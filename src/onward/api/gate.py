@@ -23,9 +23,10 @@ from onward.api.limits import Rate, seconds
 from onward.api.login import Login
 from onward.api.logs import log, note
 from onward.api.paths import odd
-from onward.api.problems import Problem
+from onward.api.problems import Problem, problem_of
 from onward.api.sending import guarded, limited, send_problem
 from onward.api.signed import Signatures
+from onward.errors import OnwardError
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -80,15 +81,19 @@ class Gate:
         if problem is not None:
             await self._refuse(scope, send, problem, path, began)
             return
-        if path == "/login":
-            await self._log_in(scope, headers, receive, send, began)
-            return
         shown = presented(headers, address)
-        if shown is None and self._signed is not None and self._signed.wanted(method, path, headers):
-            shown = Presented("", "signature")
-            caller, receive = await self._signed.check(headers, receive)
-        else:
-            caller = await self._caller(shown)
+        try:
+            if path == "/login":
+                await self._log_in(scope, headers, receive, send, began)
+                return
+            if shown is None and self._signed is not None and self._signed.wanted(method, path, headers):
+                shown = Presented("", "signature")
+                caller, receive = await self._signed.check(headers, receive)
+            else:
+                caller = await self._caller(shown)
+        except OnwardError as error:  # the database does not answer: nobody is let in, and nobody is told that a token is wrong
+            await self._refuse(scope, send, problem_of(error), path, began)
+            return
         problem = self._admit(caller, shown, headers, method, path)
         if caller is None or problem is not None:
             if caller is None and _wants_page(method, headers):
