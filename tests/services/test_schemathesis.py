@@ -1,7 +1,7 @@
 """Requests that nobody thought of, made from the OpenAPI: whatever is asked, no answer is a 5xx. Ours, older scripts' and MLflow's calls.
 
 The two streams (`/live`, a log's `/follow`) are left out: they go on until the client leaves, and schemathesis waits for an end. Their
-inputs are tried in tests/unit/test_api_streams.py.
+inputs are tried in tests/services/test_up_streams.py.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
@@ -22,6 +23,7 @@ router = APIRouter(prefix="/api/v1", tags=["export"])
 
 Format = Annotated[Literal["csv", "json", "parquet"], Query(description="parquet needs the server's pyarrow.")]
 _PAGE = 1000
+_AT_ONCE = 1 << 16  # rows of a Parquet file that are in memory
 _ANY: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/csv": {}, "application/json": {}, "application/vnd.apache.parquet": {}}, "description": "A file."}
 }
@@ -114,6 +116,7 @@ def _json(columns: list[str], rows: Iterable[list[Any]]) -> Iterator[str]:
 
 
 def _parquet(columns: list[str], rows: Iterable[list[Any]]) -> bytes:
+    """Points some thousands at a time, since their kinds are known. Of runs, a column's kind shows only when all are there."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -121,12 +124,26 @@ def _parquet(columns: list[str], rows: Iterable[list[Any]]) -> bytes:
         raise InvalidInput(
             "this server has no pyarrow, so it writes no Parquet", hint="pip install 'onward[parquet]' there, or take csv"
         ) from error
-    held = list(rows)
-    sides = {column: [row[i] for row in held] for i, column in enumerate(columns)}
-    try:
-        table = pyarrow.table(sides)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # a column of mixed kinds: texts hold them all
-        table = pyarrow.table({key: [None if value is None else str(value) for value in side] for key, side in sides.items()})
     sink = io.BytesIO()
-    parquet.write_table(table, sink)
+    left = iter(rows)
+    at_once = _AT_ONCE if tuple(columns) == _POINTS else None
+    first = _table(pyarrow, columns, list(itertools.islice(left, at_once)))
+    with parquet.ParquetWriter(sink, first.schema) as writer:
+        writer.write_table(first)
+        while more := list(itertools.islice(left, at_once)):
+            writer.write_table(_table(pyarrow, columns, more).cast(first.schema))
     return sink.getvalue()
+
+
+def _table(pyarrow: Any, columns: list[str], rows: list[list[Any]]) -> Any:
+    sides = {column: [row[i] for row in rows] for i, column in enumerate(columns)}
+    return pyarrow.table({key: _side(pyarrow, key, side) for key, side in sides.items()})
+
+
+def _side(pyarrow: Any, key: str, side: list[Any]) -> Any:
+    if key.startswith("metrics."):
+        side = [None if value is None else float(value) for value in side]  # NaN and the infinities, by their words
+    try:
+        return pyarrow.array(side)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # of mixed kinds: texts hold them all
+        return pyarrow.array([None if value is None else str(value) for value in side])
