@@ -19,7 +19,7 @@ def backup(
     files: Annotated[str | None, typer.Option("--files", metavar="FOLDER", help="Where the server keeps uploads, if it was told.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Copy the tracker's database and files, as of one moment, while the server is at work."""
+    """Copy the tracker, while its server is at work."""
     from onward.model.quantity import format_bytes
     from onward.operations.backup import backup as copy
     from onward.operations.tracking import place_of

@@ -12,7 +12,7 @@ import typer
 from onward.cli.render import out, say
 from onward.cli.token import DbOption
 
-app = typer.Typer(name="epilog", help="Have Slurm and Grid Engine tell the server when a job has ended.", no_args_is_help=True)
+app = typer.Typer(name="epilog", help="Have schedulers tell the server when a job ends.", no_args_is_help=True)
 
 
 @app.callback()

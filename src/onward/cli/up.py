@@ -34,7 +34,7 @@ def up(
     no_tend: Annotated[bool, typer.Option("--no-tend", help="Only show runs; leave repairing them to others.")] = False,
     demo_data: Annotated[bool, typer.Option("--demo-data", help="Fill an empty store with runs to try things out.")] = False,
 ) -> None:
-    """Serve the tracker: its API, its pages, and the tending of runs.
+    """Serve the tracker, and tend runs.
 
     Prints a link that logs a browser in, once. Ctrl-C stops it; what was acknowledged is stored.
     """
