@@ -2,7 +2,7 @@
 
 Code is never uploaded. A clone runs what another run froze; a submit names a folder on the server's machine, which must lie under one
 that the settings allow (`server.code`). Where they allow none, nobody submits: a token that may write must not be one that may run
-anything, unless the server's owner says so.
+anything, unless the server's owner says so. What only these verbs need is loaded by them: a server should be ready soon.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
@@ -26,13 +26,11 @@ from onward.api.shapes import In, RunDetails, Text, plainly
 from onward.errors import InvalidInput, NotAllowed
 from onward.model.spec import RunDraft
 from onward.operations import control
-from onward.operations.clone import clone as clone_run
-from onward.operations.clone import clone_preview, draft_of
 from onward.operations.find import labels
-from onward.operations.submit import Preview, preview, submit
-from onward.pipelines.changes import changed
-from onward.pipelines.params import params_from_data, parse_params
 from onward.rundir.layout import RunDir
+
+if TYPE_CHECKING:
+    from onward.operations.submit import Preview
 
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
@@ -80,6 +78,10 @@ PREVIEW: dict[int | str, dict[str, Any]] = {200: {"model": PreviewOut, "descript
 @router.post("/{run_id}/clone", summary="Clone a run", status_code=201, response_model=RunDetails, responses=PREVIEW)
 def clone(svc: Svc, who: Who, run_id: RunId, asked: CloneIn) -> Response:
     """Queue a new run of the code that this one froze, with the changes given: checked as at submit, all that is wrong told at once."""
+    from onward.operations.clone import clone as clone_run
+    from onward.operations.clone import clone_preview, draft_of
+    from onward.pipelines.changes import changed
+
     _, dir = _executed(svc, run_id)
     draft = changed(draft_of(dir), asked.model_dump(exclude={"dry_run"}))
     _must_be_near(svc, draft)
@@ -109,6 +111,9 @@ def resume(svc: Svc, run_id: RunId, asked: ResumeIn | None = None) -> Response:
 
 def submitted(svc: Services, who: Caller, asked: SubmitIn) -> Response:
     """`POST /api/v1/runs` with something to execute."""
+    from onward.operations.submit import preview, submit
+    from onward.pipelines.params import params_from_data, parse_params
+
     if (asked.file is None) == (asked.draft is None):
         raise InvalidInput("a submit has either `file` or `draft`", hint="`file` is a params file's text, `draft` the same as data")
     folder = _allowed(svc, asked.folder)
@@ -149,6 +154,8 @@ def _must_be_near(svc: Services, draft: RunDraft) -> None:
 
 
 def _changes(asked: ResumeIn) -> Mapping[str, Any]:
+    from onward.pipelines.changes import changed
+
     bare = RunDraft(name="run", experiment="run", cluster="auto", command=("true",))
     wanted = changed(bare, asked.model_dump())
     parts = ((asked.resources, wanted.resources), (asked.limits, wanted.limits))
