@@ -21,15 +21,23 @@ class Running:
     """`with Running(folder) as server:`; its output lies in the folder. It does not outlive the block."""
 
     def __init__(
-        self, folder: Path, *flags: str, db: str | None = None, port: int = 0, settings: str = "", root: Path | None = None
+        self,
+        folder: Path,
+        *flags: str,
+        db: str | None = None,
+        port: int = 0,
+        settings: str = "",
+        root: Path | None = None,
+        state: Path | None = None,
     ) -> None:
-        """`settings`: the text of its settings file. `root`: where runs are, if not in its folder."""
+        """`settings`: the text of its settings file. `root` and `state`: where runs and its own things are, if not in its folder."""
         self.folder = folder
         self.db = db or str(folder / "tracker.db")
         self._flags = flags
         self._port = port
         self._settings = settings
         self._root = root or folder / "runs"
+        self._state = state or folder / "state"
         self.link = ""
         self.url = ""
 
@@ -47,7 +55,7 @@ class Running:
     @property
     def env(self) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("ONWARD_")}
-        own = {"ONWARD_STATE_DIR": str(self.folder / "state"), "ONWARD_SETTINGS": str(self.folder / "settings.toml")}
+        own = {"ONWARD_STATE_DIR": str(self._state), "ONWARD_SETTINGS": str(self.folder / "settings.toml")}
         return {**kept, **own, "ONWARD_ROOT": str(self._root), "ONWARD_DB": self.db}
 
     @property
