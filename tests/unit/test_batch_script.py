@@ -106,7 +106,8 @@ def test_a_signal_by_flag_alone_comes_as_for_any_training(local: LegLocal) -> No
 @pytest.mark.parametrize("sign", ["spool/leg-0001.train-7.jsonl", "checkpoints/model.pt"])
 def test_a_script_that_shows_that_it_knows_of_us_is_asked_like_any_training(local: LegLocal, sign: str) -> None:
     plan = script_plan(spec_of(), USUAL, limit=3600.0, local=local)
-    (local.spool / "leg-0001.system.jsonl").touch()  # our own samples say nothing
+    for ours in ("leg-0001.system.jsonl", "leg-0001.train-relay.jsonl", "leg-0001.train-relay-n1.jsonl"):
+        (local.spool / ours).touch()  # these say nothing: every leg has them
     assert plan.ask_at(3600.0) == 3590.0
     (local.path / sign).touch()
     assert (plan.ask_at(3600.0), plan.kill_at(3600.0)) == (3000.0, 3300.0)

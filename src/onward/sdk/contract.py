@@ -31,6 +31,9 @@ COMMIT_FILE = ".onward-checkpoint.json"  # marks a folder that run.checkpoint() 
 PARTIAL_PREFIX = ".partial-"  # hidden from the stager until it is renamed
 SHARES = ".shares"  # where each rank commits its part of a checkpoint that all of them write
 
+# ── files inside ONWARD_SPOOL_DIR ─────────────────────────────────────────────
+RELAY_WRITER = "train-relay"  # the supervisor's own, of what other clients tell it; "train-": steps in it are progress
+
 
 def rank_name(rank: int) -> str:
     return f"rank-{rank:05d}"

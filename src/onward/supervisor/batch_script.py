@@ -19,7 +19,7 @@ from onward.errors import SchedulerUnavailable
 from onward.model.spec import RunSpec, Script
 from onward.rundir.layout import LegLocal, RunDir
 from onward.schedulers.command import run_command
-from onward.sdk.contract import EXIT_AGAIN
+from onward.sdk.contract import EXIT_AGAIN, RELAY_WRITER
 from onward.supervisor.child import Child
 from onward.supervisor.deadline import StopPlan
 
@@ -107,7 +107,10 @@ def script_plan(spec: RunSpec, usual: StopPlan, *, limit: float | None, local: L
 def knows_of_us(local: LegLocal) -> bool:
     """It logged through the SDK, or wrote into the folder for checkpoints."""
     try:
-        return any(local.spool.glob("leg-*.train-*")) or any(local.checkpoints.iterdir())
+        own = (
+            path for path in local.spool.glob("leg-*.train-*") if f".{RELAY_WRITER}" not in path.name
+        )  # the relay is ours, and in every leg
+        return any(own) or any(local.checkpoints.iterdir())
     except OSError:
         return False
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onward.sdk import contract
 from onward.sdk.spool import SpoolWriter
 
 log = logging.getLogger(__name__)
 
 Point = tuple[str, int, float, float]  # key, step, unix seconds, value
-WRITER = "train-relay"  # "train-": what it says of steps is progress, as a training's own records are
+WRITER = contract.RELAY_WRITER
 
 _MOST_REMEMBERED = 5000  # points that are known again when a client sends them once more
 _MOST_READ = 256 << 20  # bytes of an earlier leg's records
