@@ -118,7 +118,8 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     with never_hurts_training("the last mirroring"):
         carry(local, dir)
     training.stop_seconds = gone - training.asked_at if training.asked_at else None
-    dir.launch(leg).unlink(missing_ok=True)
+    with never_hurts_training("removing the launch plan"):
+        dir.launch(leg).unlink(missing_ok=True)
     peak = memory.peak()
     failed = crew.ranks.first_failure()
     code, asked = as_judged(scene.spec, code=code, asked=training.asked, ended_by_us=training.ended, local=local)
