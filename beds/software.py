@@ -7,7 +7,7 @@ from beds import packages, place
 from beds.bed import Say, line, news, say_at_once
 from beds.place import beds_folder, claim, locked, require_root, write_whole
 
-PACKAGES = ("lmod", "openmpi-bin", "rsync", "task-spooler")
+PACKAGES = ("lmod", "openmpi-bin", "rsync", "task-spooler", "nginx-light")  # nginx: a proxy before the server, in its tests
 SITE = Path("/etc/lmod/modules")  # where Debian's Lmod looks
 INIT = Path("/usr/share/lmod/lmod/init/bash")
 
