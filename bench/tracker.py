@@ -14,6 +14,7 @@ import contextlib
 import importlib
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -63,6 +64,9 @@ def main() -> None:
             except TimeIsUp:
                 table.note(f"**{part} was stopped after {time.monotonic() - start:.0f} s: its time was up.**")
                 table.missed.append(f"{part}: stopped")
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:  # the other parts are worth having
+                table.note(f"**{part} failed: {error}**")
+                table.missed.append(f"{part}: failed")
         table.end(time.monotonic() - start)
     print(f"\nTook {time.monotonic() - began:.0f} s. " + (f"Missed: {'; '.join(table.missed)}." if table.missed else "Every goal was met."))
 

@@ -46,6 +46,15 @@ def measure(table: Table, work: Path) -> None:
             goal="≤ 1/100 of MLflow's time, ≤ 0.3 MB",
             met=many[0] <= many_theirs[0] / 100 and many[1] <= 300_000,
         )
+        points = MILLION + RUNS * EACH
+        sizes = [sum(path.stat().st_size for path in (work / name).glob(f"{name}.db*")) / points for name in ("onward", "mlflow")]
+        table.row(
+            f"bytes a point on disk, those {points / 1e6:.1f} M",
+            onward=f"{sizes[0]:.1f} (compacted)",
+            peers=f"mlflow {sizes[1]:.0f}",
+            goal="≤ 16",
+            met=sizes[0] <= 16,
+        )
 
 
 def _interval(runs: list[str]) -> str:

@@ -23,7 +23,9 @@ class Load:
     port: int
     clients: int
     seconds: float
-    requests: Sequence[tuple[str, str]]  # path and template of a body, one for each client in turn
+    requests: Sequence[
+        tuple[str, str]
+    ]  # path and template of a body, dealt to the clients in turn; each goes through its own again and again
     headers: Mapping[str, str]
     first: int = 0  # the number of the first request
     count: int = 0  # requests of each client; 0: as many as there is time for
@@ -43,12 +45,7 @@ class Outcome:
 
 class _Client:
     def __init__(self, load: Load, index: int) -> None:
-        path, body = load.requests[index % len(load.requests)]
-        self.body = body.encode()
-        lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{load.port}", "Content-Type: application/json"]
-        lines += [f"{name}: {value}" for name, value in load.headers.items()]
-        lines += [f"Content-Length: {len(self.body)}", "", ""]
-        self.head = "\r\n".join(lines).encode()
+        self.requests = [_request(load, path, body) for path, body in load.requests[index :: load.clients]]
         self.number = load.first
         self.port = load.port
         self.began = 0.0
@@ -63,7 +60,8 @@ class _Client:
         self.number += 1
         self.answer = b""
         self.began = time.perf_counter()
-        self.socket.sendall(self.head + self.body.replace(MARK, b"%06d" % (100_000 + self.number)))
+        request = self.requests[self.number % len(self.requests)]
+        self.socket.sendall(request.replace(MARK, b"%06d" % (100_000 + self.number)))
 
     def read(self) -> int:
         """The status of a whole answer, 0 where more is to come."""
@@ -79,6 +77,12 @@ class _Client:
         length = int(low[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else None
         whole = body.endswith(b"0\r\n\r\n") if length is None else len(body) >= length
         return int(head[9:12]) if whole else 0
+
+
+def _request(load: Load, path: str, body: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{load.port}", "Content-Type: application/json"]
+    lines += [f"{name}: {value}" for name, value in load.headers.items()]
+    return "\r\n".join([*lines, f"Content-Length: {len(body.encode())}", "", body]).encode()
 
 
 def drive(load: Load) -> Outcome:

@@ -6,7 +6,8 @@ with success is counted as failed.
 
 from __future__ import annotations
 
-import json
+import os
+import time
 from pathlib import Path
 
 from bench.tracker_clients import Load, Outcome, driven
@@ -38,6 +39,7 @@ def measure(table: Table, work: Path) -> None:
                         firsts[server.name] = outcome.last + 1
                         found.setdefault(name, []).append(outcome)
                 _tell(table, size, clients, found)
+    table.note(f"The disk takes {number(_flushes(work))} flushes a second, one after another.")
 
 
 def _tell(table: Table, size: int, clients: int, found: dict[str, list[Outcome]]) -> None:
@@ -83,6 +85,17 @@ def _native(run: str, size: int) -> tuple[str, str]:
     return path, f'{{"points":[{points}]}}'
 
 
-def a_body(size: int) -> object:
-    """For tests: what a client sends."""
-    return json.loads(_mlflow("a" * 32, size)[1].replace("@@@@@@", "100001"))
+def _flushes(folder: Path) -> float:
+    """A second, of a page each, one after another: no lone client that waits for each of its points can have more."""
+    path, count = folder / "flushed", 0
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    began = time.perf_counter()
+    try:
+        while time.perf_counter() - began < 1:
+            os.pwrite(handle, b"x" * 4096, 4096 * count)
+            os.fdatasync(handle)
+            count += 1
+    finally:
+        os.close(handle)
+        path.unlink()
+    return count / (time.perf_counter() - began)

@@ -65,16 +65,23 @@ class Server:
     def call(self, method: str, path: str, body: Any = None, *, timeout: float = 180) -> tuple[int, bytes]:
         """By one connection that is kept."""
         told = {"Content-Type": "application/json", **self.headers}
-        if self._connection is None:
-            self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-        try:
-            self._connection.request(method, path, None if body is None else json.dumps(body), told)
-            answer = self._connection.getresponse()
-            return answer.status, answer.read()
-        except (OSError, http.client.HTTPException):
-            self._connection.close()
+        text = None if body is None else json.dumps(body)
+        for again in (True, False):
+            connection = self._connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+            again = again and self._connection is not None  # it may have been closed for want of use
             self._connection = None
-            raise
+            try:
+                connection.request(method, path, text, told)
+                answer = connection.getresponse()
+                found = answer.status, answer.read()
+            except (ConnectionError, http.client.HTTPException):
+                connection.close()
+                if again:
+                    continue
+                raise
+            self._connection = connection
+            return found
+        raise AssertionError("one of the two ways out was taken")
 
     def asked(self, method: str, path: str, body: Any = None) -> Any:
         """The answer's JSON; anything but a success ends the bench."""
