@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import string
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 
 from onward.errors import InvalidInput
 from onward.model.spec import Outputs, Resources, RunDraft, spec_from_json, spec_to_json
+from onward.pipelines.extra_options import check_extra, refusal
 from onward.pipelines.params import parse_params
 from onward.pipelines.scripts import ReadScript, expand, is_batch_script, read_script
-from onward.pipelines.scripts_checks import refusal, replaced, thing, without_clashes
+from onward.pipelines.scripts_checks import replaced, thing, without_clashes
 from onward.pipelines.scripts_reading import MOST_TASKS, Malformed, Option, quoted, tasks_of, words_of
 from onward.pipelines.scripts_slurm import CHAIN
 from onward.schedulers.slurm import SlurmScheduler
@@ -590,10 +592,69 @@ def test_a_profiles_default_does_not_speak_against_the_script() -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", ["--dependency=afterok:1", "-hold_jid 5", "--requeue", "-sync y", "--time=5", "-l h_rt=5", "-N a", "--signal=USR1"]
+    "entry", ["--dependency=afterok:1", "-hold_jid 5", "--requeue", "-sync y", "--time=5", "-l h_rt=5", "--signal=USR1"]
 )
 def test_an_option_that_is_ours_cannot_be_handed_through(entry: str) -> None:
     assert refusal(entry)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("--arra=1-3", "a run for each task"),
+        ("--hol", "every leg would be held"),
+        ("--requ", "Onward queues the legs"),
+        ("--outp=F", "the run's own logs"),
+        ("--depend=afterok:1", "Onward queues the legs"),
+        ("--licenses=a --arra=1-3", "a run for each task"),  # a second one on the same line
+        ("--mem=300M", "expected resources.mem"),
+        ("--nodes=2", "expected resources.nodes"),
+        ("--tasks-per=2", "expected resources.ntasks-per-node"),
+        ("--comment=a note", "stands in quotes"),
+        ("--gpus-p=1", "is short for several"),
+        ('--comment="a', "without its end"),
+    ],
+)
+def test_an_abbreviated_option_is_what_sbatch_takes_it_for(entry: str, said: str) -> None:
+    assert said in refusal(entry)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "entry", "said"),
+    [
+        ("slurm", "-t 3:00", "expected resources.time"),
+        ("slurm", "-N 4", "expected resources.nodes"),
+        ("slurm", "-a1-3", "a run for each task"),
+        ("slurm", "-H", "would be held"),
+        ("slurm", "-o x", "the run's own logs"),
+        ("slurm", "-l gpus=1", "is no option of sbatch"),
+        ("gridengine", "-t 1-3", "a run for each task"),
+        ("gridengine", "-N a", "the run's name"),
+        ("gridengine", "-o x", "the run's own logs"),
+        ("gridengine", "-e x", "the run's own logs"),
+        ("gridengine", "-l gpus=1,h_rt=5", "expected resources.time"),
+        ("gridengine", "-h", "would be held"),
+    ],
+)
+def test_a_letter_means_what_the_clusters_own_scheduler_makes_of_it(scheduler: str, entry: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(said)) as error:
+        check_extra(Resources(extra=(entry,)), scheduler)
+    assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "asked"),
+    [
+        ("slurm", Resources(nodes=1, extra=("-N 2-4",))),
+        ("slurm", Resources(mem=100, extra=("--mem-per-c=1G",))),
+        ("gridengine", Resources(partition="a.q", extra=("-q b.q",))),
+        ("gridengine", Resources(mem=100, extra=("-l gpus=1,h_vmem=1G",))),
+    ],
+)
+def test_an_option_that_speaks_against_our_own_words_is_refused(scheduler: str, asked: Resources) -> None:
+    with pytest.raises(InvalidInput, match="says something about the same"):
+        check_extra(asked, scheduler)
+    check_extra(Resources(extra=asked.extra), scheduler)
 
 
 @pytest.mark.parametrize("entry", ["--licenses=a", "-l gpus=1", "-pe smp 4", "--exclusive", "-ac x=y"])
@@ -628,9 +689,9 @@ def params(extra: str) -> RunDraft:
 
 
 def test_a_params_file_may_hold_options_in_the_schedulers_words() -> None:
-    assert params('[--licenses=matlab, "--comment=a b", -l gpu_c=3.5, --exclusive]').resources.extra == (
+    assert params("""[--licenses=matlab, '--comment="a b"', -l gpu_c=3.5, --exclusive]""").resources.extra == (
         "--licenses=matlab",
-        "--comment=a b",
+        '--comment="a b"',
         "-l gpu_c=3.5",
         "--exclusive",
     )
@@ -641,8 +702,9 @@ def test_a_params_file_may_hold_options_in_the_schedulers_words() -> None:
     [
         ("[licenses]", "expected an option as it stands on a directive line"),
         ('["--a\\nb"]', "expected an option as it stands on a directive line"),
-        ("[--dependency=afterok:1]", "would break the chain of legs"),
-        ("[-hold_jid 7]", "would break the chain of legs"),
+        ("[--dependency=afterok:1]", "Onward queues the legs of a run itself"),
+        ("[--arra=1-3]", "a run for each task"),
+        ("[-hold_jid 7]", "Onward queues the legs of a run itself"),
         ("[--time=5]", "expected resources.time"),
         ("[5]", "expected an option"),
         ("--licenses=a", "expected a list"),

@@ -21,6 +21,7 @@ from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
 from onward.operations.wiring import Desk
 from onward.pipelines.command_line import check_entry
+from onward.pipelines.extra_options import check_extra
 from onward.pipelines.scripts_checks import without_clashes
 from onward.rundir.freeze import build_archive
 from onward.rundir.journal import desk_journal, read_run
@@ -86,6 +87,8 @@ def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path
     cluster, profile = desk.settings.cluster(draft.cluster)
     _check_programs(desk, cluster)
     root = desk.settings.root(desk.env, profile).absolute()
+    if draft.script is None:  # a script's own options were judged as it was read
+        check_extra(draft.resources, cluster.scheduler)
     resources = without_clashes(draft.resources, profile.with_defaults(draft.resources))
     if draft.limits.mem_max and resources.mem and draft.limits.mem_max < resources.mem:
         raise InvalidInput(

@@ -32,13 +32,6 @@ _SAME_THING: Mapping[str, tuple[str, ...]] = {
     "mail_user": ("--mail-user", "-M"),
     "mail_type": ("--mail-type", "-m"),
 }
-_INSTEAD = {"--time": "resources.time", "-l h_rt": "resources.time", "-t": "a run for each task", "--array": "a run for each task"}
-_INSTEAD |= {"--job-name": "the run's name", "-J": "the run's name", "-N": "the run's name", "-l s_rt": "stop.signal"}
-_OF_THE_CHAIN = """
---dependency -d --requeue --no-requeue --hold -H --begin -b --wait -W --clusters --output -o --error -e --open-mode --signal --wrap
---test-only --parsable --chdir -D --input -i -hold_jid -hold_jid_ad -h -sync -now -a -r -j -cwd -wd -terse -S -tc -notify -ckpt
-"""
-_OURS = frozenset(_OF_THE_CHAIN.split())
 _EXCLUDE_EACH_OTHER = (("--mem", "--mem-per-cpu", "--mem-per-gpu"), ("--requeue", "--no-requeue"))
 _MAY_REPEAT = ("-v", "-l", "-hard", "-soft", "--export")
 _STARTS = r"(?:^|[;&|(]|\bthen\b|\bdo\b)\s*(?:exec\s+|srun\s+)?"
@@ -54,12 +47,9 @@ def thing(entry: str) -> str:
     return f"-l {words[1].partition('=')[0].strip()}" if words[0] == "-l" and len(words) > 1 else words[0]
 
 
-def refusal(entry: str) -> str:
-    """Why an option in the scheduler's own words cannot be handed through: the chain, its files and its limit are ours. Empty: it can."""
-    about = thing(entry)
-    if about in _INSTEAD:
-        return f"expected {_INSTEAD[about]}"
-    return "this would break the chain of legs, which Onward queues itself" if about in _OURS else ""
+def same_thing(about: str) -> list[str]:
+    """Our own words for what an option is about."""
+    return [key for key, options in _SAME_THING.items() if about in options]
 
 
 def contradictions(options: Iterable[Option]) -> list[tuple[int, str]]:

@@ -199,3 +199,13 @@ _DROPPED = {
     "-ckpt": f"not passed on; {CHAIN}, also after a lost host",
     "-c": f"not passed on; {CHAIN}, also after a lost host",
 }
+
+
+def not_handed_on(name: str) -> str | None:
+    """Why this one is never passed on; None where it may be."""
+    return _REFUSED.get(name) or (_DROPPED[name] or f"{CHAIN}; leave it out" if name in _DROPPED else None)
+
+
+def is_long(word: str) -> bool:
+    """An option of more than one letter, which sbatch would read as several."""
+    return len(word) > 2 and word in _NO_VALUE | _ONE_VALUE | {"-pe", "-binding"}

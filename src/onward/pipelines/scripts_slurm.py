@@ -14,12 +14,12 @@ MARK = "#SBATCH"
 CHAIN = "Onward queues the legs of a run itself, each after the one before"
 
 _WITH_VALUE = """
-account acctg-freq array bb bbf begin chdir workdir cluster-constraint clusters comment constraint container container-id context core-spec
-cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution error exclude export-file extra
-extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name
-kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile nodelist
+account acctg-freq array batch bb bbf begin chdir workdir cluster cluster-constraint clusters comment constraint container
+container-id context core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution error
+exclude export-file extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input
+job-name kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile nodelist
 nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority
-profile qos reservation segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp
+profile qos reservation segment signal sockets-per-node switches tasks-per-node thread-spec threads-per-core time time-min tmp
 tres-per-task tres-bind uid wait-all-nodes wckey wrap
 """
 _PERHAPS_VALUE = "exclusive export get-user-env nice no-kill propagate"
@@ -34,7 +34,7 @@ Q=quiet s=oversubscribe S=core-spec t=time u=usage v=verbose V=version w=nodelis
 """
 _LONG = {name: kind for names, kind in ((_WITH_VALUE, "="), (_PERHAPS_VALUE, "?"), (_WITHOUT_VALUE, "")) for name in names.split()}
 _SHORT = {letter: name for letter, _, name in (pair.partition("=") for pair in _LETTERS.split())}
-_ALIASES = {"workdir": "chdir", "share": "oversubscribe"}
+_ALIASES = {"workdir": "chdir", "share": "oversubscribe", "cluster": "clusters", "tasks-per-node": "ntasks-per-node"}
 _UNLIMITED = ("0", "-1", "unlimited", "infinite")
 
 
@@ -256,3 +256,8 @@ _DROPPED = {
     "verbose": "",
     "ignore-pbs": "",
 }
+
+
+def not_handed_on(name: str) -> str | None:
+    """Why this one is never passed on; None where it may be."""
+    return _REFUSED.get(name) or (_DROPPED[name] or f"{CHAIN}; leave it out" if name in _DROPPED else None)

@@ -18,7 +18,7 @@ from onward.model.command import value_text
 from onward.model.quantity import parse_duration, parse_size
 from onward.model.spec import Value
 from onward.pipelines.command_line import split_command, usable_name
-from onward.pipelines.scripts_checks import refusal
+from onward.pipelines.extra_options import refusal
 
 LATER = "not in this version yet"
 _TEN_YEARS = 3650 * 86400

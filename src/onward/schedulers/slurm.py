@@ -29,7 +29,7 @@ _SAME_WORDS = (
     *("cpus_per_task", "nodes", "ntasks", "ntasks_per_node", "gpus", "gres", "partition", "account", "qos"),
     *("constraint", "reservation", "nodelist", "exclude", "mail_user", "mail_type"),
 )
-_OTHER_MEMORY = ("--mem-per-cpu", "--mem-per-gpu")  # excluded by --mem, which is what grows after a leg ran out of memory
+_OTHER_MEMORY = ("--mem-p",)  # -per-cpu and -per-gpu: excluded by --mem, which is what grows after a leg ran out of memory
 
 STATES = {
     "PENDING": JobState.QUEUED,
