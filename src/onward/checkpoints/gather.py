@@ -39,12 +39,14 @@ class Share:
     world: int
     seconds: float
     metrics: Mapping[str, float]
+    at: float = 0.0  # committed, unix seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
     manifest: Manifest
     save_seconds: float
+    began: float = 0.0  # when the first rank began to save it, unix seconds
 
 
 def shares(checkpoints: Path) -> list[Share]:
@@ -61,6 +63,7 @@ def shares(checkpoints: Path) -> list[Share]:
                     world=int(note["world"]),
                     seconds=float(note.get("seconds", 0)),
                     metrics=note.get("metrics", {}),
+                    at=mark.stat().st_mtime,
                 )
             )
         except (OSError, ValueError, KeyError):
@@ -90,6 +93,7 @@ def put(share: Share, store: Path, *, leg: int) -> None:
             told = {
                 "world": share.world,
                 "seconds": share.seconds,
+                "at": share.at,
                 "metrics": dict(share.metrics),
                 "files": {key: vars(entry) for key, entry in files.items()},
             }
@@ -170,7 +174,11 @@ def _assemble(store: Path, name: CheckpointName, created: float) -> Gathered | N
     sync_folder(store)
     shutil.rmtree(final / _NOTES, ignore_errors=True)
     check_sizes(final, read_manifest(final))
-    return Gathered(manifest=manifest, save_seconds=max(float(note["seconds"]) for note in notes))
+    return Gathered(
+        manifest=manifest,
+        save_seconds=max(float(note["seconds"]) for note in notes),
+        began=min(float(note.get("at", 0)) - float(note["seconds"]) for note in notes),
+    )
 
 
 def _read_notes(partial: Path) -> list[dict[str, Any]] | None:

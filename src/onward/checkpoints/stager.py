@@ -35,6 +35,7 @@ class Report:
     save_seconds: float = 0.0
     stage_seconds: float = 0.0
     reason: str = ""
+    began: float = 0.0  # when the training began to save it, unix seconds; 0: not known
 
 
 class Stager:
@@ -114,6 +115,7 @@ class Stager:
                 bytes=manifest.bytes,
                 save_seconds=gathered.save_seconds,
                 stage_seconds=self._clock.now() - began,
+                began=gathered.began,
             )
             self._retain()
 
@@ -148,6 +150,7 @@ class Stager:
             bytes=manifest.bytes,
             save_seconds=candidate.save_seconds,
             stage_seconds=self._clock.now() - began,
+            began=max((mtime for _, _, mtime in candidate.fingerprint), default=0) / 1e9 - candidate.save_seconds,
         )
 
     def _step_for(self, candidate: Candidate, logged: int | None) -> int:

@@ -111,7 +111,7 @@ class Watcher:
             return None  # it is changing under our eyes
         if fingerprint in self._known and not (closed and newest and whole not in self._known):
             return None
-        if not closed and (now - max(mtime for _, _, mtime in whole) / 1e9 < self._quiet or _any_open(files)):
+        if not closed and (now - max(mtime for _, _, mtime in whole) / 1e9 < self._quiet or any_open(files)):
             return None
         sources = {str(p.relative_to(self._folder)): p for p in files}
         return Candidate(step=group.step, sources=sources, fingerprint=fingerprint, whole=whole, made_by="files")
@@ -164,7 +164,7 @@ def _fingerprint(base: Path, files: list[Path]) -> Fingerprint:
     return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
 
 
-def _any_open(files: list[Path]) -> bool:
+def any_open(files: list[Path]) -> bool:
     """Whether any of our processes has one of these files open for writing. Where that cannot be told: no."""
     wanted = {str(path.resolve()) for path in files}
     for process in Path("/proc").glob("[0-9]*"):

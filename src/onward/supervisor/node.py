@@ -22,6 +22,7 @@ from typing import Any
 
 from onward.checkpoints.gather import put, shares
 from onward.checkpoints.publish import SourceChanged, restore
+from onward.checkpoints.saving import being_saved
 from onward.errors import CheckpointDamaged, OnwardError, StorageError, StorageFull
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
@@ -103,7 +104,8 @@ class Agent:
             self._tell()
             if time.monotonic() >= self._beat_at:
                 self._beat_at = time.monotonic() + BEAT_SECONDS
-                _say({"host": self._host})
+                saving = self.local.stop_file.exists() and being_saved(self.local.checkpoints, now=time.time())
+                _say({"host": self._host, "saving": saving})
         gathering.stop(within=3600.0)
         if self._relay:
             self._relay.close(within=600.0)

@@ -61,6 +61,7 @@ class Nodes:
         self._notes: list[Note] = []
         self._done: set[str] = set()
         self._heard_at = {host: time.time() for host in hosts}
+        self._saving: set[str] = set()
         self.lost = False
         self.missed: list[tuple[int, str]] = []
         self._processes = [start_helper(command, env=env) for command in commands]
@@ -94,6 +95,11 @@ class Nodes:
             log.warning("an agent on another node has ended; what is saved there is carried over no more")
         found, self._notes = self._notes, []
         return found
+
+    @property
+    def saving(self) -> bool:
+        """Ranks on some node are in the middle of a save, as far as it was heard."""
+        return bool(self._saving)
 
     def silent(self, *, since: float) -> list[str]:
         """Nodes that have said nothing since then."""
@@ -139,6 +145,8 @@ class Nodes:
             self.missed.append((int(message["missed"]), f"{message['host']}: {message['reason']}"))
         elif "done" in message:
             self._done.add(message["host"])
+        elif "saving" in message:
+            (self._saving.add if message["saving"] else self._saving.discard)(message["host"])
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None

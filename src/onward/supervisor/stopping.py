@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from onward.checkpoints.saving import being_saved
 from onward.rundir.layout import LegLocal
 from onward.sdk.files import write_whole
 from onward.supervisor.agreement import agree, allow
@@ -67,6 +68,10 @@ class Crew:
     def hears_all(self) -> bool:
         """Whether notes of every node can still arrive."""
         return self._nodes is None or not self._nodes.lost
+
+    def saving(self, now: float) -> bool:
+        """Some rank, on any node, is in the middle of a save."""
+        return being_saved(self._local.checkpoints, now=now) or bool(self._nodes and self._nodes.saving)
 
     def silent_nodes(self, *, since: float) -> list[str]:
         return self._nodes.silent(since=since) if self._nodes else []

@@ -38,6 +38,7 @@ _LAST_NOTES = 3.0  # seconds for the exit codes of ranks on other nodes to arriv
 _STACK_DUMP = 5.0
 _OWN_SIGNAL = 0.5
 _AFTER_LAST_SAVE = 10.0  # once it has saved as requested, a training that does not leave by itself is ended
+_SAME_MOMENT = 0.05  # seconds by which a file's time may lie before the clock's
 _NEAR_THE_LIMIT = 120.0  # seconds: a warning signal this close to it announces the limit, any other that the job is wanted back
 _SIGNAL_GRACE = 25.0  # after the scheduler's own TERM: what most sites leave before they kill
 
@@ -85,6 +86,7 @@ class Training:
     stop_seconds: float | None = None
     _missed: set[int] = field(default_factory=set)  # steps that could not be stored since the last that could
     _kill_at: float | None = None
+    _leave_by: float | None = None  # it has saved as requested; a save that is under way then is let finish
     _sign_of_life: float = 0.0
     _seen: tuple[int, int] = (0, 0)
     lost_nodes: tuple[str, ...] = ()  # fell silent when the training failed
@@ -102,7 +104,7 @@ class Training:
             self._look_for_failed_ranks(now)
             self._look_for_reasons(now)
             self._look_for_life(now)
-            if self._kill_at is not None and now >= self._kill_at and self.child.running:
+            if self._time_is_up(now) and self.child.running:
                 self._end_now()
         assert self.child.code is not None
         self._wait_for_last_notes()
@@ -121,8 +123,8 @@ class Training:
         for report in more if more is not None else self.stager.reports():
             if report.kind == "published":
                 self._missed.clear()
-                if self.asked == "request":
-                    self._kill_at = self.clock.now() + _AFTER_LAST_SAVE
+                if self.asked == "request" and report.began >= (self.asked_at or 0) - _SAME_MOMENT:  # not one under way before
+                    self._leave_by = self._leave_by or self.clock.now() + _AFTER_LAST_SAVE
                 self._sign_of_life = self.clock.now()
                 self.journal.write(
                     ev.Published(
@@ -186,7 +188,7 @@ class Training:
         return self.signals.deleted and (self.deadline is None or now < self.deadline - 1)
 
     def _ask(self, why: str, now: float) -> None:
-        self.asked, self.asked_at = why, now
+        self.asked, self.asked_at, self._leave_by = why, now, None
         log.info("asking the training to stop: %s", why)
         self.crew.ask()
         if self.spec.stop_signal and not self.crew.signal(getattr(signal, f"SIG{self.spec.stop_signal}")):
@@ -200,13 +202,24 @@ class Training:
         elif why != "request":
             self._kill_at = now + 600
 
+    def _time_is_up(self, now: float) -> bool:
+        """Nothing that it saves moves the end that the deadline sets."""
+        if self._kill_at is not None and now >= self._kill_at:
+            return True
+        if self._leave_by is None or now < self._leave_by:
+            return False
+        if self.crew.saving(now):
+            self._leave_by = now + _AFTER_LAST_SAVE
+            return False
+        return True
+
     def _end_now(self) -> None:
         log.warning("the training did not stop in time; ending it")
         self.ended = True
         self._kill(signal.SIGTERM)
         self._wait_for_child(min(_TERM_TO_KILL, self.plan.kill / 2))  # what is left is for carrying over what it saved
         self._kill()
-        self._kill_at = None
+        self._kill_at = self._leave_by = None
 
     def _kill(self, number: int = signal.SIGKILL) -> None:
         """To the launcher and all ranks, with everything they started, on all nodes."""

@@ -1,0 +1,166 @@
+"""The loop that watches a training, with time in the test's hand: a training here is a table of what it does when."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from signal import SIGKILL
+from types import SimpleNamespace
+
+from onward.checkpoints.saving import being_saved
+from onward.checkpoints.stager import Report
+from onward.clock import HandClock
+from onward.model.event import Event
+from onward.rundir.layout import LegLocal
+from onward.rundir.spool import SpoolReader
+from onward.sdk import contract
+from onward.supervisor.deadline import StopPlan
+from onward.supervisor.stopping import Crew
+from onward.supervisor.training import Training
+from tests.histories import make_spec
+
+START = 1_000_000.0
+Does = Callable[["Bench"], None]
+
+
+class FakeChild:
+    pid = 0
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.code is None
+
+    def signal(self, number: int) -> None: ...
+
+    def kill(self, number: int = SIGKILL) -> None:
+        if self.running and number == SIGKILL:
+            self.code = -number
+
+
+class Bench:
+    """A training that does what `plan` says at each second, and ends when it is killed or says so."""
+
+    def __init__(self, folder: Path, plan: dict[float, Does], *, deadline: float | None = None) -> None:
+        self.local = LegLocal(folder)
+        self.local.make()
+        self.clock = HandClock(START)
+        self.child = FakeChild()
+        self.reports: list[Report] = []
+        self.told: list[Event] = []
+        self._plan = dict(plan)
+        self.folder = SimpleNamespace(stop_requested=False, fenced_by=0)
+        self.training = Training(
+            spec=make_spec(),
+            leg=1,
+            child=self.child,  # type: ignore[arg-type]
+            crew=Crew(self.local),
+            local=self.local,
+            journal=SimpleNamespace(write=self.told.append),  # type: ignore[arg-type]
+            stager=SimpleNamespace(reports=self._take),  # type: ignore[arg-type]
+            spool=SpoolReader(self.local.spool),
+            signals=SimpleNamespace(ending=False, warned=False, deleted=False),  # type: ignore[arg-type]
+            folder=self.folder,  # type: ignore[arg-type]
+            plan=StopPlan(ask=40, kill=20),
+            deadline=START + deadline if deadline else None,
+            clock=self.clock,
+            woken=SimpleNamespace(wait=self._tick, clear=lambda: None, set=lambda: None),  # type: ignore[arg-type]
+        )
+
+    def _tick(self, _seconds: float) -> None:
+        self.clock.sleep(0.25)
+        for at in sorted(at for at in self._plan if at <= self.now):
+            self._plan.pop(at)(self)
+        assert self.now < 1000, "it never ended"
+
+    def _take(self) -> list[Report]:
+        found, self.reports = self.reports, []
+        return found
+
+    @property
+    def now(self) -> float:
+        return self.clock.now() - START
+
+    def watch(self) -> tuple[int, float]:
+        code = self.training.watch()
+        return code, self.now
+
+
+def ask(bench: Bench) -> None:
+    bench.folder.stop_requested = True
+
+
+def published(step: int, *, seconds: float = 0.0) -> Does:
+    """Told now, after a save that took so long."""
+
+    def tell(bench: Bench) -> None:
+        bench.reports.append(Report(kind="published", step=step, save_seconds=seconds, began=bench.clock.now() - seconds))
+
+    return tell
+
+
+def begin_to_save(bench: Bench) -> None:
+    folder = bench.local.checkpoints / f"{contract.PARTIAL_PREFIX}{contract.step_folder(2)}-1"
+    folder.mkdir()
+    os.utime(folder, (bench.clock.now(), bench.clock.now()))
+
+
+def have_saved(bench: Bench) -> None:
+    for folder in bench.local.checkpoints.glob(f"{contract.PARTIAL_PREFIX}*"):
+        shutil.rmtree(folder)
+
+
+def leave(bench: Bench) -> None:
+    bench.child.code = contract.EXIT_AGAIN
+
+
+def test_a_save_that_was_asked_for_is_let_finish_though_another_was_published_meanwhile(tmp_path: Path) -> None:
+    plan: dict[float, Does] = {2: ask, 3: published(1), 4: begin_to_save, 49: have_saved, 50: leave}
+    code, at = Bench(tmp_path, plan).watch()
+    assert (code, at) == (contract.EXIT_AGAIN, 50)
+
+
+def test_a_save_that_was_under_way_before_the_request_is_not_the_one_that_was_asked_for(tmp_path: Path) -> None:
+    plan: dict[float, Does] = {2: ask, 4: published(1, seconds=3), 60: published(2), 61: leave}
+    assert Bench(tmp_path, plan).watch() == (contract.EXIT_AGAIN, 61)
+
+
+def test_a_training_that_has_saved_as_requested_and_stays_is_ended(tmp_path: Path) -> None:
+    code, at = Bench(tmp_path, {2: ask, 5: published(1)}).watch()
+    assert code == -SIGKILL and 15 <= at < 30
+
+
+def test_a_training_that_saves_on_and_on_is_ended_by_the_deadlines_plan(tmp_path: Path) -> None:
+    """A request, and then saves without end: the last is under way at every look."""
+    plan: dict[float, Does] = {2: ask, 3: begin_to_save, **{at + 0.5: published(at) for at in range(3, 120, 2)}}
+    code, at = Bench(tmp_path, plan, deadline=120).watch()
+    assert code == -SIGKILL and 100 <= at < 105
+
+
+def test_without_a_save_in_the_way_one_that_saves_on_and_on_is_ended_soon(tmp_path: Path) -> None:
+    plan: dict[float, Does] = {2: ask, **{at + 0.5: published(at) for at in range(3, 900, 2)}}
+    code, at = Bench(tmp_path, plan).watch()
+    assert code == -SIGKILL and at < 30
+
+
+# ── in the middle of a save ───────────────────────────────────────────────────
+
+
+def test_a_share_that_is_being_written_is_a_save_and_one_left_behind_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / contract.SHARES / f"{contract.PARTIAL_PREFIX}step-00000001-rank-00000-7"
+    folder.mkdir(parents=True)
+    now = folder.stat().st_mtime
+    assert being_saved(tmp_path, now=now + 300)
+    assert not being_saved(tmp_path, now=now + 3000)
+
+
+def test_a_file_of_the_trainings_own_is_being_saved_while_it_is_open(tmp_path: Path) -> None:
+    assert not being_saved(tmp_path / "nowhere", now=0)
+    (tmp_path / "epoch-1").mkdir()
+    with (tmp_path / "epoch-1" / "model.pt").open("wb"):
+        assert being_saved(tmp_path, now=0)
+    assert not being_saved(tmp_path, now=0)
