@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -166,6 +169,24 @@ def test_a_node_that_falls_silent_is_known(start: Callable[..., Nodes]) -> None:
     until(lambda: nodes.silent(since=since) == [], "a beat")
     nodes.drain(until=time.time() + 30)
     assert nodes.silent(since=time.time() + 1) == ["g2"]
+
+
+def test_a_supervisor_that_goes_without_a_word_takes_the_ranks_of_every_node_with_it(start: Callable[..., Nodes]) -> None:
+    """At once: whatever else the agent has to do, and however that hangs, comes after."""
+    nodes = start(hosts=("g1", "g2"))
+    (node,) = ready(nodes)
+    local = LegLocal(Path(node.local))
+    rank = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    (local.ranks / "task-00001.json").write_text(json.dumps({"rank": 1, "world": 2, "pid": rank.pid, "host": "g2"}))
+    with local.mirror_lock.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        [agent] = nodes._processes
+        assert agent.stdin
+        agent.stdin.close()
+        try:
+            assert rank.wait(timeout=40) == -signal.SIGKILL
+        finally:
+            rank.kill()
 
 
 # ── what killed agents leave ──────────────────────────────────────────────────

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -211,6 +212,51 @@ def test_a_launcher_that_ends_its_task_ends_the_rank_and_what_it_started(tmp_pat
     assert exit_note(tmp_path)["code"] == -signal.SIGTERM
     state = Path(f"/proc/{(tmp_path / 'pid').read_text()}/status")
     assert not state.exists() or "zombie" in state.read_text()
+
+
+def test_a_launcher_that_is_killed_takes_the_rank_with_it(tmp_path: Path) -> None:
+    """As where a scheduler kills what it knows of, and the launcher's daemons on other hosts with it: nobody else would end the ranks."""
+    run = RunDir(tmp_path / "run")
+    run.params.mkdir(parents=True)
+    plan(tmp_path, "sleep", "600").write(run.launch(1))
+    launcher = subprocess.Popen(
+        ["/bin/sh", "-c", '"$@" & wait', "sh", sys.executable, "-c", ENTRY, "task", str(run.path), "1"],
+        env={**os.environ, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "SLURMD_NODENAME": "g2"},
+    )
+    note = tmp_path / "n1" / "ranks" / "task-00001.json"
+    wait_for(note)
+    launcher.kill()
+    launcher.wait()
+    wait_until_gone(json.loads(note.read_text())["pid"])
+
+
+def test_a_task_that_is_killed_takes_the_rank_with_it(tmp_path: Path) -> None:
+    process = task(tmp_path, "import time; time.sleep(600)")
+    note = tmp_path / "n1" / "ranks" / "task-00001.json"
+    wait_for(note)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until_gone(json.loads(note.read_text())["pid"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_notices_that_a_scheduler_sends_to_every_process_do_not_kill_a_rank_that_does_not_heed_them(tmp_path: Path, number: int) -> None:
+    run = RunDir(tmp_path / "run")
+    run.params.mkdir(parents=True)
+    code = f"import os, sys; os.kill(os.getpid(), {int(number)}); sys.exit(75)"
+    replace(plan(tmp_path, sys.executable, "-c", code), deaf=True).write(run.launch(1))
+    env = {**os.environ, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "SLURMD_NODENAME": "g2"}
+    subprocess.run([sys.executable, "-c", ENTRY, "task", str(run.path), "1"], env=env, timeout=60)
+    assert exit_note(tmp_path)["code"] == 75
+
+
+def wait_until_gone(pid: int) -> None:
+    give_up = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists() and "zombie" not in Path(f"/proc/{pid}/status").read_text():
+        if time.monotonic() > give_up:
+            os.kill(pid, signal.SIGKILL)
+            pytest.fail(f"process {pid} lives on")
+        time.sleep(0.02)
 
 
 def test_a_term_from_elsewhere_is_left_to_the_supervisor(tmp_path: Path) -> None:

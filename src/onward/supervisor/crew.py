@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onward.rundir.layout import LegLocal
+from onward.schedulers.base import habits_of
 from onward.supervisor.batch_script import script_command
 from onward.supervisor.launch import launch, places
 from onward.supervisor.nodes import NodesFailed, clear_left_behind, ready_by, start_nodes
@@ -67,6 +68,7 @@ def start_crew(
         environment=env,
         nodes=(here, *sorted(others, key=lambda node: order.get(node.host, len(order)))),
         resume_step=resume[1] if resume else None,
+        deaf=habits_of(scene.scheduler).delete_notice is not None,
     )
     _clear_earlier_plans(scene)
     clear_left_behind(local.path.parent, leg=leg)

@@ -80,6 +80,7 @@ class Agent:
         self._relay = start_relay(spec, run, self.local, leg=leg, node=number)
         self._notes = Notes(self.local.ranks)
         self._tail = b""
+        self._told_to_end = False
         self._beat_at = 0.0
 
     def restore(self, name: str) -> str:
@@ -106,6 +107,9 @@ class Agent:
                 self._beat_at = time.monotonic() + BEAT_SECONDS
                 saving = self.local.stop_file.exists() and being_saved(self.local.checkpoints, now=time.time())
                 _say({"host": self._host, "saving": saving})
+        if not self._told_to_end:
+            log.warning("the supervisor has gone; ending the ranks of this node")
+            signal_tasks(self.local.ranks, signal.SIGKILL, all_they_started=True)
         gathering.stop(within=3600.0)
         if self._relay:
             self._relay.close(within=600.0)
@@ -153,6 +157,7 @@ class Agent:
                 self.local.stop_file.touch()
         if "signal" in wish:
             signal_tasks(self.local.ranks, int(wish["signal"]), all_they_started=bool(wish.get("all")))
+        self._told_to_end = self._told_to_end or "end" in wish
         return "end" not in wish
 
 

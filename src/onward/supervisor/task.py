@@ -2,7 +2,8 @@
 
 Exit code 75 of one rank must not reach the launcher: torchrun and mpirun would take it for a failure and kill the ranks
 that are still saving. So the task notes it for the supervisor, and exits 0. It also shields the rank from the launcher's
-signals where those come from the scheduler: the supervisor alone decides when ranks stop.
+signals where those come from the scheduler: the supervisor alone decides when ranks stop. When the launcher has gone, or
+the task itself is killed, the rank ends at once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,9 @@ from onward.sdk.files import write_whole
 from onward.sdk.ranks import Ranks, ranks_of
 from onward.supervisor.host import MemoryWatch
 from onward.supervisor.launch import NODE_PLACE
+from onward.supervisor.parent import Parent, ends_with_us
 from onward.supervisor.ranks import EXIT, TASK
+from onward.supervisor.signals import spare_me
 from onward.supervisor.surroundings import RANK_FAMILIES, RANK_NAMES, local_variables, relay_variables, resume_variables
 
 _HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
@@ -64,6 +67,7 @@ class Plan:
     environment: Mapping[str, str]
     nodes: tuple[Node, ...]  # the first is the supervisor's
     resume_step: int | None
+    deaf: bool = False  # the scheduler sends its notices to every process, and one that does not heed them would die of it
 
     def write(self, path: Path) -> None:
         plain = {**vars(self), "nodes": [vars(node) for node in self.nodes]}
@@ -107,17 +111,19 @@ def task_environment(plan: Plan, node: Node, ranks: Ranks, env: Mapping[str, str
 
 def main(argv: Sequence[str]) -> int:
     """`supervisor.pyz task RUN N`: becomes one rank."""
+    parent = Parent()
     plan = Plan.read(RunDir(Path(argv[0])).launch(int(argv[1])))
     ranks, node = ranks_of(os.environ), plan.node(this_host(os.environ))
     local = LegLocal(Path(node.local))
     read = node.resume or str(local.empty)
     values = placeholder_values(plan.params, read=read, write=str(local.checkpoints), tensorboard=str(local.tensorboard))
     command = fill(plan.command, values)
-    return _Task(command, plan, node, ranks).live(task_environment(plan, node, ranks, os.environ))
+    return _Task(command, plan, node, ranks, parent).live(task_environment(plan, node, ranks, os.environ))
 
 
 class _Task:
-    def __init__(self, command: Sequence[str], plan: Plan, node: Node, ranks: Ranks) -> None:
+    def __init__(self, command: Sequence[str], plan: Plan, node: Node, ranks: Ranks, parent: Parent) -> None:
+        self._parent = parent
         self._command = command
         self._plan = plan
         self._node = node
@@ -136,7 +142,7 @@ class _Task:
                 env=dict(env),
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                preexec_fn=_as_it_was,
+                preexec_fn=_as_it_was(deaf=self._plan.deaf),
             )
         except OSError as error:
             sys.stderr.write(f"onward: {self._command[0]} cannot be started on {self._node.host}: {error}\n")
@@ -157,7 +163,7 @@ class _Task:
             if heard and heard.si_signo in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) and self._meant(heard.si_pid):
                 _to_session(process.pid, signal.SIGTERM)
                 kill_at = kill_at or time.monotonic() + _TERM_TO_KILL
-            if kill_at and time.monotonic() >= kill_at:
+            if self._parent.gone or (kill_at and time.monotonic() >= kill_at):
                 _to_session(process.pid, signal.SIGKILL)
         _to_session(process.pid, signal.SIGKILL)  # what it left behind
         return process.returncode
@@ -187,8 +193,17 @@ class _Task:
             sys.stderr.write(f"onward: {self._notes}: {error}\n")
 
 
-def _as_it_was() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEEDED)
+def _as_it_was(*, deaf: bool) -> Callable[[], None]:
+    """For the rank before it becomes its program. Launchers give their processes back the signals that we had made them deaf to."""
+    bind = ends_with_us()
+
+    def prepare() -> None:
+        bind()
+        if deaf:
+            spare_me()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEEDED)
+
+    return prepare
 
 
 def _to_session(pid: int, number: int) -> None:
