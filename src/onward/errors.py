@@ -2,7 +2,8 @@
 
     OnwardError                    exit code 1
     ├── InvalidInput               2   a params file, flag or setting that cannot be used
-    │   └── TooLarge               2   a file beyond what is allowed
+    │   ├── TooLarge               2   a file beyond what is allowed
+    │   └── NoPython               2   the Python of an ssh profile is not there, or is too old
     ├── NotFound                   3   no such run, cluster, checkpoint
     ├── NotAllowed                 4   somebody else's run
     │   └── LoginRefused           4   an ssh host that wants a password, a code, or a look at its key
@@ -43,6 +44,10 @@ class InvalidInput(OnwardError):
 
 
 class TooLarge(InvalidInput):
+    pass
+
+
+class NoPython(InvalidInput):
     pass
 
 

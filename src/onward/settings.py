@@ -19,11 +19,12 @@ from onward.pipelines.problems import problems_of
 from onward.pipelines.sections import ResourcesIn, Section
 from onward.pipelines.values import Count, CountOrZero, Name, Size, SizeAboveZero, Switch, guess, word
 from onward.pipelines.yaml_lines import Keys, read_text
-from onward.schedulers.gridengine_words import KNOWN_NAMES, NAME_OF_ONE
+from onward.schedulers.gridengine_words import KNOWN_NAMES, NAME_OF_ONE, misnamed
 from onward.schedulers.profile import SCHEDULERS, ClusterSettings, ServerSettings, Settings, TrackerSettings
-from onward.schedulers.registry import is_known, known_names
+from onward.schedulers.registry import known_names
 
 _RESERVED = ("auto",)
+_MOST_AHEAD = 100  # jobs of one run, all queued at submit
 __all__ = [
     "SCHEDULERS",
     "ClusterIn",
@@ -179,9 +180,6 @@ def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
             problems.append(f"{place}: {name} has a meaning of its own, expected another name for a profile")
         elif profile.scheduler is None and name not in SCHEDULERS:
             problems.append(f"{place}.scheduler: missing, expected {_either(known_names())}")
-        elif profile.scheduler is not None and not is_known(profile.scheduler):
-            guessed = guess(profile.scheduler, known_names())
-            problems.append(f"{place}.scheduler: found {profile.scheduler!r}, expected {_either(known_names())}{guessed}")
         elif name in SCHEDULERS and profile.scheduler not in (None, name):
             problems.append(f"{place}.scheduler: found {profile.scheduler!r}, expected {name!r} for a profile of that name")
         elif (profile.scheduler or name) != "local":
@@ -204,9 +202,21 @@ def _misplaced(place: str, profile: ClusterIn, scheduler: str) -> list[str]:
         problems.append(f"{place}.options: only a plugin's cluster has these, and {scheduler} is built in")
     if scheduler == "local" and profile.legs_ahead:
         problems.append(f"{place}.legs-ahead: jobs of the local queue may submit, so none need be queued ahead")
-    for key in profile.names if scheduler == "gridengine" else ():
-        if key.replace("_", "-") not in KNOWN_NAMES:
+    if (profile.legs_ahead or 0) > _MOST_AHEAD:
+        problems.append(f"{place}.legs-ahead: found {profile.legs_ahead}, expected {_MOST_AHEAD} at most: each is a job in the queue")
+    return problems + (_misnamed(place, profile.names) if scheduler == "gridengine" else [])
+
+
+def _misnamed(place: str, names: Mapping[str, str]) -> list[str]:
+    problems = []
+    spelled = [key.replace("_", "-") for key in names]
+    for key, alike, name in zip(names, spelled, names.values(), strict=True):
+        if alike not in KNOWN_NAMES:
             problems.append(f"{place}.names.{key}: unknown key{guess(key, KNOWN_NAMES)}; expected one of {', '.join(KNOWN_NAMES)}")
+        elif spelled.count(alike) > 1:
+            problems.append(f"{place}.names.{key}: found twice, with - and with _; expected once")
+        elif problem := misnamed(alike, name):
+            problems.append(f"{place}.names.{key}: found {name!r}, {problem}")
     return problems
 
 

@@ -16,6 +16,7 @@ from onward.errors import (
     HostUnreachable,
     InvalidInput,
     LoginRefused,
+    NoPython,
     OnwardError,
     StorageError,
     StorageFull,
@@ -25,7 +26,7 @@ from onward.operations.agent_archive import agent_archive
 from onward.operations.answers import decode, encode, error_from_json, error_to_json, value_from_json, value_to_json
 from onward.operations.remote_code import leave_links_behind
 from onward.operations.remote_errors import Failure, explain, is_no_archive
-from onward.operations.remote_line import agent_command, receive_command, rsync_shell, ssh_line
+from onward.operations.remote_line import agent_command, hurried, receive_command, rsync_shell, ssh_line
 from onward.schedulers.profile import ClusterSettings
 from onward.settings import load_settings
 from tests.hosts import StandInHost
@@ -56,6 +57,11 @@ def test_what_the_user_has_left_open_is_filled_in(host: StandInHost, tmp_path: P
         assert (runtime / "onward").stat().st_mode & 0o077 == 0
     finally:
         subprocess.run(["rm", "-r", str(runtime)], check=True)
+
+
+def test_a_list_waits_a_shorter_time_for_a_connection_than_an_act() -> None:
+    line = ["ssh", "-o", "ConnectTimeout=15", "-o", "BatchMode=yes", "--", "lab"]
+    assert hurried(line) == ["ssh", "-o", "ConnectTimeout=5", "-o", "BatchMode=yes", "--", "lab"]
 
 
 def test_what_the_user_has_set_stays(host: StandInHost, tmp_path: Path) -> None:
@@ -162,11 +168,13 @@ def test_what_ssh_says_is_taken_for_what_it_means(words: str, kind: type[OnwardE
 @pytest.mark.parametrize(
     ("code", "words", "kind", "said"),
     [
-        (127, "bash: line 1: python3: command not found", InvalidInput, "there is no python3 on lab"),
-        (1, "python3: Command not found.", InvalidInput, "there is no python3 on lab"),
-        (127, "sh: 1: python3: not found", InvalidInput, "there is no python3 on lab"),
-        (86, "onward: this is Python 3.6 at /usr/bin/python3", InvalidInput, "needs 3.11 or later: onward: this is Python 3.6"),
-        (2, "Unknown option: -I", InvalidInput, "too old"),
+        (127, "bash: line 1: /no/python3: No such file or directory", NoPython, "there is no python3 on lab"),
+        (126, "bash: line 1: /no/python3: Permission denied", NoPython, "there is no python3 on lab"),
+        (127, "bash: line 1: python3: command not found", NoPython, "there is no python3 on lab"),
+        (1, "python3: Command not found.", NoPython, "there is no python3 on lab"),
+        (127, "sh: 1: python3: not found", NoPython, "there is no python3 on lab"),
+        (86, "onward: this is Python 3.6 at /usr/bin/python3", NoPython, "needs 3.11 or later: onward: this is Python 3.6"),
+        (2, "Unknown option: -I", NoPython, "too old"),
         (1, "OSError: [Errno 122] Disk quota exceeded", StorageFull, "no room left on lab"),
         (1, "PermissionError: [Errno 13] Permission denied: '/home/me/.cache/onward'", StorageError, "cannot be written"),
         (1, "ImportError: something", OnwardError, "did not answer as it should"),

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from onward.errors import InvalidInput, NotFound
 from onward.model.spec import Cluster, Resources
+from onward.operations.examine import examine_cluster
+from onward.operations.wiring import Desk
 from onward.settings import ClusterSettings, Settings, load_settings, settings_path
 
 Write = Callable[[str], dict[str, str]]
@@ -122,16 +124,20 @@ def test_every_key_is_read(write: Write) -> None:
         ("clusters = 1", "clusters: found 1, expected keys and values"),
         ("[clusters.lab]", "clusters.lab.scheduler: missing, expected local, slurm or gridengine"),
         ('[clusters.my_lab]\nscheduler = "slurm"\nlocal_dsk = "/x"', "clusters.my_lab.local-dsk: unknown key (did you mean local-disk?)"),
-        (
-            '[clusters.lab]\nscheduler = "slrum"',
-            "clusters.lab.scheduler: found 'slrum', expected local, slurm or gridengine (did you mean slurm?)",
-        ),
         ('[clusters.lab]\nscheduler = "slurm"\nnotify = false', "clusters.lab.notify: only a gridengine cluster has this"),
         ('[clusters.lab]\nscheduler = "slurm"\nnames = { mem = "h_vmem" }', "clusters.lab.names: only a gridengine cluster has this"),
         ('[clusters.lab]\nscheduler = "slurm"\noptions = { a = "b" }', "clusters.lab.options: only a plugin's cluster has these"),
         ("[clusters.local]\nlegs-ahead = 3", "clusters.local.legs-ahead: jobs of the local queue may submit"),
         ('[clusters.gridengine]\nnames = { memo = "h_vmem" }', "clusters.gridengine.names.memo: unknown key (did you mean mem?)"),
         ('[clusters.gridengine]\nnames = { mem = "h vmem" }', "clusters.gridengine.names.mem: found 'h vmem', expected a resource"),
+        ('[clusters.gridengine]\nnames = { mem = "-l" }', "clusters.gridengine.names.mem: found '-l', expected a resource"),
+        ('[clusters.gridengine]\nnames = { partition = "-l" }', "clusters.gridengine.names.partition: found '-l', expected a resource"),
+        ('[clusters.gridengine]\nnames = { mem = "m_{slots}" }', "names.mem: found 'm_{slots}', expected no braces"),
+        ('[clusters.gridengine]\nnames = { nodes = "m_{tasks}" }', "names.nodes: found 'm_{tasks}', expected no braces but {slots}"),
+        ('[clusters.gridengine]\nnames = { nodes = "-pe" }', "names.nodes: found '-pe', expected a parallel environment"),
+        ('[clusters.gridengine]\nnames = { time = "s_rt" }', "names.time: found 's_rt', expected h_rt"),
+        ('[clusters.gridengine]\nnames = { cpus-per-task = "a", cpus_per_task = "b" }', "names.cpus_per_task: found twice"),
+        ("[clusters.gridengine]\nlegs-ahead = 100000", "clusters.gridengine.legs-ahead: found 100000, expected 100 at most"),
         ("[clusters.gridengine]\nlegs-ahead = -1", "clusters.gridengine.legs-ahead: found -1, expected a whole number"),
         ('[clusters.gridengine]\nnotify = "yes"', "clusters.gridengine.notify: found 'yes', expected true or false"),
         ('[clusters.slurm]\nscheduler = "local"', "clusters.slurm.scheduler: found 'local', expected 'slurm'"),
@@ -151,6 +157,21 @@ def test_a_wrong_setting_is_told_with_its_file_and_key(text: str, told: str, wri
     lines = problems(write(text + "\n"))
     assert len(lines) == 1
     assert lines[0].startswith(told)
+
+
+def test_a_scheduler_that_is_not_installed_here_fails_where_its_cluster_is_used_and_nowhere_else(write: Write) -> None:
+    env = write('[clusters.box]\nscheduler = "tsp"\n[clusters.lab]\nscheduler = "slrum"\n')
+    settings = load_settings(env)
+    assert settings.cluster("local")[0].scheduler == "local"
+    desk = Desk(env=env, _settings=settings)
+    with pytest.raises(InvalidInput, match=r"clusters\.box\.scheduler: there is no scheduler 'tsp' in this environment") as error:
+        desk.scheduler(settings.cluster("box")[0])
+    assert "install it in the environment that has Onward" in error.value.hint
+    assert "entry point" in error.value.hint
+    with pytest.raises(InvalidInput, match="did you mean slurm"):
+        desk.scheduler(settings.cluster("lab")[0])
+    fine, _, words = examine_cluster(desk, "box")
+    assert (fine, "no scheduler 'tsp'" in words) == (False, True)
 
 
 def test_all_wrong_settings_are_told_at_once(write: Write) -> None:

@@ -267,6 +267,33 @@ def test_a_missing_or_old_python_there_is_named_with_the_key_to_set(laptop: Lapt
     assert "`python`" in said.stderr
 
 
+def test_one_bad_profile_of_a_host_does_not_break_the_others(laptop: Laptop, host: StandInHost) -> None:
+    settings = Path(laptop.env["ONWARD_SETTINGS"])
+    closed, long = host.folder / "closed", f"/{'x' * 300}"
+    closed.write_text("a file")
+    profiles = {"nopython": 'python = "/nope/python"', "unset": 'root = "$NO_SUCH_DISK/runs"'}
+    profiles |= {"closed": f'root = "{closed}/x"', "unreadable": f'root = "{long}"'}
+    more = [f'[clusters.{name}]\nssh = "lab"\nscheduler = "local"\n{key}\n' for name, key in profiles.items()]
+    settings.write_text("".join(more) + settings.read_text())
+    done = laptop.onward("submit", "--cluster", "lab", "--", "python3", "train.py")
+    assert done.returncode == 0, done.stderr
+    listed = laptop.onward("runs")
+    assert (listed.returncode, done.stdout.strip() in listed.stdout) == (0, True), listed.stderr
+    assert "clusters.unset.root: $NO_SUCH_DISK is not set there" in listed.stderr
+    assert f"the runs in {long} cannot be read" in listed.stderr
+    examined = laptop.onward("doctor").stdout
+    assert "ok   lab " in examined
+    bad = {line.split()[1]: line for line in examined.splitlines() if line.startswith("BAD")}
+    assert "clusters.nopython.python: there is no /nope/python on lab" in bad["nopython"]
+    assert "$NO_SUCH_DISK is not set there" in bad["unset"]
+    assert "cannot be written; set clusters.closed.root" in bad["closed"]
+    assert "ONWARD_ROOT" not in bad["closed"]
+    for name, words in (("nopython", "clusters.nopython.python"), ("unset", "clusters.unset.root"), ("closed", str(closed))):
+        refused = laptop.onward("submit", "--cluster", name, "--", "python3", "train.py")
+        assert (refused.returncode != 0, words in refused.stderr) == (True, True), refused.stderr
+    assert any("ConnectTimeout=5" in call["options"] for call in host.calls())
+
+
 def test_a_disk_that_is_full_there_is_said(laptop: Laptop, host: StandInHost) -> None:
     host.fail(says="OSError: [Errno 28] No space left on device\n", code=1, within="hashlib", times=-1)
     said = laptop.onward("submit", "--cluster", "lab", "--", "python3", "train.py")

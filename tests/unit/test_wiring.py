@@ -11,6 +11,7 @@ import pytest
 from onward.errors import InvalidInput
 from onward.model.spec import Cluster
 from onward.operations.find import find_run
+from onward.operations.places import Here
 from onward.operations.tend import tend
 from onward.operations.wiring import Desk
 from onward.schedulers.local import LocalScheduler
@@ -44,6 +45,17 @@ def test_runs_are_looked_for_in_the_roots_of_all_profiles(tmp_path: Path) -> Non
     assert [run.path for run in here.desk.runs()] == [one.dir.path, other.dir.path]
     assert find_run(here.desk, "there") == other.dir
     assert tend(here.desk).looked_at == 2
+
+
+def test_a_root_that_cannot_be_read_hides_no_other_and_is_told(tmp_path: Path) -> None:
+    text = f'root = "{tmp_path}/runs"\n[clusters.lab]\nscheduler = "local"\nroot = "/{"x" * 300}"\n'
+    here = Place(tmp_path, env={**settings(tmp_path, text), "ONWARD_ROOT": ""})
+    one = here.play("here")
+    told = Here(here.desk).runs(state=None, newest=None)
+    tended = tend(here.desk)
+    assert [run["folder"] for run in told["runs"]] == [str(one.dir.path)]
+    assert told["broken"] == [f"the runs in /{'x' * 300} cannot be read: File name too long"]
+    assert (tended.looked_at, tended.problems) == (1, told["broken"])
 
 
 def test_a_folder_that_was_removed_under_ones_feet_is_said_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

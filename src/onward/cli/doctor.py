@@ -62,7 +62,8 @@ def _clusters(reply: Reply, names: list[str], chosen: str) -> Iterator[Finding]:
             continue
         python = reply.answer["machine"][0][2]
         roomy, _, room, _ = reply.answer["roots"][name]
-        yield fine and roomy, name, f"{reply.place.host}: {words}; python {python}; root {room}{auto[name]}"
+        also = f"; python {python}; root {room}" if room else ""  # else no Python was there to look
+        yield fine and roomy, name, f"{reply.place.host}: {words}{also}{auto[name]}"
 
 
 def _concerns(reach: Reach, name: str, host: str | None) -> bool:

@@ -22,7 +22,7 @@ from typing import IO, Any
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull
 from onward.model.spec import RunDraft
 from onward.operations import arrivals
-from onward.operations.agent_shell import ensure_programs, expand_root, login_environment
+from onward.operations.agent_shell import ensure_programs, login_environment, with_root
 from onward.operations.answers import encode, error_to_json, value_from_json
 from onward.operations.code import Frozen
 from onward.operations.find import labels
@@ -142,7 +142,7 @@ def open_desk(request: Mapping[str, Any]) -> Desk:
         del os.environ[name]
     ensure_programs(profile.scheduler for profile in profiles)
     env = login_environment() if request["verb"] in ("submit", "preview") else None
-    profiles = [replace(profile, root=expand_root(profile)) for profile in profiles]
+    profiles = [with_root(profile) for profile in profiles]
     return Desk(env=dict(env or os.environ), _settings=Settings(clusters={profile.name: profile for profile in profiles}))
 
 

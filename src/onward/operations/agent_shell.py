@@ -11,9 +11,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import InvalidInput
 from onward.schedulers.profile import ClusterSettings
 
 _PROGRAMS = {"local": "sh", "slurm": "sbatch", "gridengine": "qsub"}
@@ -43,17 +43,17 @@ def login_environment() -> dict[str, str]:
     return {**found, "PATH": os.pathsep.join(dict.fromkeys(filter(None, both)))}  # a profile may begin its PATH anew
 
 
-def expand_root(profile: ClusterSettings) -> Path | None:
-    """The runs folder with `~` and variables as they are here."""
+def with_root(profile: ClusterSettings) -> ClusterSettings:
+    """With its runs folder as it is here, `~` and variables and all. One that cannot be told troubles no other profile."""
     if profile.root is None:
-        return None
+        return profile
     text = str(profile.root)
     if any(name not in os.environ for name in _names(text)):
         os.environ.update(login_environment())
     missing = [name for name in _names(text) if not os.environ.get(name)]
     if missing:
-        raise InvalidInput(f"clusters.{profile.name}.root: ${missing[0]} is not set there", hint="write the whole path")
-    return Path(_VARIABLE.sub(lambda match: os.environ[match[1] or match[2]], os.path.expanduser(text))).absolute()
+        return replace(profile, root=None, trouble=f"clusters.{profile.name}.root: ${missing[0]} is not set there")
+    return replace(profile, root=Path(_VARIABLE.sub(lambda match: os.environ[match[1] or match[2]], os.path.expanduser(text))).absolute())
 
 
 def _names(text: str) -> list[str]:

@@ -13,6 +13,7 @@ from onward.errors import OnwardError
 from onward.model.quantity import format_bytes
 from onward.operations.wiring import Desk
 
+_ELSEWHERE = "set ONWARD_ROOT"
 _LEAST_ROOM = 50 << 20  # bytes: a run's folder without any checkpoint takes a few
 
 Finding = tuple[bool, str, str]  # fine?, what, words
@@ -33,11 +34,22 @@ def examine_cluster(desk: Desk, name: str) -> Finding:
         return False, name, error.message
 
 
-def examine_root(root: Path) -> Finding:
+def examine_runs_folder(desk: Desk, name: str) -> tuple[bool, str, str, str]:
+    """Of one cluster; its path comes last."""
+    try:
+        profile = desk.settings.cluster(name)[1]
+        root = desk.settings.root(desk.env, profile)
+    except OnwardError as error:
+        return False, "root", error.message, ""
+    own = name in desk.settings.clusters and not desk.env.get("ONWARD_ROOT")
+    return *examine_root(root, f"set clusters.{name}.root to a folder that is yours" if own else _ELSEWHERE), str(root)
+
+
+def examine_root(root: Path, advice: str = _ELSEWHERE) -> Finding:
     place = root
     while not os.path.exists(place):
         place = place.parent
     if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
-        return False, "root", f"{root} cannot be written; set ONWARD_ROOT"
+        return False, "root", f"{root} cannot be written; {advice}"
     free = shutil.disk_usage(place).free
     return free > _LEAST_ROOM, "root", f"{root}, {format_bytes(free)} free"

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from onward.errors import SubmitUnclear
 from onward.model.run import Run
 from onward.model.spec import RunDraft
-from onward.operations.examine import examine_cluster, examine_machine, examine_root
+from onward.operations.examine import examine_cluster, examine_machine, examine_runs_folder
 from onward.operations.find import matches, near_names
 from onward.operations.inspect import checkpoints, look, look_at_all, read_folder, record
 from onward.operations.logs import Reader, follow_logs, read_logs
@@ -83,7 +83,7 @@ class Here:
         readable, broken = look_at_all(self.desk, shown)
         return {
             "runs": [record(seen, details=False) for seen in readable if state is None or seen.run.state == state],
-            "broken": [str(error) for error in broken],
+            "broken": [*self.desk.unread, *(str(error) for error in broken)],
             "older": len(found) - len(shown),
             "roots": list(map(str, self.desk.roots)),
         }
@@ -100,11 +100,10 @@ class Here:
 
     def examine(self, *, clusters: list[str]) -> Data:
         """The machine, then these clusters, by name and runs folder."""
-        roots = {name: self.desk.settings.root(self.desk.env, self.desk.settings.cluster(name)[1]) for name in clusters}
         return {
             "machine": list(examine_machine(self.desk)),
             "clusters": {name: examine_cluster(self.desk, name) for name in clusters},
-            "roots": {name: [*examine_root(root), str(root)] for name, root in roots.items()},
+            "roots": {name: examine_runs_folder(self.desk, name) for name in clusters},
         }
 
     # ── act ───────────────────────────────────────────────────────────────────

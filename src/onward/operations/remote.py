@@ -8,26 +8,28 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from onward.errors import HostUnreachable, InvalidInput, OnwardError, SubmitUnclear
+from onward.errors import HostUnreachable, InvalidInput, NoPython, OnwardError, SubmitUnclear
 from onward.model.spec import RunDraft
 from onward.operations.answers import value_to_json
 from onward.operations.code import Frozen, freeze_code
 from onward.operations.places import Data
-from onward.operations.remote_call import PATIENCE, Caller
+from onward.operations.remote_call import LOOK, PATIENCE, Caller
 from onward.operations.remote_code import carry, leave_links_behind
 from onward.operations.submit import new_id
 from onward.operations.wiring import Desk
 from onward.schedulers.profile import ClusterSettings
 
-LOOK = 20.0  # seconds that a list waits for a host
+_PYTHON = "python3"
 _SUBMIT = 300.0
 _TRIES = 3
 _LONGEST_PAUSE = 30.0
 
 Say = Callable[[str], None]
+T = TypeVar("T")
 
 
 class Remote:
@@ -38,8 +40,11 @@ class Remote:
         self._desk = desk
         self._profiles = profiles
         self._say = say
-        python = next((profile.python for profile in profiles if profile.python), "python3")
-        self._caller = Caller(host, python=python, env=desk.env)
+        self._callers: dict[str, Caller] = {}  # by Python, those that a profile names first
+        for profile in sorted(profiles, key=lambda profile: profile.python is None):
+            setting = f"clusters.{profile.name}.python" if profile.python else ""
+            python = profile.python or _PYTHON
+            self._callers.setdefault(python, Caller(host, python=python, env=desk.env, setting=setting))
 
     @property
     def names(self) -> list[str]:
@@ -79,7 +84,23 @@ class Remote:
         return self._ask("tend", within=_SUBMIT)
 
     def examine(self, *, clusters: list[str]) -> Data:
-        return self._ask("examine", clusters=clusters)
+        """Each profile by its own Python: one that is not there is said of it alone."""
+        told: Data = {}
+        failed: dict[str, OnwardError] = {}
+        for python in dict.fromkeys(profile.python for profile in self._profiles if profile.name in clusters):
+            mine = [profile.name for profile in self._profiles if profile.name in clusters and profile.python == python]
+            try:
+                answer = self._ask("examine", of=mine[0], clusters=mine)
+            except NoPython as error:
+                failed |= dict.fromkeys(mine, error)
+                continue
+            told = {key: {**told[key], **answer[key]} if key in told and key != "machine" else answer[key] for key in answer}
+        if failed and not told:
+            raise next(iter(failed.values()))
+        for name, why in failed.items():
+            told["clusters"][name] = [False, name, f"{why.message} → {why.hint}"]
+            told["roots"][name] = [False, "root", "", ""]
+        return told
 
     # ── follow ────────────────────────────────────────────────────────────────
 
@@ -106,7 +127,7 @@ class Remote:
         pause, told = 1.0, ""
         while True:
             try:
-                for piece in self._caller.stream(self._request(verb, given)):
+                for piece in self._stream(self._request(verb, given)):
                     if told:
                         self._say(f"{self.host} answers again")
                     pause, told = 1.0, ""
@@ -124,17 +145,17 @@ class Remote:
     # ── submit ────────────────────────────────────────────────────────────────
 
     def preview(self, draft: RunDraft, *, cwd: Path) -> Data:
-        return self._ask("preview", draft=self._sent(draft), workdir=str(cwd))
+        return self._ask("preview", of=draft.cluster, draft=self._sent(draft), workdir=str(cwd))
 
     def submit(self, draft: RunDraft, *, cwd: Path) -> Data:
         """The code is frozen here and carried there; the run is made there, with nothing of this machine's environment."""
         id, sent = new_id(), self._sent(draft)
         if not draft.freeze:
-            return self._make(id, sent, folder="", frozen=Frozen(workdir=str(cwd), facts={"frozen": False}, diff=""))
-        folder = str(self._ask("arrive", id=id, draft=sent)["folder"])
+            return self._make(id, sent, of=draft.cluster, folder="", frozen=Frozen(workdir=str(cwd), facts={"frozen": False}, diff=""))
+        folder = str(self._ask("arrive", of=draft.cluster, id=id, draft=sent)["folder"])
         try:
             frozen = self._carry(draft, cwd, folder)
-            return self._make(id, sent, folder=folder, frozen=frozen)
+            return self._make(id, sent, of=draft.cluster, folder=folder, frozen=frozen)
         except (HostUnreachable, SubmitUnclear):  # the agent may be at it
             raise
         except BaseException:
@@ -150,16 +171,16 @@ class Remote:
             if left:
                 named = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
                 self._say(f"not carried to {self.host}, as it is data or left out: {named}")
-            words = carry(self._caller, code, folder, request=self._request("unpack", {"folder": folder}))
+            words = carry(self._caller_of(draft.cluster), code, folder, request=self._request("unpack", {"folder": folder}))
             if words:
                 self._say(words)
         return replace(frozen, facts={**frozen.facts, "from": f"{socket.gethostname()}:{frozen.facts['from']}"})
 
-    def _make(self, id: str, sent: Data, *, folder: str, frozen: Frozen) -> Data:
+    def _make(self, id: str, sent: Data, *, of: str, folder: str, frozen: Frozen) -> Data:
         """Asked again after a connection that broke: the agent knows the run by its id, and makes it once."""
         for attempt in range(_TRIES):
             try:
-                return self._ask("submit", within=_SUBMIT, id=id, draft=sent, folder=folder, frozen=value_to_json(frozen))
+                return self._ask("submit", of=of, within=_SUBMIT, id=id, draft=sent, folder=folder, frozen=value_to_json(frozen))
             except HostUnreachable as error:
                 if attempt == _TRIES - 1:
                     raise SubmitUnclear(
@@ -181,8 +202,41 @@ class Remote:
 
     # ── ask ───────────────────────────────────────────────────────────────────
 
-    def _ask(self, verb: str, *, within: float = PATIENCE, **given: Any) -> Data:
-        return self._caller.call(self._request(verb, given), within=within)
+    def _ask(self, verb: str, *, of: str | None = None, within: float = PATIENCE, **given: Any) -> Data:
+        """`of`: what concerns one profile is asked by the Python it names; the rest by the first that is there."""
+        request = self._request(verb, given)
+        if self._python_of(of):
+            return self._caller_of(of).call(request, within=within)
+        return self._by_any(lambda caller: caller.call(request, within=within))
+
+    def _stream(self, request: Data) -> Iterator[Data | None]:
+        def begin(caller: Caller) -> Iterator[Data | None]:
+            pieces = caller.stream(request)
+            return chain([next(pieces, None)], pieces)
+
+        return self._by_any(begin)
+
+    def _by_any(self, ask: Callable[[Caller], T]) -> T:
+        first: NoPython | None = None
+        for python, caller in list(self._callers.items()):
+            try:
+                answer = ask(caller)
+            except NoPython as error:
+                first = first or error
+                continue
+            if first:
+                self._callers = {python: caller} | {
+                    p: c for p, c in self._callers.items() if p != python
+                }  # the next question goes the way that works
+            return answer
+        assert first
+        raise first
+
+    def _caller_of(self, cluster: str | None) -> Caller:
+        return self._callers[self._python_of(cluster) or next(iter(self._callers))]
+
+    def _python_of(self, cluster: str | None) -> str | None:
+        return next((profile.python for profile in self._profiles if profile.name == cluster), None)
 
     def _request(self, verb: str, given: Data) -> Data:
         return {"profiles": [value_to_json(profile) for profile in self._profiles], "verb": verb, "with": given}

@@ -16,9 +16,10 @@ from onward.errors import HostUnreachable, OnwardError, StorageError
 from onward.operations.agent_archive import AgentArchive, agent_archive
 from onward.operations.answers import decode, encode, error_from_json
 from onward.operations.remote_errors import Failure, explain, is_no_archive
-from onward.operations.remote_line import agent_command, receive_command, ssh_line
+from onward.operations.remote_line import agent_command, hurried, receive_command, ssh_line
 
 PATIENCE = 120.0  # seconds for an answer, unless told otherwise
+LOOK = 20.0  # seconds that a list waits for a host; for the connection itself far fewer
 _SILENCE = 90.0  # seconds without a sign of life in what is followed: the agent gives one every few
 _UPLOAD = 300.0
 
@@ -33,9 +34,10 @@ class _NoArchive(Exception):
 class Caller:
     """Calls one host."""
 
-    def __init__(self, host: str, *, python: str, env: Mapping[str, str]) -> None:
+    def __init__(self, host: str, *, python: str, env: Mapping[str, str], setting: str = "") -> None:
         self.host = host
         self._python = python
+        self._setting = setting
         self._env = env
         self._line: list[str] | None = None
         self._archive: AgentArchive | None = None
@@ -125,11 +127,12 @@ class Caller:
             leave = [*self.line[:-2], "-O", "exit", *self.line[-2:]]
             with suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(leave, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
-        return process.failure(self._python)
+        return process.failure(self._python, self._setting)
 
     @contextmanager
     def _process(self, command: str, *, within: float) -> Iterator[_Process]:
-        process = _Process(self.host, [*self.line, command], within=within, archive=self.archive.name)
+        line = hurried(self.line) if within <= LOOK else self.line
+        process = _Process(self.host, [*line, command], within=within, archive=self.archive.name)
         try:
             yield process
         finally:
@@ -163,7 +166,7 @@ class _Process:
     def wait(self) -> int:
         return self._popen.wait()
 
-    def failure(self, python: str) -> Exception:
+    def failure(self, python: str, setting: str) -> Exception:
         """Why it ended without an answer."""
         code = self.wait()
         if self.late:
@@ -172,7 +175,7 @@ class _Process:
         words = self._complaints.read().decode(errors="replace")
         if is_no_archive(words, self._archive):
             return _NoArchive()
-        return explain(Failure(host=self._host, python=python, code=code, words=words))
+        return explain(Failure(host=self._host, python=python, code=code, words=words, setting=setting))
 
     def end(self) -> None:
         self._over.set()

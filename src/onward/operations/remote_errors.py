@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from onward.errors import HostUnreachable, InvalidInput, LoginRefused, OnwardError, StorageError, StorageFull
+from onward.errors import HostUnreachable, InvalidInput, LoginRefused, NoPython, OnwardError, StorageError, StorageFull
 from onward.operations.agent_archive import OLD_PYTHON
 
 _SHARE = (
@@ -23,11 +23,16 @@ class Failure:
     python: str
     code: int
     words: str  # stderr
+    setting: str = ""  # the key that named the Python, as in clusters.lab.python
 
     @property
     def last(self) -> str:
         lines = [line.strip() for line in self.words.splitlines() if line.strip()]
         return lines[-1] if lines else f"exit code {self.code}"
+
+    @property
+    def place(self) -> str:
+        return f"{self.setting}: " if self.setting else ""
 
 
 def explain(failure: Failure) -> OnwardError:
@@ -39,6 +44,8 @@ def explain(failure: Failure) -> OnwardError:
         return HostUnreachable(f"the connection to {failure.host} failed: {failure.last}", hint=f"does `ssh {failure.host}` work?")
     if failure.code == OLD_PYTHON:
         return _old_python(failure)
+    if failure.code in _NO_PROGRAM and failure.python in failure.words:
+        return _no_python(failure)
     for pattern, make in _THERE:
         if re.search(pattern, failure.words, re.IGNORECASE):
             return make(failure)
@@ -115,15 +122,15 @@ _SSH: tuple[tuple[str, Make], ...] = (
 
 
 def _old_python(failure: Failure) -> OnwardError:
-    return InvalidInput(
-        f"{failure.python} on {failure.host} is too old for Onward, which needs 3.11 or later: {failure.last}",
+    return NoPython(
+        f"{failure.place}{failure.python} on {failure.host} is too old for Onward, which needs 3.11 or later: {failure.last}",
         hint="set the profile's `python` to a newer one there, such as /usr/bin/python3.11 or that of a conda environment",
     )
 
 
 def _no_python(failure: Failure) -> OnwardError:
-    return InvalidInput(
-        f"there is no {failure.python} on {failure.host}: {failure.last}",
+    return NoPython(
+        f"{failure.place}there is no {failure.python} on {failure.host}: {failure.last}",
         hint="set the profile's `python` to one there that is 3.11 or later, with its whole path",
     )
 
@@ -140,6 +147,7 @@ def _no_home(failure: Failure) -> OnwardError:
     )
 
 
+_NO_PROGRAM = (126, 127)  # a shell's words for what cannot be started, or is not there
 _THERE: tuple[tuple[str, Make], ...] = (
     (r"No space left on device|Disk quota exceeded", _full),
     (r"Unknown option: -I|unknown option -I", _old_python),

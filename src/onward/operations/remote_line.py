@@ -14,6 +14,7 @@ CACHE = "~/.cache/onward"  # on the host; spelled so that every shell there expa
 
 # BatchMode: no prompt. The rest keeps what is meant for a person's own sessions out of ours.
 _ALWAYS = ("BatchMode=yes", "RequestTTY=no", "RemoteCommand=none", "ClearAllForwardings=yes", "ForwardX11=no", "LogLevel=ERROR")
+_CONNECT, _CONNECT_FOR_A_LIST = "ConnectTimeout=15", "ConnectTimeout=5"
 _LONGEST_SOCKET = 80  # bytes: a socket's path may have about 104, and ssh adds some for a while
 
 
@@ -21,6 +22,11 @@ def ssh_line(host: str, env: Mapping[str, str]) -> list[str]:
     """`ssh` with its options and the host; the command is still to be added."""
     options = [*_ALWAYS, *_fillers(configuration(host), env)]
     return ["ssh", *(word for option in options for word in ("-o", option)), "--", host]
+
+
+def hurried(line: Sequence[str]) -> list[str]:
+    """The same for a list of all places, where one host that is silent keeps the others' answers waiting."""
+    return [_CONNECT_FOR_A_LIST if word == _CONNECT else word for word in line]
 
 
 def configuration(host: str) -> dict[str, str]:
@@ -42,7 +48,7 @@ def _fillers(told: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
     """For what the user has left at its default: a patience for dead hosts, and one connection for several calls."""
     options = []
     if told.get("connecttimeout", "none") in ("none", "0"):
-        options.append("ConnectTimeout=15")
+        options.append(_CONNECT)
     if told.get("serveraliveinterval", "0") == "0":
         options += ["ServerAliveInterval=15", "ServerAliveCountMax=3"]
     unshared = told.get("controlmaster", "false") in ("false", "no") and told.get("controlpath", "none") == "none"

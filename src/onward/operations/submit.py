@@ -95,7 +95,7 @@ def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path
             f"mem-max ({draft.limits.mem_max} MiB) is below mem ({resources.mem} MiB)", hint="raise mem-max, or leave it out"
         )
     check_launcher(draft.launcher, resources, scheduler=cluster.scheduler)
-    desk.scheduler(cluster).directives(resources, output=root / "x")  # says now what the scheduler can never do
+    desk.scheduler(cluster).directives(resources, output=root)  # says now what the scheduler can never do
     return cluster, resources, root
 
 
@@ -193,7 +193,8 @@ def _make_folder(root: Path, spec: RunSpec) -> RunDir:
                 mark.rmdir()
     except OSError as error:
         raise InvalidInput(
-            f"runs cannot be kept in {root}: {error.strerror}", hint="set ONWARD_ROOT to a folder you may write to"
+            f"runs cannot be kept in {root}: {error.strerror}",
+            hint="set ONWARD_ROOT, or the cluster's `root` in the settings, to a folder you may write to",
         ) from error
 
 

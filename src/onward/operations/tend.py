@@ -32,7 +32,9 @@ class Tended:
 def tend(desk: Desk, *, grace: float = GRACE) -> Tended:
     done = Tended()
     open_runs: dict[str, list[tuple[RunDir, Run]]] = {}
-    for dir in desk.runs():
+    found = desk.runs()
+    done.problems += desk.unread
+    for dir in found:
         if not is_ours(dir) or _is_done(dir):
             continue
         done.looked_at += 1

@@ -24,6 +24,7 @@ class Desk:
     env: Mapping[str, str]
     clock: Clock = field(default_factory=SystemClock)
     make_scheduler: Callable[[Cluster], Scheduler] = scheduler_for
+    unread: list[str] = field(default_factory=list)  # what `runs` could not look into, in words
     _settings: Settings | None = None
     _schedulers: dict[str, Scheduler] = field(default_factory=dict)
 
@@ -57,8 +58,16 @@ class Desk:
             return str(os.getuid())
 
     def runs(self) -> list[RunDir]:
-        """All runs, oldest first; within a day of several roots, root by root."""
-        found = [run for root in self.roots for run in runs_under(root)]
+        """All runs, oldest first; within a day of several roots, root by root. Of several, one that cannot be read hides no other."""
+        found: list[RunDir] = []
+        self.unread = [profile.trouble for profile in self.settings.clusters.values() if profile.trouble]
+        for root in (roots := self.roots):
+            try:
+                found += runs_under(root)
+            except OSError as error:
+                if len(roots) == 1:
+                    raise
+                self.unread.append(f"the runs in {root} cannot be read: {error.strerror or error}")
         return sorted(found, key=lambda run: run.path.name[:10])
 
     def scheduler(self, cluster: Cluster) -> Scheduler:

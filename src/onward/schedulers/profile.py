@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from onward.errors import NotFound
+from onward.errors import InvalidInput, NotFound
 from onward.model.spec import Cluster, Resources
 from onward.schedulers.registry import is_known
 
@@ -35,6 +35,7 @@ class ClusterSettings:
     cpus: int | None = None
     mem: int | None = None
     gpus: int | None = None
+    trouble: str = ""  # why its runs folder cannot be told on this machine: said where that is needed
 
     def with_defaults(self, asked: Resources) -> Resources:
         """The request with this cluster's defaults where it asks nothing. GPUs asked in either spelling settle both."""
@@ -94,6 +95,8 @@ class Settings:
         """The runs folder: ONWARD_ROOT, else the cluster's, else the settings', else ./runs."""
         if env.get("ONWARD_ROOT"):
             return Path(env["ONWARD_ROOT"]).absolute()
+        if cluster and cluster.trouble:
+            raise InvalidInput(cluster.trouble, hint="write the whole path")
         return (cluster and cluster.root) or self.default_root or Path("runs").absolute()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -51,9 +52,12 @@ def _plugin(cluster: Cluster) -> Scheduler:
     from onward.schedulers.plugins import load_plugin, plugin_names
 
     if cluster.scheduler not in plugin_names():
+        near = difflib.get_close_matches(cluster.scheduler, known_names(), n=1)
         raise InvalidInput(
-            f"cluster {cluster.name}: there is no scheduler {cluster.scheduler!r}",
-            hint=f"known: {', '.join(known_names())}; a plugin must be installed beside Onward",
+            f"clusters.{cluster.name}.scheduler: there is no scheduler {cluster.scheduler!r} in this environment; "
+            f"there are {', '.join(known_names())}" + (f" (did you mean {near[0]}?)" if near else ""),
+            hint="a plugin is a package with an entry point of that name in the group onward.schedulers: "
+            "install it in the environment that has Onward",
         )
     return load_plugin(cluster.scheduler)(cluster)
 
