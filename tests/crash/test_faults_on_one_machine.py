@@ -241,3 +241,44 @@ def test_a_full_node_disk_skips_checkpoints_and_training_goes_on(small_disk: Pat
     assert shown["state"] == "finished"
     assert steps_printed(run) == list(range(60))
     assert "skipped" in run.output("err")
+
+
+def test_a_log_that_cannot_be_stored_costs_no_checkpoint_and_is_said(machine: Machine) -> None:
+    """The run's log of this leg is in the way, from the first moment on."""
+    block = """
+theirs = pathlib.Path(os.environ["ONWARD_RUN_DIR"], "logs", "leg-0001.out")
+theirs.unlink(missing_ok=True)
+theirs.symlink_to("/nowhere/at/all")
+"""
+    run = machine.submit(block + counting(steps=30), "--time", "2:00", prelude="import json, os, pathlib, sys, time\nimport onward\n")
+    shown = run.until_over()
+    assert shown["state"] == "finished"
+    assert [c["step"] for c in shown["checkpoints"]] == [9, 19, 29]
+    assert not run.events("missed")
+    assert "leg-0001.out" in run.events("warned")[-1]["text"]
+    log = (run.folder / "logs" / "supervisor.log").read_text()
+    assert "Traceback" not in log and log.count("mirroring failed") == 1
+
+
+def test_the_save_that_a_stop_asked_for_is_let_finish(machine: Machine) -> None:
+    """A quick one before it, as of the step before, is not the one that was asked for."""
+    script = """
+run = onward.init()
+for step in range(10_000):
+    time.sleep(0.1)
+    run.log({"loss": 1.0}, step=step)
+    print("step", step, flush=True)
+    if run.should_stop():
+        for number, seconds in ((step - 1, 0), (step, 13)):
+            with run.checkpoint(number) as folder:
+                (folder / "state.json").write_text("{}")
+                time.sleep(seconds)
+        sys.exit(75)
+"""
+    run = machine.submit(script, "--time", "10:00")
+    run.until(lambda _: run.output())
+    machine.onward("stop", run.id)
+    run.until(lambda _: run.events("ended"))
+    [ended] = run.events("ended")
+    assert ended["end"] == "again"
+    assert max(e["step"] for e in run.events("published")) == ended["last_step"]

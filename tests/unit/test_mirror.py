@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from onward.rundir import mirror
 from onward.rundir.layout import LegLocal, RunDir
-from onward.rundir.mirror import carry, mirror_tree
+from onward.rundir.mirror import LogsNotCarried, carry, mirror_tree
 
 
 class Killed(BaseException):
@@ -158,3 +158,31 @@ def test_logs_spool_and_tensorboard_reach_the_run_folder(tmp_path: Path) -> None
     assert (run.spool / "leg-0001.train-7.jsonl").read_bytes() == b"{}\n"
     assert (run.tensorboard / "sub" / "events.out.tfevents.1").read_bytes() == b"e"
     assert not run.checkpoints.exists()
+
+
+def test_a_log_that_cannot_be_written_keeps_nothing_else_back(tmp_path: Path) -> None:
+    local, run = LegLocal(tmp_path / "local"), RunDir(tmp_path / "run")
+    local.make()
+    run.make()
+    for number in (1, 2):
+        local.log(number, "out").write_text("said")
+    (local.spool / "leg-0001.train-7.jsonl").write_text("{}\n")
+    (local.tensorboard / "events").write_text("e")
+    run.log(1, "out").symlink_to("/nowhere/at/all")  # in the way, for root too
+    with pytest.raises(LogsNotCarried, match="leg-0001"):
+        carry(local, run)
+    assert (run.spool / "leg-0001.train-7.jsonl").read_text() == "{}\n"
+    assert (run.tensorboard / "events").read_text() == "e"
+    assert run.log(2, "out").read_text() == "said"
+
+
+def test_records_that_cannot_be_written_are_not_taken_for_logs(tmp_path: Path) -> None:
+    local, run = LegLocal(tmp_path / "local"), RunDir(tmp_path / "run")
+    local.make()
+    run.make()
+    local.log(1, "out").write_text("said")
+    (local.spool / "leg-0001.train-7.jsonl").write_text("{}\n")
+    for path in (run.log(1, "out"), run.spool / "leg-0001.train-7.jsonl"):
+        path.symlink_to("/nowhere/at/all")
+    with pytest.raises(FileNotFoundError, match="train-7"):
+        carry(local, run)

@@ -115,8 +115,11 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     with never_hurts_training("the last copying of the output"):
         outputs.carry(within=5.0)
     training.folder.end()
-    with never_hurts_training("the last mirroring"):
+    try:
         carry(local, dir)
+    except OSError as error:
+        log.warning("not all that it wrote and logged is in the run's folder: %s", error)
+        scene.journal.write(ev.Warned(leg=leg, at=clock.now(), text=f"not all that it wrote and logged could be stored: {error}"))
     training.stop_seconds = gone - training.asked_at if training.asked_at else None
     with never_hurts_training("removing the launch plan"):
         dir.launch(leg).unlink(missing_ok=True)

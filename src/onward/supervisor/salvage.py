@@ -16,7 +16,7 @@ from onward.model.run import Run
 from onward.rundir.claim import claim_holder
 from onward.rundir.journal import Journal
 from onward.rundir.layout import LegLocal, RunDir
-from onward.rundir.mirror import carry
+from onward.rundir.mirror import LogsNotCarried, carry
 from onward.supervisor.relay_files import carry_files
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,10 @@ def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock) 
         if not _abandoned(dir, local, earlier.number):
             continue
         log.info("carrying over what leg %d left on this node", earlier.number)
-        carry(local, dir)
+        try:
+            carry(local, dir)
+        except LogsNotCarried as error:  # its checkpoints are worth more
+            log.warning("a log of leg %d cannot be stored: %s", earlier.number, error)
         carry_files(local, dir)
         stager = Stager(
             Watcher(local.checkpoints, quiet_seconds=float("inf")),  # only what run.checkpoint() committed is surely whole

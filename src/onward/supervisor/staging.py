@@ -22,7 +22,7 @@ from onward.checkpoints.watch import Watcher
 from onward.clock import SystemClock
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
-from onward.rundir.mirror import carry
+from onward.rundir.mirror import LogsNotCarried, carry
 from onward.rundir.spool import SpoolReader
 from onward.supervisor.child import start_helper
 from onward.supervisor.signals import spare_me
@@ -100,7 +100,10 @@ def main(argv: Sequence[str]) -> int:
 
     def progress() -> tuple[int | None, Mapping[str, float]]:
         """Called before each publish: what was logged up to a checkpoint reaches the run's folder before the checkpoint does."""
-        carry(local, run)
+        try:
+            carry(local, run)
+        except LogsNotCarried as error:  # the supervisor says so; a checkpoint is worth more
+            log.debug("%s", error)
         return spool.read().last_step, spool.progress.last
 
     watcher = Watcher(local.checkpoints)

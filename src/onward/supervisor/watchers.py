@@ -25,18 +25,24 @@ _FIGURES = ("percent", "mem_used_mib", "mem_total_mib", "power_w", "temperature_
 def never_hurts_training(what: str) -> Iterator[None]:
     try:
         yield
+    except OSError as error:  # a disk that is full or closed to us: no mistake of ours to be traced
+        log.warning("%s failed, and training goes on: %s", what, error)
     except Exception:
         log.exception("%s failed; training goes on", what)
 
 
 class Repeating:
-    """Calls `work` every so often in a thread of its own, until stopped. A call that hangs holds up nobody else."""
+    """Calls `work` every so often in a thread of its own, until stopped. A call that hangs holds up nobody else.
+
+    What fails again and again in the same way is said once.
+    """
 
     def __init__(self, what: str, work: Callable[[], None], *, every: float) -> None:
         self._what = what
         self._work = work
         self._every = every
         self._stopping = threading.Event()
+        self._failure = ""
         self._thread = threading.Thread(target=self._loop, name=what, daemon=True)
         self._thread.start()
 
@@ -51,9 +57,21 @@ class Repeating:
     def _loop(self) -> None:
         while True:
             with never_hurts_training(self._what):
-                self._work()
+                self._work_once()
             if self._stopping.wait(self._every):
                 return
+
+    def _work_once(self) -> None:
+        try:
+            self._work()
+        except Exception as error:
+            if repr(error) == self._failure:
+                return
+            self._failure = repr(error)
+            raise
+        if self._failure:
+            log.info("%s works again", self._what)
+            self._failure = ""
 
 
 class Sampler:
