@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onward.checkpoints.find import names
-from onward.checkpoints.gather import Gathered, assemble, incomplete, put, shares
+from onward.checkpoints.gather import Gathered, NotGathered, assemble, incomplete, lacking, put, shares
 from onward.checkpoints.manifest import verify
 from onward.checkpoints.publish import remove_partials, restore
 from onward.errors import StorageError
@@ -86,8 +86,8 @@ def test_two_ranks_that_write_the_same_name_differently_are_told_apart(tmp_path:
     for rank in range(2):
         write(tmp_path / "n", 5, rank, {"model.pt": f"of rank {rank}"}, world=2)
     put_all(tmp_path / "n", store)
-    (error,) = list(assemble(store, leg=1, created=1.0))
-    assert isinstance(error, StorageError) and "ranks 0 and 1 both wrote model.pt" in str(error)
+    (told,) = list(assemble(store, leg=1, created=1.0))
+    assert isinstance(told, NotGathered) and "ranks 0 and 1 both wrote model.pt" in told.reason and not told.later
     assert names(store) == [] and not incomplete(store, leg=1)
 
 
@@ -98,6 +98,28 @@ def test_a_step_that_never_was_completed_goes_when_a_newer_one_is(tmp_path: Path
     put_all(tmp_path / "n", store)
     assert [found.manifest.step for found in gathered(store)] == [9]
     assert [path.name for path in store.iterdir()] == ["leg-0001.step-00000009"]
+
+
+def told(store: Path) -> list[str]:
+    return [found.reason for found in assemble(store, leg=1, created=1.0) if isinstance(found, NotGathered)]
+
+
+def test_a_rank_that_saves_no_more_is_named_once_others_are_two_steps_ahead(tmp_path: Path, store: Path) -> None:
+    for step in (9, 19, 29):
+        for rank in (0, 1, 2):
+            write(tmp_path / "n", step, rank, {f"{rank}.pt": "x"})
+        put_all(tmp_path / "n", store)
+        assert told(store) == ([] if step < 29 else ["the checkpoint of step 9: the share of rank 3 is missing"])
+    assert [found.step for found in lacking(store, leg=1)] == [9, 19, 29]
+
+
+def test_a_step_that_a_newer_one_overtook_is_told_with_the_ranks_that_it_lacked(tmp_path: Path, store: Path) -> None:
+    write(tmp_path / "n", 5, 1, {"1.pt": "x"}, world=3)
+    for rank in range(3):
+        write(tmp_path / "n", 9, rank, {f"{rank}.pt": "x"}, world=3)
+    put_all(tmp_path / "n", store)
+    assert told(store) == ["the checkpoint of step 5: the shares of ranks 0, 2 are missing"]
+    assert told(store) == []
 
 
 def test_what_a_killed_leg_gathered_of_a_step_goes_with_it(tmp_path: Path, store: Path) -> None:

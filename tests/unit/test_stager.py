@@ -19,7 +19,9 @@ from onward.clock import HandClock
 from onward.model.checkpoint import CheckpointName
 from onward.model.spec import BestRule, CheckpointRule
 from onward.sdk import contract
+from onward.sdk.ranks import Ranks
 from onward.sdk.run import Run
+from onward.sdk.shares import commit_share, partial_share
 from tests.disks import refuse_room, small_disk
 
 LATER = 10_000_000_000.0  # every file has been quiet by then
@@ -179,6 +181,29 @@ def test_when_the_best_is_wanted_none_is_skipped(bench: Bench) -> None:
         bench.save(step, loss=loss)
     assert [kind for kind, _ in bench.work()] == ["published"] * 6
     assert bench.steps() == [2, 5, 6]
+
+
+# ── shares of several ranks ───────────────────────────────────────────────────
+
+
+def test_shares_that_make_no_checkpoint_are_told_once_with_the_reason(bench: Bench) -> None:
+    bench.stager._shares = bench.local
+
+    def save(step: int, rank: int, name: str) -> None:
+        partial = partial_share(bench.local, step, rank)
+        partial.mkdir(parents=True)
+        (partial / name).write_text(f"of rank {rank}")
+        commit_share(partial, bench.local, step, Ranks(rank, 2), {"seconds": 0.1, "metrics": {}})
+
+    for rank in (0, 1):
+        save(3, rank, "model.pt")
+    [report] = bench.stager.work()
+    assert (report.kind, report.step) == ("refused", 3) and "ranks 0 and 1 both wrote model.pt" in report.reason
+    save(5, 0, "0.pt")
+    assert bench.work() == []
+    [report] = bench.stager.last_words()
+    assert report.reason == "the checkpoint of step 5: the share of rank 1 is missing"
+    assert list(bench.stager.last_words()) == []
 
 
 # ── a full store ──────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from onward.checkpoints.saving import being_saved
 from onward.checkpoints.stager import Report
 from onward.clock import HandClock
-from onward.model.event import Event
+from onward.model.event import Event, Warned
 from onward.rundir.layout import LegLocal
 from onward.rundir.spool import SpoolReader
 from onward.sdk import contract
@@ -145,6 +145,16 @@ def test_without_a_save_in_the_way_one_that_saves_on_and_on_is_ended_soon(tmp_pa
     plan: dict[float, Does] = {2: ask, **{at + 0.5: published(at) for at in range(3, 900, 2)}}
     code, at = Bench(tmp_path, plan).watch()
     assert code == -SIGKILL and at < 30
+
+
+def test_checkpoints_that_the_ranks_spoilt_are_told_in_the_run_and_ask_for_no_stop(tmp_path: Path) -> None:
+    def refuse(bench: Bench) -> None:
+        bench.reports += [Report(kind="refused", step=step, reason=f"the checkpoint of step {step}: rank 3") for step in range(7)]
+
+    bench = Bench(tmp_path, {1: refuse, 5: leave})
+    assert bench.watch() == (contract.EXIT_AGAIN, 5)
+    told = [event.text for event in bench.told if isinstance(event, Warned)]
+    assert len(told) == 3 and told[0] == "the checkpoint of step 0: rank 3" and "supervisor's log" in told[2]
 
 
 # ── in the middle of a save ───────────────────────────────────────────────────

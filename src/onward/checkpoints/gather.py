@@ -27,6 +27,7 @@ from onward.sdk.files import sync_folder, write_whole
 log = logging.getLogger(__name__)
 
 _NOTES = ".shares"
+_SURELY_LATE = 2  # newer steps have shares already: who has not put one by then does not save as the others do
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,15 @@ class Gathered:
     manifest: Manifest
     save_seconds: float
     began: float = 0.0  # when the first rank began to save it, unix seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotGathered:
+    """A step of which the shares are there and make no checkpoint, or not all are."""
+
+    step: int
+    reason: str
+    later: bool = False  # the store was in the way: it is tried again
 
 
 def shares(checkpoints: Path) -> list[Share]:
@@ -113,32 +123,59 @@ def _put_file(source: Path, target: Path, rank: int) -> FileEntry:
     return entry
 
 
-def assemble(store: Path, *, leg: int, created: float) -> Iterator[Gathered | StorageError]:
-    """Publish every step of this leg whose shares are all there, oldest first; clear away older ones that never were completed."""
+def assemble(store: Path, *, leg: int, created: float) -> Iterator[Gathered | NotGathered]:
+    """Publish every step of this leg whose shares are all there, oldest first; clear away older ones that never were completed.
+
+    A step that others have overtaken is told with the ranks it waits for, each time.
+    """
     waiting = sorted(_waiting(store, leg), key=lambda name: name.step)
     done: list[CheckpointName] = []
     for name in waiting:
         try:
             gathered = _assemble(store, name, created)
         except OSError as error:
-            yield explain(error, store, name, {})
+            yield NotGathered(step=name.step, reason=str(explain(error, store, name, {})), later=True)
             continue
         except StorageError as error:
             shutil.rmtree(store / partial_of(name), ignore_errors=True)
-            yield error
+            yield NotGathered(step=name.step, reason=str(error))
             continue
         if gathered:
             done.append(name)
             yield gathered
-    for name in waiting:
-        if done and name < max(done) and name not in done:
-            log.warning("the shares of step %d never were complete; a newer step is", name.step)
-            shutil.rmtree(store / partial_of(name), ignore_errors=True)
+    for index, name in enumerate(waiting):
+        overtaken = bool(done) and name < max(done)
+        if name not in done and (overtaken or index < len(waiting) - _SURELY_LATE):
+            yield from _lacking(store, name)
+            if overtaken:
+                shutil.rmtree(store / partial_of(name), ignore_errors=True)
 
 
 def incomplete(store: Path, *, leg: int) -> bool:
     """Whether some step of this leg still waits for shares."""
     return any(_waiting(store, leg))
+
+
+def lacking(store: Path, *, leg: int) -> Iterator[NotGathered]:
+    """Every step of this leg that still waits for shares, and for whose."""
+    for name in sorted(_waiting(store, leg)):
+        yield from _lacking(store, name)
+
+
+def _lacking(store: Path, name: CheckpointName) -> Iterator[NotGathered]:
+    notes = store / partial_of(name) / _NOTES
+    there: set[int] = set()
+    world = 0
+    for path in notes.glob("rank-*.json"):
+        try:
+            world = max(world, int(json.loads(path.read_bytes())["world"]))
+            there.add(int(path.stem.removeprefix("rank-")))
+        except (OSError, ValueError, KeyError):
+            continue
+    missing = [str(rank) for rank in range(world) if rank not in there]
+    if missing:
+        whose = f"the share of rank {missing[0]} is" if len(missing) == 1 else f"the shares of ranks {', '.join(missing)} are"
+        yield NotGathered(step=name.step, reason=f"the checkpoint of step {name.step}: {whose} missing")
 
 
 def _waiting(store: Path, leg: int) -> Iterator[CheckpointName]:

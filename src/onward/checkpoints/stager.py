@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onward.checkpoints.find import checkpoints
-from onward.checkpoints.gather import Gathered, assemble, incomplete, put, shares
+from onward.checkpoints.gather import NotGathered, assemble, incomplete, lacking, put, shares
 from onward.checkpoints.publish import SourceChanged, delete, publish, remove_partials
 from onward.checkpoints.watch import Candidate, Watcher
 from onward.clock import Clock
@@ -29,7 +29,7 @@ _MOST_WAITING = 3  # saved faster than they can be carried away: the older ones 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    kind: str  # published | missed | skipped
+    kind: str  # published | missed | skipped | refused: not for the store, but for what the ranks wrote, or did not
     step: int
     bytes: int = 0
     save_seconds: float = 0.0
@@ -60,6 +60,7 @@ class Stager:
         self._clock = clock
         self._last_step = resumed_step if resumed_step is not None else -1
         self._published: set[int] = set()
+        self._refused: set[int] = set()  # told already
         remove_partials(store, before_leg=leg)
 
     def work(self, *, closed: bool = False) -> Iterator[Report]:
@@ -103,8 +104,8 @@ class Stager:
             log.warning("what was logged cannot be stored: %s", error)
             return
         for gathered in assemble(self._store, leg=self._leg, created=began):
-            if not isinstance(gathered, Gathered):
-                log.warning("%s", gathered)
+            if isinstance(gathered, NotGathered):
+                yield from self._not_gathered(gathered)
                 continue
             manifest = gathered.manifest
             self._published.add(manifest.step)
@@ -118,6 +119,18 @@ class Stager:
                 began=gathered.began,
             )
             self._retain()
+
+    def last_words(self) -> Iterator[Report]:
+        """Nothing more comes: what of the ranks' shares makes no checkpoint."""
+        for found in lacking(self._store, leg=self._leg):
+            yield from self._not_gathered(found)
+
+    def _not_gathered(self, found: NotGathered) -> Iterator[Report]:
+        if found.later:
+            yield Report(kind="missed", step=found.step, reason=found.reason)
+        elif found.step not in self._refused:
+            self._refused.add(found.step)
+            yield Report(kind="refused", step=found.step, reason=found.reason)
 
     def _carry(self, candidate: Candidate) -> Report | None:
         began = self._clock.now()

@@ -132,6 +132,8 @@ def main(argv: Sequence[str]) -> int:
             missed = missed or report.kind == "missed"
         if closed and not missed and stager.waits_for_shares and time.monotonic() < shares_until:
             missed = True  # what other nodes have put there may be seen late
+    for report in stager.last_words():
+        _say(report)
     return 0
 
 

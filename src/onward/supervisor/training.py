@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 _TICK = 0.2
 _LOOK_SECONDS = 1.0
 _MISSES_BEFORE_STOP = 5  # checkpoints, one after another
+_REFUSALS_TOLD = 3  # checkpoints, in a leg
 _TERM_TO_KILL = 3.0
 _LAUNCHER_REACTS = 10.0  # seconds: a launcher ends the others when one rank has failed; one that does not is ended
 _SILENCE = 4.0  # seconds: a node whose agent says nothing for so long, after the training failed, is lost
@@ -85,6 +86,7 @@ class Training:
     ended: bool = False  # by us, since it did not leave by itself
     stop_seconds: float | None = None
     _missed: set[int] = field(default_factory=set)  # steps that could not be stored since the last that could
+    _refused: int = 0  # checkpoints, for what the ranks wrote of them
     _kill_at: float | None = None
     _leave_by: float | None = None  # it has saved as requested; a save that is under way then is let finish
     _sign_of_life: float = 0.0
@@ -151,9 +153,18 @@ class Training:
         if report.step in self._missed:
             return
         log.warning("checkpoint of step %d %s: %s", report.step, report.kind, report.reason)
+        if report.kind == "refused":
+            self._refused += 1
+            if self._refused <= _REFUSALS_TOLD:
+                more = "; more like it are in the supervisor's log alone" if self._refused == _REFUSALS_TOLD else ""
+                self.warn(report.reason + more)
         if report.kind == "missed":
             self._missed.add(report.step)
             self.journal.write(ev.Missed(leg=self.leg, at=self.clock.now(), step=report.step, reason=report.reason))
+
+    def warn(self, text: str) -> None:
+        """For whoever looks at the run."""
+        self.journal.write(ev.Warned(leg=self.leg, at=self.clock.now(), text=text))
 
     # ── reasons to stop ───────────────────────────────────────────────────────
 
