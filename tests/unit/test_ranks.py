@@ -84,6 +84,30 @@ def test_the_evidence_names_the_rank_that_failed_first_and_its_node() -> None:
     assert ended(75, 75).evidence() == ""
 
 
+def test_ranks_that_stayed_are_told_from_those_that_had_left_and_from_those_that_failed() -> None:
+    ranks = Ranks(world=4)
+    ranks.exits = {0: Exit(rank=0, code=-9, at=11.0), 3: Exit(rank=3, code=75, at=5.0)}
+    assert ranks.stayed(since=10.0) == "ranks 0, 1, 2 stayed, rank 3 had left"
+    assert ranks.first_failure(before=10.0) is None and ranks.first_failure() is not None
+    assert Ranks().stayed(since=10.0) == ""
+    assert Ranks(world=40).stayed(since=1.0) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 32 more stayed"
+
+
+def test_ranks_that_ended_well_while_others_go_on_are_named() -> None:
+    ranks = Ranks(world=3)
+    ranks.exits = {2: Exit(rank=2, code=0, at=5.0)}
+    assert ranks.left_alone(before=4.0) == ""
+    assert ranks.left_alone(before=9.0) == "rank 2 ended with exit code 0 while ranks 0, 1 went on, and may wait for it"
+    ranks.exits |= {rank: Exit(rank=rank, code=0, at=6.0) for rank in (0, 1)}
+    assert ranks.left_alone(before=9.0) == ""
+
+
+def test_of_the_last_words_of_a_rank_the_last_line_is_told() -> None:
+    assert Exit(rank=0, code=1, at=1.0, last="Traceback\n  x\nValueError: no\n\n").last_line == "ValueError: no"
+    assert Exit(rank=0, code=1, at=1.0).last_line == ""
+    assert len(Exit(rank=0, code=1, at=1.0, last="x" * 5000).last_line) == 200
+
+
 def test_notes_are_told_once_and_again_when_they_change(tmp_path: Path) -> None:
     notes = Notes(tmp_path)
     (tmp_path / "task-00000.json").write_text('{"world": 2}')

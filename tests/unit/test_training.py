@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -155,6 +156,18 @@ def test_checkpoints_that_the_ranks_spoilt_are_told_in_the_run_and_ask_for_no_st
     assert bench.watch() == (contract.EXIT_AGAIN, 5)
     told = [event.text for event in bench.told if isinstance(event, Warned)]
     assert len(told) == 3 and told[0] == "the checkpoint of step 0: rank 3" and "supervisor's log" in told[2]
+
+
+def test_a_rank_that_ends_early_while_others_wait_is_told_once(tmp_path: Path) -> None:
+    def rank_3_leaves(bench: Bench) -> None:
+        note = {"rank": 3, "code": 75, "at": bench.clock.now(), "host": "g2"}
+        (bench.local.ranks / "exit-00003.json").write_text(json.dumps(note))
+        (bench.local.ranks / "task-00000.json").write_text(json.dumps({"rank": 0, "world": 4}))
+
+    bench = Bench(tmp_path, {1: rank_3_leaves, 200: leave})
+    bench.watch()
+    told = [event.text for event in bench.told if isinstance(event, Warned)]
+    assert told == ["rank 3 ended with exit code 75 while ranks 0, 1, 2 went on, and may wait for it"]
 
 
 # ── in the middle of a save ───────────────────────────────────────────────────

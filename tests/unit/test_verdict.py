@@ -94,6 +94,25 @@ def test_it_says_how_the_training_ended() -> None:
     assert verdict is not None and "did not stop by itself" in verdict[1] and "SIGKILL" in verdict[1]
 
 
+@pytest.mark.parametrize(
+    ("asked", "end"),
+    [("deadline", LegEnd.TIME_LIMIT), ("request", LegEnd.AGAIN), ("warning", LegEnd.PREEMPTED), ("storage", LegEnd.CRASHED)],
+)
+@pytest.mark.parametrize("code", [137, 143, 1, KILLED])
+def test_what_we_ended_has_not_crashed_whatever_its_launcher_made_of_it(asked: str, end: LegEnd, code: int) -> None:
+    verdict = judge(Outcome(code=code, asked=asked, finished=False, ended_by_us=True, stayed="rank 3 stayed, ranks 0, 1, 2 had left"))
+    assert verdict is not None and verdict[0] is end
+    if asked != "storage":
+        assert verdict[1].endswith("; it did not stop by itself (rank 3 stayed, ranks 0, 1, 2 had left)")
+
+
+@pytest.mark.parametrize("asked", [None, "deadline"])
+def test_the_rank_that_failed_is_named_with_its_node_and_its_last_line(asked: str | None) -> None:
+    verdict = judge(Outcome(code=1, asked=asked, finished=False, who="rank 3 of 4 on g2", said="ValueError: no such data set"))
+    assert verdict is not None and verdict[0] is LegEnd.CRASHED
+    assert verdict[1].startswith("rank 3 of 4 on g2 failed") and verdict[1].endswith("(exit code 1): ValueError: no such data set")
+
+
 # ── memory ────────────────────────────────────────────────────────────────────
 
 
@@ -108,6 +127,16 @@ def test_it_says_how_the_training_ended() -> None:
         Outcome(code=1, asked=None, finished=False, mem=1000, evidence="numpy._core._exceptions._ArrayMemoryError: Unable"),
         Outcome(code=1, asked=None, finished=False, mem=1000, evidence="numpy.core._exceptions._ArrayMemoryError: Unable\nbye"),
         Outcome(code=-6, asked=None, finished=False, mem=1000, evidence="terminate called\n  what():  std::bad_alloc\nFatal: Aborted"),
+        *(
+            Outcome(code=1, asked=None, finished=False, mem=1000, evidence=f"{words}\nbye")
+            for words in (
+                "ImportError: libtorch_cpu.so: failed to map segment from shared object",
+                "OSError: [Errno 12] Cannot allocate memory",
+                "bash: fork: Cannot allocate memory",
+                "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 40 bytes.",
+                "RuntimeError: can't start new thread",
+            )
+        ),
         Outcome(code=KILLED, asked="signal", finished=False, memory_killed=True),
         Outcome(code=KILLED, asked="deadline", finished=False, memory_killed=True),
     ],
@@ -127,6 +156,7 @@ def test_running_out_of_memory_is_recognised(seen: Outcome) -> None:
         Outcome(code=KILLED, asked="request", finished=False, peak_mem=1000, mem=1000),
         Outcome(code=1, asked=None, finished=False, mem=1000, evidence="torch.OutOfMemoryError: CUDA out of memory."),
         Outcome(code=1, asked=None, finished=False, mem=None, evidence="MemoryError"),  # there was no limit to run into
+        Outcome(code=1, asked=None, finished=False, mem=None, evidence="RuntimeError: can't start new thread"),
     ],
 )
 def test_what_is_not_for_want_of_memory_is_not_called_so(seen: Outcome) -> None:

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import shutil
+import signal
 import socket
 import sys
 import threading
@@ -21,6 +22,7 @@ from onward.rundir.layout import LegLocal
 from onward.rundir.mirror import carry
 from onward.rundir.spool import SpoolReader
 from onward.schedulers.base import habits_of
+from onward.sdk.contract import EXIT_AGAIN
 from onward.supervisor.batch_script import as_judged, script_environment, script_plan
 from onward.supervisor.child import Child
 from onward.supervisor.crew import start_crew
@@ -124,7 +126,9 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     with never_hurts_training("removing the launch plan"):
         dir.launch(leg).unlink(missing_ok=True)
     peak = memory.peak()
-    failed = crew.ranks.first_failure()
+    failed = crew.ranks.first_failure(before=training.ended_at or math.inf)
+    if training.ended and failed is None and code not in (0, EXIT_AGAIN):
+        code = code if code < 0 else -signal.SIGKILL  # ours, as its launcher puts it
     code, asked = as_judged(scene.spec, code=code, asked=training.asked, ended_by_us=training.ended, local=local)
     outcome = Outcome(
         code=code,
@@ -137,6 +141,10 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
         mem=next((s.mem for s in run.legs[leg].submissions.values() if s.job == scene.allocation.job), run.resources.mem),
         evidence=crew.ranks.evidence() or last_words(local.log(leg, "err"), local.log(leg, "out")),
         stall_seconds=run.limits.stall_time,
+        who=crew.ranks.name(failed) if failed else "the training",
+        said=failed.last_line if failed else "",
+        ended_by_us=training.ended and failed is None,
+        stayed=crew.ranks.stayed(since=training.ended_at) if training.ended_at else "",
     )
     return outcome, training
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from onward.supervisor.frugal import be_frugal
+
 
 def main(argv: Sequence[str]) -> int:
     what, rest = (argv[0], argv[1:]) if argv else ("", ())
+    be_frugal()
     match what:
         case "leg":
             from onward.supervisor.main import main as leg

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from onward.supervisor.host import session_processes
 from onward.supervisor.verdict import describe_exit
 
 Note = tuple[str, Mapping[str, Any]]  # the file's name and what it says
+
+_FEW = 8
+_LONGEST = 200  # characters
 
 REPORT, TASK, EXIT = "rank-", "task-", "exit-"
 
@@ -58,6 +62,11 @@ class Exit:
     def saved(self) -> bool:
         return self.code in (0, EXIT_AGAIN)
 
+    @property
+    def last_line(self) -> str:
+        lines = [line.strip() for line in self.last.splitlines() if line.strip()]
+        return lines[-1][:_LONGEST] if lines else ""
+
 
 @dataclass(kw_only=True)
 class Ranks:
@@ -96,9 +105,27 @@ class Ranks:
     def termed(self) -> bool:
         return any(report.term for report in self.reports.values())
 
-    def first_failure(self) -> Exit | None:
-        """The rank that failed first: the others fail because of it."""
-        return min((ended for ended in self.exits.values() if not ended.saved), key=lambda e: e.at, default=None)
+    def first_failure(self, *, before: float = math.inf) -> Exit | None:
+        """The rank that failed first: the others fail because of it. From `before` on they were ended by us."""
+        failed = (ended for ended in self.exits.values() if not ended.saved and ended.at < before)
+        return min(failed, key=lambda e: e.at, default=None)
+
+    def stayed(self, *, since: float) -> str:
+        """Which ranks had not left by themselves at this moment, and which had. Empty where nothing is known of ranks."""
+        left = sorted(rank for rank, ended in self.exits.items() if ended.saved and ended.at < since)
+        others = [rank for rank in range(self.world) if rank not in left]
+        if self.world == 1 or not others:
+            return ""
+        return f"{_ranks(others)} stayed" + (f", {_ranks(left)} had left" if left else "")
+
+    def left_alone(self, *, before: float) -> str:
+        """Which ranks had ended well by then, while others go on: to say so."""
+        left = sorted(ended.rank for ended in self.exits.values() if ended.saved and ended.at < before)
+        if not left or len(self.exits) >= self.world:
+            return ""
+        others = [rank for rank in range(self.world) if rank not in self.exits]
+        code = self.exits[left[0]].code
+        return f"{_ranks(left)} ended with {describe_exit(code)} while {_ranks(others)} went on, and may wait for it"
 
     def code(self, launcher: int) -> int:
         """The training's exit code, of its launcher's and its ranks': a failure of one is a failure; 75 of one asks for another leg."""
@@ -111,12 +138,20 @@ class Ranks:
             return launcher
         return EXIT_AGAIN if any(ended.code == EXIT_AGAIN for ended in self.exits.values()) else 0
 
+    def name(self, ended: Exit) -> str:
+        return f"rank {ended.rank} of {self.world}" + (f" on {ended.host}" if ended.host else "")
+
     def evidence(self) -> str:
         failed = self.first_failure()
         if not failed:
             return ""
-        where = f" on {failed.host}" if failed.host else ""
-        return f"rank {failed.rank} of {self.world}{where}: {describe_exit(failed.code)}\n{failed.last}".rstrip()
+        return f"{self.name(failed)}: {describe_exit(failed.code)}\n{failed.last}".rstrip()
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    """`rank 3`, `ranks 0, 1, 2`; of very many the first few."""
+    few = ", ".join(map(str, numbers[:_FEW])) + (f" and {len(numbers) - _FEW} more" if len(numbers) > _FEW else "")
+    return f"rank {few}" if len(numbers) == 1 else f"ranks {few}"
 
 
 def signal_tasks(folder: Path, number: int, *, all_they_started: bool) -> None:

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 _TICK = 0.2
 _LOOK_SECONDS = 1.0
 _MISSES_BEFORE_STOP = 5  # checkpoints, one after another
+_LEFT_ALONE = 60.0  # seconds for which other ranks go on after one has ended well, before it is said
 _REFUSALS_TOLD = 3  # checkpoints, in a leg
 _TERM_TO_KILL = 3.0
 _LAUNCHER_REACTS = 10.0  # seconds: a launcher ends the others when one rank has failed; one that does not is ended
@@ -83,9 +84,10 @@ class Training:
     asked_at: float | None = None
     stalled: bool = False
     fenced: bool = False
-    ended: bool = False  # by us, since it did not leave by itself
+    ended_at: float | None = None  # by us, since it did not leave by itself
     stop_seconds: float | None = None
     _missed: set[int] = field(default_factory=set)  # steps that could not be stored since the last that could
+    _told_of_leaving: bool = False
     _refused: int = 0  # checkpoints, for what the ranks wrote of them
     _kill_at: float | None = None
     _leave_by: float | None = None  # it has saved as requested; a save that is under way then is let finish
@@ -104,6 +106,7 @@ class Training:
             now = self.clock.now()
             self.crew.look(now)
             self._look_for_failed_ranks(now)
+            self._look_for_ranks_that_left(now)
             self._look_for_reasons(now)
             self._look_for_life(now)
             if self._time_is_up(now) and self.child.running:
@@ -142,6 +145,10 @@ class Training:
                 self._miss(report)
         for step, reason in self.crew.missed():
             self._miss(Report(kind="missed", step=step, reason=reason))
+
+    @property
+    def ended(self) -> bool:
+        return self.ended_at is not None
 
     @property
     def left_behind(self) -> bool:
@@ -226,7 +233,7 @@ class Training:
 
     def _end_now(self) -> None:
         log.warning("the training did not stop in time; ending it")
-        self.ended = True
+        self.ended_at = self.ended_at or self.clock.now()
         self._kill(signal.SIGTERM)
         self._wait_for_child(min(_TERM_TO_KILL, self.plan.kill / 2))  # what is left is for carrying over what it saved
         self._kill()
@@ -247,6 +254,14 @@ class Training:
         elif now - self._failed_since >= _LAUNCHER_REACTS and self.child.running:
             log.warning("the launcher does not end the other ranks; ending them")
             self._kill()
+
+    def _look_for_ranks_that_left(self, now: float) -> None:
+        """Others may wait for them for ever, in a collective operation."""
+        words = "" if self._told_of_leaving else self.crew.ranks.left_alone(before=now - _LEFT_ALONE)
+        if words:
+            self._told_of_leaving = True
+            log.warning("%s", words)
+            self.warn(words)
 
     def _look_for_lost_nodes(self) -> tuple[str, ...]:
         """A node that dies takes the training with it at once; the scheduler notices half a minute later."""

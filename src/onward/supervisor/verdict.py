@@ -14,7 +14,11 @@ from onward.sdk.contract import EXIT_AGAIN
 
 _TAIL = 1 << 15
 _MOST_LINES = 40
-_MEMORY_ERROR = re.compile(r"^(numpy\.[\w.]+)?MemoryError\b|std::bad_alloc|\[Errno 12\] Cannot allocate memory", re.MULTILINE)
+_MEMORY_ERROR = re.compile(
+    r"^(numpy\.[\w.]+)?MemoryError\b|std::bad_alloc|\b[Cc]an(no|')t allocate memory\b"
+    r"|failed to map segment from shared object|can't start new thread",  # where address space is what is limited
+    re.MULTILINE,
+)
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -34,6 +38,10 @@ class Outcome:
     stall_seconds: int | None = None
     again_code: int | None = None  # exit codes of this scheduler's own: run me again
     final_code: int | None = None  # and: do not
+    who: str = "the training"  # of several processes, the rank that failed first, with its node
+    said: str = ""  # its last line
+    ended_by_us: bool = False  # it did not stop when it was asked, and none of it had failed by then
+    stayed: str = ""  # of several processes, those that had to be ended, and those that had not
 
     @property
     def final(self) -> bool:
@@ -48,6 +56,8 @@ class Outcome:
 def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
     """The end and its reason. None where a signal of the scheduler's ended it: then only the scheduler knows why."""
     died = describe_exit(seen.code)
+    failed = f"{seen.who} failed"
+    said = f": {seen.said}" if seen.said else ""
     if seen.stalled:
         return LegEnd.STALLED, f"the training showed no progress for {seen.stall_seconds} s and was ended"
     if seen.code == 0 and (seen.finished or seen.asked is None):
@@ -60,23 +70,25 @@ def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
     if seen.lost_nodes and seen.asked is None:
         return LegEnd.NODE_LOST, f"{', '.join(seen.lost_nodes)} went away under the training ({died})"
     saved = seen.code == 0 or seen.again
+    left = saved or seen.code < 0 or seen.ended_by_us
+    by_force = f"; it did not stop by itself ({seen.stayed or died})" if not saved and (seen.ended_by_us or seen.code < 0) else ""
     if seen.asked == DELETED:
         return LegEnd.CANCELLED, "its job was deleted" + ("; the training saved and stopped" if saved else f" ({died})")
     if seen.asked == "deadline":
-        if saved or seen.code < 0:
-            return LegEnd.TIME_LIMIT, "stopped before the time limit" + ("" if saved else f"; it did not stop by itself ({died})")
-        return LegEnd.CRASHED, f"the training failed while stopping before the time limit ({died})"
-    if seen.asked == "warning" and (saved or seen.code < 0):
-        return LegEnd.PREEMPTED, "stopped at the scheduler's warning that the job will end"
-    if seen.asked == "request" and (saved or seen.code < 0):
-        return LegEnd.AGAIN, "stopped on request"
-    if seen.asked == "storage" and (saved or seen.code < 0):
+        if left:
+            return LegEnd.TIME_LIMIT, "stopped before the time limit" + by_force
+        return LegEnd.CRASHED, f"{failed} while stopping before the time limit ({died}){said}"
+    if seen.asked == "warning" and left:
+        return LegEnd.PREEMPTED, "stopped at the scheduler's warning that the job will end" + by_force
+    if seen.asked == "request" and left:
+        return LegEnd.AGAIN, "stopped on request" + by_force
+    if seen.asked == "storage" and left:
         return LegEnd.CRASHED, "checkpoints can no longer be stored"
     if seen.again:
         return LegEnd.AGAIN, f"the training asked to be run again (exit code {seen.code})"
     if seen.final:
         return LegEnd.CRASHED, f"the training said that it is not to be run again (exit code {seen.code})"
-    return LegEnd.CRASHED, f"the training failed ({died})"
+    return LegEnd.CRASHED, f"{failed} ({died}){said}"
 
 
 def out_of_memory(seen: Outcome) -> bool:

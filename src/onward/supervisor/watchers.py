@@ -44,11 +44,15 @@ class Repeating:
         self._stopping = threading.Event()
         self._failure = ""
         self._thread = threading.Thread(target=self._loop, name=what, daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # no address space left for a thread
+            log.error("%s cannot be done beside the training: %s", what, error)
 
     def stop(self, *, within: float = 1.0) -> None:
         self._stopping.set()
-        self._thread.join(timeout=within)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=within)
 
     @property
     def stopped(self) -> bool:
