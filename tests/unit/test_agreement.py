@@ -16,7 +16,7 @@ from onward.rundir.layout import LegLocal
 from onward.sdk import contract
 from onward.sdk.ranks import Ranks
 from onward.sdk.stop import GO, LEAVE, WAIT, AgreedStop, Promise, StopFile, stop_of
-from onward.supervisor.agreement import Agreement, Report, agree, allow, patience
+from onward.supervisor.agreement import Agreement, Report, agree, allow, patience, uneven
 from onward.supervisor.stopping import Crew
 
 # ── the supervisor's rule ─────────────────────────────────────────────────────
@@ -295,3 +295,23 @@ def test_a_stop_that_is_there_before_the_first_call_is_promised_for_the_next(tmp
 def test_who_waits_at_an_early_call_is_allowed_no_further_than_it_has_come() -> None:
     early = Report(rank=0, world=2, count=2, limit=2, interval=1e-6, waiting=True)
     assert allow([early, Report(rank=1, world=2)], allowed=0) == 4
+
+
+def test_ranks_that_call_not_equally_often_are_told() -> None:
+    def promises(*limits: int, interval: float = 0.2) -> list[Report]:
+        return [Report(rank=rank, world=len(limits), limit=limit, interval=interval) for rank, limit in enumerate(limits)]
+
+    assert "rank 1 has called should_stop() about 7 times more often than rank 0" in uneven(promises(222, 229, 225))
+    assert uneven(promises(222, 225, 223)) == ""
+    assert uneven(promises(1000, 1500, interval=0.001)) == "", "a moment's difference is many short calls"
+    assert uneven(promises(5)) == "" and uneven([]) == ""
+
+
+def test_the_remark_on_uneven_calls_comes_with_the_agreement(local: LegLocal) -> None:
+    crew = Crew(local)
+    crew.ask()
+    for rank, limit in enumerate((20, 40)):
+        note = {"rank": rank, "world": 2, "count": limit - 1, "limit": limit, "interval": 0.5}
+        (local.ranks / f"rank-{rank:05d}.json").write_text(json.dumps(note))
+    crew.look(1.0)
+    assert local.stop_file.read_text() == "40" and "about 20 times" in crew.remark

@@ -8,6 +8,7 @@ from typing import Any
 
 _PATIENCE = 15.0  # seconds for the promises that are missing, from the first one on
 _GO_ON_SECONDS = 1.0  # who waits for others that have not promised goes on about so far
+_SAME_STEP_CALLS, _SAME_STEP_SECONDS = 3, 1.0  # ranks that step together promise no further apart
 _SURELY_CALLED = (3, 5.0)  # calls and seconds of one rank after which another that has made none is taken not to call at all
 
 
@@ -75,6 +76,24 @@ def allow(reports: Collection[Report], *, allowed: int) -> int | None:
         return None
     reach = max(min(round(_GO_ON_SECONDS / max(report.interval, 1e-9)), report.count) for report in waiting)
     return max(allowed, *(report.limit or 0 for report in reports)) + max(reach, 1)
+
+
+def uneven(promised: Collection[Report]) -> str:
+    """Words for ranks that call should_stop() not equally often: they leave at the same call, and so at different steps.
+
+    `promised` are their first promises, made within a moment of each other: who is on the same step has made as many calls.
+    """
+    limits = {report.rank: report.limit for report in promised if report.limit is not None}
+    if len(limits) < 2:
+        return ""
+    fewest, most = (pick(limits, key=lambda rank: limits[rank]) for pick in (min, max))
+    interval = min(report.interval for report in promised)
+    if limits[most] - limits[fewest] <= max(_SAME_STEP_CALLS, _SAME_STEP_SECONDS / max(interval, 1e-9)):
+        return ""
+    return (
+        f"rank {most} has called should_stop() about {limits[most] - limits[fewest]} times more often than rank {fewest}, so that they may"
+        " have stopped at different steps; call it on every rank once a step, or on rank 0 alone"
+    )
 
 
 def _well_under_way(report: Report) -> bool:

@@ -7,7 +7,7 @@ import logging
 from onward.checkpoints.saving import being_saved
 from onward.rundir.layout import LegLocal
 from onward.sdk.files import write_whole
-from onward.supervisor.agreement import agree, allow
+from onward.supervisor.agreement import Report, agree, allow, uneven
 from onward.supervisor.nodes import Nodes
 from onward.supervisor.ranks import Notes, Ranks, signal_tasks
 
@@ -26,6 +26,8 @@ class Crew:
         self._asked = False
         self._agreed = False
         self._first_promise: float | None = None
+        self._promises: dict[int, Report] = {}  # of each rank the first
+        self.remark = ""  # on how they stopped: for whoever looks at the run
         self._waiting_since: float | None = None
         self._allowed = 0
         self.ranks = Ranks()
@@ -44,6 +46,9 @@ class Crew:
         if not self._asked or self._agreed:
             return
         reports = list(self.ranks.reports.values())
+        for report in reports:
+            if report.limit is not None:
+                self._promises.setdefault(report.rank, report)
         if self._first_promise is None and any(report.limit is not None for report in reports):
             self._first_promise = now
         waited = now - (self._first_promise or now)
@@ -54,6 +59,7 @@ class Crew:
                 log.warning("ranks %s did not say how far they are; the others leave", ", ".join(map(str, agreed.without)))
             log.info("all ranks leave at their call %d of should_stop()", agreed.number)
             self._tell(str(agreed.number))
+            self.remark = uneven(self._promises.values())
             return
         further = allow(reports, allowed=self._allowed)
         if further is None:

@@ -107,6 +107,10 @@ class Training:
             self.crew.look(now)
             self._look_for_failed_ranks(now)
             self._look_for_ranks_that_left(now)
+            if self.crew.remark:
+                remark, self.crew.remark = self.crew.remark, ""
+                log.warning("%s", remark)
+                self.warn(remark)
             self._look_for_reasons(now)
             self._look_for_life(now)
             if self._time_is_up(now) and self.child.running:
