@@ -210,10 +210,11 @@ def _misplaced(place: str, profile: ClusterIn, scheduler: str) -> list[str]:
 def _misnamed(place: str, names: Mapping[str, str]) -> list[str]:
     problems = []
     spelled = [key.replace("_", "-") for key in names]
-    for key, alike, name in zip(names, spelled, names.values(), strict=True):
+    for index, (key, name) in enumerate(names.items()):
+        alike = spelled[index]
         if alike not in KNOWN_NAMES:
             problems.append(f"{place}.names.{key}: unknown key{guess(key, KNOWN_NAMES)}; expected one of {', '.join(KNOWN_NAMES)}")
-        elif spelled.count(alike) > 1:
+        elif alike in spelled[:index]:
             problems.append(f"{place}.names.{key}: found twice, with - and with _; expected once")
         elif problem := misnamed(alike, name):
             problems.append(f"{place}.names.{key}: found {name!r}, {problem}")

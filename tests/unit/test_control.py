@@ -10,11 +10,13 @@ import pytest
 from onward.errors import Conflict, SchedulerUnavailable, SubmitRefused, SubmitUnclear
 from onward.model import event as ev
 from onward.model.job import JobId, JobState
+from onward.model.lifecycle import Close
 from onward.model.run import LegEnd, Run, RunState
 from onward.model.spec import Limits, Resources
 from onward.operations.control import cancel, resume, stop
 from onward.operations.tend import tend
-from onward.rundir.journal import Journal, read_events
+from onward.rundir.closing import close_run
+from onward.rundir.journal import Journal, desk_journal, read_events
 from tests.desks import Place, PlayedRun
 
 
@@ -291,6 +293,26 @@ def test_a_run_that_is_not_over_needs_no_resuming(place: Place, state: str) -> N
     assert f"is {state} and needs no resuming" in caught.value.message
     assert caught.value.exit_code == 5
     assert run.files() == before
+
+
+def test_a_run_that_is_being_stopped_is_said_to_be_when_it_is_resumed(place: Place) -> None:
+    run = place.play().begin(1)
+    stopped(run)
+    with pytest.raises(Conflict, match="is being stopped: its training was asked to save") as caught:
+        resumed(run)
+    assert "resume it then" in caught.value.hint
+
+
+def test_legs_that_left_when_the_run_was_over_are_not_spoken_of_when_it_is_resumed(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    run = place.play().begin(1)
+    left = [run.job(2), run.queue(3, after=run.job(2))]
+    run.write(ev.Ended(leg=1, at=run.now(), end=LegEnd.CRASHED, reason="x", final=True))
+    place.scheduler.end(run.job(1))
+    close_run(run.dir, desk_journal(run.dir), Close(state=RunState.FAILED, cause="x"), leg=1, at=run.now())
+    for job in left:
+        place.scheduler.end(job)
+    assert resumed(run).legs[2].job not in left
+    assert caplog.records == []
 
 
 def test_a_finished_run_cannot_be_resumed(place: Place) -> None:

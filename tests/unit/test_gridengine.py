@@ -14,7 +14,7 @@ import pytest
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.spec import Cluster, Resources
-from onward.schedulers.base import advice_of, habits_of
+from onward.schedulers.base import advice_of, habits_of, why_of
 from onward.schedulers.gridengine import GridEngineScheduler
 from onward.schedulers.gridengine_text import parse_accounting, parse_error_reasons, parse_qacct, parse_qstat, parse_state, status_of
 from onward.schedulers.registry import scheduler_for
@@ -230,6 +230,9 @@ class Programs:
         (self._folder / name).write_text(f"#!/bin/sh\n{said}")
         (self._folder / name).chmod(0o755)
 
+    def script(self, name: str, text: str) -> None:
+        (self._folder / name).write_text(f"#!/bin/sh\n{text}\n")
+
     @property
     def calls(self) -> list[str]:
         path = self._folder / "calls"
@@ -363,14 +366,62 @@ def test_somebody_elses_job_cannot_be_deleted_and_that_is_said(programs: Program
         GridEngineScheduler().cancel([JobId("12")])
 
 
+SHORT, LONG = "qname short.q\nnotify 00:00:02\nh_rt 00:02:00\n", "qname all.q\nnotify 00:01:00\nh_rt INFINITY\n"
+
+
 def test_a_short_notice_is_told_at_submit(programs: Programs) -> None:
-    programs.answer("qconf", "qname short.q\nnotify                00:00:02\n")
+    programs.answer("qconf", SHORT)
     [words] = advice_of(GridEngineScheduler(), Resources(partition="short.q"))
     assert "short.q" in words and "2 s" in words
-    programs.answer("qconf", "qname all.q\nnotify                00:01:00\n")
+    programs.answer("qconf", LONG)
     assert advice_of(GridEngineScheduler(), Resources(partition="all.q")) == []
     [words] = advice_of(GridEngineScheduler(notify=False), Resources())
     assert "qdel" in words
+
+
+def test_the_short_notice_of_a_queue_beside_others_is_not_told(programs: Programs) -> None:
+    answers = f'case "$*" in -sql) echo "all.q short.q";; *short*) echo "{SHORT}";; *) echo "{LONG}";; esac'
+    programs.script("qconf", answers)
+    assert advice_of(GridEngineScheduler(), Resources()) == []
+    programs.script("qconf", answers.replace("all.q short.q", "short.q"))
+    assert len(advice_of(GridEngineScheduler(), Resources(time=60))) == 1
+    assert advice_of(GridEngineScheduler(), Resources(time=3600)) == []  # it can never get into that queue
+
+
+def test_a_job_that_no_queue_could_ever_run_is_told_at_submit(programs: Programs) -> None:
+    said = "".join(f'Job 7 (-l gpus=9) cannot run at host "e{n}" because it offers only hc:gpus=2\n' for n in range(4))
+    programs.answer("qsub", "", err=f"Unable to run job: {said}verification: no suitable queues\nExiting.", code=1)
+    [words] = advice_of(GridEngineScheduler(), Resources(gpus="9"))
+    assert "wait for ever" in words and 'cannot run at host "e0"' in words and "and 2 more" in words
+    assert programs.calls[0] == "qsub -w v -b y -l gpus=9 /bin/true"
+
+
+def test_a_parallel_environment_that_lays_slots_out_otherwise_is_told_at_submit(programs: Programs) -> None:
+    scheduler = GridEngineScheduler(names={"nodes": "mpi"})
+    programs.answer("qconf", "pe_name mpi\nallocation_rule    $round_robin\n")
+    [words] = advice_of(scheduler, Resources(nodes=2, ntasks_per_node=2))
+    assert "$round_robin" in words and "2 hosts with 2 slots each" in words
+    programs.answer("qconf", "pe_name mpi\nallocation_rule    2\n")
+    assert advice_of(scheduler, Resources(nodes=2, ntasks_per_node=2)) == []
+
+
+def test_all_of_a_nodes_memory_cannot_be_asked_for_and_that_is_told(programs: Programs) -> None:
+    [words] = advice_of(GridEngineScheduler(), Resources(mem=0))
+    assert "no memory is asked for" in words
+
+
+def test_why_a_job_waits_is_told_in_the_schedulers_words_and_a_hold_with_what_ends_it(programs: Programs) -> None:
+    rows = "job_number:  {}\nowner: alice\nscheduling info:            {}\n                            {}\n"
+    programs.answer(
+        "qstat", rows.format(7, "(-l h_vmem=9G) cannot run at host e1", "queue x dropped") + rows.format(8, "Job is in hold state", "")
+    )
+    assert why_of(GridEngineScheduler(), [JobId("8"), JobId("7")]) == {
+        "7": "(-l h_vmem=9G) cannot run at host e1",
+        "8": "put on hold by a person; qrls 8 releases it",
+    }
+    assert programs.calls == ["qstat -j 7,8"]
+    programs.answer("qstat", "job_number: 7\nscheduling info: (Collecting of scheduler job information is turned off)\n")
+    assert why_of(GridEngineScheduler(), [JobId("7")]) == {}
 
 
 def test_inside_a_job_it_tells_its_hosts_and_whether_it_is_a_second_life(
@@ -396,7 +447,7 @@ def test_inside_a_job_it_tells_its_hosts_and_whether_it_is_a_second_life(
 
 
 def test_a_path_that_grid_engine_would_take_for_something_else_is_refused() -> None:
-    for name in ('a"b', "a$JOB_ID", "host:a", "a\\b"):
+    for name in ('a"b', "it's", "a$JOB_ID", "host:a", "a\\b"):
         with pytest.raises(InvalidInput, match="Grid Engine cannot write to"):
             GridEngineScheduler().directives(Resources(), output=Path("/runs") / name)
 

@@ -212,6 +212,33 @@ def test_a_run_that_is_over_says_what_ended_it(place: Place) -> None:
     assert "onward resume k00digit" in entry["next"]
 
 
+def test_a_leg_that_was_queued_when_the_run_was_over_is_no_longer_said_to_be_queued(place: Place) -> None:
+    run = place.play().begin(1)
+    run.queue(3, after=run.job(2))
+    place.scheduler.down = True  # nobody could take them back
+    run.end(1, LegEnd.DONE)
+    shows = {leg["number"]: (leg["state"], leg["reason"]) for leg in shown(run)["legs"]}
+    assert shows[2] == shows[3] == ("cancelled", "not needed: the run was over before it began")
+
+
+def test_a_leg_that_waits_says_why_where_the_scheduler_tells_only_when_asked(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = place.play()
+    asked: list[list[str]] = []
+
+    def tell(jobs: list[str]) -> dict[str, str]:
+        asked.append(list(jobs))
+        return dict.fromkeys(jobs, "cannot run at host e1")
+
+    monkeypatch.setattr(place.scheduler, "why", tell, raising=False)
+    assert why(run) == "leg 1 is queued: cannot run at host e1"
+    assert shown(run)["legs"][0]["reason"] == "cannot run at host e1"
+    asked.clear()
+    run.begin(1)
+    look(place.desk, run.dir)
+    look_at_all(place.desk, [run.dir])
+    assert asked == []  # it runs; and a list is for a glance
+
+
 def test_a_cancelled_run_whose_job_could_not_be_ended_says_so(place: Place) -> None:
     run = place.play().begin(1)
     run.write(ev.CancelRequested(leg=1, at=run.now(), by="ada"))

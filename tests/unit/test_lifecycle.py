@@ -322,6 +322,13 @@ def test_a_training_that_finishes_while_it_is_asked_to_stop_is_finished() -> Non
 # ── limits ────────────────────────────────────────────────────────────────────
 
 
+def test_max_legs_without_a_checkpoint_says_so_unless_a_script_saves_by_itself() -> None:
+    limits = Limits(max_legs=1)
+    assert closing(History(limits=limits).leg(LegEnd.PREEMPTED)).cause == "the run used all of its max-legs (1) without a checkpoint"
+    script = Script(name="train.sh", folder="/home/ada", shell=("/bin/bash",))
+    assert closing(History(limits=limits, script=script).leg(LegEnd.TIME_LIMIT)).cause == "the run used all of its max-legs (1)"
+
+
 def test_max_legs_ends_the_run() -> None:
     history = History(limits=Limits(max_legs=2)).leg(LegEnd.TIME_LIMIT, steps=[1])
     assert going_on(history).leg == 2
@@ -572,3 +579,19 @@ def test_a_script_that_crashes_twice_in_the_same_way_has_failed_but_not_if_it_ha
     assert closing(twice).state is RunState.FAILED
     apart = script_history().leg(LegEnd.CRASHED, evidence=TRACEBACK).leg(LegEnd.TIME_LIMIT).leg(LegEnd.CRASHED, evidence=TRACEBACK)
     assert going_on(apart).leg == 4
+
+
+def test_going_on_from_a_checkpoint_is_offered_only_where_there_is_one() -> None:
+    assert "goes on from the last checkpoint" in closing(History().leg(LegEnd.CANCELLED, steps=[10])).next
+    for history in (History().leg(LegEnd.CANCELLED), History().leg(LegEnd.AGAIN).stopped(), History().submitted(1).cancelled()):
+        assert "starts it from the beginning: no checkpoint was stored" in closing(history).next
+    history = History().leg(LegEnd.CANCELLED)
+    history.spec = make_spec(script=Script(name="train.sh", folder="/home/ada", shell=("/bin/bash",)))
+    assert "starts the script again" in closing(history).next
+
+
+def test_the_code_is_to_be_mended_only_where_it_was_started() -> None:
+    history = History(limits=Limits(max_restarts=0)).leg(LegEnd.CRASHED, reason="loading the module cuda failed")
+    assert closing(history).next.startswith("mend what comes before the training (its environment, or its launcher)")
+    history.events.append(ev.Started(leg=1, at=1.0, pid=1))
+    assert closing(history).next.startswith("mend the code and submit again")

@@ -49,14 +49,11 @@ Action = Rest | Continue | Close
 
 def decide(run: Run) -> Action:
     """What a run needs now, from nothing but what is written of it."""
-    id = run.spec.id
     last = run.last_leg
     if run.closed or (last and last.number >= run.first_leg and last.end is None and not run.cancel):
         return Rest()
     if run.cancel:
-        return Close(
-            state=RunState.CANCELLED, cause=f"cancelled by {run.cancel.by}", next=f"onward resume {id} goes on from the last checkpoint"
-        )
+        return Close(state=RunState.CANCELLED, cause=f"cancelled by {run.cancel.by}", next=_resuming(run))
     if last is None or last.number < run.first_leg:
         return Continue(leg=run.first_leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
     assert last.end is not None
@@ -70,7 +67,7 @@ def decide(run: Run) -> Action:
                 state=RunState.CANCELLED,
                 cause=f"leg {last.number} was cancelled: {last.reason}",
                 evidence=last.evidence,
-                next=f"onward resume {id} goes on from the last checkpoint",
+                next=_resuming(run),
             )
         case LegEnd.OUT_OF_MEMORY:
             closing = _memory_exhausted(run, last)
@@ -83,8 +80,8 @@ def decide(run: Run) -> Action:
     if run.stop:
         closing = Close(
             state=RunState.CANCELLED,
-            cause=f"stopped by {run.stop.by} after {_saved(run)}",
-            next=f"onward resume {id} goes on from there",
+            cause=f"stopped by {run.stop.by}{_saved(run)}",
+            next=_resuming(run),
         )
     closing = closing or _limits_reached(run, last)
     return closing or Continue(leg=last.number + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))
@@ -210,7 +207,7 @@ def _store_full(run: Run, last: Leg, cause: str) -> Close:
         state=RunState.FAILED,
         cause=cause,
         evidence=(last.missed[-1].reason if last.missed else last.reason) + where,
-        next=f"make room, then onward resume {run.spec.id}: it goes on from the last good checkpoint",
+        next=f"make room, then {_resuming(run)}",
     )
 
 
@@ -247,8 +244,10 @@ def _hopeless(run: Run, last: Leg) -> Close | None:
     bad = [leg for leg in _since_progress(run) if leg.end in _BAD_ENDS]
     if not bad:
         return None
+    what = "the code" if last.started else "what comes before the training (its environment, or its launcher)"
     mended = (
-        f"mend the code and submit again; if the cause was not the code, onward resume {run.spec.id} goes on with it as it was at submit"
+        f"mend {what} and submit again; if the cause was not {'the code' if last.started else 'that'}, "
+        f"onward resume {run.spec.id} goes on with it as it was at submit"
         if last.end is not LegEnd.AGAIN
         else "exit code 75 means: saved, run me again; save into ONWARD_CHECKPOINT_DIR before it, or exit 0 when done; "
         f"then submit again, or onward resume {run.spec.id}"
@@ -278,7 +277,7 @@ def _limits_reached(run: Run, last: Leg) -> Close | None:
     if len(legs) >= run.limits.max_legs:
         return Close(
             state=RunState.FAILED,
-            cause=f"the run used all of its max-legs ({run.limits.max_legs}) after {_saved(run)}",
+            cause=f"the run used all of its max-legs ({run.limits.max_legs}){_saved(run)}",
             evidence=last.reason,
             next=f"onward resume {run.spec.id} --max-legs N",
         )
@@ -286,7 +285,7 @@ def _limits_reached(run: Run, last: Leg) -> Close | None:
     if run.limits.total_time and spent >= run.limits.total_time:
         return Close(
             state=RunState.FAILED,
-            cause=f"the run used {format_duration(spent)} of its total-time {format_duration(run.limits.total_time)} after {_saved(run)}",
+            cause=f"the run used {format_duration(spent)} of its total-time {format_duration(run.limits.total_time)}{_saved(run)}",
             evidence=last.reason,
             next=f"onward resume {run.spec.id} --total-time D-HH:MM:SS",
         )
@@ -323,9 +322,20 @@ def _had(leg: Leg, run: Run) -> int | None:
     return standing.mem if standing else run.resources.mem
 
 
+def _resuming(run: Run) -> str:
+    """What resume would do: without a checkpoint there is nothing to go on from."""
+    if any(leg.published for leg in run.legs.values()):
+        return f"onward resume {run.spec.id} goes on from the last checkpoint"
+    if saves_by_itself(run):
+        return f"onward resume {run.spec.id} starts the script again; it goes on if it saves by itself"
+    return f"onward resume {run.spec.id} starts it from the beginning: no checkpoint was stored"
+
+
 def _saved(run: Run) -> str:
     steps = [p.step for leg in run.legs.values() for p in leg.published]
-    return f"checkpoint at step {max(steps)}" if steps else "no checkpoint"
+    if not steps:
+        return "" if saves_by_itself(run) else " without a checkpoint"  # what a script saved, only it knows
+    return f" after checkpoint at step {max(steps)}"
 
 
 def _ran(leg: Leg) -> str:

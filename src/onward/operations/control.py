@@ -84,13 +84,21 @@ def resume(desk: Desk, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
     run = _settled(desk, dir)
     if run.state is RunState.FINISHED:
         raise Conflict(f"{run.spec.name} is finished: there is nothing to go on with", hint="submit it again for a new run")
+    if not run.closed and (run.stop or run.cancel):
+        asked = "stopped: its training was asked to save" if run.stop else "cancelled: its jobs are still to be ended"
+        raise Conflict(f"{run.spec.name} is being {asked}", hint=f"onward show {run.spec.id} tells when it is over; resume it then")
     if not run.closed:
         raise Conflict(
             f"{run.spec.name} is {run.state} and needs no resuming",
             hint=f"onward show {run.spec.id}; to change what it asks for, onward stop or cancel it first",
         )
     journal, closed, last = desk_journal(dir), run.closed, run.last_leg
-    ending = [job for job in _live_jobs(desk, run) if last and job == last.job]  # it must be gone before the next leg begins
+    live = _live_jobs(desk, run)
+    ending = [job for job in live if last and job == last.job]  # it must be gone before the next leg begins
+    for left in (leg for leg in run.legs.values() if not leg.claimed and leg.submission and leg.job and leg.job not in live):
+        assert left.submission is not None
+        words = f"job {left.job} left the queue when the run was over"
+        journal.write(ev.Gone(leg=left.number, at=desk.clock.now(), name=left.submission.name, reason=words))
     known = [leg.number for leg in run.legs.values() if leg.claimed]
     known += [event.leg for event in (run.closed, run.cancel, run.stop) if event]
     leg = max(known) + 1

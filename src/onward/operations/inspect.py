@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from onward.checkpoints.find import names
@@ -17,8 +17,11 @@ from onward.operations.wiring import Desk
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.spool import Progress, first_step, leg_progress
+from onward.schedulers.base import why_of
 
 SCHEMA = 1
+
+_WAITING = (JobState.QUEUED, JobState.HELD)
 
 _ENDED_AS = {
     LegEnd.DONE: JobState.FINISHED,
@@ -79,7 +82,21 @@ def is_ours(dir: RunDir) -> bool:
 
 
 def look(desk: Desk, dir: RunDir) -> Seen:
-    return _ask(desk, [(dir, read_folder(dir))])[0]
+    return _with_reasons(desk, _ask(desk, [(dir, read_folder(dir))])[0])
+
+
+def _with_reasons(desk: Desk, seen: Seen) -> Seen:
+    """Why the legs of a run that waits are in the queue, where its scheduler says so only when it is asked."""
+    answers = seen.answers or {}
+    queued = {status.id: status for leg in seen.run.legs.values() if not leg.claimed and (status := seen.status(leg))}
+    silent = [job for job, status in queued.items() if status.state in _WAITING and not status.reason]
+    if not silent or seen.run.state is RunState.RUNNING:
+        return seen
+    try:
+        reasons = why_of(desk.scheduler(seen.run.spec.cluster), silent)
+    except OnwardError:
+        return seen
+    return replace(seen, answers={**answers, **{job: replace(answers[job], reason=reasons[job]) for job in silent if job in reasons}})
 
 
 def look_at_all(desk: Desk, dirs: Iterable[RunDir]) -> tuple[list[Seen], list[StorageError]]:
@@ -227,13 +244,14 @@ def _leg(seen: Seen, leg: Leg) -> dict[str, Any]:
     status = seen.status(leg)
     claimed, submission = leg.claimed, leg.submission
     steps = _steps(seen, leg)
+    needless = seen.run.closed is not None and not claimed and not leg.end
     return {
         "number": leg.number,
         "job": leg.job,
         "cluster": seen.run.spec.cluster.name,
-        "state": _leg_state(leg, status),
+        "state": JobState.CANCELLED if needless else _leg_state(leg, status),
         "end": leg.end,
-        "reason": leg.reason or (status.reason if status else ""),
+        "reason": leg.reason or (status.reason if status else "not needed: the run was over before it began" if needless else ""),
         "submitted": (status.submitted if status else None) or (submission.at if submission else None),
         "started": claimed.at if claimed else None,
         "ended": leg.ended if leg.end else None,

@@ -37,6 +37,12 @@ def advice_of(scheduler: object, resources: Resources) -> Sequence[str]:
     return list(advice(resources)) if callable(advice) else []
 
 
+def why_of(scheduler: object, jobs: Collection[JobId]) -> Mapping[JobId, str]:
+    """Why queued jobs wait, where the scheduler can say more of it than `status` does. Not for many jobs at once."""
+    why = getattr(scheduler, "why", None)
+    return dict(why(jobs)) if callable(why) else {}
+
+
 class Scheduler(Protocol):
     @property
     def settle_seconds(self) -> float:

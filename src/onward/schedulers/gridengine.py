@@ -22,12 +22,12 @@ from onward.model.spec import Resources
 from onward.schedulers.base import Habits
 from onward.schedulers.command import Answer, run_command
 from onward.schedulers.gridengine_accounting import Accounting
+from onward.schedulers.gridengine_advice import advice, why
 from onward.schedulers.gridengine_text import parse_error_reasons, parse_qstat, status_of
 from onward.schedulers.gridengine_words import options
 
 _TIMEOUT = 25.0
 _SUBMIT_TIMEOUT = 60.0
-_SHORT_NOTICE = 10  # seconds: less than this is seldom enough to save
 
 # Words after which the job may or may not have been accepted. Anything else qsub complains of is a refusal.
 _UNCLEAR = (
@@ -91,19 +91,11 @@ class GridEngineScheduler:
         raise SubmitRefused(f"Grid Engine refused {name}: {reason}", hint=_advice(reason))
 
     def advice(self, resources: Resources) -> Sequence[str]:
-        """What this site will do to such a job that its owner should know. Nothing where it cannot be asked."""
-        if not self._notify:
-            return ["this profile asks for no notice: a qdel kills the training before it can save"]
-        try:
-            queues = [resources.partition] if resources.partition else _ask("qconf", "-sql").out.split()
-            times = {queue: _notice(_ask("qconf", "-sq", queue.split("@")[0]).out) for queue in queues[:8]}
-        except SchedulerUnavailable:
-            return []
-        short = {queue: seconds for queue, seconds in times.items() if seconds is not None and seconds < _SHORT_NOTICE}
-        return [
-            f"queue {queue} leaves {seconds} s between its notice and the kill: a qdel may come before the training has saved"
-            for queue, seconds in short.items()
-        ]
+        return list(advice(_ask, resources, self._names, notify=self._notify))
+
+    def why(self, jobs: Collection[JobId]) -> Mapping[JobId, str]:
+        """Why these wait, where the qmaster collects that: one call."""
+        return why(_ask("qstat", "-j", ",".join(sorted(jobs))).out) if jobs else {}
 
     # ── asking after jobs ─────────────────────────────────────────────────────
 
@@ -210,16 +202,11 @@ def _cell() -> str:
 
 def _path(output: Path) -> str:
     text = str(output)
-    if re.search(r'["\\\n$:]', text):
+    if re.search(r"""["'\\\n$:]""", text):
         raise InvalidInput(
             f"Grid Engine cannot write to {output}: a quote, backslash, dollar, colon or newline is in its path", hint="choose another root"
         )
     return f'"{text}"'
-
-
-def _notice(queue: str) -> int | None:
-    match = re.search(r"^notify\s+(\d+):(\d+):(\d+)", queue, re.MULTILINE)
-    return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3]) if match else None
 
 
 def _began(spool: str) -> float | None:
@@ -245,14 +232,17 @@ def _reason(answer: Answer) -> str:
 
 
 def _advice(reason: str) -> str:
-    for words, advice in (
+    for words, what_next in (
         ("unknown resource", "`qconf -sc` lists this site's resources; the profile's `names` says what it calls ours"),
         ("unknown queue", "`qconf -sql` lists the queues"),
         ("parallel environment", "`qconf -spl` lists them; the profile's `names` says which to use for cpus-per-task and nodes"),
+        ("hostname", "`qconf -sel` lists the hosts that run jobs"),
+        ("advance reservation", "`qrstat` lists the reservations that you may use"),
+        ("invalid option", "resources.extra holds what stands on a `#$` line; `man qsub` lists its options"),
         ("project", "`qconf -sprjl` lists the projects"),
         ("not a submit host", "submit from a host that may; if jobs may not, set legs-ahead in the profile"),
         ("only allows", "you have as many jobs queued as the site allows: cancel one, or wait"),
     ):
         if words in reason.lower():
-            return advice
+            return what_next
     return ""

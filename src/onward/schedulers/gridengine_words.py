@@ -28,9 +28,30 @@ DEFAULT_NAMES: Mapping[str, str] = {
 KNOWN_NAMES = (*DEFAULT_NAMES, "nodes", "qos")
 NAME_OF_ONE = r"-[A-Za-z]+|[A-Za-z_][A-Za-z0-9_.{}-]*(?:/slot|/job)?"
 
+_ENVIRONMENTS = ("cpus-per-task", "nodes")  # names of parallel environments
+_AMOUNTS = ("time", "mem", "gpus", "gpu-type")  # said by -l, so that no option can stand for them
+_SOFT = ("s_rt", "s_cpu")
+
 _MAILS = {"BEGIN": "b", "END": "e", "FAIL": "a", "ALL": "bea", "NONE": "", "REQUEUE": "a"}
 _FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?:=[A-Za-z0-9_.*:+-]+)?")
 _SITE = "the profile's `names` says what this site calls it (docs/howto/gridengine.md)"
+
+
+def misnamed(key: str, name: str) -> str:
+    """What is wrong with a site's name for one of our words, though each could be one; empty: nothing."""
+    bare = name.partition("/")[0]
+    if key in _ENVIRONMENTS:
+        if name.startswith("-") or "/" in name:
+            return "expected a parallel environment, such as smp; `qconf -spl` lists them"
+        stray = set(re.findall(r"[{}]", name.replace("{slots}", "")))
+        return "expected no braces but {slots}, for the slots a node" if stray else ""
+    if "{" in name or "}" in name:
+        return "expected no braces: {slots} has a meaning in cpus-per-task and nodes alone"
+    if name == "-l" or (key in _AMOUNTS and name.startswith("-")):
+        return "expected a resource, such as h_vmem: it is asked for by -l; `qconf -sc` lists them"
+    if key == "time" and bare in _SOFT:
+        return f"expected h_rt: {bare} is a warning, and nothing would limit the job"
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True)
