@@ -288,6 +288,38 @@ def test_mpirun_on_two_hosts_of_grid_engine_outlives_the_limit(ge_alice: Person,
 
 
 @pytest.mark.takes("hosts")
+def test_a_killed_supervisor_leaves_no_rank_on_any_host_of_grid_engine(ge_alice: Person) -> None:
+    """Grid Engine ends what it knows of: the launcher's daemons on other hosts, and not what they started."""
+    ge_alice.write("settings.toml", SPREAD)
+    run, out = train(ge_alice, "--launcher", "mpirun", "--nodes", "2", "--ntasks-per-node", "2", "--time", "10:00", steps=100_000)
+    until_published(run, 1)
+    ranks = [line for line in processes_naming("train.py --steps") if str(out) in line]
+    assert len(ranks) >= 4
+    supervisor = next(line for line in processes_naming("supervisor.pyz leg") if str(run.folder) in line)
+    os.kill(int(supervisor.split(":")[0]), signal.SIGKILL)
+    until_logged(run, 2, 240)
+    living = {line.split(":")[0] for line in processes_naming("train.py --steps")}
+    assert not [line for line in ranks if line.split(":")[0] in living], f"ranks of leg 1 run beside leg 2:\n{run.log()}"
+    ge_alice.onward("cancel", run.id)
+    run.until_over(within=120)
+    assert_nothing_runs(run)
+
+
+@pytest.mark.takes("hosts")
+def test_a_deleted_job_of_several_hosts_saves_before_it_goes(ge_alice: Person) -> None:
+    """The notice reaches every process of the job, and mpirun has given its ranks back the signal that we made it deaf to."""
+    ge_alice.write("settings.toml", SPREAD)
+    run, _ = train(ge_alice, "--launcher", "mpirun", "--nodes", "2", "--ntasks-per-node", "2", "--time", "10:00", steps=100_000)
+    until_published(run, 1)
+    ge_alice.run("qdel", next(event["job"] for event in run.events() if event["kind"] == "claimed"))
+    shown = run.until_over(within=120)
+    assert shown["state"] == "cancelled", (shown["reason"], run.log())
+    assert "saved and stopped" in shown["legs"][0]["reason"], run.log()
+    assert shown["checkpoints"][-1]["step"] == shown["progress"]["step"], run.log()
+    assert_nothing_runs(run)
+
+
+@pytest.mark.takes("hosts")
 def test_torchrun_on_one_host_of_grid_engine_outlives_the_limit(ge_alice: Person, unbroken_ranks: Unbroken) -> None:
     steps = 600
     run, out = train(ge_alice, "--launcher", "torchrun", "--ntasks", "2", "--time", "1:00", steps=steps)
@@ -296,6 +328,16 @@ def test_torchrun_on_one_host_of_grid_engine_outlives_the_limit(ge_alice: Person
     assert_equal(out, unbroken_ranks(2, steps))
     assert assert_stopped_together(run, ranks=2) >= 1
     assert_nothing_runs(run)
+
+
+@pytest.mark.takes("hosts")
+def test_ranks_whose_address_space_is_too_small_get_more_of_it(ge_alice: Person) -> None:
+    """h_vmem limits what a process reserves: libraries cannot be mapped, threads cannot start, and nothing is ever killed."""
+    run, out = train(ge_alice, "--launcher", "torchrun", "--ntasks", "2", "--time", "5:00", "--mem", "300M", "--mem-max", "8G", steps=30)
+    shown = run.until_over(within=300)
+    assert shown["state"] == "finished", (shown["reason"], run.log())
+    assert shown["legs"][0]["end"] == "out_of_memory" and out.exists(), (shown["legs"], run.log())
+    assert "Traceback" not in run.log(), run.log()
 
 
 def test_torchrun_over_hosts_of_grid_engine_is_refused_at_submit(ge_alice: Person) -> None:

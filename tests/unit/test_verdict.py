@@ -106,6 +106,11 @@ def test_what_we_ended_has_not_crashed_whatever_its_launcher_made_of_it(asked: s
         assert verdict[1].endswith("; it did not stop by itself (rank 3 stayed, ranks 0, 1, 2 had left)")
 
 
+def test_memory_that_is_refused_is_told_from_a_kill_for_it() -> None:
+    refused = Outcome(code=1, asked=None, finished=False, mem=300, peak_mem=10, evidence="MemoryError")
+    assert judge(refused) == (LegEnd.OUT_OF_MEMORY, "the training was refused more memory (exit code 1)")
+
+
 @pytest.mark.parametrize("asked", [None, "deadline"])
 def test_the_rank_that_failed_is_named_with_its_node_and_its_last_line(asked: str | None) -> None:
     verdict = judge(Outcome(code=1, asked=asked, finished=False, who="rank 3 of 4 on g2", said="ValueError: no such data set"))
@@ -277,3 +282,9 @@ def test_a_system_call_without_memory_is_out_of_memory_where_there_is_a_limit() 
     seen = Outcome(code=1, asked=None, finished=False, mem=500, evidence="OSError: [Errno 12] Cannot allocate memory")
     judged = judge(seen)
     assert judged is not None and judged[0] is LegEnd.OUT_OF_MEMORY
+
+
+def test_a_long_line_of_the_evidence_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "err").write_text(f"{'x' * 20000}\nlast\n")
+    first, last = last_words(tmp_path / "err", tmp_path / "out").split("\n")
+    assert (len(first), first[-1], last) == (501, "…", "last")

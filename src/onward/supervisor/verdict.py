@@ -14,6 +14,7 @@ from onward.sdk.contract import EXIT_AGAIN
 
 _TAIL = 1 << 15
 _MOST_LINES = 40
+_LONGEST_LINE = 500
 _MEMORY_ERROR = re.compile(
     r"^(numpy\.[\w.]+)?MemoryError\b|std::bad_alloc|\b[Cc]an(no|')t allocate memory\b"
     r"|failed to map segment from shared object|can't start new thread",  # where address space is what is limited
@@ -64,6 +65,8 @@ def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
         return LegEnd.DONE, "the training finished"
     if not seen.again and seen.code != 0 and out_of_memory(seen):
         peak = f", after using {format_size(seen.peak_mem)}" if seen.peak_mem else ""
+        if seen.code > 0 and not seen.memory_killed:  # at the end of its address space nobody is killed, and little of it may be in use
+            return LegEnd.OUT_OF_MEMORY, f"the training was refused more memory ({died})"
         return LegEnd.OUT_OF_MEMORY, f"the training was killed for its memory ({died}){peak}"
     if seen.asked == "signal":
         return None
@@ -137,4 +140,4 @@ def _tail(path: Path) -> list[str]:
     except OSError:
         return []
     text = _ESCAPES.sub("", data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n"))
-    return [line for line in text.split("\n") if line.strip()]
+    return [line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in text.split("\n") if line.strip()]
