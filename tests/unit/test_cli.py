@@ -153,6 +153,7 @@ def test_a_verb_that_wants_a_run_says_so(onward: Onward, verb: str) -> None:
     said = onward(verb)
     assert said.code == 2
     assert "Missing argument 'RUN'" in said.err
+    assert "`onward runs` lists the runs" in said.err
 
 
 @pytest.mark.parametrize("verb", OF_A_RUN)

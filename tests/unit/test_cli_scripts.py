@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -101,13 +102,40 @@ def test_a_task_that_is_refused_tells_which_were_queued(onward: Onward, place: P
         (("bad.sh",), "bad.sh:2: --hold"),
         (("--time", "never", "train_model.sh"), "--time"),
         (("lost.sh",), "lost.sh says that it starts in "),
+        (("open.sh",), "open.sh:3: bash cannot read it: "),
+        (("strange.sh",), "strange.sh is to be run by /no/such/interp, and there is no such program"),
+        (("shell.sh",), "shell.sh is to be run by /no/such, and there is no such program"),
+        (("--setup", 'echo "unclosed', "train_model.sh"), "setup line 1"),
+        (("train_model.sh", "--dry-run"), "--dry-run after train_model.sh is an argument of the script's, and would queue it"),
+        (("pipe.sh",), "pipe.sh is no file that holds a script"),
+        (("dangling.sh",), "dangling.sh is a link to nowhere.sh, which is not there"),
     ],
 )
 def test_bad_input_is_one_line_and_queues_nothing(onward: Onward, place: Place, script: Path, words: tuple[str, ...], said: str) -> None:
     place.write("bad.sh", "#!/bin/bash\n#SBATCH --hold\ntrue\n")
     place.write("lost.sh", "#!/bin/bash\n#SBATCH -D nowhere\ntrue\n")
+    place.write("open.sh", "#!/bin/bash\nif true; then\n")
+    place.write("strange.sh", "#!/no/such/interp\ntrue\n")
+    place.write("shell.sh", "#!/bin/bash\n#$ -S /no/such\ntrue\n")
+    os.mkfifo(place.project / "pipe.sh")
+    (place.project / "dangling.sh").symlink_to("nowhere.sh")
     answer = onward("submit", "--cluster", "local", *words)
     assert answer.code == 2 and said in answer.err and place.folders() == []
+
+
+def test_a_flag_of_ours_after_the_script_is_the_scripts_and_that_is_said(onward: Onward, place: Place, script: Path) -> None:
+    said = onward("submit", "--json", "--cluster", "local", "train_model.sh", "--max-legs=3", "--lr", "1")
+    spec = read_spec(RunDir(Path(said.json["folder"])))
+    assert spec.script is not None and spec.script.arguments == ("--max-legs=3", "--lr", "1")
+    assert "note: --max-legs=3 after train_model.sh is given to the script; flags of Onward stand before it" in said.err
+    assert "--lr after" not in said.err
+
+
+def test_a_refusal_names_the_line_it_is_about(onward: Onward, place: Place, script: Path) -> None:
+    place.scheduler.refuse = "Invalid license specification"
+    said = onward("submit", "--cluster", "local", "train_model.sh")
+    assert said.code == 1 and "Invalid license" in said.err
+    assert "train_model.sh:2" in said.err
 
 
 def test_notes_are_said_and_do_not_disturb_json(onward: Onward, place: Place) -> None:

@@ -326,7 +326,9 @@ def test_max_legs_without_a_checkpoint_says_so_unless_a_script_saves_by_itself()
     limits = Limits(max_legs=1)
     assert closing(History(limits=limits).leg(LegEnd.PREEMPTED)).cause == "the run used all of its max-legs (1) without a checkpoint"
     script = Script(name="train.sh", folder="/home/ada", shell=("/bin/bash",))
-    assert closing(History(limits=limits, script=script).leg(LegEnd.TIME_LIMIT)).cause == "the run used all of its max-legs (1)"
+    history = History(limits=limits)
+    history.spec = make_spec(limits=limits, script=script)
+    assert closing(history.leg(LegEnd.TIME_LIMIT)).cause == "the run used all of its max-legs (1)"
 
 
 def test_max_legs_ends_the_run() -> None:

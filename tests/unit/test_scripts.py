@@ -218,7 +218,9 @@ def test_the_environment_is_kept_unless_the_script_says_otherwise(folder: Path) 
         ("--array=5-1", "a range that goes up"),
         ("--array=x", "expected tasks such as 1-10"),
         ("--array=0-5000", "more than 1000 tasks"),
-        ("--time=soon", "'soon' is not a time"),
+        ("--array=0-99999999", "more than 1000 tasks"),
+        ("--array=99999999", "expected tasks up to 9999999"),
+        ("--time=soon", "'soon' is not a time; write minutes, MM:SS, HH:MM:SS or D-HH:MM:SS"),
         ("--time", "--time has no value"),
         ("-t", "-t has no value"),
         ("--mem=lots", "not a memory size"),
@@ -249,6 +251,8 @@ def test_what_cannot_be_is_refused_by_line(folder: Path, line: str, said: str) -
         ("-J a", "--job-name=b", "line 2 says --job-name=a"),
         ("--mem=4G", "--mem-per-cpu=1G", "--mem-per-cpu=1G: does not go with --mem=4G in line 2"),
         ("--requeue", "--no-requeue", "does not go with --requeue"),
+        ("--gres=gpu:1", "--gpus=2", "--gpus=2: line 2 says --gres=gpu:1; which of the two?"),
+        ("-G 2", "--gres=disk:1,gpu:1", "--gres=disk:1,gpu:1: line 2 says --gpus=2"),
         ("--licenses=a", "--licenses=b", "line 2 says --licenses=a"),
     ],
 )
@@ -256,6 +260,11 @@ def test_lines_that_contradict_each_other_are_refused(folder: Path, first: str, 
     with pytest.raises(InvalidInput) as error:
         sbatch(folder, first, second)
     assert refused(error).startswith(f"{folder}/train.sh:3: ") and said in refused(error)
+
+
+def test_two_folders_to_start_in_are_refused(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="-wd /tmp: does not go with -cwd in line 2"):
+        qsub(folder, "-cwd", "-wd /tmp")
 
 
 def test_saying_the_same_twice_is_no_contradiction(folder: Path) -> None:
@@ -357,6 +366,7 @@ def test_the_shell_of_sbatch_is_the_first_lines_with_all_that_follows_as_one_wor
         ("-j perhaps", "expected y or n"),
         ("-v 1=2", "expected NAME or NAME=VALUE"),
         ("-N", "-N has no value"),
+        ("-N a/b:c", "expected a name without blanks and /"),
         ("-pe smp", "-pe has too few values"),
         ("smp", "found 'smp', expected an option"),
         ("-i file", "write < FILE"),

@@ -15,7 +15,7 @@ import pytest
 from onward.errors import InvalidInput, NotFound, SchedulerUnavailable, StorageError, SubmitRefused, SubmitUnclear
 from onward.model.job import JobId, JobState
 from onward.model.run import RunState
-from onward.model.spec import Limits, Resources
+from onward.model.spec import Environment, Limits, Resources
 from onward.operations import submit as module
 from onward.operations.submit import preview
 from onward.operations.tend import tend
@@ -296,3 +296,34 @@ def test_a_preview_of_what_cannot_run_says_so(place: Place) -> None:
     with pytest.raises(InvalidInput):
         preview(place.desk, place.draft(command=("python3", "nowhere.py")), cwd=place.project)
     assert not place.root.exists()
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "horovodrun"])
+def test_a_launcher_that_is_not_there_is_said_before_anything_is_queued(place: Place, launcher: str) -> None:
+    place.desk.env = {**place.desk.env, "PATH": str(place.folder / "bin")}
+    (place.folder / "bin").mkdir()
+    (place.folder / "bin" / "python3").symlink_to(sys.executable)
+    with pytest.raises(InvalidInput, match=f"the program {launcher} is not on the PATH"):
+        place.submit(launcher=launcher)
+    assert not place.scheduler.jobs
+    place.submit(launcher=launcher, environment=Environment(setup=("export PATH=/opt/mpi/bin:$PATH",)))
+
+
+@pytest.mark.parametrize("line", ["if true; then", "echo 'a", "done"])
+def test_a_setup_line_that_bash_cannot_read_is_said_before_anything_is_queued(place: Place, line: str) -> None:
+    with pytest.raises(InvalidInput, match="bash cannot read it") as error:
+        place.submit(environment=Environment(setup=("true", line)))
+    assert error.value.message.startswith(f"setup line 2 `{line}`") and error.value.hint
+    assert not place.scheduler.jobs and place.folders() == []
+
+
+def test_options_are_judged_by_the_words_of_the_clusters_own_scheduler(place: Place) -> None:
+    programs = place.folder / "bin"
+    programs.mkdir()
+    for name in ("sbatch", "qsub"):
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    place.desk.env = {**place.desk.env, "PATH": f"{programs}:{place.desk.env['PATH']}"}
+    for cluster, said in (("slurm", "expected resources.time"), ("gridengine", "a run for each task")):
+        with pytest.raises(InvalidInput, match=said):
+            place.submit(cluster=cluster, resources=Resources(extra=("-t 1-3",)))

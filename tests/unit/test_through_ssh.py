@@ -294,6 +294,13 @@ def test_one_bad_profile_of_a_host_does_not_break_the_others(laptop: Laptop, hos
     assert any("ConnectTimeout=5" in call["options"] for call in host.calls())
 
 
+def test_a_folder_on_a_host_of_no_profile_is_told_from_one_that_is_no_run(laptop: Laptop) -> None:
+    said = laptop.onward("show", "elsewhere:/scratch/runs/2026-11-15_A_digits")
+    assert said.returncode == 3
+    assert "elsewhere is not the host of any profile here" in said.stderr
+    assert "ssh = 'elsewhere'" in said.stderr
+
+
 def test_a_disk_that_is_full_there_is_said(laptop: Laptop, host: StandInHost) -> None:
     host.fail(says="OSError: [Errno 28] No space left on device\n", code=1, within="hashlib", times=-1)
     said = laptop.onward("submit", "--cluster", "lab", "--", "python3", "train.py")

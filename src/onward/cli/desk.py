@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from onward.operations.reach import Found, Reach
@@ -14,6 +15,18 @@ if TYPE_CHECKING:
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run: its id (or the beginning of it), its name or its folder.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with a schema version.")]
+
+
+class NamesARun(TyperCommand):
+    """A verb of one run: where none is named, it is said how to find one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            if getattr(error.param, "name", None) == "run" and not error.message:
+                error.message = "`onward runs` lists the runs; name one by its id, name or folder"
+            raise
 
 
 def open_desk() -> Desk:

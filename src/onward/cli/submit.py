@@ -203,13 +203,17 @@ def _asked(options: dict[str, Any]) -> tuple[Place, list[RunDraft]]:
 
 
 def _submit(place: Place, drafts: list[RunDraft]) -> list[dict[str, Any]]:
-    from onward.errors import OnwardError
+    from onward.errors import OnwardError, SubmitRefused
+    from onward.pipelines.scripts_lines import lines_about
 
     told: list[dict[str, Any]] = []
     for draft in drafts:
         try:
             told.append(place.submit(draft, cwd=here()))
         except OnwardError as error:
+            if draft.script and isinstance(error, SubmitRefused):
+                about = lines_about(error.message, name=draft.script.name, text=draft.script_text, family=draft.script.family)
+                error.hint = "; ".join(part for part in (about, error.hint) if part)
             if told:
                 error.hint = "; ".join(part for part in (error.hint, f"queued before it: {', '.join(one['id'] for one in told)}") if part)
             raise
@@ -276,6 +280,14 @@ def _script_draft(words: list[str], desk: Desk, shared: dict[str, Any]) -> RunDr
         raise InvalidInput(
             f"{flag} means nothing to a batch script", hint=f"it is run as it is, with its arguments: onward submit {words[0]} ARGUMENT…"
         )
+    ours = [word for word in words[1:] if word.split("=", 1)[0] in _own_flags()]
+    if "--dry-run" in ours:
+        raise InvalidInput(
+            f"--dry-run after {words[0]} is an argument of the script's, and would queue it",
+            hint=f"flags of Onward stand before it: onward submit --dry-run {words[0]}",
+        )
+    for word in ours:
+        say(f"note: {word} after {words[0]} is given to the script; flags of Onward stand before it")
     cluster = shared["cluster"] or "auto"
     scheduler = desk.settings.cluster(cluster)[0]
     read = read_script(Path(words[0]), words[1:], scheduler=scheduler.scheduler, cluster=cluster, env=desk.env)
@@ -285,6 +297,13 @@ def _script_draft(words: list[str], desk: Desk, shared: dict[str, Any]) -> RunDr
         say(f"{words[0]} is started again in each leg until it exits 0; --max-legs or --total-time bound that")
     keys = [FLAGS[flag][2] for flag, value in shared["flags"].items() if value is not None and FLAGS[flag][1] == "resources"]
     return override(replace(read.draft, resources=replaced(read.draft.resources, keys)), **shared)
+
+
+def _own_flags() -> set[str]:
+    hints = [parameter.annotation for parameter in inspect.signature(submit, eval_str=True).parameters.values()]
+    options = [info for hint in hints for info in getattr(hint, "__metadata__", ()) if isinstance(info, typer.models.OptionInfo)]
+    names = [str(name) for option in options for name in (option.default, *(option.param_decls or ()))]
+    return {name for name in names if name.startswith("--")}
 
 
 def _announce(place: Place, told: list[dict[str, Any]], *, json: bool) -> None:

@@ -22,18 +22,19 @@ from onward.cli import (
     token,
     up,
 )
+from onward.cli.desk import NamesARun
 
 
 def register(app: typer.Typer) -> None:
     app.command("submit", cls=submit.TakesACommand)(submit.submit)
     app.command("run", cls=submit.TakesACommand)(submit.run)
     app.command("runs")(runs.runs)
-    app.command("show")(show.show)
-    app.command("logs")(logs.logs)
-    app.command("cancel")(control.cancel)
-    app.command("stop")(control.stop)
-    app.command("resume")(control.resume)
-    app.command("checkpoints")(checkpoints.checkpoints)
+    app.command("show", cls=NamesARun)(show.show)
+    app.command("logs", cls=NamesARun)(logs.logs)
+    app.command("cancel", cls=NamesARun)(control.cancel)
+    app.command("stop", cls=NamesARun)(control.stop)
+    app.command("resume", cls=NamesARun)(control.resume)
+    app.command("checkpoints", cls=NamesARun)(checkpoints.checkpoints)
     app.command("clusters")(clusters.clusters)
     app.command("doctor")(doctor.doctor)
     app.command("tend")(tend.tend)

@@ -46,7 +46,7 @@ def waiting_room(root: Path, id: str) -> Path:
 def prepare(root: Path, id: str) -> Path:
     room = waiting_room(root, id)
     try:
-        _sweep(room.parent)
+        sweep(room.parent)
         room.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(
@@ -78,7 +78,7 @@ def discard(root: Path, id: str) -> None:
     shutil.rmtree(waiting_room(root, id), ignore_errors=True)
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     for room in folder.iterdir() if folder.is_dir() else ():
         if time.time() - room.stat().st_mtime > _OLD:
             shutil.rmtree(room, ignore_errors=True)

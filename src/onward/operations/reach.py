@@ -141,6 +141,10 @@ class Reach:
             kind = LoginRefused if all(isinstance(reply.error, LoginRefused) for reply in silent) else HostUnreachable
             return kind(f"there is no run {text!r} under {' or '.join(where)}, and not all hosts answered: {named}", hint=hint)
         if is_path(text):
+            host, colon, folder = text.partition(":")
+            if colon and folder.startswith(("/", "~")) and "/" not in host:
+                hint = f"to look there, name it in the settings: [clusters.NAME] with ssh = {host!r}"
+                return NotFound(f"{host} is not the host of any profile here, so {folder} was not looked for there", hint=hint)
             return NotFound(f"{text} is not a run's folder", hint="`onward runs` lists the runs")
         near = [name for reply in replies for name in (reply.answer or {}).get("near", ())]
         return not_found(text, near=near[:1], where=where)

@@ -19,10 +19,12 @@ from onward.model.spec import Cluster, Resources, RunDraft, RunSpec, spec_to_jso
 from onward.operations.announce import announce, tracker_of, withdraw
 from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
+from onward.operations.preflight import check_launcher_is_there
 from onward.operations.wiring import Desk
 from onward.pipelines.command_line import check_entry
 from onward.pipelines.extra_options import check_extra
 from onward.pipelines.scripts_checks import without_clashes
+from onward.pipelines.scripts_start import check_folder, check_program, check_setup, check_syntax
 from onward.rundir.freeze import build_archive
 from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir, folder_name, letter
@@ -102,11 +104,14 @@ def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path
 def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: bool = True) -> tuple[RunSpec, Path]:
     desk.settings.cluster(draft.cluster)  # a name that nobody knows is said first
     if draft.script:
-        check_start(draft, cwd, code_is_here=code_is_here)
+        check_start(draft, cwd, desk.env.get("PATH", ""), code_is_here=code_is_here)
     elif code_is_here:
         check_entry(draft.command, cwd, desk.env.get("PATH", ""), prepared=bool(steps(draft.environment)))
+        if not steps(draft.environment):
+            check_launcher_is_there(draft.launcher, desk.env.get("PATH", ""))
     environment = placed(draft.environment, cwd)
     check_places(environment)
+    check_setup(environment.setup)
     cluster, resources, root = check_request(desk, draft)
     spec = RunSpec(
         id=id,
@@ -132,13 +137,13 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: b
     return spec, root
 
 
-def check_start(draft: RunDraft, cwd: Path, *, code_is_here: bool) -> None:
-    """Where a batch script says that it starts: Slurm would start it in /tmp if that is not there, and Grid Engine not at all."""
-    folder = cwd / (draft.folder or ".")
-    if draft.script and code_is_here and not folder.is_dir():
-        raise InvalidInput(
-            f"{draft.script.name} says that it starts in {folder}, and there is no such folder", hint="make it, or mend its line"
-        )
+def check_start(draft: RunDraft, cwd: Path, path: str, *, code_is_here: bool) -> None:
+    """Of a batch script: what it is written in can be said anywhere; its folder and its program are where its code is."""
+    if draft.script and code_is_here:
+        check_folder(draft.script, cwd / (draft.folder or "."))
+        check_program(draft.script, cwd / (draft.folder or "."), path)
+    if draft.script:
+        check_syntax(draft.script, draft.script_text)
 
 
 def _start(draft: RunDraft, workdir: str) -> str:

@@ -6,12 +6,14 @@ the answer of, a leg that died with no successor queued.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from onward.errors import OnwardError, SchedulerError, StorageError
 from onward.model.run import Run
 from onward.operations.control import cancel
 from onward.operations.inspect import is_ours, read_folder
+from onward.operations.leftovers import sweep_leftovers
 from onward.operations.mend import Case, live_jobs
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
@@ -34,6 +36,9 @@ def tend(desk: Desk, *, grace: float = GRACE) -> Tended:
     open_runs: dict[str, list[tuple[RunDir, Run]]] = {}
     found = desk.runs()
     done.problems += desk.unread
+    for root in desk.roots:
+        with suppress(OSError):  # told above, or by the next pass
+            done.acted += sweep_leftovers(root)
     for dir in found:
         if not is_ours(dir) or _is_done(dir):
             continue

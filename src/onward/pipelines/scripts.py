@@ -86,6 +86,10 @@ def _line(said: tuple[int, str]) -> int:
 
 def _text(path: Path) -> str:
     try:
+        if path.is_symlink() and not path.exists():
+            raise InvalidInput(f"the script {path} is a link to {os.readlink(path)}, which is not there", hint="mend the link")
+        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe has no end, and each leg needs the text
+            raise InvalidInput(f"{path} is no file that holds a script", hint="write the script into a file")
         data = path.read_bytes()
     except FileNotFoundError as error:
         raise InvalidInput(f"there is no script {path}", hint=_near(path)) from error

@@ -32,7 +32,7 @@ _SAME_THING: Mapping[str, tuple[str, ...]] = {
     "mail_user": ("--mail-user", "-M"),
     "mail_type": ("--mail-type", "-m"),
 }
-_EXCLUDE_EACH_OTHER = (("--mem", "--mem-per-cpu", "--mem-per-gpu"), ("--requeue", "--no-requeue"))
+_EXCLUDE_EACH_OTHER = (("--mem", "--mem-per-cpu", "--mem-per-gpu"), ("--requeue", "--no-requeue"), ("-cwd", "-wd"))
 _MAY_REPEAT = ("-v", "-l", "-hard", "-soft", "--export")
 _STARTS = r"(?:^|[;&|(]|\bthen\b|\bdo\b)\s*(?:exec\s+|srun\s+)?"
 _SUBMITS = re.compile(rf"{_STARTS}(sbatch|qsub|qresub)\b")
@@ -66,6 +66,10 @@ def contradictions(options: Iterable[Option]) -> list[tuple[int, str]]:
         if len(there) > 1:
             (first, _), (text, second) = there[0], there[1]
             found.append((second.line, f"{text}: does not go with {first} in line {there[0][1].line}; which of the two?"))
+    gres, gpus = told.get("--gres"), told.get("--gpus")
+    if gres and gpus and any(part.split(":")[0] == "gpu" for part in (gres[1].value or "").split(",")):
+        (first, above), (text, below) = sorted((gres, gpus), key=lambda one: one[1].line)
+        found.append((below.line, f"{text}: line {above.line} says {first}; which of the two? GPUs would be asked for twice"))
     return found
 
 

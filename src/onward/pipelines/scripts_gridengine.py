@@ -130,6 +130,12 @@ def _join(option: Option, value: str, wishes: Wishes) -> None:
     wishes.joined = value.lower().startswith("y")
 
 
+def _job_name(option: Option, value: str, wishes: Wishes) -> None:
+    if re.search(r"[\s/:@\\*?]", value):
+        raise Malformed(r"expected a name without blanks and / : @ \ * ?, which qsub does not take either")
+    wishes.name = value
+
+
 def _here(option: Option, value: str, wishes: Wishes) -> None:
     wishes.folder = "."
 
@@ -162,7 +168,7 @@ def _notify(option: Option, value: str, wishes: Wishes) -> None:
 
 
 _KNOWN: Mapping[str, Callable[[Option, str, Wishes], None]] = {
-    "-N": _put("name"),
+    "-N": _job_name,
     "-l": _limits,
     "-o": _output("out"),
     "-e": _output("err"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_TASKS = 1000
+_LAST_TASK = 9_999_999
 
 _NO_QUOTES_NEEDED = re.compile(r"[A-Za-z0-9@%._:,+/=\[\]$~^*!|&()<>{}?;-]+")
 
@@ -121,7 +122,7 @@ def tasks_of(array: str) -> list[int]:
     """1-10:3 as 1, 4, 7, 10; several with commas."""
     found: dict[int, None] = {}
     for part in array.split(","):
-        match = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", part)
+        match = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?", part)
         if not match:
             raise Malformed(f"found {array!r}, expected tasks such as 1-10 or 0-20:5")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
@@ -129,5 +130,7 @@ def tasks_of(array: str) -> list[int]:
             raise Malformed(f"found {part!r}, expected a range that goes up, such as 1-10 or 0-20:5")
         if len(found) + (last - first) // step >= MOST_TASKS:
             raise Malformed(f"found {array!r}, more than {MOST_TASKS} tasks; each would be a run of its own")
+        if last > _LAST_TASK:
+            raise Malformed(f"found {part!r}, expected tasks up to {_LAST_TASK}")
         found.update(dict.fromkeys(range(first, last + 1, step)))
     return list(found)

@@ -114,7 +114,7 @@ def take(option: Option, wishes: Wishes) -> None:
         try:
             _KNOWN[name](option, option.value or "", wishes)
         except (InvalidInput, Malformed) as error:
-            wishes.refuse(option, error.message if isinstance(error, InvalidInput) else str(error))
+            wishes.refuse(option, f"{error.message}; {error.hint}" if isinstance(error, InvalidInput) else str(error))
     else:
         wishes.extra.append(str(option))
 

@@ -241,6 +241,12 @@ def runs_under(root: Path) -> list[RunDir]:
     return [run for run in (RunDir(root / match[0]) for match in found) if run.is_run()]
 
 
+def half_made_under(root: Path) -> list[RunDir]:
+    """Folders with a run's name and no run in them: in the making, or left behind."""
+    named = (RunDir(path) for path in root.iterdir() if _RUN_FOLDER.match(path.name) and path.is_dir() and not path.is_symlink())
+    return [dir for dir in named if not dir.is_run()]
+
+
 def folder_name(date: str, letter: str, name: str) -> str:
     return f"{date}_{letter}_{name}"
 

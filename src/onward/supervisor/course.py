@@ -208,6 +208,7 @@ def _start_child(
         )
     except OSError as error:
         stager.drain(until=scene.clock.now() + 5)
-        raise InvalidInput(f"the command cannot be started on {socket.gethostname()}: {error}", hint="is it there on the nodes?") from error
+        why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise InvalidInput(f"the command cannot be started on {socket.gethostname()}: {why}", hint="is it there on the nodes?") from error
     scene.journal.write(ev.Started(leg=leg, at=scene.clock.now(), pid=child.pid))
     return child

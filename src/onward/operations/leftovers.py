@@ -1,0 +1,50 @@
+"""What a submit that was killed leaves behind: a run's folder without a run, the mark of a letter, code that arrived for nobody."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from onward.operations.arrivals import sweep
+from onward.rundir.layout import RunDir, half_made_under
+
+_OLD = 3600.0  # seconds in which nothing of a folder changed: nobody is at it any more
+
+
+def sweep_leftovers(root: Path) -> list[str]:
+    """Remove what is ours, old, and holds nothing of a run. What was removed, in words."""
+    if not root.is_dir():
+        return []
+    told = []
+    for dir in half_made_under(root):
+        if dir.path.lstat().st_uid == os.getuid() and not _holds_a_run(dir) and _is_old(dir.path):
+            shutil.rmtree(dir.path, ignore_errors=True)
+            told.append(f"{dir.path}: removed, a submit that was ended before it was done had left it")
+    for mark in root.glob(".[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]_*"):
+        if mark.is_dir() and _is_old(mark) and mark.lstat().st_uid == os.getuid():
+            shutil.rmtree(mark, ignore_errors=True)
+    sweep(root / ".arriving")
+    return told
+
+
+def _holds_a_run(dir: RunDir) -> bool:
+    """Anything that a leg or a desk wrote: then its spec is lost, and a person must look."""
+    if any(dir.params.glob("leg-*")) or dir.done.exists():
+        return True
+    written = (dir.claims, dir.journals, dir.spool, dir.logs, dir.results, dir.workdir)
+    return any(names for folder in written for _, _, names in os.walk(folder))
+
+
+def _is_old(folder: Path) -> bool:
+    """By when anything in it was last touched, as the disk counts: copies keep other times of what they are copies of."""
+    return all(time.time() - touched > _OLD for touched in _touched(folder))
+
+
+def _touched(folder: Path) -> Iterator[float]:
+    yield folder.lstat().st_ctime
+    for above, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            yield Path(above, name).lstat().st_ctime

@@ -1,0 +1,78 @@
+"""What killed submits leave behind is swept away, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from onward.operations import arrivals, leftovers
+from onward.operations.tend import tend
+from onward.rundir.layout import RunDir
+from tests.desks import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hours from now; and for what arrived, two days."""
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 2 * 86400)
+
+
+def half(place: Place, name: str = "2026-11-15_A_kn-0") -> RunDir:
+    dir = RunDir(place.root / name)
+    dir.make()
+    (dir.code / "train.py").write_text("print()")
+    dir.environment.write_text("{}")
+    return dir
+
+
+def test_a_half_made_folder_is_removed_when_it_is_old(place: Place, later: None) -> None:
+    dir = half(place)
+    (place.root / ".2026-11-15_B").mkdir()
+    arrived = arrivals.waiting_room(place.root, "abcdefgh")
+    arrived.mkdir(parents=True)
+    done = tend(place.desk)
+    assert done.acted == [f"{dir.path}: removed, a submit that was ended before it was done had left it"]
+    assert done.problems == []
+    assert place.folders() == [".arriving"]
+    assert not arrived.exists()
+    assert tend(place.desk).acted == []
+
+
+def test_one_that_somebody_may_be_at_stays(place: Place) -> None:
+    dir = half(place)
+    arrived = arrivals.waiting_room(place.root, "abcdefgh")
+    arrived.mkdir(parents=True)
+    assert tend(place.desk).acted == []
+    assert dir.path.exists() and arrived.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["journal/desk-1.jsonl", "logs/leg-0001.out", "params/leg-0001.sh", "results/checkpoints/w.bin", "params/done.json"]
+)
+def test_what_holds_something_of_a_run_stays(place: Place, later: None, name: str) -> None:
+    dir = half(place)
+    (dir.path / name).write_text("x")
+    assert tend(place.desk).acted == []
+    assert dir.path.exists()
+
+
+def test_runs_and_other_peoples_folders_stay(place: Place, later: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = place.play()
+    dir = half(place, "2026-11-15_C_theirs")
+    (place.root / "notes").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    leftovers.sweep_leftovers(place.root)
+    assert run.dir.path.exists() and dir.path.exists() and (place.root / "notes").exists()
+
+
+def test_a_root_that_is_not_there_has_none(tmp_path: Path) -> None:
+    assert leftovers.sweep_leftovers(tmp_path / "none") == []
