@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from sqlalchemy import exc, inspect, text
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull, StorageUnavailable
 from onward.tracker import db, migrate
+from onward.tracker.driver import execute_many, fetch
 from onward.tracker.schema import metadata
 from onward.tracker.store import Tracker
 
@@ -122,3 +125,31 @@ def test_an_open_store_needs_no_alembic(tmp_path: Path) -> None:
     code = f"import sys; from onward.tracker.store import Tracker; Tracker.open({str(tmp_path / 'x.db')!r}).close()"
     code += "; print('alembic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120).stdout == "False\n"
+
+
+def test_what_the_driver_refuses_inside_a_transaction_becomes_an_error_of_ours(tmp_path: Path) -> None:
+    with Tracker.open(tmp_path / "o.db") as tracker:
+        with pytest.raises(StorageError, match="no such table"):
+            tracker.write(lambda batch: fetch(batch.connection, "SELECT * FROM no_table"))
+        with pytest.raises(StorageError, match="no such table"):
+            tracker.write(lambda batch: execute_many(batch.connection, "INSERT INTO no_table VALUES (?)", [(1,)]))
+
+
+def test_a_writer_goes_on_after_a_transaction_that_failed(tmp_path: Path) -> None:
+    with Tracker.open(tmp_path / "o.db") as tracker:
+        before = tracker.version()
+        with pytest.raises(StorageError):
+            tracker.write(lambda batch: fetch(batch.connection, "SELECT * FROM no_table"))
+        assert tracker.version() == before
+        assert tracker.write(lambda batch: batch.version) == tracker.version() == before + 1
+
+
+def test_a_file_that_another_keeps_locked_is_said_to_be_busy_and_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "_PATIENCE_MS", 50)
+    with Tracker.open(tmp_path / "o.db") as tracker, contextlib.closing(sqlite3.connect(tmp_path / "o.db", isolation_level=None)) as other:
+        tracker.write(lambda batch: batch.version)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageUnavailable, match="locked"):
+            tracker.write(lambda batch: batch.version)
+        other.execute("ROLLBACK")
+        assert tracker.write(lambda batch: batch.version) == tracker.version()

@@ -11,6 +11,8 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from itertools import repeat
+from operator import contains
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -106,10 +108,12 @@ def _plain_metrics(data: dict[str, Any]) -> tuple[str, ByKey, int] | None:
         return None
     if not isinstance(many, list) or not 0 < len(many) <= wire.MOST_METRICS:
         return None
-    if data.get("params") or data.get("tags") or any("model_id" in item for item in many if isinstance(item, dict)):
+    if data.get("params") or data.get("tags"):
         return None
     columns = in_columns(many, "key", _mlflow_key, None)
-    return None if columns is None else (run, columns, len(many))
+    if columns is None or any(map(contains, many, repeat("model_id"))):
+        return None
+    return run, columns, len(many)
 
 
 def _mlflow_key(name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -41,6 +42,7 @@ class HostRules:
         return bool(came[0]) and (came == asked or (came[0] in self.given and came[1] in ("", asked[1])))
 
 
+@lru_cache(maxsize=64)  # a server goes by few names, and is asked thousands of times a second
 def split_host(text: str) -> tuple[str, str]:
     """Name and port, lower case, the brackets of an IPv6 address and default ports left out. ("", "") for what is no host."""
     text = text.strip().lower()

@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from operator import itemgetter, sub
+from operator import itemgetter, le, sub
 from typing import Any
 
 from onward.errors import StorageError
@@ -97,7 +97,7 @@ class Packed:
 def in_order(columns: Columns) -> Columns:
     """By (step, time); points alike in both stay as they came."""
     steps, times = columns.steps, columns.times
-    if all(map(int.__le__, steps, steps[1:])) and all(map(int.__le__, times, times[1:])):
+    if all(map(le, steps, steps[1:])) and all(map(le, times, times[1:])):
         return columns
     rows = sorted(zip(steps, times, columns.values, strict=True), key=itemgetter(0, 1))
     return Columns([r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows])
@@ -232,18 +232,22 @@ def _wrap(number: int) -> int:
 
 
 def _write_floats(values: Sequence[float]) -> bytes:
-    exact = array("d", values)
-    how = _FLOAT8
-    try:
-        short = array("f", values)
-    except OverflowError:
-        planes = _apart(exact)
-    else:
-        if array("d", short).tobytes() == exact.tobytes():
-            how, planes = _FLOAT4, _apart(short)
-        else:
-            planes = _apart(exact)
+    short = _short(values)
+    how, planes = (_FLOAT8, _apart(array("d", values))) if short is None else (_FLOAT4, _apart(short))
     return _COLUMN.pack(how, 0, 0, len(planes)) + planes
+
+
+def _short(values: Sequence[float]) -> array[float] | None:
+    """The same in 4 bytes each, if nothing is lost by it; the first few tell most often."""
+    short = array("f")
+    for some in (values[:8], values):
+        try:
+            short = array("f", some)
+        except OverflowError:
+            return None
+        if array("d", short).tobytes() != array("d", some).tobytes():
+            return None
+    return short
 
 
 def _read_floats(body: bytes, at: int, count: int) -> tuple[Sequence[float], int]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull, StorageUnavailable
+from onward.tracker.driver import execute
 
 _NETWORK = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "panfs", "pvfs2", "orangefs", "wekafs"}
 _LOCAL_FUSE = {"fuse.fuse-overlayfs", "fuseblk"}
@@ -150,7 +151,7 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
 
 def _begin(connection: Connection) -> None:
     writes = connection.get_execution_options().get("onward_writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    execute(connection, "BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _postgres(text: str) -> Database:

@@ -17,7 +17,7 @@ from sqlalchemy import insert, select, update
 from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
 from onward.tracker.chunks import Columns
-from onward.tracker.driver import execute, execute_many, marks, names, update_by_id
+from onward.tracker.driver import execute_many, fetch, marks, names, update_by_id
 from onward.tracker.experiments import ensure_experiment
 from onward.tracker.legs import ensure_leg
 from onward.tracker.params import write_params, write_tags
@@ -132,7 +132,7 @@ def _run_rows(batch: Batch, told: Sequence[str]) -> dict[str, dict[str, Any]]:
     for i in range(0, len(told), 500):
         some = told[i : i + 500]
         text = f"SELECT {names(_RUN)} FROM runs WHERE run_id IN ({marks(len(some))}) OR hex_id IN ({marks(len(some))})"
-        for values in execute(batch.connection, text, [*some, *some]).all():
+        for values in fetch(batch.connection, text, [*some, *some]):
             row = dict(zip(_RUN, values, strict=True))
             found[row["run_id"]] = found[row["hex_id"]] = row
     return found

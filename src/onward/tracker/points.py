@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import lt
 from typing import Any
 
 from onward.tracker.chunks import FULL, Columns, Packed, in_order, pack, unpack
-from onward.tracker.driver import execute, execute_many, insert_into, marks, names, update_by_id
+from onward.tracker.driver import execute_many, fetch, insert_into, marks, names, update_by_id
 from onward.tracker.restitch import SeriesRow, plain, restitch
 from onward.tracker.stitch import NOTHING
 from onward.tracker.writer import Batch
@@ -133,8 +134,7 @@ def _load_series(batch: Batch, wanted: set[tuple[int, str]]) -> dict[tuple[int, 
         questions = [([run], told[i : i + _AT_ONCE]) for run, told in by_run.items() for i in range(0, len(told), _AT_ONCE)]
     for runs, some in questions:
         text = f'{_SELECT_SERIES} WHERE run IN ({marks(len(runs))}) AND "key" IN ({marks(len(some))})'
-        answer: Any = execute(batch.connection, text, [*runs, *some]).all()
-        for row in (SeriesRow(*told) for told in answer):
+        for row in (SeriesRow(*told) for told in fetch(batch.connection, text, [*runs, *some])):
             if (row.run, row.key) in wanted:
                 found[row.run, row.key] = row
     return found
@@ -185,7 +185,7 @@ def _without_repeats(batch: Batch, row: SeriesRow, part: _Part) -> Columns:
 
 
 def _rising(row: Any) -> bool:
-    return all(map(type(row[0]).__lt__, row, row[1:]))
+    return all(map(lt, row, row[1:]))
 
 
 _STORED = """SELECT data FROM chunks WHERE series = ?
@@ -196,7 +196,7 @@ def _stored(batch: Batch, series: int, first: tuple[int, int], last: tuple[int, 
     """The points of a series between two (step, time)."""
     found: set[tuple[int, int, float | str]] = set()
     values = (series, last[0], last[0], last[1], first[0], first[0], first[1])
-    for (data,) in execute(batch.connection, _STORED, values).all():
+    for (data,) in fetch(batch.connection, _STORED, values):
         columns = unpack(data)
         found.update(
             (s, t, _bits(v)) for s, t, v in zip(columns.steps, columns.times, columns.values, strict=True) if first <= (s, t) <= last

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from onward.tracker import schema
 from onward.tracker.chunks import pack, unpack
-from onward.tracker.driver import execute, execute_many, names, update_by_id
+from onward.tracker.driver import execute_many, fetch, names, update_by_id
 from onward.tracker.stitch import first_steps, limits
 from onward.tracker.writer import Batch
 
@@ -98,7 +98,7 @@ def restitch(batch: Batch, rows: list[SeriesRow]) -> None:
 
 def restitch_run(batch: Batch, run: int) -> None:
     """After a leg has told where it went on: every series of the run."""
-    found: Any = execute(batch.connection, f"SELECT {names(SeriesRow.COLUMNS)} FROM series WHERE run = ?", [run]).all()
+    found = fetch(batch.connection, f"SELECT {names(SeriesRow.COLUMNS)} FROM series WHERE run = ?", [run])
     rows = [SeriesRow(*row) for row in found]
     restitch(batch, rows)
     change = update_by_id("series", (*SeriesRow.CHANGED, "version"))

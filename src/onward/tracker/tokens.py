@@ -38,8 +38,10 @@ class Rights(StrEnum):
     ADMIN = "admin"
 
     def include(self, wanted: Rights) -> bool:
-        order = list(Rights)
-        return order.index(self) >= order.index(wanted)
+        return _ORDER[self] >= _ORDER[wanted]
+
+
+_ORDER = {rights: place for place, rights in enumerate(Rights)}
 
 
 _LETTERS = {Scope.USER: "u", Scope.RUN: "r", Scope.AGENT: "a", Scope.WEBHOOK: "w", Scope.LOGIN: "l", Scope.SESSION: "s"}

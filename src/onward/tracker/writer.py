@@ -15,11 +15,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, exc, update
+from sqlalchemy import Connection, exc
 
 from onward.errors import OnwardError, StorageUnavailable
 from onward.tracker.db import Database, is_away, translate, unfit
-from onward.tracker.schema import store
+from onward.tracker.driver import fetch
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 _MOST_JOBS = 512  # in one transaction
 _MOST_WEIGHT = 50_000
 _TRIES = 3
-_RAISED = update(store).where(store.c.id == 1).values(version=store.c.version + 1).returning(store.c.version)
+_RAISE = "UPDATE store SET version = version + 1 WHERE id = 1 RETURNING version"
 
 
 @dataclass(kw_only=True)
@@ -68,6 +68,7 @@ class Writer:
         self._queue: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
         self._closed = False
         self._changed = threading.Condition()
+        self._kept: Connection | None = None
         self.version = 0
         self._thread = threading.Thread(target=self._loop, name="tracker writer", daemon=True)
         self._thread.start()
@@ -132,6 +133,8 @@ class Writer:
                     break
             if entries:
                 self._commit(entries)
+        if self._kept is not None:
+            self._kept.close()
 
     def _commit(self, entries: list[_Entry]) -> None:
         """All in one transaction; one by one where that failed for a reason that may lie in one of them."""
@@ -166,24 +169,38 @@ class Writer:
             entry.future.set_exception(error)
 
     def _transaction(self, entries: list[_Entry]) -> list[Any]:
-        answers: list[Any] = [None] * len(entries)
-        with self._database.engine.connect().execution_options(onward_writes=True) as connection, connection.begin():
-            # the first statement takes the row that every writer takes: one transaction at a time, whoever shares the database
-            batch = Batch(connection=connection, version=connection.execute(_RAISED).scalar_one(), now=time.time())
-            groups: dict[int, tuple[Group, list[int]]] = {}
-            for index, entry in enumerate(entries):
-                if isinstance(entry, _GroupEntry):
-                    groups.setdefault(id(entry.group), (entry.group, []))[1].append(index)
-                else:
-                    answers[index] = _one(batch, entry.job)
-            for group, members in groups.values():
-                items = [entry.item for entry in (entries[i] for i in members) if isinstance(entry, _GroupEntry)]
-                for index, answer in zip(members, group.run(batch, items), strict=True):
-                    answers[index] = answer
+        """A file's connection is kept if all goes well: the pool costs as much as a small change. A server may be gone: its pool asks."""
+        connection = self._kept or self._database.engine.connect().execution_options(onward_writes=True)
+        self._kept = None
+        try:
+            with connection.begin():
+                version, answers = self._answers(connection, entries)
+            if self._database.is_file:
+                self._kept = connection
+        finally:
+            if self._kept is None:
+                connection.close()
         with self._changed:
-            self.version = batch.version
+            self.version = version
             self._changed.notify_all()
         return answers
+
+    def _answers(self, connection: Connection, entries: list[_Entry]) -> tuple[int, list[Any]]:
+        answers: list[Any] = [None] * len(entries)
+        # the first statement takes the row that every writer takes: one transaction at a time, whoever shares the database
+        ((version,),) = fetch(connection, _RAISE)
+        batch = Batch(connection=connection, version=version, now=time.time())
+        groups: dict[int, tuple[Group, list[int]]] = {}
+        for index, entry in enumerate(entries):
+            if isinstance(entry, _GroupEntry):
+                groups.setdefault(id(entry.group), (entry.group, []))[1].append(index)
+            else:
+                answers[index] = _one(batch, entry.job)
+        for group, members in groups.values():
+            items = [entry.item for entry in (entries[i] for i in members) if isinstance(entry, _GroupEntry)]
+            for index, answer in zip(members, group.run(batch, items), strict=True):
+                answers[index] = answer
+        return version, answers
 
 
 def _one(batch: Batch, job: Job) -> Any:
