@@ -180,7 +180,7 @@ class TrainIn(Section):
 class ParamsIn(Section):
     name: Name = Field(description="Name of the run: its folder and its jobs are called so.")
     experiment: Name | None = Field(default=None, description="Experiment the run belongs to; the run's name unless said.")
-    cluster: Name = Field(default="auto", description="Where to run: auto, local, slurm or a profile of the settings file.")
+    cluster: Name = Field(default="auto", description="Where to run: auto, local, slurm, gridengine or a profile of the settings file.")
     train: TrainIn = Field(description="The training.")
     benchmark: Benchmark = Field(default=(), description="Not in this version yet: leave it empty.")
 

@@ -63,6 +63,8 @@ def _reason(job: JobId, lines: list[str]) -> str:
 
 
 def _few(lines: list[str]) -> str:
+    """What is offered says more than which queue is out of the question."""
+    lines = sorted(lines, key=lambda line: "offers only" not in line)
     more = f" (and {len(lines) - _MOST_REASONS} more such)" if len(lines) > _MOST_REASONS else ""
     return "; ".join(lines[:_MOST_REASONS]) + more
 
