@@ -281,7 +281,7 @@ def test_a_dry_run_prints_the_script_that_submit_then_writes_and_makes_nothing(o
 
 def test_a_dry_run_in_json(onward: Onward, place: Place) -> None:
     told = onward("submit", "--dry-run", "--json", "--cluster", "local", "--", "python3", "train.py").json
-    assert told.keys() == {"schema", "folder", "command", "script"}
+    assert told.keys() == {"schema", "folder", "command", "script", "notes"}
     assert told["script"].startswith("#!/bin/bash\n")
     assert place.folders() == []
 

@@ -19,6 +19,7 @@ from onward.model.spec import Environment, Limits, Resources
 from onward.operations import submit as module
 from onward.operations.submit import preview
 from onward.operations.tend import tend
+from onward.operations.wiring import Desk
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir, letter
 from tests.desks import Place
@@ -327,3 +328,14 @@ def test_options_are_judged_by_the_words_of_the_clusters_own_scheduler(place: Pl
     for cluster, said in (("slurm", "expected resources.time"), ("gridengine", "a run for each task")):
         with pytest.raises(InvalidInput, match=said):
             place.submit(cluster=cluster, resources=Resources(extra=("-t 1-3",)))
+
+
+def test_a_profiles_python_that_is_not_here_is_spoken_of_in_a_preview(place: Place) -> None:
+    settings = place.folder / "settings.toml"
+    for python, said in (("/nope/python", 1), (sys.executable, 0)):
+        settings.write_text(f'[clusters.local]\npython = "{python}"\n')
+        place.desk = Desk(
+            env={**place.desk.env, "ONWARD_SETTINGS": str(settings)}, clock=place.clock, make_scheduler=lambda _: place.scheduler
+        )
+        notes = preview(place.desk, place.draft(), cwd=place.project).notes
+        assert len(notes) == said and all(python in words for words in notes)

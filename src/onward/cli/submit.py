@@ -226,6 +226,8 @@ def _show_preview(seen: dict[str, Any], *, host: str | None, tasks: int, json: b
         return
     say(f"nothing is queued; the run's folder would be {folder_words(host, seen['folder'])}, the command for its first job")
     say(f"  {shlex.join(seen['command'])}")
+    for words in seen["notes"]:
+        say(f"  note: {words}")
     if tasks > 1:
         say(f"as for each of the {tasks} tasks, a run of its own;")
     say("and this is the job script:")

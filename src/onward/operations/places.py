@@ -158,7 +158,7 @@ class Here:
         from onward.operations.submit import preview
 
         seen = preview(self.desk, draft, cwd=cwd)
-        return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script}
+        return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script, "notes": list(seen.notes)}
 
     def submit(self, draft: RunDraft, *, cwd: Path) -> Data:
         from onward.operations.submit import submit

@@ -16,3 +16,10 @@ def check_launcher_is_there(launcher: str, path: str) -> None:
             f"launcher {launcher}: the program {launcher} is not on the PATH",
             hint="load its module or activate its environment first, or have it done in the job by --module, --conda, --venv or --setup",
         )
+
+
+def notes_on_python(python: str | None) -> list[str]:
+    """The profile's Python is the nodes' to have: here its absence is only worth a word."""
+    if python is None or shutil.which(python):
+        return []
+    return [f"the profile's python, {python}, is not on this machine; nodes that do not have it either take their python3"]

@@ -19,7 +19,7 @@ from onward.model.spec import Cluster, Resources, RunDraft, RunSpec, spec_to_jso
 from onward.operations.announce import announce, tracker_of, withdraw
 from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
-from onward.operations.preflight import check_launcher_is_there
+from onward.operations.preflight import check_launcher_is_there, notes_on_python
 from onward.operations.wiring import Desk
 from onward.pipelines.command_line import check_entry
 from onward.pipelines.extra_options import check_extra
@@ -45,6 +45,7 @@ class Preview:
     folder: Path
     script: str
     command: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def submit(desk: Desk, draft: RunDraft, *, cwd: Path, arrived: Arrived | None = None) -> RunDir:
@@ -77,7 +78,7 @@ def preview(desk: Desk, draft: RunDraft, *, cwd: Path, code_is_here: bool = True
     scheduler = desk.scheduler(spec.cluster)
     script = render_script(dir, Run(spec=spec), scheduler, Continue(leg=1, mem=spec.resources.mem))
     command = scheduler.submit_command(dir.script(1), name=f"{spec.name}.1.TOKEN")
-    return Preview(folder=dir.path, script=script, command=tuple(command))
+    return Preview(folder=dir.path, script=script, command=tuple(command), notes=tuple(notes_on_python(spec.cluster.python)))
 
 
 def new_id() -> str:
