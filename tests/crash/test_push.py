@@ -58,9 +58,7 @@ def test_a_run_reaches_a_server_that_sees_nothing_of_it_and_dies_meanwhile(machi
         assert (shown["state"], shown["params"]["epochs"], shown["source"]) == ("finished", "25", "onward")
         # the run's token is for this run alone
         other: Any = server.json("POST", "/api/v1/runs", token, {"name": "other"})
-        status, _, _ = server.ask(
-            "POST", f"/api/v1/runs/{other['id']}/metrics", token=secret.read_text(), json={"name": "x", "value": 1}
-        )
+        status, _, _ = server.ask("POST", f"/api/v1/runs/{other['id']}/metrics", token=secret.read_text(), json={"name": "x", "value": 1})
         assert status == 403
 
 
