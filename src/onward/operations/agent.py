@@ -82,7 +82,7 @@ class Agent:
 
     def _preview(self, *, draft: Data, workdir: str) -> Data:
         seen = preview(self._desk, value_from_json(RunDraft, draft), cwd=Path(workdir), code_is_here=False)
-        return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script}
+        return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script, "notes": list(seen.notes)}
 
     def _submit(self, *, id: str, draft: Data, folder: str, frozen: Data) -> Data:
         """Asked twice is asked once: the answer to the first may have been lost."""
