@@ -40,5 +40,6 @@ def place(postgres: Postgres) -> Iterator[str]:
     """The address of an empty store."""
     yield postgres.url(_DATABASE)
     names = ", ".join(f'"{table}"' for table in metadata.tables)
-    begin = "INSERT INTO store VALUES (1, 1); INSERT INTO experiments (id, name, created, updated) VALUES (0, 'Default', 0, 0)"
+    now = "extract(epoch from now())"
+    begin = f"INSERT INTO store VALUES (1, 1); INSERT INTO experiments (id, name, created, updated) VALUES (0, 'Default', {now}, {now})"
     postgres.sql(f"TRUNCATE {names} RESTART IDENTITY; {begin}", database=_DATABASE)
