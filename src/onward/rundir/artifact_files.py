@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import stat
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,24 +63,19 @@ class ArtifactFiles:
 
     def put(self, path: str, chunks: Iterable[bytes]) -> StoredFile:
         """Write a file: there whole, or not at all. One of that name is replaced."""
-        *folders, name = components(path)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with _filing(path), self._inside(folders, make=True) as handle:
-            if _kind(handle, name) not in (None, "file"):
-                raise Conflict(f"{path} is a folder or a link; a file cannot take its place")
-            part = f".{secrets.token_hex(8)}{_PART}"
-            file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=handle)
-            try:
-                size, sha256 = self._fill(file, chunks, path)
-                os.rename(part, name, src_dir_fd=handle, dst_dir_fd=handle)
-            except BaseException:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(part, dir_fd=handle)
-                raise
-            finally:
-                os.close(file)
-            os.fsync(handle)
-            return StoredFile(path="/".join([*folders, name]), size=size, sha256=sha256)
+        upload = self.upload(path)
+        try:
+            upload.begin()
+            for chunk in chunks:
+                upload.write(chunk)
+            return upload.commit()
+        except BaseException:
+            upload.abort()
+            raise
+
+    def upload(self, path: str) -> Upload:
+        """A file to be written piece by piece. Nothing is touched before it begins."""
+        return Upload(self, path, components(path), self._largest)
 
     def open(self, path: str) -> tuple[BinaryIO, StoredFile]:
         *folders, name = components(path)
@@ -106,22 +102,11 @@ class ArtifactFiles:
         with _filing(path), self._inside(folders) as handle:
             os.unlink(name, dir_fd=handle)
 
-    def _fill(self, file: int, chunks: Iterable[bytes], path: str) -> tuple[int, str]:
-        size, sha256 = 0, hashlib.sha256()
-        for chunk in chunks:
-            size += len(chunk)
-            if self._largest is not None and size > self._largest:
-                raise TooLarge(f"{_short(path)} is larger than {self._largest} bytes, which is all the room there is for it here")
-            sha256.update(chunk)
-            rest = memoryview(chunk)
-            while rest:
-                rest = rest[os.write(file, rest) :]
-        os.fsync(file)
-        return size, sha256.hexdigest()
-
     @contextlib.contextmanager
     def _inside(self, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """A handle of the folder that lies that deep, each step taken from the one above and through no link."""
+        if make:
+            self._folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for name in folders:
@@ -134,6 +119,74 @@ class ArtifactFiles:
             yield handle
         finally:
             os.close(handle)
+
+
+class Upload:
+    """A file on its way: begin, write, and either commit or abort; beside its name until then.
+
+    Each call is short and may come from another thread than the last. One that is still at it is waited for, and after the end nothing
+    is written any more.
+    """
+
+    def __init__(self, files: ArtifactFiles, path: str, parts: Sequence[str], largest: int | None) -> None:
+        self._files = files
+        self._path = path
+        *self._folders, self._name = parts
+        self._largest = largest
+        self._part = f".{secrets.token_hex(8)}{_PART}"
+        self._lock = threading.Lock()
+        self._held = contextlib.ExitStack()  # handles of the folder and of the file
+        self._handle = self._file = -1
+        self._over = False
+        self._size, self._sha256 = 0, hashlib.sha256()
+
+    def begin(self) -> None:
+        with self._lock, _filing(self._path):
+            self._must_go_on()
+            with contextlib.ExitStack() as held:
+                self._handle = held.enter_context(self._files._inside(self._folders, make=True))
+                if _kind(self._handle, self._name) not in (None, "file"):
+                    raise Conflict(f"{self._path} is a folder or a link; a file cannot take its place")
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._file = os.open(self._part, flags, 0o644, dir_fd=self._handle)
+                held.callback(os.close, self._file)
+                self._held = held.pop_all()
+
+    def write(self, chunk: bytes) -> None:
+        with self._lock, _filing(self._path):
+            self._must_go_on()
+            self._size += len(chunk)
+            if self._largest is not None and self._size > self._largest:
+                raise TooLarge(f"{_short(self._path)} is larger than {self._largest} bytes, which is all the room there is for it here")
+            self._sha256.update(chunk)
+            rest = memoryview(chunk)
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+
+    def commit(self) -> StoredFile:
+        with self._lock, _filing(self._path):
+            self._must_go_on()
+            os.fsync(self._file)
+            os.rename(self._part, self._name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+            self._over = True
+            with self._held:
+                os.fsync(self._handle)
+            return StoredFile(path="/".join([*self._folders, self._name]), size=self._size, sha256=self._sha256.hexdigest())
+
+    def abort(self) -> None:
+        """Leave nothing behind. After the end, or before the beginning, there is nothing."""
+        with self._lock:
+            if self._over:
+                return
+            self._over = True
+            with self._held:
+                if self._file >= 0:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(self._part, dir_fd=self._handle)
+
+    def _must_go_on(self) -> None:
+        if self._over:
+            raise ConnectionError("the upload broke off")
 
 
 def _kind(handle: int, name: str) -> str | None:

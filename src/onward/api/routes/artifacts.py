@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 from collections.abc import AsyncIterator, Iterator
 from pathlib import PurePosixPath
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, BinaryIO
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -17,12 +16,13 @@ from onward.api.deps import Svc
 from onward.api.folders import files_of, room_for
 from onward.api.routes.naming import RunId, run_of
 from onward.errors import NotFound
-from onward.tracker.artifact_files import ArtifactFiles, components
+from onward.tracker.artifact_files import ArtifactFiles, StoredFile, components
 from onward.tracker.artifact_store import Artifact, artifacts_of, forget_artifact, put_artifact
 
 router = APIRouter(prefix="/api/v1/runs/{run_id}/artifacts", tags=["artifacts"])
 
 _CHUNK = 1 << 20
+SILENCE = 60  # seconds after which an upload that sends nothing is given up
 FilePath = Annotated[str, Path(description="Relative, with slashes.", max_length=2048)]
 
 
@@ -124,38 +124,32 @@ def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
             yield data
 
 
-async def store_stream(files: ArtifactFiles, path: str, stream: AsyncIterator[bytes]) -> Any:
-    """Write a body as it comes, in a thread, with a few pieces in memory at most. A client that leaves leaves nothing behind."""
-    pieces: queue.Queue[bytes | BaseException | None] = queue.Queue(maxsize=8)
-
-    def arriving() -> Iterator[bytes]:
-        while (piece := pieces.get()) is not None:
-            if isinstance(piece, BaseException):
-                raise ConnectionError("the upload broke off") from piece
-            yield piece
-
-    writing = asyncio.create_task(asyncio.to_thread(files.put, path, arriving()))
+async def store_stream(files: ArtifactFiles, path: str, stream: AsyncIterator[bytes]) -> StoredFile:
+    """Write a body as it comes, by short calls in threads: a slow client holds none. One that leaves, or falls silent, leaves nothing."""
+    upload = files.upload(path)
     try:
-        async for piece in stream:
-            if piece and not await _hand_over(pieces, piece, writing):
-                break
-    except BaseException as error:
-        await _hand_over(pieces, error, writing)
-        await asyncio.wait([writing])
-        writing.exception()
+        await asyncio.to_thread(upload.begin)
+        async for piece in _gathered(stream):
+            await asyncio.to_thread(upload.write, piece)
+        return await asyncio.to_thread(upload.commit)
+    except BaseException:
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, upload.abort))
         raise
-    await _hand_over(pieces, None, writing)
-    return await writing
 
 
-async def _hand_over(
-    pieces: queue.Queue[bytes | BaseException | None], piece: bytes | BaseException | None, writing: asyncio.Task[Any]
-) -> bool:
-    """False where nobody takes it any more: the writing has failed."""
-    while not writing.done():
+async def _gathered(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces of a body in larger ones: fewer calls, and little in memory."""
+    some = bytearray()
+    while True:
         try:
-            pieces.put_nowait(piece)
-            return True
-        except queue.Full:
-            await asyncio.sleep(0.002)
-    return False
+            async with asyncio.timeout(SILENCE):
+                some += await anext(stream)
+        except StopAsyncIteration:
+            break
+        except TimeoutError:
+            raise HTTPException(408, f"the upload was silent for {SILENCE} seconds; it is given up", {"connection": "close"}) from None
+        if len(some) >= _CHUNK:
+            yield bytes(some)
+            some.clear()
+    if some:
+        yield bytes(some)
