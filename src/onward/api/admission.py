@@ -44,15 +44,20 @@ class Caller:
         """By either of a run's ids; the run of an agent is any of its cluster's, which the route knows."""
         return self.run is None or run in (self.run, hex_id(self.run))
 
+    def must_own(self, run: str | None, what: str) -> None:
+        """For a thing that some run made, or none did."""
+        if not self.person and self.run is not None and (run is None or not self.is_mine(run)):
+            raise NotAllowed(f"this token is for another run than that of {what}", hint="`onward token create` makes one for all runs")
+
     def must_write(self, run: str) -> None:
         self.must_read(run)
         if self.person and not self.rights.include(Rights.WRITE):
             raise NotAllowed("this token may only read", hint="`onward token create --rights write` makes one that may write")
 
 
-_ALL = r"[A-Z]+"
 _HEALTH = ("GET|HEAD", r"/(?:healthz|readyz)")
 _APPEND = "metrics(?:/batch)?|artifacts(?:/.*)?|params|tags|records|pieces"
+_NOT_TO_APPEND = "experiments/|runs/(?:delete|restore|delete-tag)$"  # MLflow's; nor does a run's token take anything away
 
 _TABLE: Final[dict[Scope, tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]]] = {
     scope: tuple((re.compile(methods), re.compile(path)) for methods, path in rows)
@@ -64,7 +69,8 @@ _TABLE: Final[dict[Scope, tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]]] 
             ("PATCH", r"/runs/(?P<run>[^/]+)"),
             ("POST", r"/experiments/[^/]+/runs"),  # asked for by body: answers with the token's own run
             ("POST", r"/api/v1/records"),  # held to the run inside
-            (_ALL, r"/api/2\.0/mlflow(?:-artifacts)?/.*"),  # held to the run inside
+            ("GET|HEAD|POST", r"/api/2\.0/mlflow/experiments/(?:get|get-by-name|search|create)"),  # held to the run's own inside
+            ("GET|HEAD|POST|PUT|PATCH", rf"/api/2\.0/mlflow(?:-artifacts)?/(?!{_NOT_TO_APPEND}).*"),  # held to the run inside
             ("GET|HEAD", r"/api/3\.0/mlflow/.*"),
         ),
         Scope.AGENT: (

@@ -6,10 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from onward.api.admission import Caller
 from onward.api.deps import Svc, Who
 from onward.api.mlflow import wire
 from onward.api.mlflow.bodies import Body
-from onward.errors import InvalidInput
+from onward.api.services import Services
+from onward.errors import Conflict, InvalidInput, NotAllowed
 from onward.tracker.experiments import Experiment
 from onward.tracker.mlflow_filter import EXPERIMENTS, Clause, clauses, holds, orders
 
@@ -17,8 +19,12 @@ router = APIRouter(prefix="/api/2.0/mlflow/experiments", tags=["MLflow: experime
 
 
 @router.post("/create")
-def create(body: Body, svc: Svc) -> dict[str, Any]:
-    """Make an experiment; RESOURCE_ALREADY_EXISTS where the name is taken."""
+def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Make an experiment; RESOURCE_ALREADY_EXISTS where the name is taken. A run's token makes none: its own is there."""
+    mine = own(svc, who)
+    if mine is not None:
+        _must_be_mine(mine, wire.text(body, "name") == mine.name)
+        raise Conflict(f"Experiment {mine.name!r} already exists.")
     tags = {wire.key(k, "experiment tag"): v for k, v in wire.pairs(wire.rows(body, "tags"), "experiment tag").items()}
     location = wire.text(body, "artifact_location", needed=False)
     if location and not location.startswith("mlflow-artifacts:"):
@@ -28,19 +34,23 @@ def create(body: Body, svc: Svc) -> dict[str, Any]:
 
 
 @router.get("/get")
-def get(svc: Svc, experiment_id: str = "") -> dict[str, Any]:
+def get(svc: Svc, who: Who, experiment_id: str = "") -> dict[str, Any]:
     """An experiment by its id."""
-    return {"experiment": wire.experiment_json(find(svc, wire.text({"experiment_id": experiment_id}, "experiment_id")))}
+    id = wire.text({"experiment_id": experiment_id}, "experiment_id")
+    mine = own(svc, who)
+    if mine is not None:
+        _must_be_mine(mine, wire.experiment_number(id) == mine.id)
+    return {"experiment": wire.experiment_json(find(svc, id))}
 
 
 @router.get("/get-by-name")
-def get_by_name(svc: Svc, experiment_name: str = "") -> dict[str, Any]:
+def get_by_name(svc: Svc, who: Who, experiment_name: str = "") -> dict[str, Any]:
     """An experiment by its name; RESOURCE_DOES_NOT_EXIST where there is none."""
-    return {
-        "experiment": wire.experiment_json(
-            svc.tracker.experiments.by_name(wire.text({"experiment_name": experiment_name}, "experiment_name"))
-        )
-    }
+    name = wire.text({"experiment_name": experiment_name}, "experiment_name")
+    mine = own(svc, who)
+    if mine is not None:
+        _must_be_mine(mine, name == mine.name)
+    return {"experiment": wire.experiment_json(svc.tracker.experiments.by_name(name))}
 
 
 @router.post("/update")
@@ -85,22 +95,25 @@ def delete_tag(body: Body, svc: Svc) -> dict[str, Any]:
 
 
 @router.post("/search")
-def search(body: Body, svc: Svc) -> dict[str, Any]:
-    """Experiments by MLflow's filter and order, in pages."""
-    return _search(body, svc)
+def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Experiments by MLflow's filter and order, in pages; for a run's token, of its own alone."""
+    return _search(body, svc, who)
 
 
 @router.get("/search")
 def search_by_address(svc: Svc, who: Who, filter: str = "", max_results: int = 1000, page_token: str = "") -> dict[str, Any]:
     """The same, with all in the address."""
-    return _search({"filter": filter, "max_results": max_results, "page_token": page_token}, svc)
+    return _search({"filter": filter, "max_results": max_results, "page_token": page_token}, svc, who)
 
 
-def _search(body: Body, svc: Svc) -> dict[str, Any]:
+def _search(body: Body, svc: Services, who: Caller) -> dict[str, Any]:
     size = wire.page_size(body, 1000, 50_000)
     start = wire.offset_of(body.get("page_token"))
     asked = clauses(wire.text(body, "filter", needed=False), EXPERIMENTS)
     found = [e for e in svc.tracker.experiments.all(archived=wire.archived(body, "view_type")) if all(_passes(e, c) for c in asked)]
+    mine = own(svc, who)
+    if mine is not None:
+        found = [e for e in found if e.id == mine.id]
     for order in reversed(orders(wire.words(body, "order_by"), EXPERIMENTS)):
         found.sort(key=lambda e, order=order: _sortable(e, order.room, order.key), reverse=order.down)  # type: ignore[misc]
     page = found[start : start + size]
@@ -108,7 +121,19 @@ def _search(body: Body, svc: Svc) -> dict[str, Any]:
     return {**answer, "next_page_token": wire.page_token(start + size)} if len(found) > start + size else answer
 
 
-def find(svc: Svc, id: str) -> Experiment:
+def own(svc: Services, who: Caller) -> Experiment | None:
+    """The one that a run's token is held to; None: held to none."""
+    return svc.tracker.experiments.get(svc.tracker.runs.get(who.run).experiment) if who.run is not None else None
+
+
+def _must_be_mine(mine: Experiment, asked: bool) -> None:
+    if not asked:
+        raise NotAllowed(
+            f"this token is for a run of experiment {mine.name!r} alone", hint="`onward token create` makes one for all experiments"
+        )
+
+
+def find(svc: Services, id: str) -> Experiment:
     return svc.tracker.experiments.get(wire.experiment_number(id))
 
 

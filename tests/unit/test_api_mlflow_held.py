@@ -1,0 +1,95 @@
+"""MLflow's calls with a run's token: held to the run, its experiment and its models; it adds, and takes nothing away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.api.app import make_server
+from onward.api.hosts import HostRules
+from onward.operations.tracking import Opened, open_tracker, place_of
+from onward.tracker.tokens import Rights, Scope
+from tests.api import Answer, Client
+from tests.desks import Place
+
+M = "/api/2.0/mlflow"
+FILES = "/api/2.0/mlflow-artifacts/artifacts"
+
+
+class Scene:
+    def __init__(self, folder: Path, opened: Opened) -> None:
+        place = Place(folder / "desk", {})
+        at = place_of({"HOME": str(folder)}, str(folder / "tracker.db"))
+        self._tokens, self._now = opened.tokens, place.clock.now()
+        self._gate = make_server(opened.tracker, opened.tokens, place.desk, at, hosts=HostRules(), tend=False).gate
+        self.files = at.files
+        self.user = self.as_(Scope.USER, rights=Rights.WRITE)
+        self.experiment = self.made("experiments/create", {"name": "mine"})["experiment_id"]
+        self.elsewhere = self.made("experiments/create", {"name": "theirs"})["experiment_id"]
+        self.run, self.other = self.new_run(self.experiment), self.new_run(self.elsewhere)
+        self.held = self.as_(Scope.RUN, run=self.run)
+
+    def as_(self, scope: Scope, **others: Any) -> Client:
+        return Client(self._gate, self._tokens.create(scope, now=self._now, **others)[1].text)
+
+    def made(self, what: str, body: dict[str, Any]) -> Any:
+        answer = self.user.post(f"{M}/{what}", body)
+        assert answer.status == 200, answer.text
+        return answer.json
+
+    def new_run(self, experiment: str) -> str:
+        return str(self.made("runs/create", {"experiment_id": experiment})["run"]["info"]["run_id"])
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+        yield Scene(tmp_path, opened)
+
+
+def refused(answer: Answer) -> None:
+    assert (answer.status, answer.json["error_code"]) == (403, "PERMISSION_DENIED"), answer.text
+
+
+def test_a_runs_token_changes_no_experiment(scene: Scene) -> None:
+    for id in (scene.experiment, scene.elsewhere):
+        for what, more in (
+            ("delete", {}),
+            ("restore", {}),
+            ("update", {"new_name": "x"}),
+            ("set-experiment-tag", {"key": "a", "value": "b"}),
+            ("delete-experiment-tag", {"key": "a"}),
+        ):
+            refused(scene.held.post(f"{M}/experiments/{what}", {"experiment_id": id, **more}))
+    refused(scene.held.post(f"{M}/experiments/create", {"name": "new"}))
+    refused(scene.held.post(f"{M}/experiments/create", {"name": "theirs"}))
+    there = scene.held.post(f"{M}/experiments/create", {"name": "mine"})
+    assert (there.status, there.json["error_code"]) in ((400, "RESOURCE_ALREADY_EXISTS"), (409, "RESOURCE_ALREADY_EXISTS"))
+    found = scene.user.post(f"{M}/experiments/search", {"view_type": "ALL"}).json["experiments"]
+    assert {one["name"] for one in found} >= {"mine", "theirs"} and len(found) == 3
+
+
+def test_a_runs_token_reads_its_own_experiment_alone(scene: Scene) -> None:
+    for query in (f"get?experiment_id={scene.experiment}", "get-by-name?experiment_name=mine"):
+        assert scene.held.get(f"{M}/experiments/{query}").json["experiment"]["name"] == "mine"
+    for query in (f"get?experiment_id={scene.elsewhere}", "get-by-name?experiment_name=theirs", "get-by-name?experiment_name=none"):
+        refused(scene.held.get(f"{M}/experiments/{query}"))
+    for answer in (scene.held.post(f"{M}/experiments/search", {}), scene.held.get(f"{M}/experiments/search")):
+        assert [one["name"] for one in answer.json["experiments"]] == ["mine"]
+
+
+def test_a_runs_token_adds_to_its_run_and_takes_nothing_away(scene: Scene) -> None:
+    mine = {"run_id": scene.run}
+    path = f"{FILES}/{scene.experiment}/{scene.run}/artifacts/a.txt"
+    assert scene.held.post(f"{M}/runs/set-tag", {**mine, "key": "a", "value": "b"}).status == 200
+    assert scene.held.ask("PUT", path, body=b"text").status == 200
+    refused(scene.held.post(f"{M}/runs/delete-tag", {**mine, "key": "a"}))
+    refused(scene.held.post(f"{M}/runs/delete", mine))
+    refused(scene.held.post(f"{M}/runs/restore", mine))
+    refused(scene.held.ask("DELETE", path))
+    assert scene.held.ask("DELETE", f"/api/v1/runs/{scene.run}/artifacts/a.txt").status == 403
+    assert scene.held.get(path).text == "text"
+    assert scene.user.ask("DELETE", path).status == 200
