@@ -93,3 +93,53 @@ def test_a_runs_token_adds_to_its_run_and_takes_nothing_away(scene: Scene) -> No
     assert scene.held.ask("DELETE", f"/api/v1/runs/{scene.run}/artifacts/a.txt").status == 403
     assert scene.held.get(path).text == "text"
     assert scene.user.ask("DELETE", path).status == 200
+
+
+def model_of(client: Client, experiment: str, run: str) -> str:
+    made = client.post(f"{M}/logged-models", {"experiment_id": experiment, "name": "net", "source_run_id": run})
+    assert made.status == 200, made.text
+    return str(made.json["model"]["info"]["model_id"])
+
+
+def calls_on(scene: Scene, model: str, experiment: str) -> list[tuple[str, str, Any]]:
+    """All that a run adds to a model, or asks of it."""
+    mine = {"run_id": scene.run}
+    metric = {"key": "acc", "value": 1.0, "timestamp": 1_790_000_000_000, "step": 0, "model_id": model}
+    return [
+        ("GET", f"{M}/logged-models/{model}", None),
+        ("PATCH", f"{M}/logged-models/{model}", {"status": "LOGGED_MODEL_READY"}),
+        ("PATCH", f"{M}/logged-models/{model}/tags", {"tags": [{"key": "a", "value": "b"}]}),
+        ("POST", f"{M}/logged-models/{model}/params", {"params": [{"key": "a", "value": "b"}]}),
+        ("PUT", f"{FILES}/{experiment}/models/{model}/artifacts/w.bin", {}),
+        ("GET", f"{FILES}/{experiment}/models/{model}/artifacts/w.bin", None),
+        ("GET", f"{FILES}?path={experiment}/models/{model}/artifacts", None),
+        ("GET", f"{M}/logged-models/{model}/artifacts/directories", None),
+        ("POST", f"{M}/runs/log-metric", {**mine, **metric}),
+        ("POST", f"{M}/runs/log-batch", {**mine, "metrics": [metric]}),
+        ("POST", f"{M}/runs/log-inputs", {**mine, "models": [{"model_id": model}]}),
+        ("POST", f"{M}/runs/outputs", {**mine, "models": [{"model_id": model, "step": 1}]}),
+    ]
+
+
+def test_a_runs_token_is_held_to_the_models_of_its_run(scene: Scene) -> None:
+    mine = model_of(scene.held, scene.experiment, scene.run)
+    theirs, nobodys = model_of(scene.user, scene.elsewhere, scene.other), model_of(scene.user, scene.experiment, "")
+    for method, path, body in calls_on(scene, mine, scene.experiment):
+        assert scene.held.ask(method, path, json=body).status == 200, (method, path)
+    for model, experiment in ((theirs, scene.elsewhere), (nobodys, scene.experiment)):
+        before = scene.user.get(f"{M}/logged-models/{model}").json
+        for method, path, body in calls_on(scene, model, experiment):
+            refused(scene.held.ask(method, path, json=body))
+        refused(scene.held.ask("DELETE", f"{M}/logged-models/{model}"))
+        assert scene.user.get(f"{M}/logged-models/{model}").json == before
+    refused(scene.held.ask("DELETE", f"{M}/logged-models/{mine}"))
+    asked = {"experiment_ids": [scene.experiment, scene.elsewhere]}
+    assert [one["info"]["model_id"] for one in scene.held.post(f"{M}/logged-models/search", asked).json["models"]] == [mine]
+    assert len(scene.user.post(f"{M}/logged-models/search", asked).json["models"]) == 3
+
+
+def test_a_runs_token_makes_models_of_its_run_and_experiment_alone(scene: Scene) -> None:
+    refused(scene.held.post(f"{M}/logged-models", {"experiment_id": scene.elsewhere, "source_run_id": scene.run}))
+    refused(scene.held.post(f"{M}/logged-models", {"experiment_id": scene.experiment, "source_run_id": scene.other}))
+    made = scene.held.post(f"{M}/logged-models", {"experiment_id": scene.experiment, "name": "net"}).json["model"]
+    assert made["info"]["source_run_id"] == scene.run

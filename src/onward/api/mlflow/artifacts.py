@@ -85,9 +85,10 @@ def list_of_run(svc: Svc, who: Who, run_id: str = "", run_uuid: str = "", path: 
 
 
 @router.get("/mlflow/logged-models/{model_id}/artifacts/directories", summary="List a model's artifacts")
-def list_of_model(model_id: str, svc: Svc, artifact_directory_path: str = "") -> dict[str, Any]:
+def list_of_model(model_id: str, svc: Svc, who: Who, artifact_directory_path: str = "") -> dict[str, Any]:
     """What lies right under a folder of a logged model."""
     model = svc.tracker.models.get(model_id)
+    who.must_own(model.run, f"model {model_id}")
     files = _model_files(svc, model).list(artifact_directory_path.strip("/"))
     return {
         "root_uri": f"mlflow-artifacts:/{model.experiment}/models/{model.id}/artifacts",
@@ -103,8 +104,10 @@ def _entry(file: Any, path: str) -> dict[str, Any]:
 def _locate(svc: Services, who: Caller, path: str, *, write: bool = False, put: bool = False) -> Located:
     parts = components(path.strip("/") or "x")
     match parts:
-        case [_, "models", model, "artifacts", *rest]:
-            return Located(files=_model_files(svc, svc.tracker.models.get(model)), path="/".join(rest), run=None)
+        case [_, "models", id, "artifacts", *rest]:
+            model = svc.tracker.models.get(id)
+            who.must_own(model.run, f"model {id}")
+            return Located(files=_model_files(svc, model), path="/".join(rest), run=None)
         case [experiment, run, "artifacts", *rest]:
             info = svc.tracker.runs.get(run)
             if experiment != str(info.experiment):

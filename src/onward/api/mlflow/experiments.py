@@ -37,9 +37,7 @@ def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 def get(svc: Svc, who: Who, experiment_id: str = "") -> dict[str, Any]:
     """An experiment by its id."""
     id = wire.text({"experiment_id": experiment_id}, "experiment_id")
-    mine = own(svc, who)
-    if mine is not None:
-        _must_be_mine(mine, wire.experiment_number(id) == mine.id)
+    must_be_own(svc, who, wire.experiment_number(id))
     return {"experiment": wire.experiment_json(find(svc, id))}
 
 
@@ -124,6 +122,12 @@ def _search(body: Body, svc: Services, who: Caller) -> dict[str, Any]:
 def own(svc: Services, who: Caller) -> Experiment | None:
     """The one that a run's token is held to; None: held to none."""
     return svc.tracker.experiments.get(svc.tracker.runs.get(who.run).experiment) if who.run is not None else None
+
+
+def must_be_own(svc: Services, who: Caller, experiment: int) -> None:
+    mine = own(svc, who)
+    if mine is not None:
+        _must_be_mine(mine, experiment == mine.id)
 
 
 def _must_be_mine(mine: Experiment, asked: bool) -> None:

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from onward.api.deps import Svc, Who
 from onward.api.mlflow import wire
 from onward.api.mlflow.bodies import Body
-from onward.api.mlflow.runs import live, set_tags
+from onward.api.mlflow.runs import live, own_models, set_tags
 from onward.api.services import Services
 from onward.errors import InvalidInput
 from onward.tracker.run_rows import RunInfo
@@ -23,7 +23,9 @@ def log_metric(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """One point. Sent again it is the same point."""
     if body.get("timestamp") is None:
         raise InvalidInput("Missing value for required parameter 'timestamp'.")
-    take(svc, live(svc, who, body), [body])
+    info = live(svc, who, body)
+    own_models(svc, who, _named_models([body]))
+    take(svc, info, [body])
     return {}
 
 
@@ -43,6 +45,7 @@ def log_batch(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     tags = wire.pairs(wire.rows(body, "tags", most=wire.MOST_PARAMS), "tag")
     if len(metrics) + len(params) + len(tags) > wire.MOST_ENTITIES:
         raise InvalidInput(f"A batch logging request can contain at most {wire.MOST_ENTITIES} metrics, params and tags together.")
+    own_models(svc, who, _named_models(metrics))
     if params:
         svc.tracker.runs.set_params(info.run_id, params)
     if tags:
@@ -68,6 +71,10 @@ def history(
     ]
     answer: dict[str, Any] = {"metrics": metrics} if metrics else {}
     return {**answer, "next_page_token": wire.page_token(start + size)} if size is not None and len(found) > size else answer
+
+
+def _named_models(items: Sequence[Any]) -> list[str]:
+    return [wire.text(item, "model_id") for item in items if item.get("model_id")]
 
 
 def take(svc: Services, info: RunInfo, items: Sequence[Any]) -> None:

@@ -6,11 +6,14 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from onward.api.admission import Caller
 from onward.api.deps import Svc, Who
 from onward.api.mlflow import wire
 from onward.api.mlflow.bodies import Body
 from onward.api.mlflow.experiments import find as find_experiment
-from onward.api.mlflow.runs import live
+from onward.api.mlflow.experiments import must_be_own
+from onward.api.mlflow.runs import live, own_models
+from onward.api.services import Services
 from onward.errors import InvalidInput
 from onward.tracker.mlflow_filter import MODELS, Clause, clauses, holds, orders
 from onward.tracker.models import Model
@@ -23,7 +26,8 @@ _STATUSES = {"PENDING": "PENDING", "READY": "READY", "FAILED": "UPLOAD_FAILED", 
 def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Make a logged model; its files go under its own artifacts."""
     experiment = find_experiment(svc, wire.text(body, "experiment_id"))
-    run = wire.text(body, "source_run_id", needed=False)
+    must_be_own(svc, who, experiment.id)
+    run = wire.text(body, "source_run_id", needed=False) or who.run
     if run:
         info = svc.tracker.runs.get(run)
         who.must_write(info.run_id)
@@ -40,13 +44,15 @@ def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 
 @router.post("/logged-models/search")
-def search(body: Body, svc: Svc) -> dict[str, Any]:
-    """Logged models by MLflow's filter and order, in pages."""
+def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
+    """Logged models by MLflow's filter and order, in pages; for a run's token, of its run alone."""
     experiments = [wire.experiment_number(id) for id in wire.words(body, "experiment_ids")]
     size = wire.page_size(body, 100, 50_000)
     start = wire.offset_of(body.get("page_token"))
     asked = clauses(wire.text(body, "filter", needed=False), MODELS)
     found = [m for m in svc.tracker.models.of(experiments) if all(_passes(m, clause) for clause in asked)]
+    if who.run is not None:
+        found = [m for m in found if m.run is not None and who.is_mine(m.run)]
     for row in reversed(wire.rows(body, "order_by")):
         order = orders([wire.text(row, "field_name")], MODELS)[0]
         down = row.get("ascending") is False
@@ -56,14 +62,15 @@ def search(body: Body, svc: Svc) -> dict[str, Any]:
 
 
 @router.get("/logged-models/{model_id}")
-def get(model_id: str, svc: Svc) -> dict[str, Any]:
+def get(model_id: str, svc: Svc, who: Who) -> dict[str, Any]:
     """A logged model with its params, tags and metrics."""
-    return {"model": wire.model_json(svc.tracker.models.get(model_id))}
+    return {"model": wire.model_json(_own(svc, who, model_id))}
 
 
 @router.patch("/logged-models/{model_id}")
-def finalize(model_id: str, body: Body, svc: Svc) -> dict[str, Any]:
+def finalize(model_id: str, body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Say whether the model is ready."""
+    _own(svc, who, model_id)
     status = wire.text(body, "status").removeprefix("LOGGED_MODEL_")
     if status not in _STATUSES:
         raise InvalidInput(f"Invalid model status {status[:40]!r}", hint="LOGGED_MODEL_READY or LOGGED_MODEL_UPLOAD_FAILED")
@@ -71,29 +78,33 @@ def finalize(model_id: str, body: Body, svc: Svc) -> dict[str, Any]:
 
 
 @router.delete("/logged-models/{model_id}")
-def delete(model_id: str, svc: Svc) -> dict[str, Any]:
+def delete(model_id: str, svc: Svc, who: Who) -> dict[str, Any]:
     """Put a logged model away."""
+    _own(svc, who, model_id)
     svc.tracker.models.delete(model_id)
     return {}
 
 
 @router.patch("/logged-models/{model_id}/tags")
-def set_tags(model_id: str, body: Body, svc: Svc) -> dict[str, Any]:
+def set_tags(model_id: str, body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Set tags of a logged model."""
+    _own(svc, who, model_id)
     svc.tracker.models.set_tags(model_id, wire.pairs(wire.rows(body, "tags"), "tag"))
     return {"model": wire.model_json(svc.tracker.models.get(model_id))}
 
 
 @router.delete("/logged-models/{model_id}/tags/{tag_key:path}")
-def delete_tag(model_id: str, tag_key: str, svc: Svc) -> dict[str, Any]:
+def delete_tag(model_id: str, tag_key: str, svc: Svc, who: Who) -> dict[str, Any]:
     """Take a tag of a logged model away."""
+    _own(svc, who, model_id)
     svc.tracker.models.delete_tag(model_id, tag_key)
     return {}
 
 
 @router.post("/logged-models/{model_id}/params")
-def set_params(model_id: str, body: Body, svc: Svc) -> dict[str, Any]:
+def set_params(model_id: str, body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Set params of a logged model."""
+    _own(svc, who, model_id)
     svc.tracker.models.set_params(model_id, wire.pairs(wire.rows(body, "params"), "param"))
     return {}
 
@@ -103,7 +114,9 @@ def log_inputs(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Say which datasets and models went into a run."""
     info = live(svc, who, body)
     datasets = [wire.dataset_of(item) for item in wire.rows(body, "datasets")]
-    svc.tracker.models.add_inputs(info.run_id, datasets, [wire.text(item, "model_id") for item in wire.rows(body, "models")])
+    models = [wire.text(item, "model_id") for item in wire.rows(body, "models")]
+    own_models(svc, who, models)
+    svc.tracker.models.add_inputs(info.run_id, datasets, models)
     return {}
 
 
@@ -112,6 +125,7 @@ def log_outputs(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Say which models came out of a run."""
     info = live(svc, who, body)
     models = [(wire.text(item, "model_id"), wire.whole(item, "step", 0)) for item in wire.rows(body, "models")]
+    own_models(svc, who, [model for model, _ in models])
     svc.tracker.models.add_outputs(info.run_id, models)
     return {}
 
@@ -124,6 +138,12 @@ def log_model(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     before = svc.tracker.runs.view(info.run_id).tags.get("mlflow.log-model.history", "[]")
     svc.tracker.runs.set_tags(info.run_id, {"mlflow.log-model.history": f"{before[:-1]}{',' if before != '[]' else ''}{told}]"})
     return {}
+
+
+def _own(svc: Services, who: Caller, id: str) -> Model:
+    model = svc.tracker.models.get(id)
+    who.must_own(model.run, f"model {id}")
+    return model
 
 
 def _passes(model: Model, clause: Clause) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import APIRouter
@@ -153,6 +154,13 @@ def live(svc: Services, who: Caller, body: Body) -> RunInfo:
     if info.archived is not None:
         raise put_away(info.hex_id)
     return info
+
+
+def own_models(svc: Services, who: Caller, models: Iterable[str]) -> None:
+    """A run's token may speak of models that its run made."""
+    if who.run is not None:
+        for id in dict.fromkeys(models):
+            who.must_own(svc.tracker.models.get(id).run, f"model {id}")
 
 
 def set_tags(svc: Services, info: RunInfo, tags: dict[str, str]) -> None:
