@@ -252,3 +252,12 @@ def test_damaged_lines_and_files_are_told_and_the_rest_is_taken(tracker: Tracker
     assert done.runs == 5
     assert len(done.problems) == 2
     assert runs(tracker)["first"].metrics["loss"].points == 20
+
+
+def test_a_point_of_an_impossible_time_is_told_and_the_rest_is_taken(tracker: Tracker, tmp_path: Path) -> None:
+    place = unpack(tmp_path / "mlruns")
+    loss = next(path for path in place.rglob("metrics/loss") if len(path.read_text().splitlines()) == 20)
+    loss.write_text(loss.read_text() + f"{2**63 - 1} 0.5 77\n1700000000000 0.5 {2**63}\n")
+    done = take(tracker, place)
+    assert len(done.problems) == 2 and "'loss' at step 77" in done.problems[0], done.problems
+    assert runs(tracker)["first"].metrics["loss"].points == 20

@@ -131,6 +131,11 @@ class _Taking:
                 good = [point for point in some if 0 < len(point[0]) <= _LONGEST_KEY and "\x00" not in point[0]]
                 if len(good) < len(some):
                     self.done.problems.append(f"run {run.id}: {len(some) - len(good)} points are passed over: no name for a metric")
+                for key, step, at, _ in itertools.filterfalse(_fits, good):
+                    self.done.problems.append(
+                        f"run {run.id}: {key!r} at step {step}, time {at:g} s: no such time or step; it is passed over"
+                    )
+                good = list(filter(_fits, good))
                 self.done.points += self.tracker.ingest.points(run.id, good).points
         self._copy(run.artifact_uri, [run.experiment, run.id, "artifacts"], self.files / run.id, f"run {run.id}", run.id)
         self.tracker.runs.update(run.id, details={"imported": {"from": self.source.words, "mark": run.mark}})
@@ -146,6 +151,9 @@ class _Taking:
             return
         for metric in model.metrics:
             told = ModelMetric(**vars(metric))
+            if not _fits((told.key, told.step, told.time, told.value)):
+                self.done.problems.append(f"model {model.id}: {told.key!r} at step {told.step}: no such time or step; it is passed over")
+                continue
             try:
                 self.tracker.models.log(metric.run, [(model.id, told)])
             except NotFound as error:
@@ -172,7 +180,7 @@ class _Taking:
                 self.done.problems.append(f"{words}: its files, at {uri[:200]}, are not copied; --artifacts FOLDER says where they are")
             return
         held = {one.path: one for one in artifacts_of(self.tracker, run)} if run else {}
-        source, into = ArtifactFiles(folder), ArtifactFiles(target)
+        source, into = ArtifactFiles(folder), ArtifactFiles(target, private=True)
         for path, size, modified in _walk(folder):
             known = held.get(path)
             if known is not None and (known.bytes, known.created) == (size, modified) and known.stored:
@@ -277,6 +285,11 @@ def _write_model(batch: Batch, model: SourceModel, experiment: int) -> bool:
         rows = [{"model": model.id, "key": key, "value": value} for key, value in _plain(told).items()]
         upsert(batch, table, rows, keys=("model", "key"), change=("value",))
     return not model.deleted
+
+
+def _fits(point: tuple[str, int, float, float]) -> bool:
+    """Step and time, in microseconds, are kept in 64 bits."""
+    return abs(point[1]) < 1 << 63 and abs(point[2]) * 1e6 < 1 << 62
 
 
 def _plain(told: Mapping[str, str]) -> dict[str, str]:
