@@ -143,3 +143,24 @@ def test_a_runs_token_makes_models_of_its_run_and_experiment_alone(scene: Scene)
     refused(scene.held.post(f"{M}/logged-models", {"experiment_id": scene.experiment, "source_run_id": scene.other}))
     made = scene.held.post(f"{M}/logged-models", {"experiment_id": scene.experiment, "name": "net"}).json["model"]
     assert made["info"]["source_run_id"] == scene.run
+
+
+def test_uploaded_files_are_for_their_owner_alone(scene: Scene) -> None:
+    model = model_of(scene.held, scene.experiment, scene.run)
+    for path in (f"{scene.experiment}/{scene.run}/artifacts/a/b.txt", f"{scene.experiment}/models/{model}/artifacts/a/b.txt"):
+        assert scene.held.ask("PUT", f"{FILES}/{path}", body=b"text").status == 200
+    stored = [scene.files / scene.run / "a/b.txt", scene.files / "models" / model / "a/b.txt"]
+    assert [path.stat().st_mode & 0o777 for path in stored] == [0o600, 0o600]
+    assert [path.parent.stat().st_mode & 0o777 for path in stored] == [0o700, 0o700]
+    assert scene.files.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_state_folder_is_closed_and_another_folder_is_left_as_it_is(tmp_path: Path) -> None:
+    state, other = tmp_path / "state", tmp_path / "other"
+    for folder in (state, other):
+        folder.mkdir()
+        folder.chmod(0o755)
+    with open_tracker(place_of({"ONWARD_STATE_DIR": str(state)})), open_tracker(place_of({}, str(other / "x.db"))):
+        pass
+    assert (state.stat().st_mode & 0o777, other.stat().st_mode & 0o777) == (0o700, 0o755)
+    assert (other / "x.files").stat().st_mode & 0o777 == 0o700

@@ -48,4 +48,4 @@ def room_for(svc: Services, run: str, path: str) -> int:
 def files_of(svc: Services, run: str, folder: str | None, *, largest: int = LARGEST) -> ArtifactFiles:
     """Where files of a run go: into its folder, else into the server's own."""
     found = folder_of(svc, folder)
-    return ArtifactFiles(found.artifacts if found else svc.files / run, largest=largest)
+    return ArtifactFiles(found.artifacts if found else svc.files / run, largest=largest, private=found is None)

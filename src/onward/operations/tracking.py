@@ -33,6 +33,7 @@ class Place:
     db: str  # a path, or a PostgreSQL address
     files: Path
     note: Path
+    state: Path | None = None  # the user's state folder, where the place lies in it
 
     @property
     def path(self) -> Path | None:
@@ -45,6 +46,15 @@ class Place:
             return str(self.path)
         parts = urlsplit(self.db)
         return f"PostgreSQL ({parts.hostname or 'this machine'}{parts.path})"
+
+    def close_to_others(self) -> None:
+        """What lies here is its owner's alone: the folder of files, and our own state folder. What another owns stays as it is."""
+        with contextlib.suppress(OSError):  # told of when the first file comes
+            self.files.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.files, self.state):
+            if folder is not None:
+                with contextlib.suppress(OSError):
+                    folder.chmod(0o700)
 
     def served_at(self) -> str | None:
         """The address of the server that serves this place now."""
@@ -66,7 +76,7 @@ class Serving:
     def __init__(self, place: Place) -> None:
         self._place = place
         try:
-            place.note.parent.mkdir(parents=True, exist_ok=True)
+            place.note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._file = os.open(place.note, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StorageError(f"{place.note} cannot be written: {error.strerror}", hint="choose another place by --db") from error
@@ -103,9 +113,14 @@ def place_of(env: Mapping[str, str], db: str | None = None, files: str | None = 
     if "://" in named:
         key = hashlib.sha256(named.encode()).hexdigest()[:8]
         folder = Path(files) if files else state / "files"
-        return Place(db=named, files=folder.absolute(), note=state / f"postgresql-{socket.gethostname()}-{key}.server")
+        return Place(db=named, files=folder.absolute(), note=state / f"postgresql-{socket.gethostname()}-{key}.server", state=state)
     path = Path(named).expanduser().absolute()
-    return Place(db=str(path), files=Path(files).absolute() if files else path.with_suffix(".files"), note=path.with_suffix(".server"))
+    return Place(
+        db=str(path),
+        files=Path(files).absolute() if files else path.with_suffix(".files"),
+        note=path.with_suffix(".server"),
+        state=state if path.parent == state else None,
+    )
 
 
 def _state(env: Mapping[str, str]) -> Path:
@@ -129,6 +144,7 @@ def open_tracker(place: Place) -> Iterator[Opened]:
 
     if place.path:
         place.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place.close_to_others()
     before = os.umask(0o077)
     try:
         tracker = Tracker.open(place.db)

@@ -55,10 +55,11 @@ def components(path: str) -> list[str]:
 
 
 class ArtifactFiles:
-    """The files under one folder. It is made when the first file comes."""
+    """The files under one folder. It is made when the first file comes. `private`: for their owner's eyes alone, whatever the umask."""
 
-    def __init__(self, folder: Path, *, largest: int | None = None) -> None:
+    def __init__(self, folder: Path, *, largest: int | None = None, private: bool = False) -> None:
         self._folder = folder
+        self._folder_mode, self.file_mode = (0o700, 0o600) if private else (0o777, 0o644)
         self._largest = largest
 
     def put(self, path: str, chunks: Iterable[bytes]) -> StoredFile:
@@ -106,13 +107,13 @@ class ArtifactFiles:
     def _inside(self, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """A handle of the folder that lies that deep, each step taken from the one above and through no link."""
         if make:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(parents=True, exist_ok=True, mode=self._folder_mode)
         handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for name in folders:
                 if make:
                     with contextlib.suppress(FileExistsError):
-                        os.mkdir(name, dir_fd=handle)
+                        os.mkdir(name, self._folder_mode, dir_fd=handle)
                 inner = os.open(name, _DIR, dir_fd=handle)
                 os.close(handle)
                 handle = inner
@@ -148,7 +149,7 @@ class Upload:
                 if _kind(self._handle, self._name) not in (None, "file"):
                     raise Conflict(f"{self._path} is a folder or a link; a file cannot take its place")
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-                self._file = os.open(self._part, flags, 0o644, dir_fd=self._handle)
+                self._file = os.open(self._part, flags, self._files.file_mode, dir_fd=self._handle)
                 held.callback(os.close, self._file)
                 self._held = held.pop_all()
 

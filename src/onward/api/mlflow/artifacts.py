@@ -124,4 +124,6 @@ def _model_files(svc: Services, model: Model) -> ArtifactFiles:
     """In the folder of the run that logged it, if its relay took them; else in the server's own."""
     dir = folder_of(svc, svc.tracker.runs.get(model.run).folder) if model.run else None
     there = dir.models / model.id if dir else None
-    return ArtifactFiles(there if there and there.is_dir() else svc.files / "models" / model.id, largest=LARGEST)
+    if there and there.is_dir():
+        return ArtifactFiles(there, largest=LARGEST)
+    return ArtifactFiles(svc.files / "models" / model.id, largest=LARGEST, private=True)
