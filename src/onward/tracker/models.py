@@ -146,6 +146,8 @@ class Models:
     # ── what goes into a run, and what comes out ──────────────────────────────
 
     def add_inputs(self, run: str, datasets: Sequence[Dataset], models: Sequence[str]) -> None:
+        """One that was told of before stays as it was told first."""
+
         def job(batch: Batch) -> None:
             inner = run_row(batch, run)["id"]
             rows = [
@@ -169,9 +171,7 @@ class Models:
                 }
                 for id in models
             ]
-            upsert(
-                batch, _inputs, rows, keys=("run", "kind", "name", "digest"), change=("source_type", "source", "schema", "profile", "tags")
-            )
+            upsert(batch, _inputs, rows, keys=("run", "kind", "name", "digest"))
 
         self._writer.do(job)
 

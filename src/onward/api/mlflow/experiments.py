@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from onward.api.admission import Caller
 from onward.api.deps import Svc, Who
@@ -99,9 +99,18 @@ def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 
 @router.get("/search")
-def search_by_address(svc: Svc, who: Who, filter: str = "", max_results: int = 1000, page_token: str = "") -> dict[str, Any]:
+def search_by_address(
+    svc: Svc,
+    who: Who,
+    filter: str = "",
+    max_results: int = 1000,
+    page_token: str = "",
+    view_type: str = "",
+    order_by: Annotated[list[str] | None, Query()] = None,
+) -> dict[str, Any]:
     """The same, with all in the address."""
-    return _search({"filter": filter, "max_results": max_results, "page_token": page_token}, svc, who)
+    asked = {"filter": filter, "max_results": max_results, "page_token": page_token, "view_type": view_type, "order_by": order_by}
+    return _search(asked, svc, who)
 
 
 def _search(body: Body, svc: Services, who: Caller) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,13 +59,19 @@ def log_batch(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 def history(
     svc: Svc, who: Who, run_id: str = "", run_uuid: str = "", metric_key: str = "", max_results: int | None = None, page_token: str = ""
 ) -> dict[str, Any]:
-    """The points of a metric that show, by step and time, in pages where `max_results` asks for them."""
+    """The points of a metric that show, in pages where `max_results` asks for them.
+
+    By time, step and value, as MLflow orders them; by step and time where the run has several legs, whose clocks may differ.
+    """
     info = svc.tracker.runs.get(wire.text({"run_id": run_id, "run_uuid": run_uuid}, "run_id", "run_uuid"))
     who.must_read(info.run_id)
     start = wire.offset_of(page_token)
     size = None if max_results is None else wire.page_size({"max_results": max_results}, 25_000, 50_000)
     key = wire.text({"metric_key": metric_key}, "metric_key")
-    found = svc.tracker.series.points(info.run_id, key, offset=start, limit=None if size is None else size + 1)
+    found = svc.tracker.series.points(info.run_id, key)
+    if info.leg <= 1:
+        found.sort(key=lambda p: (p.time, p.step, 0.0 if math.isnan(p.value) else p.value))
+    found = found[start : None if size is None else start + size + 1]
     metrics = [
         {"key": key, "value": wire.value_json(p.value), "timestamp": wire.milliseconds(p.time), "step": p.step, "run_id": info.hex_id}
         for p in (found if size is None else found[:size])
