@@ -105,8 +105,8 @@ def search_by_address(
     filter: str = "",
     max_results: int = 1000,
     page_token: str = "",
-    view_type: str = "",
-    order_by: Annotated[list[str] | None, Query()] = None,
+    view_type: Annotated[str, Query(description="ACTIVE_ONLY (as it is without), DELETED_ONLY or ALL.")] = "",
+    order_by: Annotated[list[str] | None, Query(description="Like `name ASC`; the first counts most.")] = None,
 ) -> dict[str, Any]:
     """The same, with all in the address."""
     asked = {"filter": filter, "max_results": max_results, "page_token": page_token, "view_type": view_type, "order_by": order_by}
