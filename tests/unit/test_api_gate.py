@@ -18,6 +18,7 @@ from onward.api.hosts import HostRules
 from onward.api.login import Login
 from onward.api.logs import JsonLines, log
 from onward.clock import HandClock
+from onward.errors import StorageUnavailable
 from onward.operations.tracking import open_tracker, place_of
 from onward.tracker.token_store import TokenStore
 from onward.tracker.tokens import Rights
@@ -388,3 +389,20 @@ def test_a_line_is_json_and_says_who_asked_what(scene: Scene, said: io.StringIO)
     assert line["token"] == token.split("_")[1]
     assert line["level"] == "info"
     assert line["ms"] >= 0
+
+
+def test_while_the_database_is_away_who_was_known_a_moment_ago_still_is(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, unknown = scene.token(), scene.token()
+    assert scene.book.check(known) is not None
+
+    def away(*_: object, **__: object) -> None:
+        raise StorageUnavailable("the database does not answer")
+
+    monkeypatch.setattr(scene.store, "check", away)
+    scene.clock.sleep(10)
+    assert scene.book.check(known) is not None
+    with pytest.raises(StorageUnavailable):
+        scene.book.check(unknown)
+    scene.clock.sleep(60)
+    with pytest.raises(StorageUnavailable):
+        scene.book.check(known)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from onward.api.admission import Caller
 from onward.clock import Clock
+from onward.errors import StorageUnavailable
 from onward.tracker.token_store import TokenStore
 from onward.tracker.tokens import Scope
 
 FRESH = 2.0
+PATIENCE = 60.0
 _ROOM = 4096
 
 
@@ -27,7 +29,13 @@ class TokenBook:
     def check(self, text: str) -> Caller | None:
         """Ask the store; blocks. A login code opens nothing but the login."""
         now = self._clock.now()
-        token = self._store.check(text, now=now)
+        try:
+            token = self._store.check(text, now=now)
+        except StorageUnavailable:
+            held = self._seen.get(text)  # while the database is away, who was known a moment ago still is: probes must be answered
+            if held and now < held[0] + PATIENCE:
+                return held[1]
+            raise
         if token is None or token.scope is Scope.LOGIN:
             self._seen.pop(text, None)
             return None
