@@ -507,3 +507,13 @@ def test_what_the_scheduler_has_to_say_about_such_jobs_is_noted(bench: Bench) ->
     bench.scheduler.advice = lambda resources: ["the notice is short"]  # type: ignore[attr-defined]
     bench.handover().advise(bench.run)
     assert bench.run.legs[1].warnings == ["the notice is short"]
+
+
+def test_a_job_that_has_not_what_its_leg_needs_asks_for_another_and_does_not_delete_itself(bench: Bench) -> None:
+    own = bench.ensure()
+    handover = bench.handover()
+    handover.own = own
+    other = handover.ensure(bench.run, Continue(leg=1, mem=2048), after=own)
+    assert other != own
+    assert bench.live == [own, other]  # it leaves by itself; deleting it would end what it still has to do
+    assert bench.submission.job == other

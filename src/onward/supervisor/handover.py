@@ -42,6 +42,7 @@ class Handover:
     scheduler: Scheduler
     journal: Journal
     clock: Clock
+    own: str | None = None  # the job that this process is in: it leaves by itself, and deleting it would end what it still has to do
     patience: float = 120.0  # seconds to go on asking a scheduler that does not answer
     abandoned: Callable[[], bool] = lambda: False
 
@@ -204,7 +205,7 @@ class Handover:
         """Written down first: a job of ours that is found cancelled without a word was cancelled by somebody else."""
         status = self.scheduler.status([JobId(job)]).get(JobId(job))
         self.journal.write(ev.Withdrawn(leg=leg, at=self.clock.now(), name=name, job=job, reason=reason))
-        if status and status.name == name:  # else the id belongs to a stranger by now
+        if job != self.own and status and status.name == name:  # else the id belongs to a stranger by now; and our own job leaves by itself
             self.scheduler.cancel([JobId(job)])
 
     def _write_off(self, leg: int, name: str, reason: str) -> None:

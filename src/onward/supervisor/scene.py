@@ -24,4 +24,11 @@ class Scene:
     journal: Journal
 
     def handover(self, *, journal: Journal | None = None, patience: float = 120.0) -> Handover:
-        return Handover(dir=self.dir, scheduler=self.scheduler, journal=journal or self.journal, clock=self.clock, patience=patience)
+        return Handover(
+            dir=self.dir,
+            scheduler=self.scheduler,
+            journal=journal or self.journal,
+            clock=self.clock,
+            own=self.allocation.job,
+            patience=patience,
+        )
