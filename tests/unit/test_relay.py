@@ -183,6 +183,23 @@ def test_every_run_that_is_made_or_asked_for_is_this_one(node: Node) -> None:
     assert [run["info"]["run_id"] for run in node.ok("POST", f"{MLFLOW}/runs/search", {"experiment_ids": ["1"]})["runs"]] == [RUN]
 
 
+def test_a_nested_run_is_not_its_own_parent_and_renames_nothing(node: Node) -> None:
+    tags = {"mlflow.parentRunId": RUN, "mlflow.runName": "fold-1", "fold": "1"}
+    asked = {"run_name": "fold-1", "tags": [{"key": key, "value": value} for key, value in tags.items()]}
+    child = node.ok("POST", f"{MLFLOW}/runs/create", asked)["run"]
+    node.ok("POST", f"{MLFLOW}/runs/set-tag", {"run_id": RUN, "key": "mlflow.parentRunId", "value": RUN})
+    kept = {tag["key"]: tag["value"] for tag in node.ok("GET", f"{MLFLOW}/runs/get?run_id={RUN}")["run"]["data"]["tags"]}
+    assert (child["info"]["run_id"], child["info"]["run_name"]) == (RUN, "digits")
+    assert kept == {"mlflow.runName": "digits", "fold": "1"}
+
+
+def test_a_parent_that_is_another_run_is_kept(node: Node) -> None:
+    parent = {"key": "mlflow.parentRunId", "value": "f" * 32}
+    node.ok("POST", f"{MLFLOW}/runs/create", {"tags": [parent, {"key": "mlflow.runName", "value": "mine"}]})
+    found = node.ok("GET", f"{MLFLOW}/runs/get?run_id={RUN}")["run"]
+    assert parent in found["data"]["tags"] and found["info"]["run_name"] == "mine"
+
+
 def test_a_batch_is_kept_and_read_back(node: Node) -> None:
     metrics = [{"key": "loss", "value": 1 / (step + 1), "timestamp": 1_700_000_000_000 + step, "step": step} for step in range(5)]
     odd = [{"key": "up", "value": "Infinity", "timestamp": 1_700_000_000_009, "step": 9}, {"key": "bad", "value": "x"}, {"value": 1}]

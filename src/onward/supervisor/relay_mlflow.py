@@ -20,6 +20,7 @@ Body = Mapping[str, Any]
 
 _LONGEST_KEY, _LONGEST_PARAM, _LONGEST_TAG = 250, 6000, 8000
 _STEP = 1 << 63
+_PARENT, _NAME = "mlflow.parentRunId", "mlflow.runName"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +91,13 @@ class MlflowCalls:
     # ── runs ──────────────────────────────────────────────────────────────────
 
     def _create(self, body: Body) -> Any:
-        """This run, with the tags that the client begins its run with; it was not asked whether it is the first."""
-        self._batch({"tags": body.get("tags")})
+        """This run, with the tags that the client begins its run with; it was not asked whether it is the first.
+
+        A nested run is this one too: it is not its own parent, and does not take its child's name.
+        """
+        tags = _rows(body.get("tags"))
+        nested = any(tag.get("key") == _PARENT and tag.get("value") == self._me.run for tag in tags)
+        self._batch({"tags": [tag for tag in tags if not (nested and tag.get("key") == _NAME)]})
         self._status, self._ended = "RUNNING", None
         return {"run": self.run_json()}
 
@@ -102,12 +108,14 @@ class MlflowCalls:
         over = self._status in ("FINISHED", "FAILED", "KILLED")
         self._ended = _whole(body.get("end_time")) or round(time.time() * 1000) if over else None
         if body.get("run_name"):
-            self._facts.set_tags({"mlflow.runName": str(body["run_name"])[:_LONGEST_TAG]})
+            self._facts.set_tags({_NAME: str(body["run_name"])[:_LONGEST_TAG]})
         return {"run_info": self._info()}
 
     def _batch(self, body: Body) -> Any:
         params = _pairs(body.get("params"), _LONGEST_PARAM)
         tags = _pairs(body.get("tags"), _LONGEST_TAG)
+        if tags.get(_PARENT) == self._me.run:  # who nests by hand tags a child that is this run as well
+            del tags[_PARENT]
         if params:
             self._facts.set_params(params)
         if tags:
@@ -218,7 +226,7 @@ class MlflowCalls:
             "run_uuid": self._me.run,
             "run_id": self._me.run,
             "experiment_id": self._me.experiment,
-            "run_name": self._facts.tags.get("mlflow.runName") or self._me.name,
+            "run_name": self._facts.tags.get(_NAME) or self._me.name,
             "user_id": self._me.user,
             "status": self._status,
             "start_time": round(self._me.started * 1000),
@@ -234,7 +242,7 @@ class MlflowCalls:
             {"key": key, "value": _value(value), "timestamp": round(at * 1000), "step": step}
             for key, step, at, value in facts.last.values()
         ]
-        data = {"metrics": metrics, "params": _entries(facts.params), "tags": _entries({"mlflow.runName": self._me.name, **facts.tags})}
+        data = {"metrics": metrics, "params": _entries(facts.params), "tags": _entries({_NAME: self._me.name, **facts.tags})}
         datasets = [
             {
                 "tags": _entries(one.get("tags", {})),
