@@ -350,6 +350,18 @@ class TrackerContract:
         assert (wide.points, min(wide.steps) >= 5000, max(wide.steps) <= 15_000) == (10_001, True, True)
         assert len(tracker.series.points(run, "loss", first=7, last=10)) == 4
 
+    def test_a_chart_tells_its_legs_and_all_points_and_each_run_may_have_a_range_of_its_own(self, tracker: Tracker) -> None:
+        runs = [tracker.runs.create(NewRun(experiment="legs", started=50.0)).run_id for _ in range(2)]
+        for run in runs:
+            tracker.ingest.points(run, [("loss", step, 100.0 + step, 1.0) for step in range(10)])
+        tracker.runs.set_leg(runs[1], 2, resumed_step=5)
+        tracker.ingest.points(runs[1], [("loss", step, 200.0 + step, 2.0) for step in range(6, 12)], leg=2)
+        whole = tracker.series.charts(runs, ["loss"])
+        assert [(c.legs, c.total, c.points, c.began) for c in whole] == [([(1, 0)], 10, 10, 50.0), ([(1, 0), (2, 6)], 16, 12, 50.0)]
+        parts = tracker.series.charts(runs, ["loss"], first=2, last=3, spans={runs[1]: (10, None)})
+        assert [c.steps for c in parts] == [[2, 3], [10, 11]]
+        assert [c.total for c in parts] == [10, 16]
+
     def test_charts_of_many_runs_come_together(self, tracker: Tracker) -> None:
         runs = [tracker.runs.create(NewRun(name=str(n))).run_id for n in range(3)]
         for n, id in enumerate(runs):

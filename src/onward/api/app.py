@@ -24,6 +24,7 @@ from onward.api.mlflow import router as mlflow
 from onward.api.problems import Problem, problem_of
 from onward.api.routes import (
     acts,
+    aggregates,
     artifacts,
     docs,
     experiments,
@@ -52,7 +53,7 @@ _ABOUT = """Runs, their metrics, files and logs. Every call needs a token: `Auth
 Basic with the token as password, an address that begins with `/t/<token>/`, or the login cookie. Errors are RFC 9457 problems."""
 
 _ROUTES = (
-    *(health, docs, experiments, runs, acts, series, params, notes, artifacts),
+    *(health, docs, experiments, runs, acts, series, aggregates, params, notes, artifacts),
     *(logs, live, records, export, tokens, seed, hints),
 )
 

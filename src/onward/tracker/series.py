@@ -7,7 +7,7 @@ Where the points in the range are fewer than the buckets asked for, they are the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,8 @@ from onward.tracker.stitch import first_steps, limits
 
 _runs, _series, _chunks, _legs = schema.runs, schema.series, schema.chunks, schema.legs
 _MOST_BUCKETS = 100_000
-_TEXT = {"nan": math.nan}
+
+Span = tuple[int | None, int | None]  # first and last step, both counted in; None: open
 
 
 @dataclass(kw_only=True)
@@ -32,11 +33,17 @@ class Chart:
     """One series, drawn. Columns side by side, in the order of steps; `step` and `time` are of a bucket's first point.
 
     `low`, `high` and `mean` are of finite values, None where a bucket has none; `bad` counts NaN and ±Inf. `points`: how many show in
-    the range; `exact`: each bucket is one point; `superseded`: how many of the series a later leg has hidden.
+    the range; `exact`: each bucket is one point; `superseded`: how many of the series a later leg has hidden. `first` and `last`: the
+    range, both counted in. `total`: how many points the series has, the hidden too. `legs`: where each leg that shows goes on.
     """
 
     run: str
     key: str
+    first: int | None = None
+    last: int | None = None
+    total: int = 0
+    began: float | None = None  # the run's start
+    legs: list[tuple[int, int]] = field(default_factory=list)  # number, its first step in this series
     steps: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     lows: list[float | None] = field(default_factory=list)
@@ -91,17 +98,18 @@ class Series:
         return found[0]
 
     def charts(
-        self, runs: Sequence[str], keys: Sequence[str], *, buckets: int = 1000, first: int | None = None, last: int | None = None
-    ) -> list[Chart]:
-        """Every series of these runs and keys that there is. A run that there is not is NotFound."""
+        self, runs: Sequence[str], keys: Sequence[str], *, buckets: int = 1000, first: int | None = None, last: int | None = None,
+        spans: Mapping[str, Span] | None = None,
+    ) -> list[Chart]:  # fmt: skip
+        """Every series of these runs and keys that there is; those in `spans` in a range of their own. An unknown run is NotFound."""
         if not 1 <= buckets <= _MOST_BUCKETS:
             raise InvalidInput(f"a chart has 1 to {_MOST_BUCKETS} buckets, not {buckets}")
         with self._database.reading() as connection:
             wanted = _series_of(connection, runs, keys)
-            pieces = _pieces(connection, wanted, first, last)
-            return [
-                _draw(connection, chart, pieces[id], buckets, first, last) for id, (chart, _) in wanted.items() if id in pieces or chart
-            ]
+            for chart, _ in wanted.values():
+                chart.first, chart.last = (spans or {}).get(chart.run, (first, last))
+            pieces = _pieces(connection, wanted)
+            return [_draw(connection, chart, pieces[id], buckets) for id, (chart, _) in wanted.items()]
 
     def points(
         self, run: str, key: str, *, first: int | None = None, last: int | None = None, superseded: bool = False,
@@ -136,12 +144,13 @@ def _overlapping(series: int, first: int | None, last: int | None) -> Any:
 def _series_of(connection: Connection, runs: Sequence[str], keys: Sequence[str]) -> dict[int, tuple[Chart, dict[int, int | None]]]:
     """The series that there are, with how much of each leg shows; by inner id, in the order asked for."""
     c = _runs.c
-    told: dict[str, tuple[int, str]] = {}
+    told: dict[str, tuple[int, float | None]] = {}
     names = list(dict.fromkeys(runs))
     for i in range(0, len(names), 500):
         some = names[i : i + 500]
-        for row in connection.execute(select(c.id, c.run_id, c.hex_id).where(or_(c.run_id.in_(some), c.hex_id.in_(some)))):
-            told[row.run_id] = told[row.hex_id] = (row.id, row.run_id)
+        query = select(c.id, c.run_id, c.hex_id, c.started).where(or_(c.run_id.in_(some), c.hex_id.in_(some)))
+        for row in connection.execute(query):
+            told[row.run_id] = told[row.hex_id] = (row.id, row.started)
     missing = [name for name in names if name not in told]
     if missing:
         raise NotFound(f"there is no run {missing[0]!r}")
@@ -167,14 +176,19 @@ def _series_of(connection: Connection, runs: Sequence[str], keys: Sequence[str])
     places = {(inner_id, key): n for n, (inner_id, key) in enumerate((r, k) for r in inner for k in keys)}
     found: dict[int, tuple[Chart, dict[int, int | None]]] = {}
     for row in sorted(rows, key=lambda r: places[r.run, r.key]):
-        shown = limits(row.key, first_steps(firsts.get(row.id, ())), resumed.get(row.run, {}))
-        found[row.id] = (Chart(run=inner[row.run], key=row.key), shown)
+        begins = first_steps(firsts.get(row.id, ()))
+        shown = limits(row.key, begins, resumed.get(row.run, {}))
+        chart = Chart(run=inner[row.run], key=row.key, total=row.points, began=told[inner[row.run]][1])
+        chart.legs = [(leg, step) for leg, step in sorted(begins.items()) if _shows(step, shown[leg])]
+        found[row.id] = (chart, shown)
     return found
 
 
-def _pieces(
-    connection: Connection, wanted: dict[int, tuple[Chart, dict[int, int | None]]], first: int | None, last: int | None
-) -> dict[int, list[_Piece]]:
+def _shows(step: int, limit: int | None) -> bool:
+    return limit is None or step <= limit
+
+
+def _pieces(connection: Connection, wanted: dict[int, tuple[Chart, dict[int, int | None]]]) -> dict[int, list[_Piece]]:
     """The chunks of which something shows. Their summaries come with them; their points only where they have no summary."""
     c = _chunks.c
     found: dict[int, list[_Piece]] = {id: [] for id in wanted}
@@ -185,7 +199,7 @@ def _pieces(
         query = query.where(c.series.in_(ids[i : i + 500])).order_by(c.series, c.leg, c.first_step, c.id)
         for row in connection.execute(query):
             chart, shown = wanted[row.series]
-            limit = shown[row.leg]
+            first, last, limit = chart.first, chart.last, shown[row.leg]
             if limit is not None and row.first_step > limit:
                 chart.superseded += row.points
                 continue
@@ -198,14 +212,14 @@ def _pieces(
     return found
 
 
-def _draw(connection: Connection, chart: Chart, pieces: list[_Piece], buckets: int, first: int | None, last: int | None) -> Chart:
+def _draw(connection: Connection, chart: Chart, pieces: list[_Piece], buckets: int) -> Chart:
     pieces = sorted(pieces, key=lambda piece: piece.first_step)
     parts: dict[int, Columns] = {}  # of which the points themselves are needed
-    _unpack_into(connection, parts, chart, [piece for piece in pieces if piece.cut or piece.data], first, last)
+    _unpack_into(connection, parts, chart, [piece for piece in pieces if piece.cut or piece.data])
     sizes = [len(parts[p.id]) if p.id in parts else p.count for p in pieces]
     grains = sum(-(-size // GRAIN) for size in sizes)
     if sum(sizes) <= 4 * buckets or grains < buckets / 4:  # else the summaries say enough, and are much faster
-        _unpack_into(connection, parts, chart, [piece for piece in pieces if piece.id not in parts], first, last)
+        _unpack_into(connection, parts, chart, [piece for piece in pieces if piece.id not in parts])
         return _draw_points(chart, joined([parts[piece.id] for piece in pieces]), buckets)
     lines = _Lines()
     for piece in pieces:
@@ -220,16 +234,14 @@ def _draw(connection: Connection, chart: Chart, pieces: list[_Piece], buckets: i
     return chart
 
 
-def _unpack_into(
-    connection: Connection, parts: dict[int, Columns], chart: Chart, pieces: list[_Piece], first: int | None, last: int | None
-) -> None:
+def _unpack_into(connection: Connection, parts: dict[int, Columns], chart: Chart, pieces: list[_Piece]) -> None:
     """The points of these chunks that show in the range."""
     loaded = _load(connection, [piece.id for piece in pieces if piece.data is None])
     for piece in pieces:
         columns = unpack(piece.data or loaded[piece.id])
         kept = columns.upto(piece.limit)
         chart.superseded += len(columns) - len(kept)
-        parts[piece.id] = kept.since(first).upto(last)
+        parts[piece.id] = kept.since(chart.first).upto(chart.last)
 
 
 def _draw_points(chart: Chart, columns: Columns, buckets: int) -> Chart:

@@ -34,6 +34,9 @@ class ChartOut(BaseModel):
     metric: str
     points: int = Field(description="How many points there really are in the range.")
     superseded: int = Field(description="How many of the series a later leg has hidden.")
+    total: int = Field(description="How many points the whole series has, the hidden too: what a live chart checks itself by.")
+    began: float | None = Field(description="When the run started: where its relative time begins.")
+    legs: list[tuple[int, int]] = Field(description="Of each leg that shows, its number and its first step in the series.")
     exact: bool = Field(description="Each bucket is one point; then there is `values` instead of `lows` and `highs`.")
     steps: list[int]
     values: list[float | None] | None = None
@@ -48,12 +51,19 @@ class ChartList(BaseModel):
     series: list[ChartOut]
 
 
+Edge = Annotated[int, Field(ge=-_STEP, le=_STEP)] | None
+Span = tuple[Edge, Edge]
+
+
 class SeriesSearch(In):
     runs: list[Annotated[Text, Field(max_length=64)]] = Field(min_length=1, max_length=1000)
     metrics: list[Key] = Field(min_length=1, max_length=1000)
     buckets: int = Field(default=_BUCKETS, ge=1, le=10_000)
     first: int | None = Field(default=None, ge=-_STEP, le=_STEP)
     last: int | None = Field(default=None, ge=-_STEP, le=_STEP)
+    spans: dict[Annotated[Text, Field(max_length=64)], Span] = Field(
+        default_factory=dict, max_length=1000, description="Runs with a first and a last step of their own (null: open)."
+    )
     means: bool = False
     times: bool = False
 
@@ -164,13 +174,14 @@ def _store(svc: Services, run_id: str, found: list[tuple[str, int, float, float]
 
 
 def _charts(
-    svc: Services, runs: list[str], metrics: list[str], *, buckets: int, first: int | None, last: int | None, means: bool, times: bool
-) -> Response:
+    svc: Services, runs: list[str], metrics: list[str], *, buckets: int, first: int | None, last: int | None, means: bool, times: bool,
+    spans: dict[str, Span] | None = None,
+) -> Response:  # fmt: skip
     for text in (*runs, *metrics):
         must_be_storable(text)
     if len(runs) * len(metrics) > _MOST_SERIES:
         raise InvalidInput(f"{len(runs) * len(metrics)} series are too many for one answer", hint=f"ask for at most {_MOST_SERIES}")
-    drawn = svc.tracker.series.charts(runs, metrics, buckets=buckets, first=first, last=last)
+    drawn = svc.tracker.series.charts(runs, metrics, buckets=buckets, first=first, last=last, spans=spans)
     return plainly({"series": [_chart(chart, means=means, times=times) for chart in drawn]})
 
 
@@ -181,6 +192,9 @@ def _chart(chart: Chart, *, means: bool, times: bool) -> dict[str, Any]:
         "metric": chart.key,
         "points": chart.points,
         "superseded": chart.superseded,
+        "total": chart.total,
+        "began": chart.began,
+        "legs": chart.legs,
         "exact": chart.exact,
         "steps": chart.steps,
     }
