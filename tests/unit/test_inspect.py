@@ -19,13 +19,13 @@ from onward.rundir.journal import read_run
 from tests.desks import Place, PlayedRun
 
 RUN = {"id", "name", "experiment", "state", "reason", "folder", "cluster", "user", "created", "legs", "progress"}
-DETAILS = {"cause", "evidence", "next", "command", "params", "code", "checkpoints"}
+DETAILS = {"cause", "evidence", "next", "command", "params", "code", "checkpoints", "effort", "risk", "finish"}
 LEG = {
     *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "ended", "first_step", "last_step"),
     *("resumed_step", "fell_back", "nodes", "gpus", "mem", "warnings"),
 }
 CHECKPOINT = {"step", "leg", "bytes", "state", "folder", "created", "metrics"}
-PROGRESS = {"step", "total", "steps_per_second", "eta", "metrics"}
+PROGRESS = {"step", "total", "steps_per_second", "at", "eta", "metrics"}
 
 
 @pytest.fixture
@@ -56,7 +56,14 @@ def test_a_run_that_went_on_has_every_promised_key(place: Place) -> None:
     assert entry.keys() == RUN | DETAILS
     assert [leg.keys() for leg in entry["legs"]] == [LEG] * 3
     assert [one.keys() for one in entry["checkpoints"]] == [CHECKPOINT]
-    assert entry["progress"] == {"step": 12, "total": 100, "steps_per_second": 2.0, "eta": 3.0 + 87 / 2.0, "metrics": {"loss": 0.25}}
+    assert entry["progress"] == {
+        "step": 12,
+        "total": 100,
+        "steps_per_second": 2.0,
+        "at": 3.0,
+        "eta": 3.0 + 87 / 2.0,
+        "metrics": {"loss": 0.25},
+    }
     assert (entry["id"], entry["state"], entry["cluster"], entry["folder"]) == ("k00digit", "running", "local", str(run.dir.path))
     first, second, third = entry["legs"]
     assert (first["number"], first["job"], first["state"], first["end"]) == (1, "1", "finished", "time_limit")
@@ -78,7 +85,7 @@ def test_a_list_has_no_details(place: Place) -> None:
 
 def test_a_run_that_has_logged_nothing_has_no_progress(place: Place) -> None:
     entry = shown(place.play())
-    assert entry["progress"] == {"step": None, "total": None, "steps_per_second": None, "eta": None, "metrics": {}}
+    assert entry["progress"] == {"step": None, "total": None, "steps_per_second": None, "at": None, "eta": None, "metrics": {}}
     assert entry["checkpoints"] == []
 
 

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from onward.cli.desk import JsonOption, RunArgument, folder_words, open_run
-from onward.cli.render import ago, bold, coloured, field, out, out_json, progress_words, safe, span, table
+from onward.cli.render import ago, bold, coloured, field, out, out_json, progress_words, safe, span, table, when
 
 
 def show(run: RunArgument, json: JsonOption = False) -> None:
@@ -41,6 +41,7 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     metrics = entry["progress"]["metrics"]
     if metrics:
         facts.append(("metrics", "  ".join(f"{name} {value:.5g}" for name, value in sorted(metrics.items())[:8])))
+    facts += account_words(entry)
     good = [c for c in entry["checkpoints"] if c["state"] != "damaged"]
     if good:
         newest = good[-1]
@@ -57,8 +58,25 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     return facts
 
 
+def account_words(entry: dict[str, Any]) -> list[tuple[str, str]]:
+    """Expected finish, what is at risk, and what became of the jobs' time; a server of before tells none of them."""
+    facts = []
+    expected, risk, effort = entry.get("finish"), entry.get("risk"), entry.get("effort")
+    if expected and (expected["legs"] or expected["waiting"]):
+        facts.append(("finish", f"about {when(expected['at'])}: {expected['words']}"))
+    if risk:
+        steps = f"{risk['steps']} steps, " if risk["steps"] is not None else ""
+        since = f"since the checkpoint of step {risk['since_step']}" if risk["since_step"] is not None else "since the beginning"
+        facts.append(("at risk", f"{steps}{span(risk['seconds'])} of work {since}"))
+    if effort and effort["goodput"] is not None and effort["allocated"] >= 1:
+        kept = f"{effort['goodput']:.0%} of {span(effort['allocated'])} in jobs became steps that stay"
+        lost = f"; {span(effort['lost'])} lost" if effort["lost"] >= 1 else ""
+        facts.append(("goodput", kept + lost + (f"; {span(effort['waited'])} in queues" if effort["waited"] >= 1 else "")))
+    return facts
+
+
 def _legs(legs: list[dict[str, Any]]) -> None:
-    from onward.operations.inspect import plain
+    from onward.model.why import plain
 
     def ran(leg: dict[str, Any]) -> str:
         if not leg["started"] or (not leg["ended"] and leg["state"] != "running"):

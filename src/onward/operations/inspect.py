@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from onward.checkpoints.find import names
 from onward.checkpoints.manifest import check_sizes, read_manifest
 from onward.checkpoints.manifest import verify as verify_checkpoint
 from onward.errors import CheckpointDamaged, OnwardError, StorageError
+from onward.model.effort import effort, risk
+from onward.model.finish import Pace, finish
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import Leg, LegEnd, Run, RunState
+from onward.model.why import NO_ANSWER, Answers, next_action, status_of, why
 from onward.operations.wiring import Desk
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
@@ -37,18 +40,6 @@ _ENDED_AS = {
 }
 
 
-_ASKED = {
-    "deadline": "its time limit is near",
-    "request": "someone asked it to",
-    "signal": "the scheduler is ending its job",
-    "warning": "the scheduler warned that its job will end",
-    "storage": "its checkpoints can no longer be stored",
-    "deleted": "its job was deleted",
-}
-
-Answers = Mapping[JobId, JobStatus]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Seen:
     """A run with what the scheduler says of its live jobs. `answers` is None where it did not say."""
@@ -56,15 +47,10 @@ class Seen:
     dir: RunDir
     run: Run
     answers: Answers | None
+    at: float  # when it was looked at
 
     def status(self, leg: Leg) -> JobStatus | None:
         return status_of(leg, self.answers or {})
-
-
-def status_of(leg: Leg, answers: Answers) -> JobStatus | None:
-    """What is said of the leg's own job. One of another name has only been given its id, after the scheduler forgot ours."""
-    status = answers.get(JobId(leg.job)) if leg.job else None
-    return None if status and leg.submissions and status.name not in leg.submissions else status
 
 
 def read_folder(dir: RunDir) -> Run:
@@ -121,7 +107,8 @@ def _ask(desk: Desk, runs: list[tuple[RunDir, Run]]) -> list[Seen]:
             answers[name] = desk.scheduler(cluster).status(jobs) if jobs else {}
         except OnwardError:
             answers[name] = None
-    return [Seen(dir=dir, run=run, answers=answers.get(run.spec.cluster.name, {}) if is_ours(dir) else None) for dir, run in runs]
+    now = desk.clock.now()
+    return [Seen(dir=dir, run=run, answers=answers.get(run.spec.cluster.name, {}) if is_ours(dir) else None, at=now) for dir, run in runs]
 
 
 def record(seen: Seen, *, details: bool = True) -> dict[str, Any]:
@@ -144,62 +131,35 @@ def record(seen: Seen, *, details: bool = True) -> dict[str, Any]:
         result |= {
             "cause": run.closed.cause if run.closed else None,
             "evidence": run.closed.evidence if run.closed else None,
-            "next": run.closed.next if run.closed else None,
+            "next": next_action(run) or None,
             "command": list(spec.command),
             "params": dict(spec.params),
             "code": dict(spec.code),
             "checkpoints": checkpoints(seen.dir),
+            **account(run, pace_of(result["progress"]), now=seen.at),
         }
     return result
 
 
+def account(run: Run, pace: Pace, *, now: float) -> dict[str, Any]:
+    """What became of the jobs' time, what is at risk, and when it will be done: from the events alone."""
+    spent, at_risk, expected = effort(run, now=now), risk(run, now=now, last_step=pace.step), finish(run, pace, now=now)
+    return {
+        "effort": {**asdict(spent), "goodput": spent.goodput},
+        "risk": asdict(at_risk) if at_risk else None,
+        "finish": asdict(expected) if expected else None,
+    }
+
+
+def pace_of(told: Mapping[str, Any]) -> Pace:
+    """Of what `progress` says."""
+    return Pace(step=told["step"], total=told["total"], rate=told["steps_per_second"], at=told.get("at"))
+
+
 def reason(seen: Seen) -> str:
     """Why the run is in the state it is in, in words."""
-    run = seen.run
-    if run.closed:
-        return run.closed.cause
-    if run.cancel:
-        return f"cancelled by {run.cancel.by}; its jobs are still to be ended, by onward cancel again or by `onward tend`"
-    last = run.last_leg
-    if run.state is RunState.RUNNING and last and last.claimed:
-        return _at_work(seen, last)
-    queued = [leg for leg in run.legs.values() if not leg.claimed and not leg.end and leg.submission]
-    if queued:
-        return _in_the_queue(seen, max(queued, key=lambda leg: leg.number))
-    refused = [s.refused for leg in run.legs.values() if not leg.claimed for s in leg.submissions.values() if s.refused]
-    if refused:
-        return f"the scheduler refused the next leg: {refused[-1]}; `onward tend` tries again, onward cancel and onward resume change it"
-    return "no leg is queued: `onward tend` mends that"
-
-
-def _at_work(seen: Seen, leg: Leg) -> str:
-    assert leg.claimed is not None
-    status = seen.status(leg)
-    if seen.answers is not None and (status is None or not status.state.live):
-        known = plain(status.state) if status else "unknown to the scheduler"
-        return f"leg {leg.number} is gone ({known}); the next leg or `onward tend` finds out why"
-    asked = f", asked to save and stop: {_ASKED.get(leg.asked.why, leg.asked.why)}" if leg.asked else ""
-    return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}"
-
-
-def _in_the_queue(seen: Seen, leg: Leg) -> str:
-    if leg.job is None:
-        return f"whether the job for leg {leg.number} was accepted is not known yet: `onward tend` looks it up"
-    status = seen.status(leg)
-    if status is None:
-        unknown = "the scheduler does not know its job: `onward tend` mends that"
-        unheard = "the scheduler did not answer" if is_ours(seen.dir) else f"its job is {seen.run.spec.user}'s"
-        return f"leg {leg.number} was submitted; {unheard if seen.answers is None else unknown}"
-    if status.state is JobState.RUNNING:
-        return f"leg {leg.number} is starting"
-    if not status.state.live:
-        return f"leg {leg.number} ended before it began ({plain(status.state)}): `onward tend` looks into it"
-    return f"leg {leg.number} is {plain(status.state)}" + (f": {status.reason}" if status.reason else "")
-
-
-def plain(state: str) -> str:
-    """A state or an end, for people: `timed_out` is timed out."""
-    return state.replace("_", " ")
+    unheard = NO_ANSWER if is_ours(seen.dir) else f"its job is {seen.run.spec.user}'s"
+    return why(seen.run, seen.answers, unheard=unheard)
 
 
 def progress(seen: Seen) -> dict[str, Any]:
@@ -219,7 +179,7 @@ def progress(seen: Seen) -> dict[str, Any]:
     if rate and total and told.last_step is not None and told.last_time is not None and not seen.run.closed:
         eta = told.last_time + max(total - 1 - told.last_step, 0) / rate
     metrics = {str(name): value for name, value in told.last.items() if isinstance(value, int | float)}
-    return {"step": told.last_step, "total": total, "steps_per_second": rate, "eta": eta, "metrics": metrics}
+    return {"step": told.last_step, "total": total, "steps_per_second": rate, "at": told.last_time, "eta": eta, "metrics": metrics}
 
 
 def checkpoints(dir: RunDir, *, verify: bool = False) -> list[dict[str, Any]]:

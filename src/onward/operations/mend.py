@@ -10,7 +10,8 @@ from onward.model import event as ev
 from onward.model.job import JobId, JobState
 from onward.model.lifecycle import Close, Continue, Rest, classify, decide, excluded_nodes, wanted_mem, was_noticed
 from onward.model.run import Leg, LegEnd, Run, RunState
-from onward.operations.inspect import Answers, plain, read_folder, status_of
+from onward.model.why import Answers, plain, status_of
+from onward.operations.inspect import read_folder
 from onward.operations.wiring import Desk
 from onward.rundir.closing import close_run
 from onward.rundir.journal import Journal, desk_journal

@@ -33,8 +33,8 @@ class Watch:
             self._asked = time.monotonic()
             return self._last
         if jobs <= (known or {}).keys():
-            return Seen(dir=self._dir, run=run, answers=known)
-        return Seen(dir=self._dir, run=run, answers=None)
+            return Seen(dir=self._dir, run=run, answers=known, at=self._desk.clock.now())
+        return Seen(dir=self._dir, run=run, answers=None, at=self._desk.clock.now())
 
 
 def glimpses(desk: Desk, dir: RunDir) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,146 @@
+"""Timeline: a run from its events as stretches and moments, each with words and with the log that tells more. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from onward.model import event as ev
+from onward.model.effort import waits
+from onward.model.run import Leg, LegEnd, Run
+from onward.model.why import plain
+
+SegmentKind = Literal["queue", "prepare", "leg", "sync", "stall"]
+MarkKind = Literal["checkpoint", "missed", "end", "request", "resume", "warning", "closed"]
+
+_GOOD = (LegEnd.DONE, LegEnd.AGAIN, LegEnd.TIME_LIMIT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """Where to read more: `stream` of `leg`; the supervisor's is one for all legs."""
+
+    leg: int
+    stream: Literal["out", "err", "supervisor"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    kind: SegmentKind
+    leg: int
+    start: float
+    end: float | None  # None: it goes on
+    words: str
+    job: str | None = None
+    state: str = ""  # of a leg: its end, or running
+    log: Log | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    kind: MarkKind
+    leg: int
+    at: float
+    words: str
+    step: int | None = None
+    log: Log | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """In the order of time; `start` and `end` are what a drawing spans."""
+
+    start: float
+    end: float
+    segments: tuple[Segment, ...]
+    marks: tuple[Mark, ...]
+
+
+def timeline(run: Run, events: Iterable[ev.Event], *, now: float) -> Timeline:
+    segments = [
+        Segment(
+            kind="queue",
+            leg=wait.leg,
+            start=wait.since,
+            end=wait.until,
+            words=f"leg {wait.leg} {'waited' if wait.until is not None else 'waits'} in the queue",
+            job=run.legs[wait.leg].job,
+            log=Log(leg=0, stream="supervisor"),
+        )
+        for wait in waits(run, now=now)
+    ]
+    marks: list[Mark] = []
+    for leg in run.legs.values():
+        if leg.claimed:
+            segments += _segments(run, leg)
+            marks += _marks(leg)
+    marks += [mark for event in events if (mark := _request(event))]
+    if run.closed:
+        marks.append(Mark(kind="closed", leg=run.closed.leg, at=run.closed.at, words=f"{run.closed.state}: {run.closed.cause}"))
+    segments.sort(key=lambda s: (s.start, s.leg))
+    marks.sort(key=lambda m: (m.at, m.leg))
+    times = [run.spec.created, *(s.start for s in segments), *(s.end for s in segments if s.end is not None), *(m.at for m in marks)]
+    return Timeline(start=min(times), end=max(times) if run.closed else max(*times, now), segments=tuple(segments), marks=tuple(marks))
+
+
+def _segments(run: Run, leg: Leg) -> list[Segment]:
+    assert leg.claimed is not None
+    end = leg.ended if leg.end else None
+    where = f" on {', '.join(leg.claimed.hosts)}" if leg.claimed.hosts else ""
+    ended = f"{plain(leg.end)}: {leg.reason}" if leg.end and leg.reason else plain(leg.end) if leg.end else "at work"
+    log = Log(leg=leg.number, stream="out" if leg.end is None or leg.end in _GOOD else "err")
+    name, state = f"leg {leg.number}", str(leg.end) if leg.end else "running"
+    found = [
+        Segment(
+            kind="leg", leg=leg.number, start=leg.claimed.at, end=end, words=f"{name}{where}, {ended}", job=leg.job, state=state, log=log
+        )
+    ]
+    if leg.started is not None and leg.started > leg.claimed.at:
+        step = f", and went back to step {leg.restored.step}" if leg.restored else ""
+        words = f"{name} made ready{step}"
+        found.append(Segment(kind="prepare", leg=leg.number, start=leg.claimed.at, end=leg.started, words=words, log=_SUPERVISOR))
+    for one in leg.published:
+        words = f"the checkpoint of step {one.step} was carried to persistent storage"
+        found.append(Segment(kind="sync", leg=leg.number, start=one.at - one.stage_seconds, end=one.at, words=words, log=_SUPERVISOR))
+    if leg.end is LegEnd.STALLED and leg.ended is not None:
+        since = max(leg.claimed.at, leg.ended - (run.limits.stall_time or 0))
+        found.append(Segment(kind="stall", leg=leg.number, start=since, end=leg.ended, words=f"{name}: no sign of progress", log=log))
+    return found
+
+
+def _marks(leg: Leg) -> list[Mark]:
+    found = [Mark(kind="checkpoint", leg=p.leg, at=p.at, step=p.step, words=f"checkpoint of step {p.step}") for p in leg.published]
+    found += [
+        Mark(kind="missed", leg=m.leg, at=m.at, step=m.step, words=f"step {m.step} was not stored: {m.reason}", log=_SUPERVISOR)
+        for m in leg.missed
+    ]
+    if leg.end and leg.ended is not None:
+        words = f"leg {leg.number} ended: {plain(leg.end)}" + (f", {leg.reason}" if leg.reason else "")
+        stream: Literal["out", "err"] = "out" if leg.end in _GOOD else "err"
+        found.append(Mark(kind="end", leg=leg.number, at=leg.ended, words=words, log=Log(leg=leg.number, stream=stream)))
+    return found
+
+
+def _request(event: ev.Event) -> Mark | None:
+    match event:
+        case ev.CancelRequested():
+            return Mark(kind="request", leg=event.leg, at=event.at, words=f"{event.by} cancelled the run")
+        case ev.StopRequested():
+            return Mark(kind="request", leg=event.leg, at=event.at, words=f"{event.by} asked to save and stop")
+        case ev.Resumed():
+            told = ", ".join(f"{key} {value}" for key, value in event.changes.items())
+            return Mark(kind="resume", leg=event.leg, at=event.at, words=f"{event.by} resumed the run" + (f" with {told}" if told else ""))
+        case ev.AskedToStop():
+            return Mark(
+                kind="request", leg=event.leg, at=event.at, words=f"leg {event.leg} was asked to stop: {event.why}", log=_SUPERVISOR
+            )
+        case ev.Warned():
+            return Mark(kind="warning", leg=event.leg, at=event.at, words=event.text, log=_SUPERVISOR)
+        case ev.Refused():
+            return Mark(kind="warning", leg=event.leg, at=event.at, words=f"the scheduler refused leg {event.leg}: {event.reason}")
+        case _:
+            return None
+
+
+_SUPERVISOR = Log(leg=0, stream="supervisor")

@@ -1,0 +1,92 @@
+"""Why a run is in the state it is in, and what can be done about it: a sentence each. Pure; folder, server and CLI share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onward.model.job import JobId, JobState, JobStatus
+from onward.model.run import Leg, Run, RunState
+
+Answers = Mapping[JobId, JobStatus]
+
+NO_ANSWER = "the scheduler did not answer"
+
+_ASKED = {
+    "deadline": "its time limit is near",
+    "request": "someone asked it to",
+    "signal": "the scheduler is ending its job",
+    "warning": "the scheduler warned that its job will end",
+    "storage": "its checkpoints can no longer be stored",
+    "deleted": "its job was deleted",
+}
+
+
+def why(run: Run, answers: Answers | None, *, unheard: str = NO_ANSWER) -> str:
+    """`answers`: what the scheduler says of the run's live jobs; None where it did not say, and `unheard` tells why not."""
+    if run.closed:
+        return run.closed.cause
+    if run.cancel:
+        return f"cancelled by {run.cancel.by}; its jobs are still to be ended, by onward cancel again or by `onward tend`"
+    last = run.last_leg
+    if run.state is RunState.RUNNING and last and last.claimed:
+        return _at_work(last, answers)
+    queued = [leg for leg in run.legs.values() if not leg.claimed and not leg.end and leg.submission]
+    if queued:
+        return _in_the_queue(max(queued, key=lambda leg: leg.number), answers, unheard)
+    refused = refusal(run)
+    if refused:
+        return f"the scheduler refused the next leg: {refused}; `onward tend` tries again, onward cancel and onward resume change it"
+    return "no leg is queued: `onward tend` mends that"
+
+
+def next_action(run: Run) -> str:
+    """What a person can do now; empty where the run needs nobody."""
+    if run.closed:
+        return run.closed.next
+    if run.cancel:
+        return f"onward cancel {run.spec.id} again ends what is left of its jobs"
+    if run.state is not RunState.RUNNING and not any(leg.submission for leg in run.legs.values() if not leg.claimed and not leg.end):
+        again = "cancel it, then resume it with other resources" if refusal(run) else "have onward tend run"
+        return f"{again}: onward cancel {run.spec.id}" if refusal(run) else again
+    return ""
+
+
+def refusal(run: Run) -> str:
+    """The scheduler's words where it refused the next leg; else empty."""
+    told = [s.refused for leg in run.legs.values() if not leg.claimed for s in leg.submissions.values() if s.refused]
+    return told[-1] if told else ""
+
+
+def status_of(leg: Leg, answers: Answers) -> JobStatus | None:
+    """What is said of the leg's own job. One of another name has only been given its id, after the scheduler forgot ours."""
+    status = answers.get(JobId(leg.job)) if leg.job else None
+    return None if status and leg.submissions and status.name not in leg.submissions else status
+
+
+def plain(state: str) -> str:
+    """A state or an end, for people: `timed_out` is timed out."""
+    return state.replace("_", " ")
+
+
+def _at_work(leg: Leg, answers: Answers | None) -> str:
+    assert leg.claimed is not None
+    status = status_of(leg, answers or {})
+    if answers is not None and (status is None or not status.state.live):
+        known = plain(status.state) if status else "unknown to the scheduler"
+        return f"leg {leg.number} is gone ({known}); the next leg or `onward tend` finds out why"
+    asked = f", asked to save and stop: {_ASKED.get(leg.asked.why, leg.asked.why)}" if leg.asked else ""
+    return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}"
+
+
+def _in_the_queue(leg: Leg, answers: Answers | None, unheard: str) -> str:
+    if leg.job is None:
+        return f"whether the job for leg {leg.number} was accepted is not known yet: `onward tend` looks it up"
+    status = status_of(leg, answers or {})
+    if status is None:
+        said = "the scheduler does not know its job: `onward tend` mends that" if answers is not None else unheard
+        return f"leg {leg.number} was submitted" + (f"; {said}" if said else "")
+    if status.state is JobState.RUNNING:
+        return f"leg {leg.number} is starting"
+    if not status.state.live:
+        return f"leg {leg.number} ended before it began ({plain(status.state)}): `onward tend` looks into it"
+    return f"leg {leg.number} is {plain(status.state)}" + (f": {status.reason}" if status.reason else "")
