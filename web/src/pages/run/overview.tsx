@@ -1,0 +1,5 @@
+import { Empty } from "../../parts/empty";
+
+export default function Tab(_: { id: string }) {
+  return <Empty title="Overview">This tab is being built.</Empty>;
+}
