@@ -33,6 +33,7 @@ from onward.api.routes import (
     hints,
     live,
     logs,
+    metric_keys,
     notes,
     params,
     records,
@@ -53,7 +54,7 @@ _ABOUT = """Runs, their metrics, files and logs. Every call needs a token: `Auth
 Basic with the token as password, an address that begins with `/t/<token>/`, or the login cookie. Errors are RFC 9457 problems."""
 
 _ROUTES = (
-    *(health, docs, experiments, runs, acts, series, aggregates, params, notes, artifacts),
+    *(health, docs, experiments, runs, acts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, live, records, export, tokens, seed, hints),
 )
 
