@@ -13,10 +13,11 @@ import pytest
 
 
 @contextmanager
-def small_disk(folder: Path, *, kilobytes: int) -> Iterator[Path]:
+def small_disk(folder: Path, *, kilobytes: int, read_only: bool = False) -> Iterator[Path]:
     """A memory disk of this size, or the test is skipped where nobody may mount one."""
     folder.mkdir(parents=True)
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)], capture_output=True, check=False)
+    options = f"size={kilobytes}k" + (",ro" if read_only else "")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, check=False)
     if mounted.returncode:
         pytest.skip("a small disk cannot be mounted here")
     try:

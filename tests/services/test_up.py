@@ -208,6 +208,9 @@ def test_behind_tls(tmp_path: Path) -> None:
         (["--root-path", "onward"], 2, "--root-path"),
         (["--port", "70000"], 2, "70000"),
         (["--db", "mysql://host/db"], 2, "mysql"),
+        (["--db", "."], 2, "is a folder"),
+        (["--db", "postgresql://ann@127.0.0.1:1/onward"], 6, "PostgreSQL is up"),
+        (["--name", "http://x/y"], 2, "--name"),
         (["--host", "203.0.113.1", "--port", "0"], 5, "203.0.113.1"),
     ],
 )
@@ -218,6 +221,23 @@ def test_what_cannot_be_served_is_said_in_words(tmp_path: Path, flags: list[str]
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+    assert "→" in done.stderr  # what next
+    assert list(tmp_path.rglob("*.server")) == []
+
+
+def test_two_servers_on_one_host_do_not_log_each_other_out(tmp_path: Path) -> None:
+    with Running(tmp_path / "a") as one, Running(tmp_path / "b") as two:
+        cookies = []
+        for server in (one, two):
+            _, headers, _ = server.ask("GET", server.link.removeprefix(server.url))
+            cookies.append(headers["set-cookie"].split(";")[0])
+        names = {cookie.partition("=")[0] for cookie in cookies}
+        assert len(names) == 2  # a browser keeps both, and sends both to both
+        for server in (one, two):
+            assert server.ask("GET", "/healthz", headers={"cookie": "; ".join(cookies)})[0] == 200
+        assert one.stop() == 0
+        one.start()
+        assert one.ask("GET", "/healthz", headers={"cookie": "; ".join(cookies)})[0] == 200
 
 
 def test_tokens_are_listed_without_secrets_and_end_when_revoked(tmp_path: Path) -> None:

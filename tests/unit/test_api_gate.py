@@ -47,7 +47,7 @@ class Scene:
         self.behind = Behind()
         self.book = TokenBook(store, self.clock)
         rules = HostRules.of(bound="127.0.0.1", machine="node7", given=["tracker.example.org"])
-        self.gate = Gate(self.behind, book=self.book, hosts=rules, login=Login(store, self.clock), root=root)
+        self.gate = Gate(self.behind, book=self.book, hosts=rules, login=Login(store, self.clock, cookie="onward_session_k1"), root=root)
 
     def token(self, scope: TokenScope = TokenScope.USER, **others: Any) -> str:
         return self.store.create(scope, now=self.clock.now(), **others)[1].text
@@ -88,7 +88,7 @@ def test_without_a_token_nothing_is_reached(scene: Scene, method: str, path: str
         {"authorization": "Bearer "},
         {"authorization": "Basic " + base64.b64encode(b"ada:secret").decode()},
         {"x-api-key": "key"},
-        {"cookie": "onward_session=owu_00000000_" + "a" * 43},
+        {"cookie": "onward_session_k1=owu_00000000_" + "a" * 43},
         {"cookie": "other=1"},
         {"x-forwarded-user": "root", "x-forwarded-for": "127.0.0.1"},
     ],
@@ -105,7 +105,7 @@ def test_a_token_opens_in_each_of_its_ways(scene: Scene) -> None:
         {"authorization": f"Bearer {token}"},
         {"x-api-key": token},
         {"authorization": f"Basic {basic}"},
-        {"cookie": f"onward_session={token}"},
+        {"cookie": f"onward_session_k1={token}"},
     ):
         assert scene.client().get("/runs", headers=headers).status == 200
     assert scene.client().get(f"/t/{token}/runs").status == 200
@@ -132,14 +132,14 @@ def test_a_foreign_host_is_refused_whatever_the_token(scene: Scene, method: str,
 @pytest.mark.parametrize("origin", ["http://evil.test", "null", "http://localhost:3000", "https://localhost:8765.evil.test"])
 def test_a_foreign_origin_is_refused_whatever_the_token(scene: Scene, method: str, origin: str) -> None:
     token = scene.token()
-    for headers in ({"origin": origin}, {"origin": origin, "cookie": f"onward_session={token}", "authorization": None}):
+    for headers in ({"origin": origin}, {"origin": origin, "cookie": f"onward_session_k1={token}", "authorization": None}):
         assert scene.client(token).ask(method, "/runs", headers=headers).status == 403
     assert scene.client().post(f"/t/{token}/runs", headers={"origin": origin}).status == 403
     assert scene.behind.seen == []
 
 
 def test_a_browser_that_writes_must_say_where_it_came_from(scene: Scene) -> None:
-    cookie = {"cookie": f"onward_session={scene.token()}"}
+    cookie = {"cookie": f"onward_session_k1={scene.token()}"}
     assert scene.client().post("/runs", headers=cookie).status == 403
     assert scene.client().post("/runs", headers={**cookie, "origin": "http://localhost:8765"}).status == 200
     assert scene.client().get("/runs", headers=cookie).status == 200
@@ -311,7 +311,7 @@ def test_behind_a_proxy_the_prefix_may_be_on_the_path_or_taken_off(store: TokenS
 
 def session(answer: Answer) -> str:
     name, _, rest = answer.headers["set-cookie"].partition("=")
-    assert name == "onward_session"
+    assert name == "onward_session_k1"
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(rest.split("; "))
     return rest.split(";")[0]
 
@@ -322,7 +322,7 @@ def test_a_login_link_is_good_once(scene: Scene) -> None:
     assert first.status == 200
     cookie = session(first)
     assert cookie != code
-    assert scene.client().get("/runs", headers={"cookie": f"onward_session={cookie}"}).status == 200
+    assert scene.client().get("/runs", headers={"cookie": f"onward_session_k1={cookie}"}).status == 200
     assert scene.behind.scopes[0]["state"]["caller"].name == "ada"
     second = scene.client().get(f"/login?code={code}")
     assert second.status == 401
@@ -372,7 +372,7 @@ def test_no_token_is_ever_logged(scene: Scene, said: io.StringIO) -> None:
     scene.client().get(f"//t/{token}/x")
     scene.client().get(f"/x/t/{token}/x")
     scene.client(token, host="evil.test").get(f"/t/{token}/x")
-    scene.client().get("/runs", headers={"cookie": f"onward_session={token}", "x-api-key": token})
+    scene.client().get("/runs", headers={"cookie": f"onward_session_k1={token}", "x-api-key": token})
     answer = scene.client().get(f"/login?code={code}")
     log.error("a fault with %s in it", token)
     lines = said.getvalue()

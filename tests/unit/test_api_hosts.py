@@ -124,25 +124,30 @@ def test_a_token_in_the_address_is_taken_off_it() -> None:
     assert split_address("/runs/t/1") == (None, "/runs/t/1")
 
 
+COOKIE = "onward_session_k1"
+
+
 def basic(user: str, password: str) -> bytes:
     return b"Basic " + base64.b64encode(f"{user}:{password}".encode())
 
 
 def test_a_token_can_come_in_five_ways_and_the_first_shown_counts() -> None:
-    assert presented({}, None) is None
-    assert presented({b"authorization": b"Bearer abc"}, None) == Presented("abc", "bearer")
-    assert presented({b"authorization": b"bearer  abc "}, None) == Presented("abc", "bearer")
-    assert presented({b"x-api-key": b"abc"}, None) == Presented("abc", "key")
-    assert presented({b"authorization": basic("ada", "abc")}, None) == Presented("abc", "basic")
-    assert presented({b"authorization": basic("abc", "")}, None) == Presented("abc", "basic")
-    assert presented({b"cookie": b"a=1; onward_session=abc; b=2"}, None) == Presented("abc", "cookie")
-    assert presented({b"cookie": b"a=1"}, None) is None
-    assert presented({b"authorization": basic("from", "netrc"), b"x-api-key": b"k"}, "abc") == Presented("abc", "address")
-    assert presented({b"authorization": b"Bearer bad", b"x-api-key": b"good"}, None) == Presented("bad", "bearer")
+    assert presented({}, None, COOKIE) is None
+    assert presented({b"authorization": b"Bearer abc"}, None, COOKIE) == Presented("abc", "bearer")
+    assert presented({b"authorization": b"bearer  abc "}, None, COOKIE) == Presented("abc", "bearer")
+    assert presented({b"x-api-key": b"abc"}, None, COOKIE) == Presented("abc", "key")
+    assert presented({b"authorization": basic("ada", "abc")}, None, COOKIE) == Presented("abc", "basic")
+    assert presented({b"authorization": basic("abc", "")}, None, COOKIE) == Presented("abc", "basic")
+    assert presented(
+        {b"cookie": b"a=1; onward_session=old; onward_session_k2=other; onward_session_k1=abc; b=2"}, None, COOKIE
+    ) == Presented("abc", "cookie")
+    assert presented({b"cookie": b"a=1"}, None, COOKIE) is None
+    assert presented({b"authorization": basic("from", "netrc"), b"x-api-key": b"k"}, "abc", COOKIE) == Presented("abc", "address")
+    assert presented({b"authorization": b"Bearer bad", b"x-api-key": b"good"}, None, COOKIE) == Presented("bad", "bearer")
 
 
 @pytest.mark.parametrize("header", [b"Basic !!!", b"Basic", b"Digest abc", b"", b"Basic \xff"])
 def test_a_header_that_makes_no_sense_is_a_bad_token_not_an_absent_one(header: bytes) -> None:
-    shown = presented({b"authorization": header}, None)
+    shown = presented({b"authorization": header}, None, COOKIE)
     assert shown is not None
     assert shown.text == ""

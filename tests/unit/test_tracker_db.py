@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import exc, inspect, text
+from sqlalchemy import exc, inspect, make_url, text
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull, StorageUnavailable
 from onward.tracker import db, migrate
+from onward.tracker.db_place import at_start
 from onward.tracker.driver import execute_many, fetch
 from onward.tracker.schema import metadata
 from onward.tracker.store import Tracker
@@ -54,15 +55,87 @@ def test_an_address_that_cannot_be_used_is_refused(place: str) -> None:
     assert raised.value.hint
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("postgresql://ann:secret@host:port/onward", "postgresql://ann:secret@host:99999/onward", "postgresql://ann:se@cret@[host/onward"),
+        *("postgresql:/ann:secret@host/onward", "postgresql:ann"),
+    ],
+)
+def test_a_malformed_address_is_told_without_its_password_and_with_a_good_one(place: str) -> None:
+    with pytest.raises(InvalidInput, match="address") as raised:
+        db.open_database(place)
+    assert "cret" not in raised.value.message
+    assert "postgresql://user@host/name" in raised.value.hint
+
+
+def test_an_sqlite_address_is_answered_with_the_path(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        db.open_database("sqlite:////var/lib/onward.db")
+    assert "--db /var/lib/onward.db" in raised.value.hint
+
+
 def test_a_password_is_never_shown() -> None:
     opened = db.open_database("postgresql://ann:secret@host/onward")
     assert "secret" not in opened.words
+
+
+def test_a_folder_is_no_database_and_a_file_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is a folder") as raised:
+        db.open_database(tmp_path)
+    assert str(tmp_path / "onward.db") in raised.value.hint
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInput, match="is a file"):
+        db.open_database(tmp_path / "file" / "x.db")
+
+
+def test_another_programs_database_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    for tables in (["people"], ["alembic_version", "pets"]):
+        path.unlink(missing_ok=True)
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            for table in tables:
+                connection.execute(f"CREATE TABLE {table} (version_num TEXT)")
+            connection.commit()
+        before = path.read_bytes()
+        with pytest.raises(InvalidInput, match=rf"theirs.db is another program's database \(tables {tables[-1]}\)") as raised:
+            Tracker.open(path)
+        assert "name another file" in raised.value.hint
+        assert path.read_bytes() == before
+        assert [found.name for found in tmp_path.iterdir()] == ["theirs.db"]
+
+
+def test_mlflows_database_is_told_how_it_is_taken_over(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+        for table in ("alembic_version", "experiments", "runs", "metrics", "latest_metrics"):
+            connection.execute(f"CREATE TABLE {table} (version_num TEXT)")
+        connection.commit()
+    with pytest.raises(InvalidInput) as raised:
+        Tracker.open(tmp_path / "mlflow.db")
+    assert f"onward import mlflow {tmp_path / 'mlflow.db'}" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("connection refused", "PostgreSQL is up"),
+        ('FATAL: password authentication failed for user "ann"', "user and password"),
+        ('FATAL: database "onward" does not exist', "createdb onward"),
+        ('FATAL: role "ann" does not exist', "user and password"),
+    ],
+)
+def test_a_server_that_cannot_be_reached_at_the_start_is_told_with_what_to_look_at(said: str, hint: str) -> None:
+    told = at_start(StorageUnavailable(said), make_url("postgresql+psycopg://ann:secret@host/onward"))
+    assert hint in told.hint
+    assert "secret" not in told.hint
+    assert told.message == said
 
 
 def test_a_server_that_does_not_answer_is_said_so_and_may_come_back() -> None:
     with pytest.raises(StorageUnavailable, match="does not answer") as raised:
         Tracker.open("postgresql://ann@127.0.0.1:1/onward")
     assert raised.value.transient
+    assert "psql postgresql://ann@127.0.0.1:1/onward" in raised.value.hint
 
 
 def test_a_file_that_is_no_database_is_said_so(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from onward import __version__
 from onward.api import chores
 from onward.api.background import Background
 from onward.api.book import TokenBook
+from onward.api.credentials import cookie_of
 from onward.api.described import describe
 from onward.api.door import Door
 from onward.api.gate import Gate
@@ -44,7 +45,7 @@ from onward.api.routes import (
 )
 from onward.api.services import Services
 from onward.api.signed import Signatures
-from onward.errors import OnwardError
+from onward.errors import OnwardError, StorageFull
 from onward.operations.tracking import Place
 from onward.operations.wiring import Desk
 from onward.tracker.store import Tracker
@@ -94,7 +95,7 @@ def make_server(
         streams=Streams(allowed.streams),
     )
     api = make_api(services)
-    login = Login(store, desk.clock, secure=secure, failures=allowed.logins)
+    login = Login(store, desk.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)
     gate = Gate(
         api,
         book=services.book,
@@ -126,6 +127,8 @@ def make_api(services: Services) -> FastAPI:
 
 def _known(request: Request, error: Exception) -> Response:
     assert isinstance(error, OnwardError)
+    if isinstance(error, StorageFull):  # a file's, too: told once a minute
+        request.app.state.services.tracker.trouble.met(error, refused=0)
     return _answer(request, problem_of(error))
 
 

@@ -14,6 +14,7 @@ from onward.api.logs import log, note
 from onward.errors import OnwardError
 
 _SLOWEST = 300.0
+_QUICK = 5  # doublings, where it may be better soon: a disk that has room again, a database that is back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ class Background:
                 chore.do()
                 failures = 0
             except OnwardError as error:
-                failures += 1
+                failures = min(failures + 1, _QUICK) if error.transient else failures + 1
                 note(logging.WARNING, chore.name, error.message, hint=error.hint or None, failures=failures)
             except Exception:
                 failures += 1

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-COOKIE = "onward_session"
+COOKIE = "onward_session"  # and the store's key: browsers send a host's cookies to all of its ports
 ADDRESS = "/t/"
 
 By = Literal["address", "bearer", "key", "basic", "cookie", "signature"]
@@ -33,7 +33,12 @@ def split_address(path: str) -> tuple[str | None, str]:
     return token, f"/{rest}" if slash else "/"
 
 
-def presented(headers: Mapping[bytes, bytes], address: str | None) -> Presented | None:
+def cookie_of(key: str) -> str:
+    """The name of the login cookie of a store."""
+    return f"{COOKIE}_{key}"
+
+
+def presented(headers: Mapping[bytes, bytes], address: str | None, cookie_name: str) -> Presented | None:
     if address is not None:
         return Presented(address, "address")
     authorization = headers.get(b"authorization")
@@ -44,7 +49,7 @@ def presented(headers: Mapping[bytes, bytes], address: str | None) -> Presented 
         return Presented(key.decode("latin-1").strip(), "key")
     cookie = headers.get(b"cookie")
     if cookie is not None:
-        text = _cookie(cookie.decode("latin-1"))
+        text = _cookie(cookie.decode("latin-1"), cookie_name)
         return Presented(text, "cookie") if text else None
     return None
 
@@ -62,9 +67,9 @@ def _authorization(value: bytes) -> Presented:
     return Presented(password or user, "basic")
 
 
-def _cookie(value: str) -> str:
+def _cookie(value: str, wanted: str) -> str:
     for part in value.split(";"):
         name, _, text = part.strip().partition("=")
-        if name == COOKIE:
+        if name == wanted:
             return text.strip('"')
     return ""

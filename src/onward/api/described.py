@@ -39,7 +39,12 @@ _SECURITY: Schema = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "A token. Also as the beginning of the address: `/t/TOKEN/…`."},
     "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same token."},
     "basic": {"type": "http", "scheme": "basic", "description": "The token as the password, under any name."},
-    "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "What a login gives a browser."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE,
+        "description": "What a login gives a browser; `_` and the store's key follow the name.",
+    },
 }
 
 

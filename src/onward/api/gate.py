@@ -81,7 +81,7 @@ class Gate:
         if problem is not None:
             await self._refuse(scope, send, problem, path, began)
             return
-        shown = presented(headers, address)
+        shown = presented(headers, address, self._login.cookie)
         try:
             if path == "/login":
                 await self._log_in(scope, headers, receive, send, began)

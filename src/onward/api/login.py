@@ -12,7 +12,6 @@ from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
 
-from onward.api.credentials import COOKIE
 from onward.api.limits import Rate, seconds
 from onward.api.problems import Problem
 from onward.api.sending import Receive, Send, TooMuch, read_body, send_problem, send_whole
@@ -25,8 +24,9 @@ _HTML = (b"content-type", b"text/html; charset=utf-8")
 
 
 class Login:
-    def __init__(self, store: TokenStore, clock: Clock, *, secure: bool = False, failures: int = 5) -> None:
-        """`failures`: how many a minute from one address."""
+    def __init__(self, store: TokenStore, clock: Clock, *, cookie: str, secure: bool = False, failures: int = 5) -> None:
+        """`cookie`: its name. `failures`: how many a minute from one address."""
+        self.cookie = cookie
         self._store = store
         self._clock = clock
         self._secure = secure
@@ -68,7 +68,7 @@ class Login:
         flags = f"Path={root or '/'}; HttpOnly; SameSite=Strict; Max-Age={SESSION_DAYS * 86400}" + ("; Secure" if self._secure else "")
         home = html.escape(f"{root}/", quote=True)
         await send_whole(
-            send, 200, _MOVE_ON.format(home=home).encode(), [_HTML, (b"set-cookie", f"{COOKIE}={session.text}; {flags}".encode())]
+            send, 200, _MOVE_ON.format(home=home).encode(), [_HTML, (b"set-cookie", f"{self.cookie}={session.text}; {flags}".encode())]
         )
 
     def _redeem(self, code: str) -> Secret | None:

@@ -21,7 +21,6 @@ _STATUS: tuple[tuple[type[errors.OnwardError], int], ...] = (
     (errors.NotAllowed, 403),
     (errors.Conflict, 409),
     (errors.RunFailed, 409),
-    (errors.StorageFull, 507),
     (errors.SubmitRefused, 422),
     (errors.TooMany, 429),
 )
@@ -37,7 +36,6 @@ _MLFLOW_CODES = {
     421: "PERMISSION_DENIED",
     429: "REQUEST_LIMIT_EXCEEDED",
     503: "TEMPORARILY_UNAVAILABLE",
-    507: "TEMPORARILY_UNAVAILABLE",
 }
 
 

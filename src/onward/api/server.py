@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 
 from onward.api.app import Server
+from onward.api.hosts import split_host
 from onward.api.logs import note
 from onward.api.wire import Wire
 from onward.errors import Conflict, InvalidInput, NotFound
@@ -41,6 +42,12 @@ class Listening:
                 raise NotFound(f"there is no file {file}", hint="--certfile and --keyfile name PEM files")
         if self.root_path and (not self.root_path.startswith("/") or "//" in self.root_path):
             raise InvalidInput(f"--root-path {self.root_path!r} does not begin with a slash", hint="write it like /onward")
+        for name in self.names:
+            if split_host(name) != (name.strip().lower().rstrip("."), "") or not name.strip():
+                raise InvalidInput(
+                    f"--name {name!r} is not the name of a host",
+                    hint="give the name alone, without http://, port or path: --name tracker.example.org; --root-path takes the path",
+                )
 
     def url(self, port: int) -> str:
         host = self.names[0] if self.names else {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(self.host, self.host)

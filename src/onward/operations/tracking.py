@@ -2,7 +2,7 @@
 
 tracker-<machine>.db       the database (or PostgreSQL, by its address)
 tracker-<machine>.files/   what was uploaded, a folder a run
-tracker-<machine>.server   who serves it: locked as long as it lives, so that there is one
+tracker-<machine>.server   who serves it: gone when that has stopped
 """
 
 from __future__ import annotations
@@ -44,8 +44,11 @@ class Place:
         """For messages: without a password."""
         if self.path:
             return str(self.path)
-        parts = urlsplit(self.db)
-        return f"PostgreSQL ({parts.hostname or 'this machine'}{parts.path})"
+        try:
+            parts = urlsplit(self.db)
+            return f"PostgreSQL ({parts.hostname or 'this machine'}{parts.path})"
+        except ValueError:
+            return "PostgreSQL"
 
     def close_to_others(self) -> None:
         """What lies here is its owner's alone: the folder of files, and our own state folder. What another owns stays as it is."""
@@ -71,39 +74,67 @@ class Place:
 
 
 class Serving:
-    """This process serves the place, until it closes or dies."""
+    """This process serves the place, until it closes or dies.
+
+    Of a file there is one server, by whatever name it is reached: the file itself is locked, before SQLite opens it and until after it has
+    closed it (to close it meanwhile would free SQLite's own locks). Several may serve one PostgreSQL; the note is the first one's.
+    """
 
     def __init__(self, place: Place) -> None:
+        from onward.tracker.db import check_place
+
+        check_place(place.db)
         self._place = place
+        self._held = [_locked(place, place.path)] if place.path else []
+        self._note: int | None = None
         try:
-            place.note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = os.open(place.note, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._note = _locked(place, place.note)
+        except Conflict:
+            if place.path:
+                self._release()
+                raise
+
+    def at(self, url: str) -> None:
+        if self._note is not None:
+            with contextlib.suppress(OSError):  # a note for people; a full disk is told of elsewhere
+                os.ftruncate(self._note, 0)
+                os.pwrite(self._note, json.dumps({"url": url, "pid": os.getpid(), "machine": socket.gethostname()}).encode(), 0)
+
+    def close(self) -> None:
+        if self._note is not None:
+            with contextlib.suppress(OSError):
+                self._place.note.unlink()  # while it is ours
+            self._held.append(self._note)
+            self._note = None
+        self._release()
+
+    def _release(self) -> None:
+        while self._held:
+            os.close(self._held.pop())
+
+
+def _locked(place: Place, path: Path) -> int:
+    """A handle of the file, which nobody else has locked."""
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StorageError(f"{place.note} cannot be written: {error.strerror}", hint="choose another place by --db") from error
+            raise StorageError(f"{path} cannot be written: {error.strerror}", hint="choose another place by --db") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+            os.close(handle)  # deleted by the one who closed meanwhile
+        except FileNotFoundError:
+            os.close(handle)
         except BlockingIOError as error:
-            if place.path is None:  # several may serve one PostgreSQL; the note is the first one's
-                self._file = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-                return
-            os.close(self._file)
+            os.close(handle)
             there = place.served_at()
             raise Conflict(
                 f"another server serves {place.words}" + (f" at {there}" if there else ""),
                 hint="stop that one, or give this one a database of its own by --db",
             ) from error
-
-    def at(self, url: str) -> None:
-        self._write(json.dumps({"url": url, "pid": os.getpid(), "machine": socket.gethostname()}).encode())
-
-    def close(self) -> None:
-        self._write(b"")
-        os.close(self._file)
-
-    def _write(self, text: bytes) -> None:
-        with contextlib.suppress(OSError):  # a note for people; a full disk is told of elsewhere
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, text, 0)
 
 
 def place_of(env: Mapping[str, str], db: str | None = None, files: str | None = None) -> Place:
@@ -114,12 +145,12 @@ def place_of(env: Mapping[str, str], db: str | None = None, files: str | None = 
         key = hashlib.sha256(named.encode()).hexdigest()[:8]
         folder = Path(files) if files else state / "files"
         return Place(db=named, files=folder.absolute(), note=state / f"postgresql-{socket.gethostname()}-{key}.server", state=state)
-    path = Path(named).expanduser().absolute()
+    path = Path(named).expanduser().resolve()  # a link's other things lie where it leads
     return Place(
         db=str(path),
         files=Path(files).absolute() if files else path.with_suffix(".files"),
         note=path.with_suffix(".server"),
-        state=state if path.parent == state else None,
+        state=state if path.parent == state.resolve() else None,
     )
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull, StorageUnavailable
+from onward.tracker.db_place import address_of, check_path
 from onward.tracker.driver import execute
 
 _NETWORK = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "panfs", "pvfs2", "orangefs", "wekafs"}
 _LOCAL_FUSE = {"fuse.fuse-overlayfs", "fuseblk"}
 _MOUNTS = Path("/proc/self/mountinfo")
 _PATIENCE_MS = 30_000
+_LEAST_ROOM = 1 << 18  # bytes: a log that grows takes as much before anything is refused
+_MAKE_ROOM = "make room: it goes on by itself; nothing that was acknowledged is lost"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +57,33 @@ class Database:
         except exc.TimeoutError as error:
             raise StorageUnavailable(f"{self.words} has no free connection", hint="it is busy; try again in a few seconds") from error
 
+    def must_have_room(self) -> None:
+        """Of a file: StorageFull where its disk has none left. A server looks after its own."""
+        if self.path is None:
+            return
+        with contextlib.suppress(OSError):
+            disk = os.statvfs(self.path.parent)
+            if disk.f_bavail * disk.f_frsize < _LEAST_ROOM:
+                raise StorageFull(f"there is no room for {self.words}: its disk is full", hint=_MAKE_ROOM)
+
     def close(self) -> None:
         self.engine.dispose()
 
 
 def open_database(place: str | Path) -> Database:
     """`place` is a path, or an address such as postgresql://user@host/onward."""
-    text = str(place)
+    checked = check_place(str(place))
+    return _file(checked) if isinstance(checked, Path) else _postgres(checked)
+
+
+def check_place(text: str) -> Path | URL:
+    """Where it is; an error where it cannot be. Nothing is touched."""
     if "://" in text:
-        return _postgres(text)
-    return _file(Path(text).expanduser().absolute())
+        return address_of(text)
+    path = Path(text).expanduser().resolve()  # where a link leads: SQLite's own files lie beside that
+    check_local(path)
+    check_path(path)
+    return path
 
 
 def unfit(error: Exception) -> InvalidInput:
@@ -77,7 +98,7 @@ def translate(error: exc.DBAPIError, where: str) -> OnwardError:
     text = str(error.orig or error).strip().splitlines()[0]
     low = text.lower()
     if "disk is full" in low or "no space left" in low or "disk quota" in low or "could not extend file" in low:
-        return StorageFull(f"there is no room for {where}: {text}", hint="make room; nothing that was acknowledged is lost")
+        return StorageFull(f"there is no room for {where}: {text}", hint=_MAKE_ROOM)
     if is_away(error):
         return StorageUnavailable(f"{where} does not answer: {text}", hint="it is tried again; nothing that was acknowledged is lost")
     return StorageError(f"{where} refused: {text}")
@@ -117,7 +138,6 @@ def check_local(path: Path) -> None:
 
 
 def _file(path: Path) -> Database:
-    check_local(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -154,13 +174,7 @@ def _begin(connection: Connection) -> None:
     execute(connection, "BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _postgres(text: str) -> Database:
-    try:
-        url = make_url(text)
-    except exc.ArgumentError as error:
-        raise InvalidInput(f"{text!r} is no database address", hint="write postgresql://user@host/name, or a path") from error
-    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
-        raise InvalidInput(f"{url.drivername} databases are not supported", hint="give a path (SQLite) or postgresql://user@host/name")
+def _postgres(url: URL) -> Database:
     try:
         import psycopg  # noqa: F401
     except ImportError as error:

@@ -14,6 +14,8 @@
     tracker.election      won: whether this server is the one that tends
     tracker.write(job)    anything else: a function of a Batch (connection, version, now), committed when it returns
     tracker.reading()     a connection to read by, with the tables of `schema`
+    tracker.must_store()  whether anything can be stored: raises what keeps it from it
+    tracker.key()         what tells this store from every other
 
 Whatever a method acknowledges is committed. Errors are those of `errors.py`: NotFound, InvalidInput, Conflict; StorageUnavailable and
 StorageFull are transient.
@@ -22,6 +24,7 @@ StorageFull are transient.
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -29,9 +32,11 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, select
 
+from onward.errors import StorageUnavailable
 from onward.tracker import schema
 from onward.tracker.compact import Upkeep
 from onward.tracker.db import Database, open_database
+from onward.tracker.db_place import at_start
 from onward.tracker.elect import Election
 from onward.tracker.experiments import Experiments
 from onward.tracker.ingest import Ingest
@@ -42,9 +47,11 @@ from onward.tracker.models import Models
 from onward.tracker.runs import Runs
 from onward.tracker.series import Series
 from onward.tracker.tensorboard import EventFiles
+from onward.tracker.trouble import Trouble
 from onward.tracker.writer import Batch, Writer
 
 T = TypeVar("T")
+_KEY = "store.key"
 
 
 class Tracker:
@@ -69,6 +76,11 @@ class Tracker:
         database = open_database(place)
         try:
             migrate(database)
+        except StorageUnavailable as error:
+            database.close()
+            if database.is_file:
+                raise
+            raise at_start(error, database.engine.url) from error
         except BaseException:
             database.close()
             raise
@@ -102,6 +114,32 @@ class Tracker:
 
     def reading(self) -> contextlib.AbstractContextManager[Connection]:
         return self.database.reading()
+
+    def key(self) -> str:
+        """What tells this store from every other: made once, and the same for all who share it."""
+
+        def job(batch: Batch) -> str:
+            c = schema.settings.c
+            held = batch.connection.execute(select(c.value).where(c.key == _KEY)).scalar()
+            if held is None:
+                held = secrets.token_hex(4)
+                batch.connection.execute(schema.settings.insert().values(key=_KEY, value=held))
+            return str(held)
+
+        with self.reading() as connection:
+            held = connection.execute(select(schema.settings.c.value).where(schema.settings.c.key == _KEY)).scalar()
+        return str(held) if held else self.write(job)
+
+    @property
+    def trouble(self) -> Trouble:
+        return self._writer.trouble
+
+    def must_store(self) -> None:
+        """Raises what keeps the store from taking anything, if so. After a failure it is tried, so that its end is seen."""
+        self.version()
+        self.database.must_have_room()
+        if self.trouble.error is not None:
+            self._writer.do(lambda _: None)
 
     # ── what happens ──────────────────────────────────────────────────────────
 

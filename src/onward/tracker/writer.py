@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, exc
 
-from onward.errors import OnwardError, StorageUnavailable
+from onward.errors import OnwardError, StorageError, StorageUnavailable
 from onward.tracker.db import Database, is_away, translate, unfit
 from onward.tracker.driver import fetch
+from onward.tracker.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Writer:
         self._changed = threading.Condition()
         self._kept: Connection | None = None
         self.version = 0
+        self.trouble = Trouble()
         self._thread = threading.Thread(target=self._loop, name="tracker writer", daemon=True)
         self._thread.start()
 
@@ -163,6 +165,8 @@ class Writer:
             for entry in entries:
                 self._commit([entry])
             return
+        if isinstance(error, StorageError):
+            self.trouble.met(error, refused=len(entries))
         if not isinstance(error, OnwardError):
             log.error("a job of the tracker failed", exc_info=error)
         for entry in entries:
@@ -180,6 +184,7 @@ class Writer:
         finally:
             if self._kept is None:
                 connection.close()
+        self.trouble.over()
         with self._changed:
             self.version = version
             self._changed.notify_all()

@@ -30,10 +30,10 @@ def healthz() -> Health:
 
 @router.get("/readyz", summary="Is the server ready")
 def readyz(svc: Svc) -> Health:
-    """503 where the database does not answer, or the server is stopping."""
+    """503, with the reason, where the database does not answer or has no room, or the server is stopping."""
     if svc.stopping:
         raise StorageUnavailable("the server is stopping")
-    svc.tracker.version()
+    svc.tracker.must_store()
     return Health(status="ready", version=__version__)
 
 
