@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -314,6 +315,23 @@ def session(answer: Answer) -> str:
     assert name == "onward_session_k1"
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(rest.split("; "))
     return rest.split(";")[0]
+
+
+def test_a_browser_comes_to_where_it_went_once_it_is_logged_in(scene: Scene) -> None:
+    asked = scene.client().get("/runs/k1?smooth=3&x=%22", headers={"accept": "text/html"})
+    assert asked.status == 401
+    assert 'name="to" value="/runs/k1?smooth=3&amp;x=%22"' in asked.text
+    form = f"token={scene.token()}&to=%2Fruns%2Fk1%3Fsmooth%3D3"
+    answer = scene.client().post("/login", body=form.encode(), headers={"origin": "http://localhost:8765"})
+    assert 'content="0; url=/runs/k1?smooth=3"' in answer.text
+
+
+@pytest.mark.parametrize("to", ["//evil.test/", "https://evil.test", "/\\evil.test", "/a\nb", "javascript:alert(1)", '/"><script>', ""])
+def test_a_login_leads_nowhere_else(scene: Scene, to: str) -> None:
+    form = urlencode({"token": scene.token(), "to": to})
+    answer = scene.client().post("/login", body=form.encode(), headers={"origin": "http://localhost:8765"})
+    assert answer.status == 200
+    assert "evil" not in answer.text and "alert" not in answer.text and "<script>" not in answer.text
 
 
 def test_a_login_link_is_good_once(scene: Scene) -> None:

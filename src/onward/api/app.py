@@ -22,6 +22,7 @@ from onward.api.limits import BURST, Rate, Streams
 from onward.api.live import Live
 from onward.api.login import Login
 from onward.api.mlflow import router as mlflow
+from onward.api.page import Page
 from onward.api.problems import Problem, problem_of
 from onward.api.routes import (
     acts,
@@ -97,7 +98,7 @@ def make_server(
     api = make_api(services)
     login = Login(store, desk.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)
     gate = Gate(
-        api,
+        Page(api),
         book=services.book,
         hosts=hosts,
         login=login,

