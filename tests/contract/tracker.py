@@ -13,10 +13,13 @@ import pytest
 
 from onward.errors import Conflict, InvalidInput, NotFound, StorageUnavailable
 from onward.model.identity import hex_id
+from onward.model.run import LegEnd
+from onward.tracker.folding import write_run
 from onward.tracker.ingest import Point
 from onward.tracker.runs import NewRun, RunQuery
 from onward.tracker.store import Tracker
 from onward.tracker.writer import Batch
+from tests.histories import History
 
 NOW = 1_700_000_000.0
 
@@ -140,6 +143,34 @@ class TrackerContract:
         tracker.runs.delete_note(run, note)
         with pytest.raises(NotFound):
             tracker.runs.delete_note(run, note)
+
+    def test_what_a_list_says_of_a_run_is_written_with_its_journals_and_samples(self, tracker: Tracker) -> None:
+        told = History().submitted(1).leg(LegEnd.TIME_LIMIT, steps=[5])
+        tracker.write(lambda batch: write_run(batch, told.run, None))
+        name = told.spec.id
+        sample = {"n": 0, "t": NOW, "kind": "system", "m": {"gpu/a/percent": 50.0}}
+        tracker.ingest.records(name, 1, "system", [sample])
+        (view,) = tracker.runs.search(RunQuery(standings=True)).runs
+        held = view.standing
+        assert held is not None
+        assert (held.legs_done, held.saved_step, held.gpu_use) == (1, 5, 0.5)
+        assert tracker.standings.say_why({name: "leg 2 is queued: Priority", "nobody": "x"}) == 1
+        assert tracker.standings.say_why({name: "leg 2 is queued: Priority"}) == 0
+        after = tracker.runs.view(name).standing
+        assert after is not None
+        assert (after.why, after.gpu_use) == ("leg 2 is queued: Priority", 0.5)
+        assert tracker.runs.search(RunQuery()).runs[0].standing is None  # not asked for
+        tracker.runs.delete(name)
+
+    def test_words_are_found_in_name_id_experiment_user_and_tags_whatever_their_case(self, tracker: Tracker, run: str) -> None:
+        tracker.runs.create(NewRun(name="ViT large", run_id="zzz", experiment="ImageNet", user="ada", tags={"team": "Blue_1"}))
+        for text, found in (
+            *(("vit", ["zzz"]), ("VIT imagenet ada", ["zzz"]), ("blue_1", ["zzz"]), ("blueX1", []), ("team", ["zzz"])),
+            *(("%", []), ("abcdefgh", [run]), ("vit first", []), ("  ", ["zzz", run])),
+        ):
+            assert [view.info.run_id for view in tracker.runs.search(RunQuery(text=text)).runs] == found, text
+        with pytest.raises(InvalidInput):
+            tracker.runs.search(RunQuery(text="a\x00"))
 
     def test_a_run_is_found_by_the_job_of_any_of_its_legs(self, tracker: Tracker, run: str) -> None:
         tracker.runs.set_leg(run, 1, job="77", cluster="slurm", state="finished")

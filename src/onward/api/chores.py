@@ -41,6 +41,7 @@ def tend_runs(svc: Services) -> None:
     if not svc.tracker.election.won():
         return
     done = tend(svc.desk)
+    svc.tracker.standings.say_why(done.said)
     done.problems += follow_jobs(svc)
     svc.last_tended, svc.tend_problems = svc.clock.now(), done.problems
     for words in done.acted:

@@ -89,17 +89,6 @@ class LegOut(BaseModel):
     details: dict[str, Any]
 
 
-class RunDetails(RunOut):
-    legs: list[LegOut]
-    details: dict[str, Any]
-
-
-class RunPage(BaseModel):
-    runs: list[RunOut]
-    next: int | None = Field(description="The offset of the next page; null on the last.")
-    total: int | None = Field(description="All that match, where it was asked for.")
-
-
 class ExperimentOut(BaseModel):
     id: int
     name: str

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from onward.errors import OnwardError, SchedulerError, StorageError
 from onward.model.run import Run
+from onward.model.why import why
 from onward.operations.control import cancel
 from onward.operations.inspect import is_ours, read_folder
 from onward.operations.leftovers import sweep_leftovers
@@ -28,6 +29,7 @@ class Tended:
     looked_at: int = 0
     acted: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    said: dict[str, str] = field(default_factory=dict)  # by run id: why it is as it is, now that its scheduler was asked
     unanswered: bool = False  # a scheduler was not to be reached
 
 
@@ -65,6 +67,8 @@ def tend(desk: Desk, *, grace: float = GRACE) -> Tended:
                 continue
             if words:
                 done.acted.append(f"{run.spec.name} ({run.spec.id}): {words}")
+            else:
+                done.said[run.spec.id] = why(run, answers)
     return done
 
 

@@ -14,6 +14,7 @@ from onward.model.spec import spec_to_json
 from onward.tracker import schema
 from onward.tracker.params import write_params
 from onward.tracker.runs import NewRun, create_run, write_legs
+from onward.tracker.standings import write_standing
 from onward.tracker.texts import clean
 from onward.tracker.writer import Batch
 
@@ -62,6 +63,7 @@ def write_run(batch: Batch, run: Run, folder: str | None) -> Mapping[str, Any]:
         "updated": batch.now,
     }
     batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(values))
+    write_standing(batch, row["id"], run)
     if spec.params and run.changes.get("params"):
         write_params(batch, row["id"], run.first_leg, run.changes["params"])
     return _row(batch, spec.id)

@@ -25,6 +25,7 @@ from onward.tracker.points import Delivery, write_points
 from onward.tracker.records import Reading, read_records
 from onward.tracker.relayed import take_relayed
 from onward.tracker.sequences import Sequences
+from onward.tracker.standings import take_gpu_use
 from onward.tracker.stitch import SYSTEM
 from onward.tracker.texts import check_key, is_plain
 from onward.tracker.writer import Batch, Group, Writer
@@ -185,12 +186,15 @@ def take_records(
     newest = ensure_leg(batch, row, leg)
     lives = _Lives(batch, row["id"], leg, writer, life)
     columns: dict[str, Columns] = {}
+    gpus: list[tuple[float, float]] = []
     repeated = 0
     for record in reading.records:
         if not lives.take(record.n, record.t):
             repeated += 1
             continue
         record.add_to(columns)
+        if (use := record.gpu_use) is not None:
+            gpus.append((record.t, use))
         if record.params:
             write_params(batch, row["id"], leg, record.params)
         if record.tags:
@@ -205,6 +209,7 @@ def take_records(
         if record.finished and row["source"] == "by-hand":
             batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(state="finished", ended=record.t))
     lives.save()
+    take_gpu_use(batch, row["id"], gpus)
     written = write_points(batch, [Delivery(row["id"], leg, newest, columns, True)])
     touch(batch, {row["id"]: _highest(row["last_step"], columns)})
     return Taken(points=written, repeated=repeated, refused=reading.refused, why=reading.why), lives.life

@@ -13,6 +13,7 @@ Kinds that are not known are passed over: a newer training may write them.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,14 @@ class Record:
     experiment: str = ""  # of a run by hand, as its script calls it
     finished: bool = False
     relayed: Mapping[str, Any] | None = None  # other things that a relay was told, as they came
+
+    @property
+    def gpu_use(self) -> float | None:
+        """The mean over the GPUs of a sample, 0 to 1."""
+        if self.prefix != SYSTEM:
+            return None
+        uses = [float(value) for key, value in self.metrics.items() if key.startswith("gpu/") and key.endswith("/percent")]
+        return sum(uses) / len(uses) / 100 if uses and math.isfinite(sum(uses)) else None
 
     def add_to(self, columns: dict[str, Columns]) -> None:
         at = round(self.t * 1e6)

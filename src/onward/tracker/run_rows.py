@@ -9,7 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
+from onward.model.standing import Standing
 from onward.tracker import schema
+from onward.tracker.standings import standings_of
 
 _runs, _params, _tags, _series, _experiments = schema.runs, schema.params, schema.tags, schema.series, schema.experiments
 
@@ -63,6 +65,7 @@ class RunView:
     params: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    standing: Standing | None = None  # where it was asked for, and there is one
 
 
 def run_query() -> Any:
@@ -90,10 +93,19 @@ def metric_of(row: Any) -> Metric:
     )
 
 
-def views(connection: Connection, infos: Sequence[RunInfo], *, metrics: bool = True, params: bool = True) -> list[RunView]:
-    """The runs with their params, tags and metrics, by one query a table."""
-    made = {info.inner: RunView(info=info, params={}, tags={}, metrics={}) for info in infos}
-    ids = list(made)
+def views(
+    connection: Connection,
+    infos: Sequence[RunInfo],
+    *,
+    metrics: bool = True,
+    params: bool = True,
+    keys: Sequence[str] | None = None,
+    standings: bool = False,
+) -> list[RunView]:
+    """The runs with their params, tags and metrics, by one query a table. `keys`: of the metrics, only these."""
+    ids = [info.inner for info in infos]
+    held = standings_of(connection, ids) if standings else {}
+    made = {info.inner: RunView(info=info, params={}, tags={}, metrics={}, standing=held.get(info.inner)) for info in infos}
     for i in range(0, len(ids), 500):
         some = ids[i : i + 500]
         if params:
@@ -103,8 +115,8 @@ def views(connection: Connection, infos: Sequence[RunInfo], *, metrics: bool = T
             for run, key, value in connection.execute(select(_tags).where(_tags.c.run.in_(some)).order_by(_tags.c.key)):
                 made[run].tags[key] = value  # type: ignore[index]
         if metrics:
-            for row in connection.execute(
-                select(_series).where(_series.c.run.in_(some), _series.c.last_step.is_not(None)).order_by(_series.c.key)
-            ):
+            mine = select(_series).where(_series.c.run.in_(some), _series.c.last_step.is_not(None))
+            mine = mine if keys is None else mine.where(_series.c.key.in_(list(keys)))
+            for row in connection.execute(mine.order_by(_series.c.key)):
                 made[row.run].metrics[row.key] = metric_of(row)  # type: ignore[index]
     return list(made.values())

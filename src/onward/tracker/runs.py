@@ -23,6 +23,7 @@ from onward.tracker.legs import legs_of, upsert
 from onward.tracker.params import write_params, write_tags
 from onward.tracker.restitch import restitch_run
 from onward.tracker.run_rows import RunInfo, RunView, run_info, run_query, views
+from onward.tracker.text_search import mentions
 from onward.tracker.texts import check_key, check_text
 from onward.tracker.writer import Batch, Writer
 
@@ -57,12 +58,15 @@ class RunQuery:
 
     experiments: Sequence[int] | None = None
     filter: str = ""
+    text: str = ""  # words that a run must mention: see `text_search`
     order: Sequence[str] = ()
     archived: bool | None = False
     limit: int = 100
     offset: int = 0
     metrics: bool = True  # whether the answer holds them
+    keys: Sequence[str] | None = None  # of the metrics, only these
     params: bool = True
+    standings: bool = False
     count: bool = False
 
 
@@ -124,7 +128,7 @@ class Runs:
     def view(self, run: str) -> RunView:
         """With params, tags and metrics."""
         with self._database.reading() as connection:
-            return views(connection, [one_run(connection, run)])[0]
+            return views(connection, [one_run(connection, run)], standings=True)[0]
 
     def search(self, query: RunQuery) -> Page:
         if not 0 < query.limit <= 50_000 or query.offset < 0:
@@ -133,8 +137,7 @@ class Runs:
         if query.archived is not None:
             terms.append(_runs.c.archived.is_not(None) if query.archived else _runs.c.archived.is_(None))
         told = where(query.filter, now=time.time())
-        if told is not None:
-            terms.append(told)
+        terms += [term for term in (told, mentions(query.text)) if term is not None]
         targets = [order(text) for text in query.order]
         base = select(_runs.c.id).where(*terms)
         with self._database.reading() as connection:
@@ -148,7 +151,8 @@ class Runs:
                 for row in connection.execute(run_query().where(_runs.c.id.in_(ids[i : i + 500]))).mappings():
                     rows[row["id"]] = run_info(row)
             total = connection.execute(select(func.count()).select_from(_runs).where(*terms)).scalar_one() if query.count else None
-            found = views(connection, [rows[id] for id in ids if id in rows], metrics=query.metrics, params=query.params)
+            asked = {"metrics": query.metrics, "keys": query.keys, "params": query.params, "standings": query.standings}
+            found = views(connection, [rows[id] for id in ids if id in rows], **asked)  # type: ignore[arg-type]
         return Page(runs=found, next=query.offset + query.limit if more else None, total=total)
 
     def changes(self, after: int, *, limit: int = 1000) -> list[RunInfo]:

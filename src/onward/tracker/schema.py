@@ -1,10 +1,10 @@
 """The tables. Times are unix seconds (double); in chunks, microseconds (integer). A run is `runs.id` inside, `runs.run_id` outside.
 
-experiments ─┬─ runs ─┬─ legs, params (by leg), tags, notes, events, artifacts, inputs, outputs
+experiments ─┬─ runs ─┬─ standings, legs, params (by leg), tags, notes, events, artifacts, inputs, outputs
              │        ├─ series ── chunks          a metric of a run: last and best values; its points, packed
              │        └─ writers, positions        which records were taken; how far which file was read
              └─ models ── model_params, model_tags, model_metrics
-tokens, hints, settings, store (the counter that numbers every commit)
+tokens, views, hints, settings, store (the counter that numbers every commit)
 """
 
 from __future__ import annotations
@@ -95,6 +95,22 @@ runs = Table(
 Index("ix_runs_version", runs.c.version)
 Index("ix_runs_created", runs.c.created)
 
+standings = Table(  # what a list says of a run in one line: apart from `runs`, whose rows change with every point
+    "standings",
+    metadata,
+    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("why", Text, nullable=False, server_default=""),
+    Column("next", Text, nullable=False, server_default=""),
+    Column("legs_done", Integer, nullable=False, server_default="0"),
+    Column("legs_max", Integer),
+    Column("saved_step", BigInteger),
+    Column("saved_at", Double),
+    Column("queued_at", Double),
+    Column("begun_at", Double),
+    Column("gpu_use", Double),  # 0 to 1
+    Column("gpu_at", Double),  # of the sample that it was last reckoned with
+)
+
 legs = Table(
     "legs",
     metadata,
@@ -124,6 +140,7 @@ params = Table(
     Column("number", Double),  # the value, where it is a number
     Column("current", Boolean, nullable=False),  # of the newest leg that has it
 )
+Index("ix_params_key", params.c.key)
 
 tags = Table(
     "tags",
@@ -132,6 +149,7 @@ tags = Table(
     Column("key", String(250), primary_key=True),
     Column("value", Text, nullable=False),
 )
+Index("ix_tags_key", tags.c.key)
 
 notes = Table(
     "notes",
@@ -330,6 +348,20 @@ tokens = Table(
     Column("revoked", Double),
     Column("last_used", Double),
     Column("parent", String(32)),  # of a session: the token that it was made from
+)
+
+views = Table(  # named ones of the pages: a page, and what its address says after it
+    "views",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("owner", String(250), nullable=False),
+    Column("page", String(64), nullable=False),
+    Column("name", String(250), nullable=False),
+    Column("query", Text, nullable=False),
+    Column("shared", Boolean, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("updated", Double, nullable=False),
+    UniqueConstraint("owner", "page", "name"),
 )
 
 hints = Table(  # ids of scheduler events that were taken, so that none is taken twice

@@ -5,6 +5,7 @@
     tracker.runs          create get find by_identity by_job view search changes update archive delete
                           set_params set_tags delete_tag param_history legs set_leg notes add_note delete_note
     tracker.ingest        points submit (a future) records
+    tracker.standings     say_why: what a scheduler says of runs that wait
     tracker.series        metrics chart charts points
     tracker.models        logged models, datasets: create get of finish delete set_tags log add_inputs add_outputs
     tracker.files         look(roots): take what is new in run folders
@@ -46,6 +47,7 @@ from onward.tracker.migrate import migrate
 from onward.tracker.models import Models
 from onward.tracker.runs import Runs
 from onward.tracker.series import Series
+from onward.tracker.standings import Standings
 from onward.tracker.tensorboard import EventFiles
 from onward.tracker.trouble import Trouble
 from onward.tracker.writer import Batch, Writer
@@ -64,6 +66,7 @@ class Tracker:
         self.ingest = Ingest(self._writer)
         self.series = Series(database)
         self.models = Models(database, self._writer)
+        self.standings = Standings(database, self._writer)
         self.files = Files(database, self._writer)
         self.event_files = EventFiles(database, self._writer)
         self.push = Push(self._writer)

@@ -21,8 +21,9 @@ from onward.api.details import details_of
 from onward.api.folders import must_have_folder
 from onward.api.logs import note
 from onward.api.routes.naming import RunId, run_of
+from onward.api.rows import RunDetails
 from onward.api.services import Services
-from onward.api.shapes import In, RunDetails, Text, plainly
+from onward.api.shapes import In, Text, plainly
 from onward.errors import InvalidInput, NotAllowed
 from onward.model.spec import RunDraft
 from onward.operations import control

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Response
@@ -11,15 +13,21 @@ from onward.api.deps import Svc, Who
 from onward.api.details import details_of
 from onward.api.routes.acts import PREVIEW, SubmitIn, submitted
 from onward.api.routes.naming import RunId, experiment_of, must_be_storable, run_of
+from onward.api.rows import RunDetails, RunPage, row_record
 from onward.api.services import Services
-from onward.api.shapes import In, Key, ParamValue, RunDetails, RunOut, RunPage, State, TagValue, Text, finite, plainly, run_record
+from onward.api.shapes import In, Key, ParamValue, RunOut, State, TagValue, Text, finite, plainly, run_record
 from onward.errors import Conflict, InvalidInput
+from onward.tracker.filter import where
 from onward.tracker.runs import NewRun, RunQuery
 
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 _FILTER = """Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
 `created > '2026-01-31'`, `min(metrics.loss) < 0.1`."""
+_LIST_FILTER = (
+    f"{_FILTER} What has no sign of comparison and is no filter is searched for as words, in names, ids, experiments, users and tags."
+)
+_METRICS = "Whether the answer holds them: `true`, `false`, or the names of those that it shall hold, with commas between."
 _ORDER = "Such as `metrics.loss asc` or `created desc`; repeat for ties."
 
 
@@ -44,13 +52,14 @@ class RunChange(In):
 
 
 class RunSearch(In):
+    text: Annotated[Text, Field(max_length=2000)] = Field(default="", description="Words that a run must mention, all of them.")
     filter: Annotated[Text, Field(max_length=20_000)] = Field(default="", description=_FILTER)
     order: list[Annotated[Text, Field(max_length=500)]] = Field(default_factory=list, description=_ORDER, max_length=10)
     experiments: list[Annotated[Text, Field(max_length=500)]] | None = Field(default=None, description="Numbers or names.", max_length=1000)
     archived: bool | None = Field(default=False, description="Archived ones, the others, or (null) both.")
     limit: int = Field(default=100, ge=1, le=5000)
     offset: int = Field(default=0, ge=0, le=1 << 53)
-    metrics: bool = Field(default=True, description="Whether the answer holds them.")
+    metrics: bool | list[Key] = Field(default=True, description="Whether the answer holds them, or the names of those that it shall hold.")
     params: bool = Field(default=True, description="Whether the answer holds params and tags.")
     count: bool = Field(default=False, description="Whether to count all that match.")
 
@@ -67,33 +76,42 @@ class TagsIn(In):
 @router.get("", summary="List runs", response_model=RunPage)
 def listed(
     svc: Svc,
-    filter: Annotated[str, Query(description=_FILTER, max_length=20_000)] = "",
+    filter: Annotated[str, Query(description=_LIST_FILTER, max_length=20_000)] = "",
     order: Annotated[list[str] | None, Query(description=_ORDER, max_length=10)] = None,
     experiment: Annotated[list[str] | None, Query(description="Only of these, by number or name.", max_length=200)] = None,
     archived: Annotated[bool, Query(description="The archived ones instead.")] = False,
     limit: Annotated[int, Query(ge=1, le=5000, description="At most so many in an answer.")] = 100,
     offset: Annotated[int, Query(ge=0, le=1 << 53, description="How many to pass over: the `next` of the answer before.")] = 0,
-    metrics: Annotated[bool, Query(description="Whether the answer holds them.")] = True,
+    metrics: Annotated[str, Query(description=_METRICS, max_length=5000)] = "true",
     params: Annotated[bool, Query(description="Whether the answer holds params and tags.")] = True,
     count: Annotated[bool, Query(description="Whether to count all that match.")] = False,
 ) -> Response:
     """Newest first, unless another order is asked for. Filtered, ordered and paged by the database."""
-    for text in (filter, *(order or ())):
+    for text in (filter, metrics, *(order or ())):
         _must_be_text(text)
-    return _found(
-        svc,
-        experiment,
-        RunQuery(
-            filter=filter, order=order or (), archived=archived, limit=limit, offset=offset, metrics=metrics, params=params, count=count
-        ),
+    words, note = _as_text(filter, svc.clock.now())
+    shown, keys = _metrics(metrics)
+    query = RunQuery(
+        filter="" if words else filter,
+        text=words,
+        order=order or (),
+        archived=archived,
+        limit=limit,
+        offset=offset,
+        metrics=shown,
+        keys=keys,
+        params=params,
+        count=count,
     )
+    return _found(svc, experiment, query, note)
 
 
 @router.post("/search", summary="Search runs", response_model=RunPage)
 def search(svc: Svc, asked: RunSearch) -> Response:
     """As the list, for what is too long for an address. Changes nothing."""
-    given = asked.model_dump(exclude={"experiments"})
-    return _found(svc, asked.experiments, RunQuery(**given))
+    given = asked.model_dump(exclude={"experiments", "metrics"})
+    keys = None if isinstance(asked.metrics, bool) else asked.metrics
+    return _found(svc, asked.experiments, RunQuery(**given, metrics=bool(asked.metrics), keys=keys))
 
 
 def _kind(asked: Any) -> str:
@@ -176,10 +194,30 @@ def delete_tag(svc: Svc, run_id: RunId, key: Annotated[str, Path(max_length=250,
     svc.tracker.runs.delete_tag(run_of(svc, run_id).run_id, key)
 
 
-def _found(svc: Services, experiments: list[str] | None, query: RunQuery) -> Response:
+def _found(svc: Services, experiments: list[str] | None, query: RunQuery, note: str = "") -> Response:
     ids = None if experiments is None else [experiment_of(svc, one).id for one in experiments]
-    page = svc.tracker.runs.search(RunQuery(**{**vars(query), "experiments": ids}))
-    return plainly({"runs": [run_record(view) for view in page.runs], "next": page.next, "total": page.total})
+    page = svc.tracker.runs.search(replace(query, experiments=ids, standings=True))
+    now = svc.clock.now()
+    read_as = "text" if query.text and not query.filter else "filter"
+    rows = [row_record(view, now) for view in page.runs]
+    return plainly({"runs": rows, "next": page.next, "total": page.total, "read_as": read_as, "note": note})
+
+
+def _as_text(filter: str, now: float) -> tuple[str, str]:
+    """The words of what is no filter, and why it is none. What compares is meant as a filter: a slip in it is told, not searched for."""
+    try:
+        where(filter, now=now)
+    except InvalidInput as error:
+        if re.search(r"[<>=]", filter):
+            raise
+        return filter, f"searched for as words: {error.message}"
+    return "", ""
+
+
+def _metrics(asked: str) -> tuple[bool, list[str] | None]:
+    if asked.lower() in ("true", "1", "false", "0", ""):
+        return asked.lower() in ("true", "1"), None
+    return True, [key for key in asked.split(",") if key]
 
 
 def _details(svc: Services, run_id: str) -> Response:

@@ -1,0 +1,95 @@
+"""A run as a list tells it: state, why, what next, how far, since when; nothing that needs its folder."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from onward.api.shapes import LegOut, RunOut, run_record
+from onward.model.finish import Pace
+from onward.model.run import RunState
+from onward.model.standing import Standing
+from onward.tracker.run_rows import RunInfo, RunView
+
+_MADE_BY = {
+    "mlflow": "an MLflow client records it",
+    "by-hand": "its script records it",
+    "seed": "its script records it",
+    "tensorboard": "read from TensorBoard's files",
+    "import": "imported",
+}
+
+
+class ProgressOut(BaseModel):
+    step: int | None = Field(description="The newest that was logged.")
+    total_steps: int | None
+    fraction: float | None = Field(description="0 to 1; null where the training does not say how many steps it has.")
+
+
+class LegCounts(BaseModel):
+    now: int = Field(description="The leg that runs, or ran last; 0: none yet.")
+    done: int = Field(description="Legs that took place and ended.")
+    max: int | None = Field(description="`max-legs`; null for a run that Onward does not execute.")
+
+
+class SavedOut(BaseModel):
+    step: int
+    at: float = Field(description="When it was published, unix seconds.")
+
+
+class StandingOut(RunOut):
+    why: str = Field(description="Why it is in this state, in one sentence.")
+    next: str = Field(description="What a person can do now; empty where nothing is needed.")
+    progress: ProgressOut
+    checkpoint: SavedOut | None = Field(description="The newest that was published.")
+    queue_wait_s: float | None = Field(description="Seconds that the newest leg waited in a queue, or has waited so far.")
+    gpu_use: float | None = Field(description="0 to 1: the mean over its GPUs and about the last five minutes; null without samples.")
+
+
+class RunRow(StandingOut):
+    legs: LegCounts
+
+
+class RunDetails(StandingOut):
+    legs: list[LegOut]
+    details: dict[str, Any]
+
+
+class RunPage(BaseModel):
+    runs: list[RunRow]
+    next: int | None = Field(description="The offset of the next page; null on the last.")
+    total: int | None = Field(description="All that match, where it was asked for.")
+    read_as: Literal["filter", "text"] = Field(description="`text`: the filter was none, and its words were searched for instead.")
+    note: str = Field(description="Where the filter was read as text: why.")
+
+
+def row_record(view: RunView, now: float) -> dict[str, Any]:
+    return {**standing_record(view, now), "legs": _legs(view.info, view.standing)}
+
+
+def standing_record(view: RunView, now: float) -> dict[str, Any]:
+    info, held = view.info, view.standing or Standing()
+    over = RunState(info.state).over
+    return {
+        **run_record(view),
+        "why": held.why or info.reason or _MADE_BY.get(info.source, ""),
+        "next": held.next,
+        "progress": progress_record(info),
+        "checkpoint": {"step": held.saved_step, "at": held.saved_at} if held.saved_step is not None else None,
+        "queue_wait_s": held.queue_wait(now, over=over),
+        "gpu_use": held.gpu_use,
+    }
+
+
+def progress_record(info: RunInfo) -> dict[str, Any]:
+    """A run that is finished is whole, whatever step it logged last."""
+    fraction = Pace(step=info.last_step, total=info.total_steps).fraction
+    whole = info.state == RunState.FINISHED and fraction is not None
+    return {"step": info.last_step, "total_steps": info.total_steps, "fraction": 1.0 if whole else fraction}
+
+
+def _legs(info: RunInfo, held: Standing | None) -> dict[str, Any]:
+    if info.source == "onward" and held:
+        return {"now": info.leg, "done": held.legs_done, "max": held.legs_max}
+    return {"now": info.leg, "done": info.leg if RunState(info.state).over else max(info.leg - 1, 0), "max": None}
