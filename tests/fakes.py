@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onward.clock import Clock, HandClock
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.model.cluster import Asked, ClusterJob, ClusterSnapshot, Node, NodeState, Queue, by_use, in_order
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.spec import Resources
 
@@ -107,6 +108,38 @@ class FakeScheduler:
     def check(self) -> str:
         self._answer()
         return f"fake scheduler: {len(self.jobs)} jobs"
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Nodes of 16 CPUs: node1, and those on which the test started something. Each job takes one CPU."""
+        self._answer()
+        live = [status for status in map(self._now, self.jobs) if status.state.live]
+        names = sorted({"node1", *(node for status in live for node in status.nodes)})
+        used = {name: sum(name in status.nodes for status in live) for name in names}
+        nodes = [by_use(Node(name=name, state=NodeState.FREE, cpus=16, cpus_used=used[name], mem=64 * 1024)) for name in names]
+        return ClusterSnapshot(
+            scheduler="fake",
+            taken_at=self.clock.now(),
+            user="ada",
+            nodes=tuple(nodes),
+            queues=(Queue(name="all", nodes=tuple(names), default=True, time_limit=86_400),),
+            jobs=in_order([self._seen(status) for status in live]),
+        )
+
+    def _seen(self, status: JobStatus) -> ClusterJob:
+        return ClusterJob(
+            id=status.id,
+            name=status.name,
+            user="ada",
+            mine=True,
+            state=status.state,
+            queue="all",
+            asked=Asked(),
+            nodes=status.nodes,
+            submitted=status.submitted,
+            started=status.started,
+            reason=status.reason,
+            in_line=status.state is JobState.QUEUED,
+        )
 
     def _answer(self) -> None:
         if self.down:

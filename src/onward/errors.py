@@ -13,7 +13,8 @@
     │   ├── SchedulerUnavailable   6   transient: no answer, so nothing is known
     │   │   └── HostUnreachable    6   transient: no connection to the host of an ssh profile, or it broke
     │   ├── SubmitUnclear          6   transient: the job may or may not have been accepted
-    │   └── SubmitRefused          1   the scheduler said no
+    │   ├── SubmitRefused          1   the scheduler said no
+    │   └── NotOffered             1   this scheduler's adapter does not have what was asked for
     ├── StorageError               1
     │   ├── StorageFull            1   transient: disk or quota is full
     │   ├── StorageUnavailable     6   transient: the tracker's database does not answer
@@ -90,6 +91,10 @@ class SubmitUnclear(SchedulerError):
 
 
 class SubmitRefused(SchedulerError):
+    pass
+
+
+class NotOffered(SchedulerError):
     pass
 
 

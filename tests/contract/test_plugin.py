@@ -15,9 +15,10 @@ from types import ModuleType
 
 import pytest
 
+from onward.errors import NotOffered
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.spec import Cluster, Resources
-from onward.schedulers.base import Scheduler
+from onward.schedulers.base import Scheduler, snapshot_of
 from tests.benches import ANYTHING, Bench, Plan, until, wait_for, write_script
 from tests.contract.test_scheduler import SchedulerContract
 
@@ -89,6 +90,11 @@ class TestThePluginOfTheExamples(SchedulerContract):
     @pytest.fixture
     def bench(self, spooler: SpoolerBench) -> Bench:
         return spooler
+
+    def test_a_snapshot_that_a_plugin_does_not_offer_is_said_to_be_so(self, bench: Bench) -> None:
+        with pytest.raises(NotOffered, match="TaskSpooler does not tell of its nodes") as caught:
+            snapshot_of(bench.scheduler)
+        assert "snapshot" in caught.value.hint
 
 
 TRAIN = """

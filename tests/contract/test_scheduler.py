@@ -15,7 +15,8 @@ import pytest
 from onward.errors import InvalidInput, SubmitRefused
 from onward.model.job import JobId, JobState
 from onward.model.spec import Resources
-from onward.schedulers.base import Scheduler
+from onward.planning.capacity import what_could_start
+from onward.schedulers.base import Scheduler, snapshot_of
 from tests.benches import Bench, FakeBench, GridEngineBench, LocalBench, Plan, SlurmBench
 
 DONE = Plan()
@@ -185,7 +186,42 @@ class SchedulerContract:
         assert words and "\n" not in words
 
 
-class TestEveryScheduler(SchedulerContract):
+class SnapshotContract:
+    """Of schedulers that tell of their nodes, queues and jobs. A plugin need not."""
+
+    def test_every_queue_names_nodes_that_are_there(self, bench: Bench) -> None:
+        taken = snapshot_of(bench.scheduler)
+        names = {node.name for node in taken.nodes}
+        assert names and taken.queues
+        assert all(names >= set(queue.nodes) >= set(queue.closed_on) for queue in taken.queues)
+        assert all(node.cpus > 0 and 0 <= node.cpus_used <= node.cpus and 0 <= node.mem_used <= node.mem for node in taken.nodes)
+        assert what_could_start(taken)
+
+    def test_a_job_that_runs_is_mine_and_takes_up_a_cpu_where_it_runs(self, bench: Bench) -> None:
+        job = bench.scheduler.submit(bench.script(LONG, resources=Resources(time=600)), name="taking-room")
+        bench.wait_for(job, JobState.RUNNING)
+        taken = snapshot_of(bench.scheduler)
+        [seen] = [one for one in taken.jobs if one.id == job]
+        assert (seen.name, seen.mine, seen.user, seen.state) == ("taking-room", True, taken.user, JobState.RUNNING)
+        assert seen.started is not None and seen.reason == ""
+        [node] = [node for node in taken.nodes if node.name in seen.nodes]
+        assert node.cpus_used >= 1
+        assert seen.queue in {queue.name for queue in taken.queues if node.name in queue.nodes}
+
+    def test_a_held_job_says_what_it_waits_for_and_is_not_in_line(self, bench: Bench) -> None:
+        first = bench.scheduler.submit(bench.script(LONG), name="first")
+        second = bench.scheduler.submit(bench.script(DONE), name="second", after=first)
+        [seen] = [job for job in snapshot_of(bench.scheduler).jobs if job.id == second]
+        assert (seen.state, seen.mine, seen.in_line, seen.nodes) == (JobState.HELD, True, False, ())
+        assert "waits for" in seen.reason
+
+    def test_an_ended_job_is_not_in_the_picture(self, bench: Bench) -> None:
+        job = bench.scheduler.submit(bench.script(DONE), name="over")
+        bench.wait_for(job, JobState.FINISHED)
+        assert job not in {seen.id for seen in snapshot_of(bench.scheduler).jobs}
+
+
+class TestEveryScheduler(SchedulerContract, SnapshotContract):
     @pytest.fixture(
         params=["fake", "local", pytest.param("slurm", marks=pytest.mark.cluster), pytest.param("gridengine", marks=pytest.mark.cluster)]
     )

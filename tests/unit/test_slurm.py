@@ -9,7 +9,8 @@ import pytest
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
 from onward.model.job import JobId, JobState
 from onward.model.spec import Resources
-from onward.schedulers.slurm import SlurmScheduler, parse_state
+from onward.schedulers.slurm import SlurmScheduler
+from onward.schedulers.slurm_words import parse_state
 
 
 class Programs:

@@ -23,6 +23,7 @@ _STATUS: tuple[tuple[type[errors.OnwardError], int], ...] = (
     (errors.RunFailed, 409),
     (errors.SubmitRefused, 422),
     (errors.TooMany, 429),
+    (errors.NotOffered, 501),
 )
 
 _MLFLOW_CODES = {

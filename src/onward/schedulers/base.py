@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from onward.errors import NotOffered
+from onward.model.cluster import ClusterSnapshot
 from onward.model.job import Allocation, JobId, JobStatus
 from onward.model.spec import Resources
 
@@ -41,6 +43,18 @@ def why_of(scheduler: object, jobs: Collection[JobId]) -> Mapping[JobId, str]:
     """Why queued jobs wait, where the scheduler can say more of it than `status` does. Not for many jobs at once."""
     why = getattr(scheduler, "why", None)
     return dict(why(jobs)) if callable(why) else {}
+
+
+def snapshot_of(scheduler: object) -> ClusterSnapshot:
+    """Nodes, queues and jobs of the whole cluster, where the scheduler's adapter can tell them. NotOffered where it cannot."""
+    take = getattr(scheduler, "snapshot", None)
+    taken = take() if callable(take) else None
+    if not isinstance(taken, ClusterSnapshot):
+        raise NotOffered(
+            f"the scheduler {type(scheduler).__name__} does not tell of its nodes, queues and jobs",
+            hint="its adapter would need a method `snapshot` (docs/howto/add-a-scheduler.md)",
+        )
+    return taken
 
 
 class Scheduler(Protocol):

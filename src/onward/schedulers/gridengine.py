@@ -17,12 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.model.cluster import ClusterSnapshot
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.spec import Resources
 from onward.schedulers.base import Habits
 from onward.schedulers.command import Answer, run_command
 from onward.schedulers.gridengine_accounting import Accounting
 from onward.schedulers.gridengine_advice import advice, why
+from onward.schedulers.gridengine_snapshot import take_snapshot
 from onward.schedulers.gridengine_text import parse_error_reasons, parse_qstat, status_of
 from onward.schedulers.gridengine_words import options
 
@@ -150,6 +152,9 @@ class GridEngineScheduler:
         return f"Grid Engine {version[0] if version else '?'}, cell {_cell()}, queues {', '.join(queues[:5])}" + (
             " …" if queues[5:] else ""
         )
+
+    def snapshot(self) -> ClusterSnapshot:
+        return take_snapshot(_ask, self._names)
 
     def _qstat(self) -> list[JobStatus]:
         answer = _ask("qstat", "-xml", "-u", getpass.getuser())

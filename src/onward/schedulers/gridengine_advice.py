@@ -36,6 +36,11 @@ def advice(ask: Ask, resources: Resources, names: Mapping[str, str], *, notify: 
 
 def why(text: str) -> dict[JobId, str]:
     """Why jobs wait, from the text of `qstat -j`: the scheduler's own words, and what ends a hold."""
+    return {job: said for job, lines in scheduling_info(text).items() if (said := _reason(job, lines))}
+
+
+def scheduling_info(text: str) -> dict[JobId, list[str]]:
+    """Its lines for each job, as they are."""
     found: dict[JobId, list[str]] = {}
     job, within = "", False
     for line in text.splitlines():
@@ -50,7 +55,7 @@ def why(text: str) -> dict[JobId, str]:
             within = False
         if within and job and words.strip():
             found.setdefault(JobId(job), []).append(words.strip())
-    return {job: said for job, lines in found.items() if (said := _reason(job, lines))}
+    return found
 
 
 def _reason(job: JobId, lines: list[str]) -> str:

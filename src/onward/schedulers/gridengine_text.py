@@ -71,14 +71,14 @@ def _queued(said: dict[str, str]) -> JobStatus:
     letters = said.get("state", "")
     state = parse_state(letters)
     host = said.get("queue_name", "").rpartition("@")[2]
-    started = _moment(said.get("JAT_start_time", ""))
+    started = read_moment(said.get("JAT_start_time", ""))
     return JobStatus(
         id=JobId(said.get("JB_job_number", "")),
         name=said.get("JB_name", ""),
         state=state,
         reason=_queue_words(letters),
         nodes=(host,) if host else (),
-        submitted=_moment(said.get("JB_submission_time", "")) or started,
+        submitted=read_moment(said.get("JB_submission_time", "")) or started,
         started=started if state is JobState.RUNNING else None,
     )
 
@@ -164,7 +164,7 @@ def parse_qacct(text: str) -> Iterator[Record]:
             slots=max(1, _leading(said.get("slots", ""))),
             task=said.get("taskid", "undefined"),
             category=said.get("category", ""),
-            maxvmem=_size(said.get("maxvmem", "")),
+            maxvmem=read_size(said.get("maxvmem", "")),
         )
 
 
@@ -212,7 +212,7 @@ def _memory_met(record: Record) -> bool:
     time_limit = _duration(limits.get("h_rt", ""))
     if time_limit and ran is not None and ran >= time_limit - 1:
         return False
-    allowed = _size(limits.get("h_vmem", ""))
+    allowed = read_size(limits.get("h_vmem", ""))
     if allowed and record.maxvmem and record.maxvmem >= 0.9 * allowed * record.slots:
         return True
     return bool(allowed and time_limit and ran is not None)  # well before its time, and nothing else was limited
@@ -232,7 +232,7 @@ def _seconds(text: str) -> float | None:
     return float(text) / 1000 if len(text) > 11 else float(text)  # some kinds of Grid Engine write milliseconds
 
 
-def _moment(text: str) -> float | None:
+def read_moment(text: str) -> float | None:
     """2026-11-15T07:15:33, in the time zone of this place."""
     try:
         return time.mktime(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S"))
@@ -259,7 +259,7 @@ def _duration(text: str) -> float | None:
     return total
 
 
-def _size(text: str) -> float | None:
+def read_size(text: str) -> float | None:
     match = re.fullmatch(r"([0-9.]+)([KMGTkmgt]?)B?", text.strip())
     if not match:
         return None

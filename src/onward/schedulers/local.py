@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.model.cluster import ClusterSnapshot
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.spec import Resources
 from onward.schedulers.command import clean_environment
 from onward.schedulers.local_launch import ensure_keeper, keeper_command
-from onward.schedulers.local_machine import Machine, cpus_here, gpus_here, mem_here
+from onward.schedulers.local_machine import Machine, cpus_here, gpu_types_here, gpus_here, mem_here
 from onward.schedulers.local_processes import JOB_ID, JOB_STATE, boot_id
 from onward.schedulers.local_queue import ENDED, INCOMING, LIVE, Job, Queue, Record
 from onward.schedulers.local_request import Request, directive_lines, parse_directives
+from onward.schedulers.local_snapshot import take_snapshot
 from onward.schedulers.local_wrapper import JOB_DEADLINE, JOB_GPUS, JOB_HOST
 
 
@@ -44,6 +46,7 @@ class LocalScheduler:
         self._queue = Queue(self._state)
         self._given = {"cpus": cpus, "mem": mem, "gpus": gpus}
         self._keeper_command = keeper_command
+        self._gpu_types: dict[str, str] | None = None
 
     def directives(self, resources: Resources, *, output: Path) -> Sequence[str]:
         return directive_lines(resources, output=output)
@@ -127,6 +130,18 @@ class LocalScheduler:
             f"local queue on {socket.gethostname()}: {machine.cpus} CPUs, {size}, {len(machine.gpus)} GPUs, "
             f"{running} running, {waiting} waiting"
         )
+
+    def snapshot(self) -> ClusterSnapshot:
+        """This machine, as far as the queue hands it out, and the queue's own jobs."""
+        with self._answering():
+            self._queue.make()
+            machine, _ = self._machine()
+            unfinished = self._queue.unfinished()
+            found = [self._queue.read(job, name) for job, name in unfinished.items()]
+        if self._gpu_types is None:
+            self._gpu_types = gpu_types_here() if machine.gpus else {}
+        jobs = [(job, record, _status(job, record, unfinished)) for job, record in filter(None, found)]
+        return take_snapshot(machine, self._gpu_types, jobs, host=socket.gethostname(), now=time.time())
 
     # ── small matters ─────────────────────────────────────────────────────────
 

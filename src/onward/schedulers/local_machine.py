@@ -84,3 +84,14 @@ def gpus_here() -> tuple[str, ...] | None:
     except SchedulerUnavailable:
         return None
     return tuple(re.findall(r"^GPU (\d+):", answer.out, re.MULTILINE)) if answer.code == 0 else None
+
+
+def gpu_types_here() -> dict[str, str]:
+    """GPU number → what it is, as in `0: A100-SXM4-40GB`. Nothing where nvidia-smi is not here or does not answer."""
+    if shutil.which("nvidia-smi") is None:
+        return {}
+    try:
+        answer = run_command(["nvidia-smi", "-L"], timeout=30)
+    except SchedulerUnavailable:
+        return {}
+    return dict(re.findall(r"^GPU (\d+): (?:NVIDIA )?(.+?) \(UUID", answer.out, re.MULTILINE))

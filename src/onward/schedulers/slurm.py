@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import logging
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.model.cluster import ClusterSnapshot
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.quantity import format_duration, format_size
 from onward.model.spec import Resources
 from onward.schedulers.command import Answer, run_command
 from onward.schedulers.hostlist import expand_hosts
-
-log = logging.getLogger(__name__)
+from onward.schedulers.slurm_snapshot import take_snapshot
+from onward.schedulers.slurm_words import HOLDS, parse_state
 
 _QUERY_TIMEOUT = 25.0  # squeue gives up by itself after 18 s without a controller
 _SUBMIT_TIMEOUT = 60.0
@@ -30,36 +30,6 @@ _SAME_WORDS = (
     *("constraint", "reservation", "nodelist", "exclude", "mail_user", "mail_type"),
 )
 _OTHER_MEMORY = ("--mem-p",)  # -per-cpu and -per-gpu: excluded by --mem, which is what grows after a leg ran out of memory
-
-STATES = {
-    "PENDING": JobState.QUEUED,
-    "CONFIGURING": JobState.QUEUED,
-    "REQUEUED": JobState.QUEUED,
-    "REQUEUE_FED": JobState.QUEUED,
-    "REQUEUE_HOLD": JobState.HELD,
-    "RESV_DEL_HOLD": JobState.HELD,
-    "SPECIAL_EXIT": JobState.HELD,
-    "RUNNING": JobState.RUNNING,
-    "COMPLETING": JobState.RUNNING,  # its processes are still being ended
-    "RESIZING": JobState.RUNNING,
-    "SIGNALING": JobState.RUNNING,
-    "STAGE_OUT": JobState.RUNNING,
-    "STOPPED": JobState.RUNNING,
-    "SUSPENDED": JobState.RUNNING,
-    "COMPLETED": JobState.FINISHED,
-    "FAILED": JobState.FAILED,
-    "LAUNCH_FAILED": JobState.NODE_FAILED,
-    "RECONFIG_FAIL": JobState.NODE_FAILED,
-    "BOOT_FAIL": JobState.NODE_FAILED,
-    "NODE_FAIL": JobState.NODE_FAILED,
-    "TIMEOUT": JobState.TIMED_OUT,
-    "DEADLINE": JobState.TIMED_OUT,
-    "PREEMPTED": JobState.PREEMPTED,
-    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
-    "CANCELLED": JobState.CANCELLED,
-    "REVOKED": JobState.CANCELLED,
-}
-_HOLDS = ("Dependency", "DependencyNeverSatisfied", "JobHeldUser", "JobHeldAdmin")
 
 # Words after which the job may or may not have been accepted. Anything else sbatch complains of is a refusal.
 _UNCLEAR = (
@@ -176,6 +146,9 @@ class SlurmScheduler:
         accounting = "with accounting" if _has_accounting() else "without accounting"
         return f"{version}, {ping.out.strip().splitlines()[0]}, {accounting}"
 
+    def snapshot(self) -> ClusterSnapshot:
+        return take_snapshot()
+
     def _squeue(self, *filters: str) -> list[JobStatus]:
         columns = "%i|%j|%T|%r|%N|%V|%S|%e"
         answer = run_command(
@@ -210,14 +183,6 @@ class SlurmScheduler:
         )
 
 
-def parse_state(native: str) -> JobState:
-    word = native.split(maxsplit=1)[0].rstrip("+") if native.strip() else ""
-    state = STATES.get(word, JobState.UNKNOWN)
-    if state is JobState.UNKNOWN:
-        log.warning("Slurm's state %r is not in our table", native)
-    return state
-
-
 def _parse_squeue(lines: Iterable[str]) -> Iterable[JobStatus]:
     for line in lines:
         parts = line.split("|")
@@ -225,7 +190,7 @@ def _parse_squeue(lines: Iterable[str]) -> Iterable[JobStatus]:
             continue
         job, name, native, reason, nodes, submitted, started, ended = parts[0], parts[1], parts[2], "|".join(parts[3:-4]), *parts[-4:]
         state = parse_state(native)
-        if state is JobState.QUEUED and reason in _HOLDS:
+        if state is JobState.QUEUED and reason in HOLDS:
             state = JobState.HELD
         live = state.live
         yield JobStatus(

@@ -1,0 +1,74 @@
+"""Grid Engine's words for why a job waits (`scheduling info`), in plain ones. What is not listed is shown as it was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+ERROR = "in the error state: qstat -j tells why, qmod -cj tries it again"
+DEPENDENCY = "waits for the job before it"
+HOLD = "put on hold; qrls lets it go"
+QUEUED = "waits in the queue"
+
+# The first that fits one of the lines is said; {1}, {2} are what its brackets found.
+_WORDS: tuple[tuple[str, str], ...] = (
+    (r"Job is in error state", ERROR),
+    (r"job dropped because of job dependencies", DEPENDENCY),
+    (r"Job is in hold state", HOLD),
+    (r"execution time not reached", "is not to start before a set time"),
+    (r"exceeds limit \"([^\"]*)\" in rule \"([^\"]*)\"", "a quota of the site is reached: rule {2}, limit {1}"),
+    (r"job dropped because of user limitations", "its owner runs as many jobs as allowed"),
+    (r"job array.* concurrently running|not run because of array task.*limit", "its array runs as many tasks at once as it allows itself"),
+    (r"no access to project|not have access.*project", "its project may not run here"),
+    (r"has no permission for (?:cluster )?queue \"([^\"]*)\"", "its owner may not use queue {1}"),
+    (r"cannot run in PE \"([^\"]*)\" because it only offers (-?\d+) slots", "not enough slots are free in {1}: {2} now"),
+    (r"cannot run until clean up of an earlier run", "is being cleaned up from its last start"),
+    (r"Collecting of scheduler job information is turned off", QUEUED + " (this site does not say why)"),
+)
+_OFFERS = re.compile(
+    r"(?:\(-l ([^)]*)\) )?cannot run (?:at host|in queue instance|in queue) \"([^\"]*)\" because it offers only \w+:(\w+)=(\S+)"
+)
+_LEFT_OUT = (
+    (r"not contained in its hard queue list|not contained in its master hard queue list", ""),  # it asked for another
+    (r"dropped because it is full", "the queues that it may use are full"),
+    (r"dropped because it is (?:disabled|suspended|in error state)", "a queue that it could use is shut"),
+    (r"dropped because it is overloaded", "hosts that it could use are too busy"),
+    (r"dropped because it is temporarily not available", "hosts that it could use do not answer"),
+)
+_MOST = 3
+
+
+def plain_reason(lines: Sequence[str]) -> str:
+    """Why a job waits, for people; empty where nothing was said of it."""
+    for pattern, words in _WORDS:
+        for line in lines:
+            if found := re.search(pattern, line):
+                return words.format("", *found.groups())
+    if short := _offers(lines):
+        return short
+    rest = [line for line in lines if line.strip()]
+    for pattern, words in _LEFT_OUT:
+        matching = [line for line in rest if re.search(pattern, line)]
+        rest = [line for line in rest if line not in matching]
+        if matching and words and not rest:
+            return words
+    return f"Grid Engine says: {rest[0]}" if rest else QUEUED
+
+
+def _offers(lines: Sequence[str]) -> str:
+    """`cannot run at host "e3" because it offers only hc:gpus=2.000000`, a line a host: what is short, and what the best of them have."""
+    left: dict[str, dict[str, str]] = {}
+    asked: dict[str, str] = {}
+    for found in filter(None, map(_OFFERS.search, lines)):
+        request, place, resource, amount = found.groups()
+        left.setdefault(resource, {})[place] = re.sub(r"\.?0+$", "", amount) if "." in amount else amount
+        asked |= dict(part.split("=", 1) for part in (request or "").split(",") if "=" in part)
+    if not left:
+        return ""
+    told = []
+    for resource, places in left.items():
+        wanted = f" (asks for {asked[resource]})" if resource in asked else ""
+        some = ", ".join(f"{place} {amount or 0}" for place, amount in list(places.items())[:_MOST])
+        more = f" and {len(places) - _MOST} more" if len(places) > _MOST else ""
+        told.append(f"{resource}{wanted}: {some}{more}")
+    return "not enough is free of " + "; ".join(told)

@@ -1,0 +1,118 @@
+"""Slurm's words for why a job waits, in plain ones. A word that is not listed is shown as Slurm wrote it, and said to be Slurm's."""
+
+from __future__ import annotations
+
+import re
+
+REASONS = {
+    "None": "Slurm has not looked at it yet",
+    "Resources": "next in line: waits until enough nodes, CPUs, memory or GPUs are free",
+    "Priority": "other jobs are before it in the queue",
+    "Dependency": "waits for the job before it",
+    "DependencyNeverSatisfied": "can never start: the job that it depends on did not end as it demands",
+    "BeginTime": "is not to start before a set time",
+    "JobHeldUser": "put on hold by its owner; scontrol release lets it go",
+    "JobHeldAdmin": "put on hold by an administrator, who alone can let it go",
+    "JobHoldMaxRequeue": "put on hold because it was started again too often",
+    "JobArrayTaskLimit": "its array runs as many tasks at once as it allows itself",
+    "Licenses": "waits for a licence that is in use",
+    "Reservation": "waits for its reservation to begin",
+    "ReservationDeleted": "the reservation that it asks for was deleted",
+    "PartitionDown": "its queue starts no jobs for now",
+    "PartitionInactive": "its queue is switched off",
+    "PartitionTimeLimit": "asks for more time than its queue allows, and cannot start",
+    "PartitionNodeLimit": "asks for more nodes than its queue allows, or more than are up in it",
+    "PartitionConfig": "asks for what its queue does not have",
+    "NodeDown": "a node that it needs is down",
+    "BadConstraints": "no node can ever give what it asks for",
+    "FrontEndDown": "the machine that starts its processes is down",
+    "Prolog": "its nodes are being prepared",
+    "Cleaning": "is being cleaned up from its last start",
+    "Preempted": "was stopped for a more important job and will start again",
+    "JobLaunchFailure": "could not be started",
+    "InvalidAccount": "its account is not valid any more",
+    "InvalidQOS": "its quality of service is not valid any more",
+    "AccountingPolicy": "a limit of its account is reached",
+    "AccountNotAllowed": "its account may not use this queue",
+    "QOSNotAllowed": "its quality of service may not use this queue",
+    "QOSUsageThreshold": "its account has used more than its quality of service allows for now",
+    "QOSTimeLimit": "its quality of service has used up its time",
+    "QOSResourceLimit": "its quality of service has reached a limit",
+    "QOSJobLimit": "its quality of service runs as many jobs as it may",
+    "AssociationJobLimit": "its owner runs as many jobs as allowed",
+    "AssociationResourceLimit": "its owner has reached a limit of what may be used at once",
+    "AssociationTimeLimit": "its owner has used up the time allowed",
+    "AssocMaxJobsLimit": "its owner runs as many jobs as allowed",
+    "MaxMemPerLimit": "asks for more memory than a node or CPU may give",
+    "MaxGRESPerAccount": "its account uses as many GPUs as it may",
+    "NoDynamicNodes": "waits for nodes to be made",
+    "NonZeroExitCode": "its last start failed",
+    "RaisedSignal": "its last start was ended by a signal",
+    "SystemFailure": "something went wrong in Slurm or on a node",
+    "TimeLimit": "reached its time limit",
+    "InactiveLimit": "was idle for longer than allowed",
+    "BurstBufferResources": "waits for room in the burst buffer",
+    "BurstBufferStageIn": "its data is being carried in",
+    "FedJobLock": "another cluster of the federation is looking at it",
+    "PowerNotAvail": "waits for electrical power to be allowed",
+    "PowerReserved": "waits for electrical power that is reserved",
+    "DeadLine": "cannot end before its deadline any more",
+    "ReqNodeNotAvail": "a node that it needs is not available",
+}
+
+IN_LINE = ("None", "Resources", "Priority")  # waits for room alone
+
+# AssocGrpGRES, QOSMaxCpuPerUserLimit, QOSGrpCPUMinutesLimit …: whose limit, of the group or of one, of what, for whom.
+_FAMILY = re.compile(r"(?P<whose>QOS|Assoc)(?P<how>Grp|Max)(?P<what>\w+?)(?P<whom>Per(?:User|Job|Account|Node|Assoc))?(?:Limit)?")
+_WHOSE = {"QOS": "its quality of service", "Assoc": "its account"}
+_WHAT = {
+    "cpu": "CPUs",
+    "gres": "GPUs (or other devices)",
+    "mem": "memory",
+    "memory": "memory",
+    "node": "nodes",
+    "jobs": "running jobs",
+    "submitjobs": "submitted jobs",
+    "submit": "submitted jobs",
+    "wall": "run time",
+    "walldurationperjob": "run time of a job",
+    "walldur": "run time",
+    "cpumin": "CPU minutes",
+    "cpumins": "CPU minutes",
+    "cpuminutes": "CPU minutes",
+    "cpurunminutes": "CPU minutes still to run",
+    "gresminutes": "GPU minutes",
+    "gresrunminutes": "GPU minutes still to run",
+    "billing": "billed resources",
+    "billingminutes": "billed minutes",
+    "energy": "energy",
+    "license": "licences",
+    "bb": "burst buffer",
+}
+_WHOM = {"PerUser": " for one user", "PerJob": " for one job", "PerAccount": " for one account", "PerNode": " on one node", "PerAssoc": ""}
+
+
+def plain_reason(native: str) -> str:
+    """Why a job waits, for people. Empty where there is nothing to say."""
+    word, _, rest = native.strip().partition(",")
+    rest = rest.strip()
+    if word == "ReqNodeNotAvail" and rest:
+        return _nodes(rest)
+    if native.replace("_", " ").startswith("Nodes required for job are"):
+        return "the nodes that it needs are down, drained or kept for more important queues"
+    if word in REASONS:
+        return REASONS[word]
+    family = _FAMILY.fullmatch(word)
+    if family and (what := _WHAT.get(family["what"].lower())):
+        together = " taken together" if family["how"] == "Grp" else ""
+        return f"{_WHOSE[family['whose']]} has reached its limit of {what}{_WHOM.get(family['whom'], '')}{together}"
+    return f"Slurm says {native!r}" if native else ""
+
+
+def _nodes(rest: str) -> str:
+    head, _, names = rest.partition(":")
+    if head == "UnavailableNodes":
+        return f"a node that it needs is down or drained{': ' + names if names else ''}"
+    if rest == "Reserved for maintenance":
+        return "it could run into a reservation for maintenance; a shorter time limit may fit before it"
+    return f"a node that it needs is not available ({rest})"
