@@ -437,6 +437,16 @@ def test_doctor_finds_what_is_bad(onward: Onward, place: Place, monkeypatch: pyt
     assert [one["what"] for one in onward("doctor", "--json").json["findings"] if not one["fine"]] == ["root", "local"]
 
 
+def test_doctor_only_notes_a_scheduler_that_nobody_uses(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place.folder / "qconf").write_text("#!/bin/sh\nexit 1\n")
+    (place.folder / "qconf").chmod(0o755)
+    monkeypatch.setenv("PATH", str(place.folder))
+    said = onward("doctor")
+    noted = [line.split(maxsplit=2)[:2] for line in said.out.splitlines() if not line.startswith("ok")]
+    assert (said.code, noted) == (0, [["note", "gridengine"]])
+    assert "not used: " in said.out
+
+
 def test_the_schema_is_json(onward: Onward) -> None:
     assert onward("schema").json["$schema"].startswith("https://json-schema.org/")
 

@@ -7,6 +7,7 @@ import random
 import re
 import string
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -599,6 +600,20 @@ def test_a_profiles_default_does_not_speak_against_the_script() -> None:
     filled = Resources(account="lab", mem=100, partition="gpu", extra=asked.extra)
     assert without_clashes(asked, filled) == Resources(partition="gpu", extra=asked.extra)
     assert without_clashes(Resources(account="me"), Resources(account="me", mem=1)) == Resources(account="me", mem=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        (Resources(), ("--licenses=a", "--mem-per-cpu=4G")),
+        (Resources(mem=100), ("--licenses=a",)),
+        (Resources(extra=("--mem-per-gpu=1G",)), ("--licenses=a", "--mem-per-gpu=1G")),
+        (Resources(extra=("--licenses=b",)), ("--mem-per-cpu=4G", "--licenses=b")),
+    ],
+)
+def test_a_profiles_option_stays_unless_something_about_the_same_was_asked(asked: Resources, kept: tuple[str, ...]) -> None:
+    filled = replace(asked, extra=("--licenses=a", "--mem-per-cpu=4G", *asked.extra))
+    assert without_clashes(asked, filled) == replace(asked, extra=kept)
 
 
 @pytest.mark.parametrize(

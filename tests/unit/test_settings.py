@@ -288,6 +288,12 @@ def test_defaults_are_taken_where_the_run_asks_nothing() -> None:
     assert profile.with_defaults(Resources(mem=0, nodes=2)) == Resources(time=60, mem=0, partition="gpu", nodes=2)
 
 
+def test_options_in_the_schedulers_own_words_are_defaults_too() -> None:
+    profile = defaults(Resources(extra=("--licenses=a", "--mem-per-cpu=4G")))
+    asked = Resources(extra=("--hint=nomultithread", "--licenses=a"))
+    assert profile.with_defaults(asked).extra == ("--licenses=a", "--mem-per-cpu=4G", "--hint=nomultithread")
+
+
 @pytest.mark.parametrize("asked", [Resources(gpus="0"), Resources(gpus="a100:2"), Resources(gres="gpu:2")])
 @pytest.mark.parametrize("default", [Resources(gpus="1"), Resources(gres="gpu:1")])
 def test_gpus_that_a_run_asks_for_are_not_added_to_the_defaults(asked: Resources, default: Resources) -> None:

@@ -330,6 +330,23 @@ def test_options_are_judged_by_the_words_of_the_clusters_own_scheduler(place: Pl
             place.submit(cluster=cluster, resources=Resources(extra=("-t 1-3",)))
 
 
+@pytest.mark.parametrize(("option", "refused"), [("--licenses=a", None), ("--job-name=x", "found --job-name=x"), ("-t 5", "found -t 5")])
+def test_a_profiles_options_in_slurms_words_reach_the_script_or_are_refused_by_their_place(
+    place: Place, option: str, refused: str | None
+) -> None:
+    (place.folder / "sbatch").write_text("#!/bin/sh\n")
+    (place.folder / "sbatch").chmod(0o755)
+    (place.folder / "settings.toml").write_text(f'[clusters.s]\nscheduler = "slurm"\ndefaults = {{extra = ["{option}"]}}\n')
+    env = {**place.desk.env, "ONWARD_SETTINGS": str(place.folder / "settings.toml"), "PATH": f"{place.folder}:{place.desk.env['PATH']}"}
+    desk = Desk(env=env, clock=place.clock)
+    if refused is None:
+        assert f"#SBATCH {option}\n" in preview(desk, place.draft(cluster="s"), cwd=place.project).script
+    else:
+        with pytest.raises(InvalidInput) as raised:
+            preview(desk, place.draft(cluster="s"), cwd=place.project)
+        assert refused in raised.value.message and "clusters.s.defaults.extra" in raised.value.message
+
+
 def test_a_profiles_python_that_is_not_here_is_spoken_of_in_a_preview(place: Place) -> None:
     settings = place.folder / "settings.toml"
     for python, said in (("/nope/python", 1), (sys.executable, 0)):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from onward.operations.examine import Finding
     from onward.operations.reach import Reach, Reply
 
+_UNUSED = "not used: "  # its programs are here, but no profile names it and it is not what runs go to
 _PROGRAMS = {"slurm": "sbatch", "gridengine": "qconf"}  # Torque and PBS have a qsub too
 
 
@@ -25,7 +26,8 @@ def doctor(json: JsonOption = False) -> None:
         out_json({"schema": 1, "findings": [{"fine": fine, "what": what, "words": words} for fine, what, words in findings]})
     else:
         for fine, what, words in findings:
-            out(f"{'ok ' if fine else 'BAD'}  {what.ljust(12)}  {' '.join(words.split())}")
+            mark = ("note" if words.startswith(_UNUSED) else "ok") if fine else "BAD"
+            out(f"{mark.ljust(4)} {what.ljust(12)}  {' '.join(words.split())}")
     if not all(fine for fine, _, _ in findings):
         raise typer.Exit(1)
 
@@ -42,7 +44,9 @@ def _examine(reach: Reach) -> Iterator[Finding]:
     yield True, "settings", f"{settings.source}" if settings.source else "no file: defaults"
     yield root
     for reply in replies:
-        yield from _clusters(reply, wanted[reply.place.host], chosen)
+        for fine, name, words in _clusters(reply, wanted[reply.place.host], chosen):
+            used = name == chosen or name in settings.clusters
+            yield (fine, name, words) if fine or used else (True, name, _UNUSED + words)
     yield disk
     yield True, "git", shutil.which("git") or "not there: code is frozen as a plain copy"
 

@@ -92,6 +92,7 @@ def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path
     root = desk.settings.root(desk.env, profile).absolute()
     if draft.script is None:  # a script's own options were judged as it was read
         check_extra(draft.resources, cluster.scheduler)
+    check_extra(profile.defaults, cluster.scheduler, f"clusters.{profile.name}.defaults")
     resources = without_clashes(draft.resources, profile.with_defaults(draft.resources))
     if draft.limits.mem_max and resources.mem and draft.limits.mem_max < resources.mem:
         raise InvalidInput(

@@ -46,15 +46,15 @@ def refusal(entry: str, scheduler: str | None = None) -> str:
     return "; ".join(found)
 
 
-def check_extra(asked: Resources, scheduler: str) -> None:
+def check_extra(asked: Resources, scheduler: str, place: str = "resources") -> None:
     """At submit: every option by the words of the cluster's own scheduler, and against what was asked in ours."""
     for entry in asked.extra:
         if problem := refusal(entry, scheduler):
-            raise InvalidInput(f"resources.extra: found {entry}: {problem}", hint="leave it out, or change it as said")
+            raise InvalidInput(f"{place}.extra: found {entry}: {problem}", hint="leave it out, or change it as said")
         for key in (key for about in _abouts(entry, scheduler) for key in same_thing(about) if getattr(asked, key) is not None):
             spelled = key.replace("_", "-")
             raise InvalidInput(
-                f"resources.extra: found {entry}, and resources.{spelled} ({getattr(asked, key)}) says something about the same",
+                f"{place}.extra: found {entry}, and {place}.{spelled} ({getattr(asked, key)}) says something about the same",
                 hint="leave one of the two out",
             )
 

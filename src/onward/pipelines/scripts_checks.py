@@ -93,8 +93,11 @@ def replaced(resources: Resources, keys: Collection[str]) -> Resources:
 
 
 def without_clashes(asked: Resources, filled: Resources) -> Resources:
-    """A profile's defaults must not speak against what was asked in the scheduler's own words."""
+    """A profile's defaults must not speak against what was asked, in our words or in the scheduler's own."""
     about = {thing(entry) for entry in asked.extra}
+    settled = about | {key for key, value in vars(asked).items() if value is not None} | {key for one in about for key in same_thing(one)}
+    extra = (e for e in filled.extra if e in asked.extra or not settled & {thing(e), *same_thing(thing(e))})
+    filled = replace(filled, extra=tuple(extra))
     clashing: dict[str, Any] = {
         key: None
         for key, options in _SAME_THING.items()

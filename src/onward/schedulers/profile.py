@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from onward.errors import InvalidInput, NotFound
 from onward.model.spec import Cluster, Resources
@@ -38,8 +39,12 @@ class ClusterSettings:
     trouble: str = ""  # why its runs folder cannot be told on this machine: said where that is needed
 
     def with_defaults(self, asked: Resources) -> Resources:
-        """The request with this cluster's defaults where it asks nothing. GPUs asked in either spelling settle both."""
-        missing = {key: value for key, value in vars(self.defaults).items() if vars(asked)[key] is None}
+        """The request with this cluster's defaults where it asks nothing. GPUs asked in either spelling settle both.
+
+        Options in the scheduler's own words are all there, the cluster's first: whoever can read them drops those that speak against it.
+        """
+        missing: dict[str, Any] = {key: value for key, value in vars(self.defaults).items() if vars(asked)[key] is None}
+        missing["extra"] = tuple(dict.fromkeys((*self.defaults.extra, *asked.extra)))
         if asked.gpus is not None or _asks_gpus(asked.gres):
             missing.pop("gpus", None)
             if _asks_gpus(self.defaults.gres):
