@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,27 +13,42 @@ import pytest
 from beds.postgres import Postgres, free_port, is_installed
 from onward.tracker.schema import metadata
 from onward.tracker.store import Tracker
+from tests.needs import missing
 from tests.services.clients import client  # noqa: F401
 
 _DATABASE = "onward"
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
+@contextlib.contextmanager
+def _postgres_of_its_own() -> Iterator[Postgres]:
     if not is_installed():
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+        missing("PostgreSQL is not installed: apt-get install postgresql")
     top = Path(tempfile.mkdtemp(prefix="onward-pg-"))
     top.chmod(0o755)
     server = Postgres(top / "cluster", free_port())
     try:
         server.prepare()
         server.start()
-        Tracker.open(server.create(_DATABASE)).close()
         yield server
     finally:
         if server.daemon().process() is not None:
             server.stop(how="immediate")
         shutil.rmtree(top, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One for all tests: none of them ends it."""
+    with _postgres_of_its_own() as server:
+        Tracker.open(server.create(_DATABASE)).close()
+        yield server
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Postgres]:
+    """One that may be ended."""
+    with _postgres_of_its_own() as server:
+        yield server
 
 
 @pytest.fixture

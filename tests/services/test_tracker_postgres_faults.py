@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from beds.postgres import Postgres, free_port, is_installed
+from beds.postgres import Postgres
 from onward.errors import StorageUnavailable
 from onward.tracker.runs import NewRun
 from onward.tracker.store import Tracker
 from tests.tracker_load import batch
 from tests.unit.test_tracker_kill import check_batches, load_until_killed
-
-
-@pytest.fixture
-def own_postgres() -> Iterator[Postgres]:
-    """One that may be ended."""
-    if not is_installed():
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    top = Path(tempfile.mkdtemp(prefix="onward-pg-"))
-    top.chmod(0o755)
-    server = Postgres(top / "cluster", free_port())
-    try:
-        server.prepare()
-        server.start()
-        yield server
-    finally:
-        if server.daemon().process() is not None:
-            server.stop(how="immediate")
-        shutil.rmtree(top, ignore_errors=True)
 
 
 def until(check: Callable[[], bool], seconds: float = 120) -> None:

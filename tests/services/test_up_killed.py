@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import random
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from beds.postgres import Postgres, free_port, is_installed
+from beds.postgres import Postgres
 from tests.desks import Place
 from tests.http_load import Load, wait_until
 from tests.servers import Running
 
 KILLS = 50
-
-
-@pytest.fixture
-def own_postgres() -> Iterator[Postgres]:
-    """One that may be ended."""
-    if not is_installed():
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    top = Path(tempfile.mkdtemp(prefix="onward-pg-"))
-    top.chmod(0o755)
-    server = Postgres(top / "cluster", free_port())
-    try:
-        server.prepare()
-        server.start()
-        yield server
-    finally:
-        if server.daemon().process() is not None:
-            server.stop(how="immediate")
-        shutil.rmtree(top, ignore_errors=True)
 
 
 def begin(server: Running, token: str, count: int = 4) -> list[str]:

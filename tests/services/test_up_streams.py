@@ -19,6 +19,7 @@ from beds.postgres import Postgres, free_port
 from onward.model.run import LegEnd
 from tests.desks import Place
 from tests.http_load import wait_until
+from tests.needs import missing
 from tests.servers import PATIENCE, Running
 
 
@@ -146,7 +147,7 @@ def test_demo_data_fills_an_empty_store_once(tmp_path: Path) -> None:
 
 def test_a_backup_of_postgresql_can_be_restored_and_served(postgres: Postgres, place: str, tmp_path: Path) -> None:
     if shutil.which("pg_dump") is None:
-        pytest.skip("pg_dump is not installed")
+        missing("pg_dump is not installed: apt-get install postgresql-client")
     with Running(tmp_path / "a", db=place) as server:
         token = server.token()
         run = server.json("POST", "/experiments/e/runs", token, {})["run_id"]
@@ -206,7 +207,7 @@ def _answers(port: int) -> bool:
 @pytest.mark.parametrize("strip", [True, False], ids=["the proxy takes the prefix off", "the proxy leaves it on"])
 def test_behind_a_reverse_proxy_under_a_path(tmp_path: Path, strip: bool) -> None:
     if not (shutil.which("nginx") or Path("/usr/sbin/nginx").exists()):
-        pytest.skip("nginx is not installed: apt-get install nginx-light")
+        missing("nginx is not installed: apt-get install nginx-light")
     with Running(tmp_path / "server", "--root-path", "/onward") as server:
         token = server.token()
         direct = urlsplit(server.url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from sqlalchemy import Connection, exc, text
@@ -37,6 +38,9 @@ class Election:
 
     def leave(self) -> None:
         with self._guard:
+            if self._held is not None:
+                with contextlib.suppress(exc.DBAPIError):  # by word: the server sees only later that a connection was closed
+                    self._held.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": _LOCK})
             self._drop()
 
     def _drop(self) -> None:
