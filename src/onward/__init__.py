@@ -14,7 +14,8 @@ In a training script:
         sys.exit(75)                      # saved; run me again
     run.finish()
 
-`import onward as wandb` works for scripts that use init, config, log, summary, alert and finish.
+`import onward as wandb` works for scripts that use init, config, log, summary, alert and finish, and for most that use more:
+what Onward does not keep is said once, and ends no training.
 
 Nothing is loaded until it is used: importing this package costs no more than Python itself.
 """
@@ -29,6 +30,7 @@ _OF_THE_RUN = ("config", "run", "summary")  # not above: `from onward import *` 
 
 if TYPE_CHECKING:
     from onward.sdk.config import Config, Summary
+    from onward.sdk.names import *  # noqa: F403
     from onward.sdk.run import Run, alert, checkpoint, finish, init, log, resume, should_stop
 
     config: Config
@@ -45,4 +47,11 @@ def __getattr__(name: str) -> object:
         from onward.sdk.run import current
 
         return current(name)
+    if not name.startswith("_"):
+        from onward.sdk import names
+
+        if name in names.__all__:
+            return getattr(names, name)
+        if name in names.ABSENT:
+            raise AttributeError(f"onward has no {name}: {names.ABSENT[name]}")
     raise AttributeError(f"module 'onward' has no attribute {name!r}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 
 import onward
 import onward as wandb
-from onward.sdk import contract
+from onward.sdk import contract, ending, said
 from onward.sdk import run as module
 
 
@@ -22,7 +24,11 @@ def by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(contract.ROOT, str(tmp_path))
     monkeypatch.setattr(module, "_run", None)
+    monkeypatch.setattr(module, "_early", {})
+    monkeypatch.setattr(said, "_said", set())
+    monkeypatch.setattr(ending, "_hook", lambda: None)
     yield
+    ending._watched.clear()
 
 
 def told(tmp_path: Path) -> list[dict[str, Any]]:
@@ -40,8 +46,9 @@ def test_a_script_for_wandb_runs_unchanged(tmp_path: Path, capsys: pytest.Captur
     assert wandb.summary["loss"] == 0.2
     wandb.summary["best"] = 0.95
     wandb.alert(title="low accuracy", text="0.9 is below 0.95", level="WARN")
+    assert wandb.run is run
     wandb.finish()
-    assert (wandb.run is run, run.config.lr, run.config["optimizer"]) == (True, 0.1, {"name": "adam"})
+    assert (wandb.run is None, run.config.lr, run.config["optimizer"]) == (True, 0.1, {"name": "adam"})
     records = told(tmp_path)
     assert (records[0]["kind"], records[0]["experiment"]) == ("init", "digits")
     assert records[0]["params"] == {"lr": 0.1, "optimizer.name": "adam"}
@@ -87,11 +94,145 @@ def test_what_was_kept_is_logged_at_the_end(tmp_path: Path) -> None:
     assert records[-1]["kind"] == "finish"
 
 
-def test_a_block_that_raises_is_no_end(tmp_path: Path) -> None:
+def test_a_block_that_raises_is_a_bad_end(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), wandb.init() as run:
         run.log({"a": 1.0})
         raise RuntimeError
-    assert all(r.get("kind") != "finish" for r in told(tmp_path))
+    [end] = [r for r in told(tmp_path) if r.get("kind") in ("finish", "end")]
+    assert (end["state"], end["reason"]) == ("failed", "RuntimeError")
+
+
+def test_words_of_init_become_tags_notes_and_names(tmp_path: Path) -> None:
+    run = wandb.init(project="digits", name="a b", tags=["baseline", "v2"], notes="first try", group="sweep", job_type="train")
+    assert (run.project, run.name, run.group, run.job_type, run.tags) == ("digits", "a b", "sweep", "train", ("baseline", "v2"))
+    assert (run.notes, run.url, run.entity, len(run.id), run.step, run.resumed) == ("first try", None, "", 32, 0, False)
+    assert Path(run.dir).is_dir() and Path(run.dir).is_relative_to(tmp_path)
+    run.name = "better"
+    run.tags += ("late",)
+    begun, *others = told(tmp_path)
+    assert begun["name"] == "a b"
+    assert [r["tags"] for r in others if r["kind"] == "tags"] == [
+        {"baseline": "true", "v2": "true", "group": "sweep", "job_type": "train"},
+        {"baseline": "true", "v2": "true", "late": "true"},
+    ]
+    assert [r["text"] for r in others if r["kind"] == "note"] == ["first try"]
+    assert [r["name"] for r in others if r["kind"] == "name"] == ["better"]
+
+
+def test_a_disabled_run_takes_everything_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = wandb.init(project="digits", mode="disabled", config={"lr": 1})
+    wandb.log({"loss": 0.5, "deep": {"er": 1}})
+    wandb.log({"image": wandb.Image([[0]])})
+    wandb.save("nothing")
+    wandb.log_artifact(wandb.Artifact("model", "model"))
+    wandb.config.epochs = 3
+    assert (run.summary["loss"], run.summary["deep.er"], run.config.lr, run.config.epochs) == (0.5, 1, 1, 3)
+    wandb.finish()
+    assert list(tmp_path.rglob("*")) == []
+    assert "folder" not in capsys.readouterr().err
+
+
+def test_a_disabled_run_still_saves_checkpoints(tmp_path: Path) -> None:
+    run = wandb.init(mode="disabled")
+    run.log({"loss": 0.5, "odd": object()})
+    with run.checkpoint(3) as folder:
+        (folder / "w").write_text("x")
+    assert [path.name for path in tmp_path.rglob("step-*")] == ["step-00000003"]
+
+
+def test_what_is_set_in_config_before_init_is_the_runs(tmp_path: Path) -> None:
+    wandb.config.lr = 0.1
+    wandb.config.update({"seed": 1})
+    assert wandb.config["lr"] == 0.1 and wandb.run is None and list(tmp_path.iterdir()) == []
+    run = wandb.init(project="digits", config={"seed": 2})
+    assert run.config.as_dict() == {"lr": 0.1, "seed": 2}
+    assert told(tmp_path)[0]["params"] == {"lr": 0.1, "seed": 2}
+
+
+def test_a_config_can_be_copied_and_pickled_and_then_tells_nobody(tmp_path: Path) -> None:
+    run = wandb.init(config={"lr": 0.1})
+    for made in (copy.deepcopy(run.config), pickle.loads(pickle.dumps(run.config))):
+        made.lr = 5
+        assert made.lr == 5
+    assert run.config.lr == 0.1 and all(r["kind"] != "params" for r in told(tmp_path))
+
+
+@pytest.mark.parametrize("odd", ["settings.yaml", 3, [1, 2]])
+def test_a_config_that_is_none_is_said_and_ends_nothing(odd: object, capsys: pytest.CaptureFixture[str]) -> None:
+    assert wandb.init(config=odd).config.as_dict() == {}
+    assert "is passed over: expected a mapping" in capsys.readouterr().err
+
+
+def test_deeper_values_are_logged_with_dots(tmp_path: Path) -> None:
+    round: dict[str, Any] = {"a": 1}
+    round["self"] = round
+    wandb.log({"train": {"loss": 0.5, "by": {"class": 1}}, "lr": 0.1, "round": round})
+    [record] = [r["m"] for r in told(tmp_path) if "m" in r]
+    assert record.items() >= {"train.loss": 0.5, "train.by.class": 1.0, "lr": 0.1, "round.a": 1.0}.items()
+
+
+def test_the_same_words_again_are_the_same_run_and_more_config_is_added(tmp_path: Path) -> None:
+    run = wandb.init(project="p", name="n", config={"lr": 1})
+    assert wandb.init() is run and wandb.init(project="p", name="n", config={"lr": 1}) is run
+    assert wandb.init(project="p", config={"epochs": 3}) is run
+    assert run.config.as_dict() == {"lr": 1, "epochs": 3} and not run.finished
+
+
+@pytest.mark.parametrize(
+    "words", [{"project": "q"}, {"project": "p", "name": "other"}, {"id": "x7"}, {"config": {"lr": 2}}, {"reinit": True}], ids=str
+)
+def test_what_names_another_run_finishes_the_first_and_begins_it(words: dict[str, Any], tmp_path: Path) -> None:
+    first = wandb.init(project="p", config={"lr": 1})
+    first.log({"loss": 1.0})
+    second = wandb.init(**words)
+    second.log({"loss": 2.0})
+    assert first.finished and second is not first and wandb.run is second
+    records = [json.loads(line) for path in first.folder.rglob("*.jsonl") for line in path.read_text().splitlines()]
+    assert [r["m"] for r in records if "m" in r] == [{"loss": 1.0}] and records[-1]["kind"] == "finish"
+
+
+def test_who_asks_for_the_previous_run_gets_it_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    first = wandb.init(project="p")
+    assert wandb.init(project="q", reinit="return_previous") is first
+    assert "goes on; other project passed over" in capsys.readouterr().err
+
+
+def test_logging_after_the_end_is_said_once_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wandb.init(project="p")
+    wandb.finish()
+    before = told(tmp_path)
+    for _ in range(3):
+        wandb.log({"loss": 1.0})
+    wandb.finish()
+    assert told(tmp_path) == before
+    assert capsys.readouterr().err.count("log() after finish()") == 1
+    wandb.init(project="p").log({"loss": 1.0})
+    assert len(list((tmp_path / "by-hand").iterdir())) == 2
+
+
+def test_a_run_is_gone_on_with_by_its_id(tmp_path: Path) -> None:
+    with wandb.init(project="p", id="fold 1", resume="allow") as run:
+        run.log({"loss": 1.0}, step=41)
+    again = wandb.init(project="p", id="fold 1", resume="must")
+    assert (again.folder, again.leg, again.resumed, again.id, again.step) == (run.folder, 2, True, "fold 1", 42)
+    again.finish()
+    with pytest.raises(ValueError, match=r"resume='never'.*is there already"):
+        wandb.init(id="fold 1", resume="never")
+    with pytest.raises(ValueError, match=r"resume='must'.*there is no run"):
+        wandb.init(id="fold 2", resume="must")
+
+
+def test_in_a_job_there_is_one_run_whatever_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(contract.CHECKPOINT_DIR, str(tmp_path / "ckpt"))
+    monkeypatch.setenv(contract.RUN_DIR, str(tmp_path / "run"))
+    monkeypatch.setenv(contract.RUN_ID, "k3x9q2m7")
+    run = wandb.init(project="p", config={"lr": 1})
+    run.log({"loss": 1.0})
+    run.finish()
+    again = wandb.init(project="q", name="fold 2", config={"lr": 2}, reinit=True)
+    again.log({"loss": 2.0})
+    assert again is run and run.id == "k3x9q2m7"
+    assert [r["m"]["loss"] for r in told(tmp_path) if "m" in r] == [1.0, 2.0]
 
 
 def test_a_process_may_train_twice_by_hand(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_a_training_finds_all_it_needs(run: RunDir, local: LegLocal) -> None:
         contract.RESUME_STEP: "88",
         contract.SPOOL_DIR: str(local.spool),
         contract.TENSORBOARD_DIR: str(local.tensorboard),
+        contract.ARTIFACTS_DIR: str(local.artifacts),
         contract.RANKS_DIR: str(local.ranks),
     }
     assert (env["PERSISTENT_CHECKPOINTS_DIR"], env["LOCAL_CHECKPOINTS_DIR"]) == ("/node/resume", str(local.checkpoints))

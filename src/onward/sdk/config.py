@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 
+from onward.sdk.said import say_once
+
 Tell = Callable[[dict[str, object]], None]
 
 
@@ -31,6 +33,8 @@ class Config(MutableMapping[str, object]):
         return len(self._values)
 
     def __getattr__(self, key: str) -> object:
+        if key in ("_values", "_tell"):  # of one that is being copied
+            raise AttributeError(key)
         try:
             return self._values[key]
         except KeyError:
@@ -41,6 +45,10 @@ class Config(MutableMapping[str, object]):
 
     def __repr__(self) -> str:
         return repr(self._values)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A copy, also in another process, is one that tells nobody."""
+        return Config, (dict(self._values), _nobody)
 
     def update(self, other: object = (), /, allow_val_change: bool | None = None, **more: object) -> None:  # type: ignore[override]
         """From a mapping, pairs or argparse's namespace. A change is no error: a resumed training may have other params."""
@@ -84,6 +92,8 @@ class Summary(MutableMapping[str, object]):
         return len({**self._last, **self._own})
 
     def __getattr__(self, key: str) -> object:
+        if key in ("_last", "_own", "_tell"):  # of one that is being copied
+            raise AttributeError(key)
         try:
             return self[key]
         except KeyError:
@@ -106,13 +116,27 @@ class Summary(MutableMapping[str, object]):
     _tell: Tell
 
 
+def early(held: dict[str, object]) -> Config:
+    """A config before there is a run: what is set is held until init() takes it."""
+    config = Config({}, _nobody)
+    object.__setattr__(config, "_values", held)
+    return config
+
+
+def _nobody(record: dict[str, object]) -> None: ...
+
+
 def as_mapping(given: object) -> dict[str, object]:
-    """A mapping, pairs, or whatever has its values as attributes, such as argparse's namespace."""
+    """A mapping, pairs, or whatever has its values as attributes, such as argparse's namespace. Anything else is said, and let be."""
     if isinstance(given, Mapping):
         return {str(key): value for key, value in given.items()}
     if hasattr(given, "__dict__"):
         return dict(vars(given))
-    return {str(key): value for key, value in given} if given else {}  # type: ignore[attr-defined]
+    try:
+        return {str(key): value for key, value in given} if given else {}  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        say_once(f"config={given!r} is passed over: expected a mapping, pairs or a namespace")
+        return {}
 
 
 def flat(values: Mapping[str, object], above: str = "") -> dict[str, object]:

@@ -14,6 +14,7 @@ RESUME_DIR = "ONWARD_RESUME_DIR"  # a verified checkpoint, or absent
 RESUME_STEP = "ONWARD_RESUME_STEP"
 SPOOL_DIR = "ONWARD_SPOOL_DIR"  # node-local: metric records wait here
 TENSORBOARD_DIR = "ONWARD_TENSORBOARD_DIR"
+ARTIFACTS_DIR = "ONWARD_ARTIFACTS_DIR"  # node-local: whole files laid here become the run's artifacts
 TRACKER_URL = "ONWARD_TRACKER_URL"  # in a job: its relay's
 TOKEN_FILE = "ONWARD_TOKEN_FILE"  # with the token for it
 ROOT = "ONWARD_ROOT"

@@ -96,6 +96,7 @@ def local_variables(local: LegLocal) -> dict[str, str]:
         contract.CHECKPOINT_DIR: str(local.checkpoints),
         contract.SPOOL_DIR: str(local.spool),
         contract.TENSORBOARD_DIR: str(local.tensorboard),
+        contract.ARTIFACTS_DIR: str(local.artifacts),
         contract.RANKS_DIR: str(local.ranks),
         "LOCAL_CHECKPOINTS_DIR": str(local.checkpoints),
         "LOCAL_TENSORBOARD_DIR": str(local.tensorboard),
