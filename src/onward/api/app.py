@@ -37,11 +37,14 @@ from onward.api.routes import (
     logs,
     metric_keys,
     notes,
+    overview,
     params,
     records,
+    run_groups,
     runs,
     seed,
     series,
+    timeline,
     tokens,
 )
 from onward.api.services import Services
@@ -56,8 +59,9 @@ _ABOUT = """Runs, their metrics, files and logs. Every call needs a token: `Auth
 Basic with the token as password, an address that begins with `/t/<token>/`, or the login cookie. Errors are RFC 9457 problems."""
 
 _ROUTES = (
-    *(health, docs, experiments, runs, acts, series, aggregates, metric_keys, params, notes, artifacts),
+    *(health, docs, experiments, runs, run_groups, acts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, live, records, export, tokens, seed, hints),
+    *(overview, timeline),
 )
 
 

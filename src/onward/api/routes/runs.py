@@ -24,7 +24,7 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 _FILTER = """Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
 `created > '2026-01-31'`, `min(metrics.loss) < 0.1`."""
-_LIST_FILTER = (
+LIST_FILTER = (
     f"{_FILTER} What has no sign of comparison and is no filter is searched for as words, in names, ids, experiments, users and tags."
 )
 _METRICS = "Whether the answer holds them: `true`, `false`, or the names of those that it shall hold, with commas between."
@@ -76,7 +76,7 @@ class TagsIn(In):
 @router.get("", summary="List runs", response_model=RunPage)
 def listed(
     svc: Svc,
-    filter: Annotated[str, Query(description=_LIST_FILTER, max_length=20_000)] = "",
+    filter: Annotated[str, Query(description=LIST_FILTER, max_length=20_000)] = "",
     order: Annotated[list[str] | None, Query(description=_ORDER, max_length=10)] = None,
     experiment: Annotated[list[str] | None, Query(description="Only of these, by number or name.", max_length=200)] = None,
     archived: Annotated[bool, Query(description="The archived ones instead.")] = False,
@@ -89,7 +89,7 @@ def listed(
     """Newest first, unless another order is asked for. Filtered, ordered and paged by the database."""
     for text in (filter, metrics, *(order or ())):
         _must_be_text(text)
-    words, note = _as_text(filter, svc.clock.now())
+    words, note = as_text(filter, svc.clock.now())
     shown, keys = _metrics(metrics)
     query = RunQuery(
         filter="" if words else filter,
@@ -203,7 +203,7 @@ def _found(svc: Services, experiments: list[str] | None, query: RunQuery, note: 
     return plainly({"runs": rows, "next": page.next, "total": page.total, "read_as": read_as, "note": note})
 
 
-def _as_text(filter: str, now: float) -> tuple[str, str]:
+def as_text(filter: str, now: float) -> tuple[str, str]:
     """The words of what is no filter, and why it is none. What compares is meant as a filter: a slip in it is told, not searched for."""
     try:
         where(filter, now=now)
