@@ -150,6 +150,7 @@ class RunSpec:
     outputs: Outputs | None = None
     script: Script | None = None
     code: Mapping[str, Value] = field(default_factory=dict)  # git commit and branch, or how the copy was made
+    parent: str | None = None  # the run that this is a clone of
     tracker: str | None = None  # address of the server that jobs send their records to, where it cannot see the run's folder
 
 
@@ -174,6 +175,7 @@ class RunDraft:
     script: Script | None = None
     script_text: str = ""  # a byte that is no UTF-8 stands in it as Python's surrogateescape has it
     folder: str | None = None  # where it starts, seen from where it is submitted; None: there
+    parent: str | None = None  # the run that it was made from
     carry: bool = True  # the submitting shell's environment goes with the run
     freeze: bool = True  # copy the code; False: run it where it stands
     exclude: tuple[str, ...] = ()  # patterns not to copy

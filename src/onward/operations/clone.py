@@ -63,6 +63,7 @@ def draft_of(dir: RunDir) -> RunDraft:
         outputs=spec.outputs,
         script=spec.script,
         script_text=dir.batch_script.read_bytes().decode(errors="surrogateescape") if spec.script else "",
+        parent=spec.id,
         carry=False,  # it is among the variables
         freeze=_is_frozen(spec),
     )

@@ -134,6 +134,7 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: b
         environment=environment,
         outputs=draft.outputs,
         script=replace(draft.script, submitted_from=str(cwd) if code_is_here and not draft.freeze else "") if draft.script else None,
+        parent=draft.parent,
         tracker=tracker.url if (tracker := tracker_of(desk)) else None,
     )
     return spec, root

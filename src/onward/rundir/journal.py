@@ -90,11 +90,15 @@ def read_spec(run: RunDir) -> RunSpec:
 
 
 def read_run(run: RunDir) -> Run:
-    """All that is written of a run. A claim counts even if its job was killed before it wrote the event: nobody else can take that leg."""
+    """All that is written of a run, folded."""
+    return fold(read_spec(run), read_history(run))
+
+
+def read_history(run: RunDir) -> list[Event]:
+    """All events. A claim counts even if its job was killed before it wrote the event: nobody else can take that leg."""
     events = list(read_events(run))
     told = {event.leg for event in events if isinstance(event, Claimed)}
-    events += [claim_event(run, leg) for leg in claimed_legs(run) - told]
-    return fold(read_spec(run), events)
+    return events + [claim_event(run, leg) for leg in claimed_legs(run) - told]
 
 
 def _read_file(path: Path) -> list[Event]:

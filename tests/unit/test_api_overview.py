@@ -1,0 +1,132 @@
+"""A run's first page and its timeline: the same facts from its folder, from what was pushed, and of runs that others execute."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from onward.model import event as ev
+from onward.model.run import LegEnd
+from onward.model.spec import BestRule, CheckpointRule, Resources, spec_to_json
+from onward.operations.inspect import look, record
+from onward.operations.tracking import open_tracker, place_of
+from tests.unit.test_api_routes import Scene, good
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+        yield Scene(tmp_path, opened)
+
+
+def look_at_folders(scene: Scene) -> None:
+    assert scene.server.services.tracker.files.look(scene.place.desk.roots).problems == []
+
+
+def test_the_first_page_has_the_facts_that_show_has_without_a_server(scene: Scene) -> None:
+    rule = CheckpointRule(best=BestRule(metric="score"))
+    run = scene.place.play(checkpoints=rule, resources=Resources(time=3600), params={"lr": 0.1}).later(60).begin(1)
+    run.later(100).publish(1, 20)
+    metrics = [{"s": s, "t": run.now() + s, "m": {"a/b": 1.0, "score": 0.5, "loss": 2.0}} for s in range(30)]
+    run.log(1, {"kind": "init", "total": 100, "t": run.now()}, *metrics)
+    run.later(50)
+    look_at_folders(scene)
+    told = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/overview"))
+    same = record(look(scene.place.desk, run.dir))
+    assert {name: told[name] for name in ("effort", "risk", "finish")} == {name: same[name] for name in ("effort", "risk", "finish")}
+    assert told["risk"]["since_step"] == 20
+    assert told["risk"]["steps"] == 9
+    assert told["pace"]["fraction"] == 0.3
+    assert told["pace"]["rate"] == pytest.approx(1.0)
+    assert told["finish"]["training"] == pytest.approx(70)
+    assert [metric["key"] for metric in told["metrics"]] == ["score", "loss", "a/b"]
+    assert told["run"]["why"] == same["reason"]
+    assert told["command"] == "python train.py"
+    assert told["resources"]["time"] == 3600
+    assert "mem" not in told["resources"]
+    assert told["actions"] == {"stop": True, "cancel": True, "resume": False, "clone": True}
+    assert (told["jobs"][0]["leg"], told["jobs"][0]["nodes"], told["jobs"][0]["gpus"]) == (1, ["node1"], ["0"])
+    assert told["folder"] == str(run.dir.path)
+
+
+def test_a_run_that_failed_shows_evidence_and_can_be_resumed(scene: Scene) -> None:
+    run = scene.place.play(limits=scene.place.draft().limits).begin(1)
+    run.write(ev.Ended(leg=1, at=run.now(), end=LegEnd.CRASHED, reason="exit code 1", evidence="Traceback\nValueError: x"))
+    run.write(ev.Closed(leg=1, at=run.now(), state="failed", cause="leg 1 crashed", evidence="Traceback\nValueError: x", next="mend it"))
+    look_at_folders(scene)
+    told = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/overview"))
+    assert told["evidence"] == ["Traceback", "ValueError: x"]
+    assert (told["run"]["why"], told["run"]["next"]) == ("leg 1 crashed", "mend it")
+    assert (told["risk"], told["finish"]) == (None, None)
+    assert told["actions"] == {"stop": False, "cancel": False, "resume": True, "clone": True}
+
+
+def test_params_are_compared_with_the_run_that_it_was_cloned_from(scene: Scene) -> None:
+    first = scene.place.submit(params={"lr": 0.1, "seed": 1})
+    look_at_folders(scene)
+    parent = good(scene.client.get("/api/v1/runs"))["runs"][0]["id"]
+    made = good(scene.client.post(f"/api/v1/runs/{parent}/clone", {"params": {"lr": 0.2}}), 201)
+    told = good(scene.client.get(f"/api/v1/runs/{made['id']}/overview"))
+    assert told["parent"] == {"id": parent, "name": "digits", "different": {"lr": ["0.1", "0.2"]}}
+    assert good(scene.client.get(f"/api/v1/runs/{parent}/overview"))["parent"] is None
+    assert first.is_run()
+
+
+def test_a_run_of_others_has_a_first_page_and_a_timeline_too(scene: Scene) -> None:
+    tags = {"mlflow.parentRunId": "nobody", "mlflow.source.name": "train.py", "mlflow.source.git.commit": "abc"}
+    run = scene.run(tags=tags)
+    scene.log(run, "loss", [3.0, 2.0, "NaN"])
+    told = good(scene.client.get(f"/api/v1/runs/{run}/overview"))
+    assert (told["command"], told["code"]) == ("train.py", {"git_commit": "abc"})
+    assert told["parent"] == {"id": "nobody", "name": "", "different": {}}
+    assert told["metrics"][0]["value"] == "NaN"
+    assert told["pace"]["rate"] == pytest.approx(1.0)
+    assert told["actions"] == {"stop": False, "cancel": False, "resume": False, "clone": False}
+    line = good(scene.client.get(f"/api/v1/runs/{run}/timeline"))
+    assert [(s["kind"], s["leg"], s["state"], s["end"]) for s in line["segments"]] == [("leg", 1, "running", None)]
+    good(scene.client.ask("PATCH", f"/api/v1/runs/{run}", json={"state": "failed", "reason": "no luck"}))
+    line = good(scene.client.get(f"/api/v1/runs/{run}/timeline"))
+    assert line["marks"][-1]["kind"] == "closed"
+    assert line["marks"][-1]["words"] == "failed: no luck"
+
+
+def test_a_timeline_is_the_same_from_the_folder_and_from_what_was_pushed(scene: Scene, tmp_path: Path) -> None:
+    run = scene.place.play().later(60).begin(1).later(100).publish(1, 9).later(10)
+    run.end(1, LegEnd.TIME_LIMIT)
+    run.later(30).begin(2)
+    look_at_folders(scene)
+    id = run.spec.id
+    seen = good(scene.client.get(f"/api/v1/runs/{id}/timeline"))
+    kinds = [(segment["kind"], segment["leg"]) for segment in seen["segments"]]
+    assert kinds[:2] == [("queue", 1), ("leg", 1)]
+    assert ("queue", 2) in kinds
+    assert ("sync", 1) in kinds
+    assert seen["segments"][1]["log"] == {"leg": 1, "stream": "out"}
+    tracker = scene.server.services.tracker
+    tracker.runs.delete(id)
+    tracker.push.announce(spec_to_json(run.spec))
+    for path in sorted(run.dir.journals.iterdir()):
+        tracker.push.piece(id, f"journal/{path.name}", 0, path.read_bytes())
+    shutil.rmtree(run.dir.path)
+    again = good(scene.client.get(f"/api/v1/runs/{id}/timeline"))
+    assert again == seen
+    assert good(scene.client.get(f"/api/v1/runs/{id}/overview"))["actions"]["clone"] is False
+
+
+def test_a_folder_that_cannot_be_read_now_leaves_what_was_read_of_it(scene: Scene) -> None:
+    run = scene.place.play().begin(1)
+    look_at_folders(scene)
+    id = run.spec.id
+    run.dir.spec.write_text("{torn")
+    line = good(scene.client.get(f"/api/v1/runs/{id}/timeline"))
+    assert ("leg", 1) in [(segment["kind"], segment["leg"]) for segment in line["segments"]]
+    assert json.dumps(good(scene.client.get(f"/api/v1/runs/{id}/overview"))["jobs"])
+
+
+def test_a_run_that_is_not_there_has_no_first_page(scene: Scene) -> None:
+    for page in ("overview", "timeline"):
+        assert good(scene.client.get(f"/api/v1/runs/nobody/{page}"), 404)["detail"] == "there is no run 'nobody'"
