@@ -52,3 +52,115 @@ def test_a_dataset_that_is_told_of_twice_stays_as_it_was_first(scene: Scene) -> 
         scene.made("runs/log-inputs", {"run_id": scene.run, "datasets": [{"dataset": dataset, "tags": tags}]})
     [told] = scene.user.get(f"{M}/runs/get?run_id={scene.run}").json["run"]["inputs"]["dataset_inputs"]
     assert told["tags"] == [{"key": "mlflow.data.context", "value": "train"}] and told["dataset"]["source"] == "a.csv"
+
+
+def log(scene: Scene, steps: range, value: float, *, at: int) -> None:
+    metrics = [{"key": "loss", "timestamp": AT + at + step, "step": step, "value": value} for step in steps]
+    scene.made("runs/log-batch", {"run_id": scene.run, "metrics": metrics})
+
+
+def end(scene: Scene, status: str, **more: Any) -> dict[str, Any]:
+    info: dict[str, Any] = scene.made("runs/update", {"run_id": scene.run, "status": status, **more})["run_info"]
+    return info
+
+
+def test_a_run_that_runs_again_after_its_end_is_stitched_and_a_client_still_reads_all_points(scene: Scene) -> None:
+    log(scene, range(10), 1.0, at=0)
+    end(scene, "FINISHED", end_time=AT + 50)
+    end(scene, "RUNNING", end_time=AT + 50)
+    log(scene, range(5, 8), 2.0, at=100)
+    [drawn] = scene.user.get(f"/api/v1/series?run={scene.run}&metric=loss").json["series"]
+    assert (drawn["steps"], drawn["values"], drawn["superseded"]) == (list(range(8)), [1.0] * 5 + [2.0] * 3, 5)
+    shown = scene.user.get(f"/api/v1/runs/{scene.run}").json
+    assert (shown["leg"], shown["metrics"]["loss"]["value"]) == (2, 2.0)
+    assert [(leg["state"], leg["ended"]) for leg in shown["legs"]] == [("finished", (AT + 50) / 1000), ("running", None)]
+    assert len(points(scene)) == 13 and points(scene)[-1] == (107, 7, 2.0)
+    [last] = scene.user.get(f"{M}/runs/get?run_id={scene.run}").json["run"]["data"]["metrics"]
+    assert (last["step"], last["value"], last["timestamp"]) == (9, 1.0, AT + 9)  # the highest step, as MLflow's server says
+    for text, found in (("metrics.loss = 1", 1), ("metrics.loss = 2", 0)):
+        told = scene.made("runs/search", {"experiment_ids": [scene.experiment], "filter": text, "order_by": ["metrics.loss DESC"]})
+        assert [run["data"]["metrics"][0]["value"] for run in told.get("runs", [])] == [1.0] * found
+
+
+def test_a_run_that_only_says_again_that_it_runs_has_no_new_leg(scene: Scene) -> None:
+    log(scene, range(3), 1.0, at=0)
+    end(scene, "RUNNING")
+    for _ in range(2):  # nothing is logged the second time
+        end(scene, "FINISHED")
+        end(scene, "RUNNING")
+    log(scene, range(3, 5), 1.0, at=0)
+    shown = scene.user.get(f"/api/v1/runs/{scene.run}").json
+    assert [leg["state"] for leg in shown["legs"]] == ["finished", "running"]
+    assert end(scene, "FINISHED")["status"] == "FINISHED"
+    assert scene.user.get(f"/api/v1/runs/{scene.run}").json["legs"][1]["state"] == "finished"
+
+
+def test_an_end_stands_again_where_no_other_follows(scene: Scene) -> None:
+    assert end(scene, "FAILED", end_time=AT)["end_time"] == AT
+    assert "end_time" not in end(scene, "RUNNING", end_time=AT)
+    assert end(scene, "KILLED")["end_time"] == AT
+    assert end(scene, "FINISHED", end_time=AT + 5)["end_time"] == AT + 5
+
+
+@pytest.mark.parametrize(
+    ("call", "body", "code"),
+    [
+        ("experiments/delete", {"experiment_id": "abc"}, "INVALID_PARAMETER_VALUE"),
+        ("experiments/restore", {"experiment_id": "MINE"}, "RESOURCE_DOES_NOT_EXIST"),
+        ("experiments/update", {"experiment_id": "MINE", "new_name": ""}, "INVALID_PARAMETER_VALUE"),
+        ("experiments/search", {"order_by": ["lifecycle_stage"]}, "INVALID_PARAMETER_VALUE"),
+        ("experiments/search", {"filter": "attributes.name = 'mine'"}, "INVALID_PARAMETER_VALUE"),
+        ("runs/create", {"experiment_id": "abc"}, "INVALID_PARAMETER_VALUE"),
+        ("runs/search", {"experiment_ids": ["abc"]}, "INVALID_PARAMETER_VALUE"),
+        ("runs/search", {"experiment_ids": ["MINE"], "filter": "  "}, "INVALID_PARAMETER_VALUE"),
+        ("runs/search", {"experiment_ids": ["MINE"], "filter": "Tags.a = 'x'"}, "INVALID_PARAMETER_VALUE"),
+        ("runs/search", {"experiment_ids": ["MINE"], "filter": "metrics.a > +1"}, "INVALID_PARAMETER_VALUE"),
+        ("runs/search", {"experiment_ids": ["MINE"], "order_by": ["attributes.nothing"]}, "INVALID_PARAMETER_VALUE"),
+        ("runs/search", {"experiment_ids": ["MINE"], "order_by": ["`run name`"]}, "INVALID_PARAMETER_VALUE"),
+        ("runs/log-metric", {"run_id": "RUN", "key": "a", "value": 1, "timestamp": -5}, "INVALID_PARAMETER_VALUE"),
+        ("runs/log-batch", {"run_id": "RUN", "params": [{"key": "a", "value": "1"}] * 2}, "INVALID_PARAMETER_VALUE"),
+        ("runs/log-inputs", {"run_id": "RUN", "datasets": [{"dataset": {"name": "d", "digest": "x" * 37}}]}, "INVALID_PARAMETER_VALUE"),
+    ],
+)
+def test_what_mlflow_refuses_is_refused_with_its_code(scene: Scene, call: str, body: dict[str, Any], code: str) -> None:
+    told = {"MINE": scene.experiment, "RUN": scene.run}
+    named = {
+        key: [told.get(v, v) for v in value] if key == "experiment_ids" else told.get(str(value), value) for key, value in body.items()
+    }
+    answer = scene.user.post(f"{M}/{call}", named)
+    assert (answer.status in (400, 404), answer.json["error_code"]) == (True, code), answer.text
+
+
+@pytest.mark.parametrize("key", ["tags.'k k'", 'tags."k k"', "tags.`k k`", "`tags`.`k k`"])
+def test_a_key_may_stand_in_any_quotes(scene: Scene, key: str) -> None:
+    scene.made("runs/set-tag", {"run_id": scene.run, "key": "k k", "value": "v"})
+    found = scene.made("runs/search", {"experiment_ids": [scene.experiment], "filter": f"{key} = 'v'", "order_by": [key]})
+    assert len(found["runs"]) == 1
+
+
+def test_a_deleted_experiment_is_deleted_once_and_takes_no_tags(scene: Scene) -> None:
+    scene.made("experiments/delete", {"experiment_id": scene.experiment})
+    again = scene.user.post(f"{M}/experiments/delete", {"experiment_id": scene.experiment})
+    tag = scene.user.post(f"{M}/experiments/set-experiment-tag", {"experiment_id": scene.experiment, "key": "a", "value": "b"})
+    assert (again.json["error_code"], tag.json["error_code"]) == ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
+
+
+def test_the_history_of_a_run_that_is_not_there_is_empty_but_a_runs_token_learns_nothing(scene: Scene) -> None:
+    asked = f"{M}/metrics/get-history?run_id={'f' * 32}&metric_key=loss"
+    assert (scene.user.get(asked).json, scene.held.get(asked).status) == ({}, 404)
+
+
+def test_artifacts_elsewhere_are_the_clients_to_send(scene: Scene) -> None:
+    made = scene.made("experiments/create", {"name": "s3", "artifact_location": "s3://bucket/some/"})["experiment_id"]
+    run = scene.made("runs/create", {"experiment_id": made})["run"]["info"]
+    assert run["artifact_uri"] == f"s3://bucket/some/{run['run_id']}/artifacts"
+    found = scene.made("runs/search", {"experiment_ids": [made], "filter": "attributes.artifact_uri LIKE 's3://bucket/some/%'"})
+    assert len(found["runs"]) == 1
+
+
+def test_a_new_runs_tags_are_taken_as_they_are(scene: Scene) -> None:
+    made = scene.made("runs/create", {"experiment_id": scene.experiment, "tags": [{"key": "it's", "value": "x" * 9000}]})["run"]
+    assert {tag["key"]: len(tag["value"]) for tag in made["data"]["tags"]}["it's"] == 9000
+    scene.made("runs/delete-tag", {"run_id": made["info"]["run_id"], "key": "mlflow.runName"})
+    data = scene.user.get(f"{M}/runs/get?run_id={made['info']['run_id']}").json["run"]["data"]
+    assert [tag["key"] for tag in data["tags"]] == ["it's"]

@@ -69,6 +69,24 @@ def steps(tracker: Tracker, run: str = "k3x9q2m7") -> list[int]:
     return [point.step for point in tracker.series.points(run, "loss")]
 
 
+def test_the_leg_of_a_run_is_the_one_that_runs_not_its_queued_successor(tracker: Tracker, root: Path, folder: Folder) -> None:
+    def queue(leg: int) -> None:
+        folder.event(ev.Submitted(leg=leg, at=NOW, name=f"digits.{leg}.token", job=str(100 + leg)))
+
+    queue(1)
+    tracker.files.look([root])
+    assert tracker.runs.get("k3x9q2m7").leg == 0
+    folder.begin(1)
+    queue(2)
+    tracker.files.look([root])
+    assert (tracker.runs.get("k3x9q2m7").leg, len(tracker.runs.legs("k3x9q2m7"))) == (1, 2)
+    tracker.ingest.points("k3x9q2m7", [("loss", 3, NOW, 1.0)])
+    assert [point.leg for point in tracker.series.points("k3x9q2m7", "loss")] == [1]
+    folder.begin(2)
+    tracker.files.look([root])
+    assert tracker.runs.get("k3x9q2m7").leg == 2
+
+
 def test_a_folder_becomes_a_run_with_legs_params_and_one_stitched_curve(tracker: Tracker, root: Path, folder: Folder) -> None:
     folder.begin(1)
     folder.log(1, *range(10))

@@ -68,7 +68,7 @@ class RunOut(BaseModel):
     archived: float | None
     total_steps: int | None
     last_step: int | None
-    leg: int = Field(description="The newest; 0: none yet.")
+    leg: int = Field(description="The one that runs, or ran last; 0: none yet. A successor that is queued does not count.")
     params: dict[str, str] = Field(default_factory=dict)
     tags: dict[str, str] = Field(default_factory=dict)
     metrics: dict[str, MetricOut] = Field(default_factory=dict)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from onward.errors import InvalidInput
@@ -17,10 +17,10 @@ from onward.errors import InvalidInput
 _WORD: Final = re.compile(
     r"""\s*(?:
       (?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"(?![.\w]))
-    | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))
+    | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))
     | (?P<sign>>=|<=|!=|=|>|<)
     | (?P<mark>[(),])
-    | (?P<name>(?:[A-Za-z_][\w-]*\.)?(?:`[^`]*`|"[^"]*"|[^\s`"'=<>!(),]+))
+    | (?P<name>(?:(?:[A-Za-z_][\w-]*|`[A-Za-z_]+`)\.)?(?:`[^`]*`|"[^"]*"|'[^']*'|[^\s`"'=<>!(),]+))
     )""",
     re.VERBOSE,
 )
@@ -57,15 +57,20 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What a table can be asked: its attributes by the names they go by (texts, numbers, and those that take a list), and its rooms."""
+    """What a table can be asked: its attributes by the names they go by (texts, numbers, and those that take a list), and its rooms.
+
+    `ordered`: what it can be ordered by, of attributes; `rooms`: by the words that stand before a key.
+    """
 
     texts: Mapping[str, str]
     numbers: Mapping[str, str]
+    ordered: frozenset[str]
     listed: frozenset[str] = frozenset()
-    rooms: frozenset[str] = frozenset({"attribute", "tag"})
+    rooms: Mapping[str, str] = field(default_factory=lambda: _ROOMS)
+    order_rooms: frozenset[str] = frozenset({"attribute", "tag", "param", "metric"})
 
     def attribute(self, name: str) -> str:
-        found = {**self.texts, **self.numbers}.get(name) or {**self.texts, **self.numbers}.get(name.lower())
+        found = self.texts.get(name) or self.numbers.get(name)
         if found is None:
             known = ", ".join(sorted({*self.texts, *self.numbers}))
             raise InvalidInput(f"Invalid attribute key {name!r}", hint=f"Valid keys are {known}")
@@ -74,18 +79,19 @@ class Kind:
 
 RUNS: Final = Kind(
     texts={
-        **dict.fromkeys(("run_id", "run id"), "run_id"),
-        **dict.fromkeys(("run_name", "run name", "Run name"), "run_name"),
-        **dict.fromkeys(("user_id", "User"), "user_id"),
-        **{name: name for name in ("status", "artifact_uri", "experiment_id", "lifecycle_stage")},
+        **dict.fromkeys(("run_name", "run name", "Run name", "Run Name"), "run_name"),
+        **{name: name for name in ("run_id", "user_id", "status", "artifact_uri")},
     },
     numbers={**dict.fromkeys(("start_time", "created", "Created"), "start_time"), "end_time": "end_time"},
+    ordered=frozenset({"run_id", "run_name", "user_id", "status", "artifact_uri", "start_time", "end_time", "created", "Created"}),
     listed=frozenset({"run_id"}),
-    rooms=frozenset({"attribute", "tag", "param", "metric", "dataset"}),
 )
 EXPERIMENTS: Final = Kind(
-    texts={"name": "name", "experiment_id": "experiment_id", "lifecycle_stage": "lifecycle_stage"},
+    texts={"name": "name", "experiment_id": "experiment_id"},
     numbers={"creation_time": "creation_time", "last_update_time": "last_update_time"},
+    ordered=frozenset({"name", "experiment_id", "creation_time", "last_update_time"}),
+    rooms={"attribute": "attribute", "tag": "tag", "tags": "tag"},
+    order_rooms=frozenset({"attribute"}),
 )
 MODELS: Final = Kind(
     texts={name: name for name in ("name", "model_id", "model_type", "status", "source_run_id", "experiment_id")},
@@ -93,14 +99,17 @@ MODELS: Final = Kind(
         **dict.fromkeys(("creation_timestamp", "creation_timestamp_ms", "creation_time"), "creation_time"),
         **dict.fromkeys(("last_updated_timestamp", "last_updated_timestamp_ms", "last_updated_time"), "last_update_time"),
     },
+    ordered=frozenset({"name", "model_id", "creation_timestamp", "creation_timestamp_ms", "creation_time", "last_updated_timestamp"}),
     listed=frozenset({"name", "model_id", "model_type", "status", "source_run_id"}),
-    rooms=frozenset({"attribute", "tag", "param", "metric"}),
+    rooms={word: room for word, room in _ROOMS.items() if room != "dataset"},
 )
 
 
 def clauses(text: str | None, kind: Kind) -> list[Clause]:
     """What a filter says; nothing where it is empty. Raises InvalidInput that quotes what is wrong."""
     words = _words(text or "")
+    if text and not words:
+        raise InvalidInput(f"Invalid filter string {text!r}: it says nothing", hint="leave the filter out, or write a clause")
     found: list[Clause] = []
     at = 0
     while at < len(words):
@@ -123,8 +132,9 @@ def _order(text: str, kind: Kind) -> Order:
     if match is None or len(words) != 1 or words[0][0] != "name":
         raise InvalidInput(f"Invalid order_by clause {text!r}", hint="Expected a key such as metrics.acc, then ASC or DESC")
     room, key = _target(words[0][1], kind)
-    if room == "dataset":
-        raise InvalidInput(f"Invalid order_by entity type in {text!r}")
+    told = _unquoted(words[0][1].rpartition(".")[2])
+    if room not in kind.order_rooms or (room == "attribute" and told not in kind.ordered):
+        raise InvalidInput(f"Invalid order_by key in {text!r}", hint=f"Valid attributes are {', '.join(sorted(kind.ordered))}")
     return Order(room, key, (match[2] or "").lower() == "desc")
 
 
@@ -146,7 +156,7 @@ def _words(text: str) -> list[tuple[str, str]]:
 
 def _clause(words: list[tuple[str, str]], at: int, kind: Kind, text: str) -> tuple[Clause, int]:
     sort, word = words[at]
-    if sort != "name":
+    if sort != "name" and not (sort == "text" and word[0] == '"'):
         raise InvalidInput(f"Invalid filter string {text!r}: expected a key such as metrics.acc, found {word!r}")
     room, key = _target(word, kind)
     sign, at = _sign(words, at + 1, text)
@@ -170,10 +180,10 @@ def _clause(words: list[tuple[str, str]], at: int, kind: Kind, text: str) -> tup
 
 def _target(word: str, kind: Kind) -> tuple[str, str]:
     head, dot, rest = word.partition(".")
-    room = _ROOMS.get(head.lower()) if dot else None
-    if not dot:
+    if not dot or word[0] == '"':
         return "attribute", kind.attribute(_unquoted(word))
-    if room is None or room not in kind.rooms or not rest:
+    room = kind.rooms.get(_unquoted(head))
+    if room is None or not rest:
         raise InvalidInput(f"Invalid entity type {head!r} in {word!r}", hint=f"Valid entity types are {', '.join(sorted(kind.rooms))}")
     key = _unquoted(rest)
     if room == "dataset" and key not in ("name", "digest", "context"):

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, String, and_, case, cast, exists, func, not_, null, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, String, and_, case, cast, exists, func, not_, null, or_, select
 
 from onward.tracker import schema
 from onward.tracker.db import Database
 from onward.tracker.mlflow_filter import RUNS, Clause, Order, clauses, orders
-from onward.tracker.run_rows import RunView, run_info, run_query, views
+from onward.tracker.run_rows import Metric, RunInfo, RunView, run_info, run_query, views
+from onward.tracker.runs import one_run
 
-_runs, _params, _tags, _series, _inputs = schema.runs, schema.params, schema.tags, schema.series, schema.inputs
+_runs, _params, _tags, _series, _inputs, _chunks = schema.runs, schema.params, schema.tags, schema.series, schema.inputs, schema.chunks
 
 CONTEXT = "mlflow.data.context"
 STATES = {"RUNNING": "running", "SCHEDULED": "submitted", "FINISHED": "finished", "FAILED": "failed", "KILLED": "cancelled"}
+_MLFLOW = "mlflow"  # the source of runs that MLflow's clients make
 STATUSES = {**{state: status for status, state in STATES.items()}, "waiting": "SCHEDULED"}
 
 
@@ -49,7 +52,41 @@ def search_runs(database: Database, search: Search) -> tuple[list[RunView], bool
         for i in range(0, len(ids), 500):
             for row in connection.execute(run_query().where(_runs.c.id.in_(ids[i : i + 500]))).mappings():
                 infos[row["id"]] = run_info(row)
-        return views(connection, [infos[id] for id in ids[: search.limit] if id in infos]), more
+        return _as_logged(connection, views(connection, [infos[id] for id in ids[: search.limit] if id in infos])), more
+
+
+def view_run(database: Database, run: str) -> RunView:
+    """A run as MLflow tells of it."""
+    with database.reading() as connection:
+        return _as_logged(connection, views(connection, [one_run(connection, run)]))[0]
+
+
+def keeps_all(info: RunInfo) -> bool:
+    """Whether MLflow's clients made the run: they read back all that they logged, what a later leg superseded too, as from MLflow's server."""
+    return info.source == _MLFLOW
+
+
+def _as_logged(connection: Connection, found: list[RunView]) -> list[RunView]:
+    """With the last value of all points; of most runs that is the last that shows."""
+    several = {view.info.inner: view for view in found if keeps_all(view.info) and view.info.leg > 1}
+    if not several:
+        return found
+    s, c = _series.c, _chunks.c
+    hidden = or_(s.last_step.is_(None), s.last_step != s.top_step, s.last_time != s.top_time)
+    last = and_(c.series == s.id, c.last_step == s.top_step, c.last_time == s.top_time)
+    query = select(s.run, s.key, s.points, s.top_step, s.top_time, func.max(c.last_value).label("value")).join(_chunks, last)
+    changed: dict[int, dict[str, Metric]] = {}
+    ids = list(several)
+    for i in range(0, len(ids), 500):
+        asked = query.where(s.run.in_(ids[i : i + 500]), hidden).group_by(s.run, s.key, s.points, s.top_step, s.top_time)
+        for row in connection.execute(asked):
+            value = math.nan if row.value is None else row.value
+            held = several[row.run].metrics.get(row.key) or Metric(key=row.key, points=row.points)
+            changed.setdefault(row.run, {})[row.key] = replace(held, value=value, step=row.top_step, time=row.top_time / 1e6)
+    return [
+        replace(view, metrics=dict(sorted({**view.metrics, **changed[view.info.inner]}.items()))) if view.info.inner in changed else view
+        for view in found
+    ]
 
 
 def _started() -> ColumnElement[Any]:
@@ -70,12 +107,11 @@ def _column(key: str) -> ColumnElement[Any]:
             return _milliseconds(_started())
         case "end_time":
             return _milliseconds(_runs.c.ended)
-        case "experiment_id":
-            return cast(_runs.c.experiment, String)
-        case "lifecycle_stage":
-            return case((_runs.c.archived.is_(None), "active"), else_="deleted")
         case _:
-            return "mlflow-artifacts:/" + cast(_runs.c.experiment, String) + "/" + _runs.c.hex_id + "/artifacts"
+            e = schema.experiments.c
+            ours = "mlflow-artifacts:/" + cast(e.id, String)
+            place = select(case((e.artifact_location == "", ours), else_=func.rtrim(e.artifact_location, "/")))
+            return place.where(e.id == _runs.c.experiment).scalar_subquery() + "/" + _runs.c.hex_id + "/artifacts"
 
 
 def _milliseconds(seconds: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -93,12 +129,21 @@ def _term(clause: Clause) -> ColumnElement[bool]:
         terms.append(table.c.current)
     if clause.room == "metric":
         terms.append(table.c.last_step.is_not(None))
-        test = _test(table.c.last_value, clause)
-        terms.append(or_(test, table.c.last_value.is_(None)) if clause.sign == "!=" else test)  # NaN is another than any number
+        value = _last(table)
+        test = _test(value, clause)
+        terms.append(or_(test, value.is_(None)) if clause.sign == "!=" else test)  # NaN is another than any number
     elif clause.sign not in ("IS NULL", "IS NOT NULL"):
         terms.append(_test(table.c.value, clause))
     there = exists(select(null()).select_from(table).where(*terms).correlate(_runs))
     return not_(there) if clause.sign == "IS NULL" else there
+
+
+def _last(table: Any) -> ColumnElement[Any]:
+    """The last value of a metric: of the points that show, or (`keeps_all`) of all."""
+    c, s = _chunks.c, table.c
+    shows = and_(s.last_step == s.top_step, s.last_time == s.top_time)
+    every = select(func.max(c.last_value)).where(c.series == s.id, c.last_step == s.top_step, c.last_time == s.top_time)
+    return case((or_(shows, _runs.c.source != _MLFLOW), s.last_value), else_=every.correlate(table).scalar_subquery())
 
 
 def _on_dataset(clause: Clause) -> ColumnElement[bool]:
@@ -161,5 +206,5 @@ def _ordered(query: Select[Any], order: Order) -> Select[Any]:
     if order.room == "param":
         on = and_(on, table.c.current)
     query = query.outerjoin(table, on)
-    column = table.c.last_value if order.room == "metric" else table.c.value
+    column = _last(table) if order.room == "metric" else table.c.value
     return query.order_by(table.c.run.is_(None), column.is_(None), column.desc() if order.down else column.asc())

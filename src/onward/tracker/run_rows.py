@@ -24,6 +24,7 @@ class RunInfo:
     hex_id: str
     experiment: int
     experiment_name: str
+    artifact_location: str  # of the experiment; empty: files are kept by the server
     name: str
     state: str
     reason: str
@@ -38,7 +39,7 @@ class RunInfo:
     archived: float | None
     total_steps: int | None
     last_step: int | None
-    leg: int  # the newest; 0: none yet
+    leg: int  # the one that runs, or ran last; 0: none yet
     details: Mapping[str, Any]
     version: int
     inner: int  # the row's number, for queries of this room
@@ -49,14 +50,14 @@ class Metric:
     """A series in short. `value` is the last one by (step, time, value), NaN included; `low` and `high` are the best finite ones."""
 
     key: str
-    value: float
-    step: int
-    time: float
-    low: float | None
-    low_step: int | None
-    high: float | None
-    high_step: int | None
-    points: int
+    value: float = float("nan")
+    step: int = 0
+    time: float = 0.0
+    low: float | None = None
+    low_step: int | None = None
+    high: float | None = None
+    high_step: int | None = None
+    points: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,8 @@ class RunView:
 
 
 def run_query() -> Any:
-    return select(_runs, _experiments.c.name.label("experiment_name")).join(_experiments, _experiments.c.id == _runs.c.experiment)
+    more = (_experiments.c.name.label("experiment_name"), _experiments.c.artifact_location)
+    return select(_runs, *more).join(_experiments, _experiments.c.id == _runs.c.experiment)
 
 
 def run_info(row: RowMapping) -> RunInfo:

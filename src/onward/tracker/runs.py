@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, or_, select, up
 
 from onward.errors import Conflict, InvalidInput, NotFound
 from onward.model.identity import hex_id
+from onward.model.job import JobState
 from onward.model.run import RunState
 from onward.tracker import schema
 from onward.tracker.db import Database
@@ -20,6 +21,7 @@ from onward.tracker.experiments import DEFAULT, ensure_experiment
 from onward.tracker.filter import order, ordered, walked, where
 from onward.tracker.ingest import no_run, run_row
 from onward.tracker.legs import legs_of, upsert
+from onward.tracker.lives import follow_state
 from onward.tracker.params import write_params, write_tags
 from onward.tracker.restitch import restitch_run
 from onward.tracker.run_rows import RunInfo, RunView, run_info, run_query, views
@@ -29,6 +31,7 @@ from onward.tracker.writer import Batch, Writer
 
 _runs, _legs, _params, _tags, _notes = schema.runs, schema.legs, schema.params, schema.tags, schema.notes
 _CHANGES = ("name", "state", "reason", "user", "started", "ended", "cluster", "total_steps", "details", "experiment")
+_NOT_YET = (JobState.QUEUED, JobState.HELD, JobState.CANCELLED)
 _LEG_CHANGES = ("job", "cluster", "state", "end", "reason", "submitted", "started", "ended", "resumed_step", "details")
 
 
@@ -306,11 +309,16 @@ def write_legs(batch: Batch, row: Mapping[str, Any], legs: Sequence[Mapping[str,
     for leg in legs:
         values = {"run": row["id"], **leg}
         upsert(batch, _legs, [values], keys=("run", "leg"), change=tuple(leg.keys() - {"leg"}))
-    newest = max((leg["leg"] for leg in legs), default=0)
+    newest = max((leg["leg"] for leg in legs if not _waits(leg)), default=0)
     if newest > row["leg"]:
         batch.connection.execute(update(_runs).where(_runs.c.id == row["id"], _runs.c.leg < newest).values(leg=newest))
     if any("resumed_step" in leg and leg["resumed_step"] != before.get(leg["leg"]) for leg in legs):
         restitch_run(batch, row["id"])
+
+
+def _waits(leg: Mapping[str, Any]) -> bool:
+    """A successor that is queued, or was cancelled before it began: the run has not come to it."""
+    return leg.get("state") in _NOT_YET and leg.get("started") is None
 
 
 def _ids(connection: Connection, chosen: Select[Any] | None, query: RunQuery) -> list[int]:
@@ -335,6 +343,8 @@ def _change(batch: Batch, run: str, changes: Mapping[str, Any]) -> None:
         and not batch.connection.execute(select(schema.experiments.c.id).where(schema.experiments.c.id == changes["experiment"])).first()
     ):
         raise NotFound(f"there is no experiment number {changes['experiment']}", hint="create it first")
+    if "state" in changes:
+        follow_state(batch, row, changes["state"], changes.get("ended"))
     values = {**changes, "version": batch.version, "updated": batch.now}
     batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(values))
 

@@ -9,6 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import StreamingResponse
@@ -54,7 +55,7 @@ async def upload(request: Request, path: FilePath, svc: Svc, who: Who) -> dict[s
 @router.get(_FILES, summary="List a folder")
 def listed(svc: Svc, who: Who, path: Annotated[str, Query(max_length=2048)] = "") -> dict[str, Any]:
     """What lies right under a folder; names are relative to it."""
-    place = _locate(svc, who, path)
+    place = _locate(svc, who, unquote(path))  # clients ask for a%2Fb.txt where they sent one of that name, which was a/b.txt
     return {"files": [_entry(file, PurePosixPath(file.path).name) for file in place.files.list(place.path)]}
 
 

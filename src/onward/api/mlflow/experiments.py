@@ -11,11 +11,12 @@ from onward.api.deps import Svc, Who
 from onward.api.mlflow import wire
 from onward.api.mlflow.bodies import Body
 from onward.api.services import Services
-from onward.errors import Conflict, InvalidInput, NotAllowed
+from onward.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from onward.tracker.experiments import Experiment
 from onward.tracker.mlflow_filter import EXPERIMENTS, Clause, clauses, holds, orders
 
 router = APIRouter(prefix="/api/2.0/mlflow/experiments", tags=["MLflow: experiments"])
+_LONGEST = 250  # characters of a place for artifacts
 
 
 @router.post("/create")
@@ -27,9 +28,10 @@ def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
         raise Conflict(f"Experiment {mine.name!r} already exists.")
     tags = {wire.key(k, "experiment tag"): v for k, v in wire.pairs(wire.rows(body, "tags"), "experiment tag").items()}
     location = wire.text(body, "artifact_location", needed=False)
-    if location and not location.startswith("mlflow-artifacts:"):
-        raise InvalidInput("Invalid artifact_location: files are kept by this server", hint="leave artifact_location out")
-    made = svc.tracker.experiments.create(wire.text(body, "name"), tags=tags)
+    if len(location) > _LONGEST or not location.isprintable():
+        raise InvalidInput(f"Invalid artifact location: it is at most {_LONGEST} characters long", hint="leave artifact_location out")
+    elsewhere = "" if location.startswith("mlflow-artifacts:") else location  # clients go there by themselves
+    made = svc.tracker.experiments.create(wire.text(body, "name"), artifact_location=elsewhere, tags=tags)
     return {"experiment_id": str(made.id)}
 
 
@@ -55,40 +57,37 @@ def get_by_name(svc: Svc, who: Who, experiment_name: str = "") -> dict[str, Any]
 def update(body: Body, svc: Svc) -> dict[str, Any]:
     """Rename an experiment."""
     found = find(svc, wire.text(body, "experiment_id"))
-    name = wire.text(body, "new_name", needed=False)
     if found.archived is not None:
         raise InvalidInput("Cannot rename experiment in non-active lifecycle stage.")
-    if name:
-        svc.tracker.experiments.update(found.id, name=name)
+    svc.tracker.experiments.update(found.id, name=wire.text(body, "new_name"))
     return {}
 
 
 @router.post("/delete")
 def delete(body: Body, svc: Svc) -> dict[str, Any]:
     """Put an experiment and its runs away; `restore` brings them back."""
-    svc.tracker.experiments.update(find(svc, wire.text(body, "experiment_id")).id, archived=True)
+    svc.tracker.experiments.update(_find(svc, body, archived=False).id, archived=True)
     return {}
 
 
 @router.post("/restore")
 def restore(body: Body, svc: Svc) -> dict[str, Any]:
     """Bring a deleted experiment and its runs back."""
-    svc.tracker.experiments.update(find(svc, wire.text(body, "experiment_id")).id, archived=False)
+    svc.tracker.experiments.update(_find(svc, body, archived=True).id, archived=False)
     return {}
 
 
 @router.post("/set-experiment-tag")
 def set_tag(body: Body, svc: Svc) -> dict[str, Any]:
     """Set a tag of an experiment."""
-    found = find(svc, wire.text(body, "experiment_id"))
-    svc.tracker.experiments.update(found.id, tags=wire.pairs([body], "experiment tag"))
+    svc.tracker.experiments.update(_active(svc, body).id, tags=wire.pairs([body], "experiment tag"))
     return {}
 
 
 @router.post("/delete-experiment-tag")
 def delete_tag(body: Body, svc: Svc) -> dict[str, Any]:
     """Take a tag of an experiment away."""
-    svc.tracker.experiments.delete_tag(find(svc, wire.text(body, "experiment_id")).id, wire.text(body, "key"))
+    svc.tracker.experiments.delete_tag(_active(svc, body).id, wire.text(body, "key"))
     return {}
 
 
@@ -122,7 +121,7 @@ def _search(body: Body, svc: Services, who: Caller) -> dict[str, Any]:
     if mine is not None:
         found = [e for e in found if e.id == mine.id]
     for order in reversed(orders(wire.words(body, "order_by"), EXPERIMENTS)):
-        found.sort(key=lambda e, order=order: _sortable(e, order.room, order.key), reverse=order.down)  # type: ignore[misc]
+        found.sort(key=lambda e, order=order: _sortable(e, order.key), reverse=order.down)  # type: ignore[misc]
     page = found[start : start + size]
     answer: dict[str, Any] = {"experiments": [wire.experiment_json(e) for e in page]}
     return {**answer, "next_page_token": wire.page_token(start + size)} if len(found) > start + size else answer
@@ -150,6 +149,21 @@ def find(svc: Services, id: str) -> Experiment:
     return svc.tracker.experiments.get(wire.experiment_number(id))
 
 
+def _find(svc: Services, body: Body, *, archived: bool) -> Experiment:
+    """One that is deleted, or one that is not: the others are not there for this call."""
+    found = find(svc, wire.text(body, "experiment_id"))
+    if (found.archived is not None) is not archived:
+        raise NotFound(f"No {'deleted' if archived else 'active'} experiment with id={found.id} exists")
+    return found
+
+
+def _active(svc: Services, body: Body) -> Experiment:
+    found = find(svc, wire.text(body, "experiment_id"))
+    if found.archived is not None:
+        raise InvalidInput(f"The experiment {found.id} must be in the 'active' state.", hint="restore it first")
+    return found
+
+
 def _passes(e: Experiment, clause: Clause) -> bool:
     if clause.room == "tag":
         return holds(clause, e.tags.get(clause.key))
@@ -162,15 +176,11 @@ def _attribute(e: Experiment, key: str) -> str | float:
             return e.name
         case "experiment_id":
             return str(e.id)
-        case "lifecycle_stage":
-            return "active" if e.archived is None else "deleted"
         case "creation_time":
             return float(wire.milliseconds(e.created) or 0)
         case _:
             return float(wire.milliseconds(e.updated) or 0)
 
 
-def _sortable(e: Experiment, room: str, key: str) -> Any:
-    if room == "tag":
-        return e.tags.get(key, "")
+def _sortable(e: Experiment, key: str) -> Any:
     return e.id if key == "experiment_id" else _attribute(e, key)

@@ -13,7 +13,8 @@ from onward.api.mlflow import wire
 from onward.api.mlflow.bodies import Body
 from onward.api.mlflow.runs import live, own_models, set_tags
 from onward.api.services import Services
-from onward.errors import InvalidInput
+from onward.errors import InvalidInput, NotFound
+from onward.tracker.mlflow_search import keeps_all
 from onward.tracker.run_rows import RunInfo
 
 router = APIRouter(prefix="/api/2.0/mlflow", tags=["MLflow: metrics"])
@@ -59,17 +60,23 @@ def log_batch(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 def history(
     svc: Svc, who: Who, run_id: str = "", run_uuid: str = "", metric_key: str = "", max_results: int | None = None, page_token: str = ""
 ) -> dict[str, Any]:
-    """The points of a metric that show, in pages where `max_results` asks for them.
+    """The points of a metric, in pages where `max_results` asks for them; of a run in jobs of Onward's, those that show.
 
-    By time, step and value, as MLflow orders them; by step and time where the run has several legs, whose clocks may differ.
+    By time, step and value, as MLflow orders them; by step and time where Onward executed several legs, whose clocks may differ.
     """
-    info = svc.tracker.runs.get(wire.text({"run_id": run_id, "run_uuid": run_uuid}, "run_id", "run_uuid"))
+    try:
+        info = svc.tracker.runs.get(wire.text({"run_id": run_id, "run_uuid": run_uuid}, "run_id", "run_uuid"))
+    except NotFound:
+        if who.run is not None:
+            raise
+        return {}  # MLflow's server has no points of such a run, and says no more
     who.must_read(info.run_id)
     start = wire.offset_of(page_token)
     size = None if max_results is None else wire.page_size({"max_results": max_results}, 25_000, 50_000)
     key = wire.text({"metric_key": metric_key}, "metric_key")
-    found = svc.tracker.series.points(info.run_id, key)
-    if info.leg <= 1:
+    every = keeps_all(info)
+    found = svc.tracker.series.points(info.run_id, key, superseded=every)
+    if every or info.leg <= 1:
         found.sort(key=lambda p: (p.time, p.step, 0.0 if math.isnan(p.value) else p.value))
     found = found[start : None if size is None else start + size + 1]
     metrics = [

@@ -17,11 +17,12 @@ from onward.api.services import Services
 from onward.errors import InvalidInput
 from onward.tracker.experiments import DEFAULT
 from onward.tracker.ingest import put_away
-from onward.tracker.mlflow_search import Search, search_runs
+from onward.tracker.mlflow_search import Search, search_runs, view_run
 from onward.tracker.run_rows import RunInfo, RunView
 from onward.tracker.runs import NewRun
 
 router = APIRouter(prefix="/api/2.0/mlflow/runs", tags=["MLflow: runs"])
+_BEFORE = "ended_before"
 OURS = "onward"  # the source of runs that we execute: their state is the journal's to tell, not a client's
 
 
@@ -29,12 +30,12 @@ OURS = "onward"  # the source of runs that we execute: their state is the journa
 def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Make a run. With a run's own token it answers with that run: a restarted job finds it again."""
     if who.run is not None:
-        return {"run": whole_run(svc, svc.tracker.runs.view(who.run))}
+        return {"run": whole_run(svc, view_run(svc.tracker.database, who.run))}
     given = wire.text(body, "experiment_id", needed=False)
     experiment = find_experiment(svc, given) if given else svc.tracker.experiments.get(DEFAULT)
     if experiment.archived is not None:
         raise InvalidInput(f"The experiment {experiment.id} must be in the 'active' state.", hint="restore it first")
-    tags = wire.pairs(wire.rows(body, "tags"), "tag")
+    tags = wire.pairs(wire.rows(body, "tags"), "tag", any_key=True)
     named = wire.text(body, "run_name", needed=False)
     if named and tags.get(wire.RUN_NAME) not in (None, named):
         raise InvalidInput(f"Both 'run_name' and the tag {wire.RUN_NAME} were given, and they differ: {named!r}, {tags[wire.RUN_NAME]!r}")
@@ -49,13 +50,13 @@ def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
             tags={**tags, wire.RUN_NAME: name},
         )
     )
-    return {"run": whole_run(svc, svc.tracker.runs.view(made.run_id))}
+    return {"run": whole_run(svc, view_run(svc.tracker.database, made.run_id))}
 
 
 @router.get("/get")
 def get(svc: Svc, who: Who, run_id: str = "", run_uuid: str = "") -> dict[str, Any]:
     """A run with its params, tags and last metrics."""
-    view = svc.tracker.runs.view(wire.text({"run_id": run_id, "run_uuid": run_uuid}, "run_id", "run_uuid"))
+    view = view_run(svc.tracker.database, wire.text({"run_id": run_id, "run_uuid": run_uuid}, "run_id", "run_uuid"))
     who.must_read(view.info.run_id)
     return {"run": whole_run(svc, view)}
 
@@ -73,8 +74,11 @@ def update(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
         told = wire.state(status)
         if info.source != OURS:
             changes["state"] = told
-            over = told in ("finished", "failed", "cancelled")
-            changes["ended"] = wire.seconds(body, "end_time") if over else None  # a resumed run sends its old end along
+            if told in ("finished", "failed", "cancelled"):
+                end = wire.seconds(body, "end_time")
+                changes["ended"] = end if end is not None else info.ended or info.details.get(_BEFORE)
+            elif info.ended is not None:  # a resumed run sends its old end along; it stands again if no other follows
+                changes |= {"ended": None, "details": {**info.details, _BEFORE: info.ended}}
     elif body.get("end_time") is not None and info.source != OURS:
         changes["ended"] = wire.seconds(body, "end_time")
     if changes:

@@ -87,13 +87,16 @@ def words(body: Mapping[str, Any], name: str) -> list[str]:
     return [str(word) for word in value]
 
 
-def pairs(items: Sequence[Mapping[str, Any]], kind: str) -> dict[str, str]:
-    """Params or tags: key and value of each."""
+def pairs(items: Sequence[Mapping[str, Any]], kind: str, *, any_key: bool = False) -> dict[str, str]:
+    """Params or tags: key and value of each. `any_key`: MLflow looks at the keys of what is set later, not of a new run's tags."""
     found: dict[str, str] = {}
     for item in items:
-        name = key(text(item, "key"), kind)
+        name = text(item, "key") if any_key else key(text(item, "key"), kind)
+        if kind == "param" and name in found:
+            raise InvalidInput(f"Duplicate parameter keys have been submitted: {name!r}", hint="send each param of a request once")
         value = item.get("value")
-        found[name] = fitted(name, "" if value is None else value if isinstance(value, str) else json.dumps(value), kind)
+        told = "" if value is None else value if isinstance(value, str) else json.dumps(value)
+        found[name] = told if any_key else fitted(name, told, kind)
     return found
 
 
@@ -129,7 +132,10 @@ def points(items: Sequence[Mapping[str, Any]]) -> list[Point]:
 
 
 def point(item: Mapping[str, Any]) -> Point:
-    return key(text(item, "key"), "metric"), whole(item, "step", 0), _seconds(whole(item, "timestamp", 0)), number(item, "value")
+    at = whole(item, "timestamp", 0)
+    if at < 0:
+        raise InvalidInput(f"Invalid value {at} for parameter 'timestamp' supplied", hint="a metric's time is no earlier than 1970")
+    return key(text(item, "key"), "metric"), whole(item, "step", 0), _seconds(at), number(item, "value")
 
 
 def _seconds(milliseconds: int) -> float:
@@ -143,9 +149,9 @@ def seconds(body: Mapping[str, Any], name: str) -> float | None:
 
 
 def experiment_number(value: str) -> int:
-    if not value.isascii() or not value.isdigit() or len(value) > 18:
-        return -1  # no experiment of ours: MLflow answers that there is none
-    return int(value)
+    if not re.fullmatch(r"[-+]?[0-9]+", value):
+        raise InvalidInput(f"Invalid experiment ID {value[:60]!r}: it must be a whole number", hint="experiments/search lists them")
+    return int(value) if len(value) <= 18 else -1  # no experiment of ours: there is none
 
 
 def archived(body: Mapping[str, Any], name: str) -> bool | None:
@@ -222,7 +228,8 @@ def experiment_json(found: Experiment) -> dict[str, Any]:
 
 
 def artifact_uri(info: RunInfo) -> str:
-    return f"mlflow-artifacts:/{info.experiment}/{info.hex_id}/artifacts"
+    place = info.artifact_location.rstrip("/") or f"mlflow-artifacts:/{info.experiment}"
+    return f"{place}/{info.hex_id}/artifacts"
 
 
 def info_json(info: RunInfo) -> dict[str, Any]:
@@ -246,7 +253,8 @@ def run_json(
     metrics = [
         {"key": m.key, "value": value_json(m.value), "timestamp": milliseconds(m.time), "step": m.step} for m in view.metrics.values()
     ]
-    tags = {**view.tags, RUN_NAME: view.info.name}
+    named = view.info.source != "mlflow" or RUN_NAME in view.tags  # a client may have taken the tag away
+    tags = {**view.tags, RUN_NAME: view.info.name} if named else view.tags
     data = {"metrics": metrics, "params": entries(view.params), "tags": entries(tags)}
     datasets, models = inputs or ((), ())
     return {
@@ -275,14 +283,21 @@ def dataset_of(item: Mapping[str, Any]) -> Dataset:
     if not isinstance(told, dict):
         raise InvalidInput("Missing value for required parameter 'dataset'.")
     return Dataset(
-        name=text(told, "name")[:500],
-        digest=text(told, "digest")[:36],
-        source_type=text(told, "source_type", needed=False)[:250],
+        name=_short(told, "name", 500),
+        digest=_short(told, "digest", 36),
+        source_type=_short(told, "source_type", 250),
         source=text(told, "source", needed=False),
         schema=text(told, "schema", needed=False) or None,
         profile=text(told, "profile", needed=False) or None,
-        tags={text(tag, "key")[:255]: text(tag, "value", needed=False)[:500] for tag in rows(item, "tags")},
+        tags={_short(tag, "key", 255): _short(tag, "value", 500) for tag in rows(item, "tags")},
     )
+
+
+def _short(body: Mapping[str, Any], name: str, most: int) -> str:
+    found = text(body, name, needed=False)
+    if len(found) > most:
+        raise InvalidInput(f"The dataset's {name} exceeds the maximum length of {most} characters: it has {len(found)}")
+    return found
 
 
 def model_json(found: Model) -> dict[str, Any]:
