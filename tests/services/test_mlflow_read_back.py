@@ -1,4 +1,4 @@
-"""What MLflow's client reads back from us equals what it reads back from MLflow's own server, for the same scripts (`mlflow/calls.py`, `further.py`).
+"""What MLflow's client reads back from us equals what it reads back from MLflow's own server, for the same scripts (in `mlflow/`).
 
 MLflow's own answers are kept beside them, written by the same scripts against mlflow 3.17.2's server. The clients are real (`clients`).
 """

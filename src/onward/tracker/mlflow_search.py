@@ -62,7 +62,7 @@ def view_run(database: Database, run: str) -> RunView:
 
 
 def keeps_all(info: RunInfo) -> bool:
-    """Whether MLflow's clients made the run: they read back all that they logged, what a later leg superseded too, as from MLflow's server."""
+    """Whether MLflow's clients made the run: they read back all that they logged, superseded points too, as from MLflow's server."""
     return info.source == _MLFLOW
 
 

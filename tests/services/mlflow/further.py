@@ -408,7 +408,7 @@ for text in (
     ask({f"search_runs[{text}]": lambda text=text: runs(S, filter_string=text)})
 for order in (
     ["metrics.m"], ["metrics.m ASC"], ["metrics.m DESC"], ["metrics.m desc", "start_time asc"], ["params.lr"], ["params.lr DESC"], ["tags.`k k`", "params.lr"], ["tags.'k k' DESC"], ["tags.\"k k\" DESC"], ["status"], ["status DESC", "start_time"], ["end_time"], ["end_time DESC"],
-    ["attributes.end_time"], ["run_name DESC"], ["attribute.run_name"], ["`run name`"], ["attributes.`Run Name` DESC"], ["user_id"], ["lifecycle_stage"], ["experiment_id"], ["nothing"], ["attributes.nothing"], ["dataset.name"], ["metrics"], 
+    ["attributes.end_time"], ["run_name DESC"], ["attribute.run_name"], ["`run name`"], ["attributes.`Run Name` DESC"], ["user_id"], ["lifecycle_stage"], ["experiment_id"], ["nothing"], ["attributes.nothing"], ["dataset.name"], ["metrics"],
     ["metrics.m ASC DESC"], ["metrics.m ascending"], ["metrics.m, start_time"], ["metrics.m > 1"], [""], ["Created"], ["created DESC"], ["metrics.m  DESC"], ["METRICS.m"], ["tags.plain"], ["params.nothing", "run_name"], ["m"], ["'metrics.m'"], ["1"],
 ):  # fmt: skip
     ask({f"search_runs ordered by {order}": lambda order=order: runs(S, order_by=order)})
