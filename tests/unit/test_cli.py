@@ -31,6 +31,7 @@ VERBS = [
     "stop",
     "resume",
     "checkpoints",
+    "cluster",
     "clusters",
     "doctor",
     "tend",
@@ -421,6 +422,25 @@ def test_clusters_tells_which_answer(onward: Onward, place: Place, monkeypatch: 
     assert "yes" in onward("clusters").out
     place.scheduler.down = True
     assert onward("clusters", "--json").json["clusters"][0]["answers"] is False
+
+
+def test_a_cluster_is_shown_with_its_nodes_jobs_and_what_could_start(onward: Onward, place: Place) -> None:
+    first = place.scheduler.submit(place.root, name="first")
+    place.scheduler.submit(place.root, name="second", after=first)
+    place.scheduler.start(first)
+    told = onward("cluster", "local", "--json").json
+    assert (told["schema"], told["name"], told["scheduler"], told["host"]) == (1, "local", "local", None)
+    assert [(job["name"], job["state"]) for job in told["jobs"]] == [("first", "running"), ("second", "held")]
+    shown = onward("cluster", "local").out
+    assert "waits for job 1" in shown
+    assert "all  1 node: 15 CPUs, 64 GiB, for at most 24 h 00 min" in shown
+    assert onward("cluster", "nowhere").code == 3
+    assert onward("cluster", "--jobs", "theirs").code == 2
+    place.scheduler.down = True
+    said = onward("cluster", "local")
+    assert (said.code, said.out) == (6, "")
+    assert "the fake scheduler is down" in said.err
+
 
 
 def test_doctor_finds_what_is_bad(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -267,6 +267,13 @@ def test_a_missing_or_old_python_there_is_named_with_the_key_to_set(laptop: Lapt
     assert "`python`" in said.stderr
 
 
+def test_a_cluster_is_looked_at_where_it_is(laptop: Laptop, host: StandInHost) -> None:
+    told = laptop.json("cluster", "lab", "--json")
+    assert (told["name"], told["host"], told["scheduler"]) == ("lab", "lab", "local")
+    assert [queue["nodes"] for queue in told["queues"]] == [[told["nodes"][0]["name"]]]
+    assert "local through lab, 1 node" in laptop.onward("cluster", "lab").stdout
+
+
 def test_one_bad_profile_of_a_host_does_not_break_the_others(laptop: Laptop, host: StandInHost) -> None:
     settings = Path(laptop.env["ONWARD_SETTINGS"])
     closed, long = host.folder / "closed", f"/{'x' * 300}"

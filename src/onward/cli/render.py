@@ -26,6 +26,12 @@ _COLOURS = {
     "published": "32",
     "verified": "32",
     "damaged": "31",
+    "free": "32",
+    "partly": "36",
+    "full": "33",
+    "draining": "31",
+    "drained": "31",
+    "down": "31",
 }
 _LAST_COLUMN = 12  # characters below which it is not worth having
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -90,7 +96,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, state_columns
     rows = [[safe(" ".join(cell.split())) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
     last = len(header) - 1
-    room = max(_terminal_width() - sum(widths[:last]) - 2 * last, 0) if _terminal_width() else widths[last]
+    room = max(terminal_width() - sum(widths[:last]) - 2 * last, 0) if terminal_width() else widths[last]
     if room < min(_LAST_COLUMN, widths[last]):
         room = 0
     for cells in (list(header), *rows):
@@ -103,7 +109,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, state_columns
 
 def field(label: str, text: str) -> None:
     """A labelled text of any length, wrapped under itself in a terminal."""
-    width = _terminal_width()
+    width = terminal_width()
     first = True
     for line in text.splitlines() or [""]:
         room = max(width - 14, 20)
@@ -159,6 +165,6 @@ def percent(step: int, total: int) -> int:
     return max(0, min(100, 100 * (step + 1) // total))
 
 
-def _terminal_width() -> int:
+def terminal_width() -> int:
     """0 where nobody looks: files and pipes get everything."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0

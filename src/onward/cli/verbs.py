@@ -7,6 +7,7 @@ import typer
 from onward.cli import (
     backup,
     checkpoints,
+    cluster,
     clusters,
     control,
     doctor,
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
     app.command("stop", cls=NamesARun)(control.stop)
     app.command("resume", cls=NamesARun)(control.resume)
     app.command("checkpoints", cls=NamesARun)(checkpoints.checkpoints)
+    app.command("cluster")(cluster.cluster)
     app.command("clusters")(clusters.clusters)
     app.command("doctor")(doctor.doctor)
     app.command("tend")(tend.tend)

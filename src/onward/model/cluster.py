@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -128,5 +129,5 @@ def by_use(node: Node) -> Node:
 
 
 def in_order(jobs: list[ClusterJob]) -> tuple[ClusterJob, ...]:
-    """Mine first; those that run before those that wait; the scheduler's own order within."""
-    return tuple(sorted(jobs, key=lambda job: (not job.mine, job.waiting)))
+    """Mine first; those that run, then those that wait, by their expected start; the scheduler's own order within."""
+    return tuple(sorted(jobs, key=lambda job: (not job.mine, job.waiting, job.expected_start or math.inf)))

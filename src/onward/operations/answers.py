@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,4 +89,6 @@ def _rebuilt(hint: Any, data: Any) -> Any:
         return {key: _rebuilt(arguments[1], item) for key, item in data.items()}
     if isinstance(hint, type) and is_dataclass(hint):
         return value_from_json(hint, data)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint(data)
     return Path(data) if hint is Path else data

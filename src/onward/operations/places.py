@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from onward.errors import SubmitUnclear
 from onward.model.run import Run
 from onward.model.spec import RunDraft
+from onward.operations.answers import value_to_json
 from onward.operations.examine import examine_cluster, examine_machine, examine_runs_folder
 from onward.operations.find import matches, near_names
 from onward.operations.inspect import checkpoints, look, look_at_all, read_folder, record
@@ -21,6 +22,7 @@ from onward.operations.logs import Reader, follow_logs, read_logs
 from onward.operations.watch import glimpses
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
+from onward.schedulers.base import snapshot_of
 
 Data = dict[str, Any]
 
@@ -52,6 +54,8 @@ class Place(Protocol):
     def tend(self) -> Data: ...
 
     def examine(self, *, clusters: list[str]) -> Data: ...
+
+    def snapshot(self, *, cluster: str) -> Data: ...
 
     def watch(self, *, run: str) -> Iterator[Data]: ...
 
@@ -105,6 +109,10 @@ class Here:
             "clusters": {name: examine_cluster(self.desk, name) for name in clusters},
             "roots": {name: examine_runs_folder(self.desk, name) for name in clusters},
         }
+
+    def snapshot(self, *, cluster: str) -> Data:
+        """A ClusterSnapshot: nodes, queues, jobs."""
+        return dict(value_to_json(snapshot_of(self.desk.scheduler(self.desk.settings.cluster(cluster)[0]))))
 
     # ── act ───────────────────────────────────────────────────────────────────
 

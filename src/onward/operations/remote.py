@@ -83,6 +83,9 @@ class Remote:
     def tend(self) -> Data:
         return self._ask("tend", within=_SUBMIT)
 
+    def snapshot(self, *, cluster: str) -> Data:
+        return self._ask("snapshot", of=cluster, cluster=cluster)
+
     def examine(self, *, clusters: list[str]) -> Data:
         """Each profile by its own Python: one that is not there is said of it alone."""
         told: Data = {}

@@ -1,0 +1,166 @@
+"""A cluster as it is now: nodes, queues, jobs, and what could start. Asked here, or through ssh; kept a while for all who look.
+
+A scheduler serves many, so it is asked at most once in 30 s whatever the number of readers (a queue of one's own: 5 s), and by one of
+them at a time. Who comes meanwhile, or finds it silent, gets the last picture with its age.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from onward.clock import Clock
+from onward.errors import OnwardError, SchedulerUnavailable
+from onward.model.cluster import ClusterSnapshot
+from onward.operations.answers import value_from_json, value_to_json
+from onward.operations.reach import Reach
+from onward.planning.capacity import totals, what_could_start
+from onward.schedulers.profile import Settings
+
+SCHEMA = 1
+GAP = 30.0  # seconds between two questions to one scheduler
+GAP_OF_MY_OWN = 5.0
+_PATIENCE = 2.0  # seconds to wait for a new picture where there is an old one
+_LONGEST = 90.0  # where there is none
+_PROGRAMS = {"slurm": "sbatch", "gridengine": "qconf"}  # built in, and listed where their programs are
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """A cluster that can be looked at."""
+
+    name: str
+    scheduler: str
+    host: str | None  # through ssh
+    auto: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    cluster: Known
+    snapshot: ClusterSnapshot
+    age: float  # seconds
+    trouble: str = ""  # why it is not newer
+
+
+@dataclass(kw_only=True)
+class _Flight:
+    """One question to a scheduler, under way or answered."""
+
+    done: threading.Event = field(default_factory=threading.Event)
+    answer: ClusterSnapshot | None = None
+    error: OnwardError | None = None
+
+
+@dataclass(kw_only=True)
+class _Slot:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    flight: _Flight | None = None
+    asked: float = 0.0  # when the last question was put
+    last: ClusterSnapshot | None = None
+    at: float = 0.0  # when `last` came
+
+
+class Clusters:
+    """What the server keeps between questions. Time is the clock's; waiting for an answer is real."""
+
+    def __init__(self, settings: Settings, ask: Callable[[str], ClusterSnapshot], clock: Clock, *, patience: float = _PATIENCE) -> None:
+        self._settings = settings
+        self._ask = ask
+        self._clock = clock
+        self._patience = patience
+        self._slots: dict[str, _Slot] = {}
+        self._lock = threading.Lock()
+
+    def known(self) -> list[Known]:
+        return known(self._settings)
+
+    def look(self, name: str) -> Seen:
+        cluster = describe(self._settings, name)
+        with self._lock:
+            slot = self._slots.setdefault(cluster.name, _Slot())
+        with slot.lock:
+            flight = slot.flight
+            due = self._clock.now() - slot.asked >= gap(cluster)
+            if flight is None or (flight.done.is_set() and due):
+                flight = slot.flight = _Flight()
+                slot.asked = self._clock.now()
+                threading.Thread(target=self._fly, args=(cluster, slot, flight), name=f"cluster {cluster.name}", daemon=True).start()
+            old = slot.last
+        flight.done.wait(self._patience if old else _LONGEST)
+        with slot.lock:
+            if slot.last is None:
+                raise flight.error or SchedulerUnavailable(f"{cluster.name} has not answered yet", hint="ask again in a moment")
+            waits = "" if flight.done.is_set() else f"{cluster.name} has not answered yet"
+            trouble = flight.error.message if flight.error else waits
+            return Seen(cluster=cluster, snapshot=slot.last, age=max(self._clock.now() - slot.at, 0.0), trouble=trouble)
+
+    def _fly(self, cluster: Known, slot: _Slot, flight: _Flight) -> None:
+        try:
+            answer = self._ask(cluster.name)
+            with slot.lock:
+                slot.last, slot.at = answer, self._clock.now()
+        except OnwardError as error:
+            flight.error = error
+        except Exception as error:  # a thread has nobody to tell
+            flight.error = OnwardError(f"this is a fault of Onward's: {type(error).__name__}: {error}")
+        finally:
+            flight.done.set()
+
+
+def gap(cluster: Known) -> float:
+    """A local queue is its user's own, and asks nobody."""
+    return GAP_OF_MY_OWN if cluster.scheduler == "local" else GAP
+
+
+def ask(reach: Reach, name: str) -> ClusterSnapshot:
+    """Where the cluster is."""
+    place, there = reach.place_of(name)
+    return value_from_json(ClusterSnapshot, place.snapshot(cluster=there))
+
+
+def look_once(reach: Reach, name: str) -> Seen:
+    return Seen(cluster=describe(reach.desk.settings, name), snapshot=ask(reach, name), age=0.0)
+
+
+def known(settings: Settings) -> list[Known]:
+    """Those of the settings, this machine, and the schedulers whose programs are here."""
+    names = [name for name in settings.names() if name != "auto"]
+    here = [name for name in names if name in settings.clusters or name not in _PROGRAMS or shutil.which(_PROGRAMS[name])]
+    return [describe(settings, name) for name in here]
+
+
+def describe(settings: Settings, name: str) -> Known:
+    cluster = settings.cluster(name)[0]
+    chosen = settings.cluster("auto")[0].name
+    return Known(name=cluster.name, scheduler=cluster.scheduler, host=cluster.ssh, auto=cluster.name == chosen)
+
+
+def picture(seen: Seen, *, jobs: str = "all", limit: int | None = None) -> dict[str, Any]:
+    """For `--json` and the API. `jobs`: all, or those of the asking user; `limit`: no more of them than so many."""
+    snapshot = seen.snapshot
+    shown = [job for job in snapshot.jobs if jobs == "all" or job.mine]
+    return {
+        "schema": SCHEMA,
+        **value_to_json(seen.cluster),
+        "taken_at": snapshot.taken_at,
+        "age": round(seen.age, 1),
+        "trouble": seen.trouble,
+        "user": snapshot.user,
+        "totals": [{"what": what, "used": used, "total": total} for what, (used, total) in totals(snapshot.nodes).items()],
+        "nodes": value_to_json(snapshot.nodes),
+        "queues": [{**value_to_json(queue), **_counts(snapshot, queue.name)} for queue in snapshot.queues],
+        "jobs": value_to_json(shown[:limit]),
+        "jobs_total": len(shown),
+        "openings": value_to_json(what_could_start(snapshot)),
+        "notes": list(snapshot.notes),
+    }
+
+
+def _counts(snapshot: ClusterSnapshot, queue: str) -> dict[str, int]:
+    """Of a job that may go to several queues, each counts it."""
+    here = [job for job in snapshot.jobs if queue in job.queue.split(",")]
+    return {"running": sum(job.tasks for job in here if job.nodes), "waiting": sum(job.tasks for job in here if job.waiting)}

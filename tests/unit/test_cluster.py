@@ -1,0 +1,162 @@
+"""Looking at a cluster: kept a while, asked by one, the last picture where there is no newer."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from onward.clock import HandClock
+from onward.errors import NotFound, SchedulerUnavailable
+from onward.model.cluster import ClusterSnapshot, NodeState
+from onward.model.job import JobState
+from onward.operations.answers import value_from_json, value_to_json
+from onward.operations.cluster import Clusters, Seen, describe, known, look_once, picture
+from onward.operations.reach import Reach
+from onward.schedulers.profile import ClusterSettings, Settings
+from tests.benches import until
+from tests.desks import Place
+from tests.fakes import FakeScheduler
+
+SETTINGS = Settings(
+    default_cluster="lab",
+    clusters={
+        "lab": ClusterSettings(name="lab", scheduler="slurm"),
+        "far": ClusterSettings(name="far", scheduler="gridengine", ssh="login.example"),
+    },
+)
+
+
+class Scheduler:
+    """Answers at once, or when the test lets it."""
+
+    def __init__(self, clock: HandClock) -> None:
+        self.fake = FakeScheduler(clock)
+        self.asked: list[str] = []
+        self.open = threading.Event()
+        self.open.set()
+
+    def __call__(self, name: str) -> ClusterSnapshot:
+        self.asked.append(name)
+        assert self.open.wait(60)
+        return self.fake.snapshot()
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def scheduler(clock: HandClock) -> Scheduler:
+    return Scheduler(clock)
+
+
+def clusters(scheduler: Scheduler, clock: HandClock) -> Clusters:
+    return Clusters(SETTINGS, scheduler, clock, patience=0.05)
+
+
+def test_a_picture_is_kept_for_half_a_minute_and_says_its_age(scheduler: Scheduler, clock: HandClock) -> None:
+    kept = clusters(scheduler, clock)
+    assert kept.look("lab").age == 0
+    clock.sleep(29)
+    assert (kept.look("lab").age, len(scheduler.asked)) == (29, 1)
+    clock.sleep(1)
+    assert (kept.look("auto").age, len(scheduler.asked)) == (0, 2)
+
+
+def test_a_queue_of_ones_own_is_asked_every_five_seconds(scheduler: Scheduler, clock: HandClock) -> None:
+    kept = clusters(scheduler, clock)
+    for _ in range(3):
+        kept.look("local")
+        clock.sleep(5)
+    assert scheduler.asked == ["local"] * 3
+
+
+def test_many_readers_are_one_question(scheduler: Scheduler, clock: HandClock) -> None:
+    kept = clusters(scheduler, clock)
+    scheduler.open.clear()
+    found: list[Seen] = []
+    readers = [threading.Thread(target=lambda: found.append(kept.look("lab"))) for _ in range(8)]
+    for reader in readers:
+        reader.start()
+    until(lambda: bool(scheduler.asked), what="a question")
+    scheduler.open.set()
+    for reader in readers:
+        reader.join(60)
+    assert (len(found), scheduler.asked) == (8, ["lab"])
+
+
+def test_while_a_scheduler_is_slow_the_last_picture_is_shown(scheduler: Scheduler, clock: HandClock) -> None:
+    kept = clusters(scheduler, clock)
+    kept.look("lab")
+    clock.sleep(40)
+    scheduler.open.clear()
+    seen = kept.look("lab")
+    assert (seen.age, seen.trouble) == (40, "lab has not answered yet")
+    assert kept.look("lab").age == 40
+    scheduler.open.set()
+    until(lambda: kept.look("lab").age == 0, what="the new picture")
+    assert len(scheduler.asked) == 2
+
+
+def test_a_scheduler_that_is_away_leaves_the_last_picture_and_says_why(scheduler: Scheduler, clock: HandClock) -> None:
+    kept = clusters(scheduler, clock)
+    kept.look("lab")
+    scheduler.fake.down = True
+    clock.sleep(30)
+    seen = kept.look("lab")
+    assert (seen.age, seen.trouble) == (30, "the fake scheduler is down")
+    clock.sleep(10)
+    assert (kept.look("lab").age, len(scheduler.asked)) == (40, 2)
+    scheduler.fake.down = False
+    clock.sleep(20)
+    assert (kept.look("lab").age, kept.look("lab").trouble) == (0, "")
+
+
+def test_without_any_picture_the_schedulers_own_error_is_told_and_it_is_not_asked_again_at_once(
+    scheduler: Scheduler, clock: HandClock
+) -> None:
+    kept = clusters(scheduler, clock)
+    scheduler.fake.down = True
+    for _ in range(2):
+        with pytest.raises(SchedulerUnavailable, match="the fake scheduler is down"):
+            kept.look("lab")
+    assert len(scheduler.asked) == 1
+
+
+def test_a_name_that_nobody_knows_is_not_asked_for(scheduler: Scheduler, clock: HandClock) -> None:
+    with pytest.raises(NotFound, match="no cluster is called 'lap'"):
+        clusters(scheduler, clock).look("lap")
+    assert scheduler.asked == []
+
+
+def test_built_in_schedulers_are_listed_where_their_programs_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [(one.name, one.auto) for one in known(SETTINGS)] == [("local", False), ("far", False), ("lab", True)]
+    (tmp_path / "sbatch").touch(mode=0o755)
+    assert [one.name for one in known(SETTINGS)] == ["local", "slurm", "far", "lab"]
+    assert describe(SETTINGS, "far").host == "login.example"
+
+
+def test_a_snapshot_travels_as_json_and_comes_back_the_same(scheduler: Scheduler, tmp_path: Path) -> None:
+    job = scheduler.fake.submit(tmp_path / "x", name="a")
+    scheduler.fake.start(job)
+    taken = scheduler.fake.snapshot()
+    again = value_from_json(ClusterSnapshot, value_to_json(taken))
+    assert again == taken
+    assert again.nodes[0].state is NodeState.PARTLY and again.jobs[0].state is JobState.RUNNING
+
+
+def test_the_picture_of_a_place_here(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first = place.scheduler.submit(tmp_path / "x", name="first")
+    place.scheduler.submit(tmp_path / "x", name="second", after=first)
+    place.scheduler.start(first)
+    told = picture(look_once(Reach(place.desk, print), "local"))
+    assert (told["schema"], told["name"], told["age"], told["jobs_total"]) == (1, "local", 0.0, 2)
+    assert [(queue["name"], queue["running"], queue["waiting"]) for queue in told["queues"]] == [("all", 1, 1)]
+    assert told["totals"][0] == {"what": "cpus", "used": 1, "total": 16}
+    assert [(one["queue"], one["cpus"], one["nodes"]) for one in told["openings"]] == [("all", 15, 1)]
+    assert picture(look_once(Reach(place.desk, print), "local"), limit=1)["jobs"][0]["name"] == "first"
