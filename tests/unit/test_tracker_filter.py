@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onward.errors import InvalidInput
-from onward.tracker.filter import order, where
+from onward.tracker.filter import order, orders, where
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,10 @@ from onward.tracker.filter import order, where
         ("min(params.lr) < 1", "takes a metric"),
         ("created > 'yesterday'", "expected a time"),
         ("tags.a is maybe", "expected is null"),
+        ("tags.a is nan", "of a metric also is nan"),
+        ("metrics.loss not like 'a%'", "like is for texts"),
+        ("metrics.loss in (1, 'b')", "expected a number"),
+        ("metrics.loss not < 1", "expected one of"),
         ("params.lr = 1; drop table runs", "no word of a filter"),
         ("= 1", "expected a name"),
         ("not " * 50 + "state = failed", "too many brackets"),
@@ -40,10 +44,22 @@ def test_a_wrong_filter_is_told_with_its_place(text: str, says: str) -> None:
     assert raised.value.hint
 
 
-@pytest.mark.parametrize("text", ["", "metrics.loss sideways", "metrics.loss asc desc", "lr", "7"])
+@pytest.mark.parametrize("text", ["", "metrics.loss sideways", "metrics.loss asc desc", "lr", "7", "name, state", "name,", ","])
 def test_a_wrong_order_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         order(text)
+
+
+def test_an_order_may_name_several_with_commas_or_in_texts_of_their_own() -> None:
+    apart = orders(["metrics.loss desc", "params.lr", "created asc"])
+    assert apart == orders(["metrics.loss desc, params.lr", "created"]) == orders(["metrics.loss desc,params.lr asc , created"])
+    assert [(target.room, target.key, down) for target, down in apart] == [
+        ("metrics", "loss", True),
+        ("params", "lr", False),
+        ("run", "created", False),
+    ]
+    with pytest.raises(InvalidInput, match="a comma, then the next"):
+        orders(["name state"])
 
 
 def test_values_are_bound_never_part_of_the_statement() -> None:

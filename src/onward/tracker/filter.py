@@ -3,6 +3,10 @@
     metrics.loss < 0.5 and params.lr = 0.001          the last value; min(metrics.loss), max(…) are the best ones
     tags."my key" like 'a%' or not state in (failed, cancelled)
     created > '2026-01-31' and ended is null          times: a date, '7d' for seven days ago, unix seconds or milliseconds
+    metrics.loss is nan or metrics.loss = inf         NaN is a value, other than any number
+
+A comparison needs a value: what a run does not have makes it false, with `!=`, `not in` and `not like` too. `not` before a comparison or
+brackets turns the answer around: `not params.lr = 1` is also true of runs without that param, as is `params.lr is null`.
 
 MLflow's own filters are read too: attributes.status = 'FINISHED', attributes.start_time > 1700000000000, tags.`a b` ILIKE '%x%'.
 """
@@ -70,16 +74,17 @@ def where(text: str, *, now: float) -> ColumnElement[bool] | None:
     return _Parser(text, now).whole()
 
 
+def orders(texts: Sequence[str]) -> list[tuple[Target, bool]]:
+    """An order by several: `metrics.loss desc` is (the metric, True). Each text has one, or several with commas between them."""
+    return [entry for text in texts for entry in _Parser(text, 0).orders()]
+
+
 def order(text: str) -> tuple[Target, bool]:
-    """One entry of an order: `metrics.loss desc` is (the metric, True)."""
-    parser = _Parser(text, 0)
-    target = parser.target()
-    down = False
-    if parser.peek().says("asc", "desc"):
-        down = parser.take().says("desc")
-    if parser.peek().kind != "end":
-        raise wrong(text, parser.peek().at, "an order is a name, then asc or desc")
-    return target, down
+    """An order by one."""
+    entry, *more = orders([text])
+    if more:
+        raise InvalidInput(f"{text[:60]!r} orders by several", hint="name one, then asc or desc")
+    return entry
 
 
 def walked(query: Select[Any], targets: Sequence[tuple[Target, bool]]) -> Select[Any] | None:
@@ -167,6 +172,17 @@ class _Parser:
             return inner
         return self._comparison()
 
+    def orders(self) -> list[tuple[Target, bool]]:
+        found: list[tuple[Target, bool]] = []
+        while True:
+            target = self.target()
+            found.append((target, self.peek().says("asc", "desc") and self.take().says("desc")))
+            word = self.take()
+            if word.kind == "end":
+                return found
+            if word.text != ",":
+                raise wrong(self._text, word.at, "an order is a name, then asc or desc; a comma, then the next")
+
     # ── one comparison ────────────────────────────────────────────────────────
 
     def target(self) -> Target:
@@ -203,25 +219,29 @@ class _Parser:
         target = self.target()
         word = self.take()
         if word.says("is"):
-            negated = self.peek().says("not") and bool(self.take())
-            if not self.take().says("null"):
-                raise wrong(self._text, word.at, "expected is null, or is not null")
-            there = _has(target, None)
-            return there if negated else not_(there)
+            return self._is(target, word)
         negated = word.says("not")
         if negated:
             word = self.take()
-        if word.says("in"):
-            values = self._list()
-            test = _Test("in", values, self, start)
-        elif word.says("like", "ilike"):
-            test = _Test(word.text.lower(), [self._value()], self, start)
+        if word.says("in", "like", "ilike"):
+            sign = word.text.lower()
+            test = _Test(sign, self._list() if sign == "in" else [self._value()], self, start, negated)
         elif word.kind == "sign" and not negated:
-            test = _Test(_SIGNS.get(word.text, word.text), [self._value()], self, start)
+            sign = _SIGNS.get(word.text, word.text)
+            test = _Test("=" if sign == "!=" else sign, [self._value()], self, start, sign == "!=")
         else:
             raise wrong(self._text, word.at, "expected one of = != < <= > >= like ilike in is")
-        found = _has(target, test)
-        return not_(found) if negated else found
+        return _has(target, test)
+
+    def _is(self, target: Target, at: Word) -> ColumnElement[bool]:
+        negated = self.peek().says("not") and bool(self.take())
+        what = self.take()
+        if what.says("nan") and target.room == "metrics":
+            return _has(target, _Test("=", [what], self, at, negated))
+        if not what.says("null"):
+            raise wrong(self._text, at.at, "expected is null or is not null; of a metric also is nan or is not nan")
+        there = _has(target, None)
+        return there if negated else not_(there)
 
     def _list(self) -> list[Word]:
         opening = self.take()
@@ -273,52 +293,69 @@ class _Parser:
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A comparison that awaits its column."""
+    """A comparison that awaits its column. `negated`: !=, not in, not like."""
 
     sign: str
     words: list[Word]
     parser: _Parser
     start: Word
+    negated: bool = False
 
     def on(self, column: ColumnElement[Any], kind: str) -> ColumnElement[bool]:
+        """Whether a value passes; false where there is none, never unknown."""
         if self.sign in ("like", "ilike"):
             if kind != "text":
                 raise wrong(self.parser._text, self.start.at, f"{self.sign} is for texts")
             pattern = unquote(self.words[0].text)
-            return column.like(pattern) if self.sign == "like" else func.lower(column).like(pattern.lower())
-        values: list[Any] = []
-        for word in self.words:
-            match kind:
-                case "number":
-                    values.append(self.parser.number(word))
-                case "time":
-                    values.append(self.parser.time(word))
-                case "state":
-                    values.append(self.parser.state(word))
-                case _:
-                    values.append(unquote(word.text))
-        if self.sign == "in":
-            return column.in_(values)
-        return column.op(self.sign, is_comparison=True)(values[0])
+            found = column.like(pattern) if self.sign == "like" else func.lower(column).like(pattern.lower())
+        else:
+            found = self._compared(column, [self._value(word, kind) for word in self.words])
+        return and_(column.is_not(None), not_(found) if self.negated else found)
+
+    def on_metric(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
+        """The same of a metric that is there: null is NaN, which is other than any number, and neither more nor less."""
+        if self.sign in ("like", "ilike"):
+            raise wrong(self.parser._text, self.start.at, f"{self.sign} is for texts")
+        told = [self.parser.number(word) for word in self.words]
+        numbers, nan = [value for value in told if value == value], column.is_(None)
+        asked = len(numbers) < len(told)
+        found = self._compared(column, numbers) if numbers else false()
+        known = and_(column.is_not(None), not_(found) if self.negated else found)
+        if self.sign not in ("=", "in"):
+            return known
+        return or_(known, nan) if asked is not self.negated else known
+
+    def _compared(self, column: ColumnElement[Any], values: list[Any]) -> ColumnElement[bool]:
+        return column.in_(values) if self.sign == "in" else column.op(self.sign, is_comparison=True)(values[0])
+
+    def _value(self, word: Word, kind: str) -> Any:
+        match kind:
+            case "number":
+                return self.parser.number(word)
+            case "time":
+                return self.parser.time(word)
+            case "state":
+                return self.parser.state(word)
+            case _:
+                return unquote(word.text)
 
 
 def _has(target: Target, test: _Test | None) -> ColumnElement[bool]:
     """Whether a run has this, and it passes the test."""
     if target.room == "run":
         return _field(target.key, test)
-    if target.room == "metrics" and target.best == "last_value" and test:
-        return _runs.c.id.in_(select(_series.c.run).where(_series.c.key == target.key, test.on(_series.c.last_value, "number")))
-    table = {"params": _params, "metrics": _series, "tags": _tags}[target.room].alias()
+    if target.room == "metrics":
+        shown = [_series.c.key == target.key, _series.c.last_step.is_not(None)]
+        return _runs.c.id.in_(select(_series.c.run).where(*shown, *([test.on_metric(_series.c[target.best])] if test else ())))
+    table = (_params if target.room == "params" else _tags).alias()
     terms: list[ColumnElement[bool]] = [table.c.run == _runs.c.id, table.c.key == target.key]
     if target.room == "params":
         terms.append(table.c.current)
-    if test:
-        if target.room == "metrics":
-            terms.append(test.on(table.c[target.best], "number"))
-        elif target.room == "params" and _by_number(test):
-            terms.append(test.on(table.c.number, "number"))
-        else:
-            terms.append(test.on(table.c.value, "text"))
+    if test and target.room == "params" and _by_number(test):
+        number = test.on(table.c.number, "number")
+        terms.append(or_(number, table.c.number.is_(None)) if test.negated else number)  # a text is other than any number
+    elif test:
+        terms.append(test.on(table.c.value, "text"))
     return exists(select(null()).select_from(table).where(*terms).correlate(_runs))
 
 
@@ -328,19 +365,16 @@ def _by_number(test: _Test) -> bool:
         return False
     if all(word.kind == "number" for word in test.words):
         return True
-    return test.sign not in ("=", "!=", "in") and all(re.fullmatch(r"[-+.\deE]+", unquote(w.text)) for w in test.words)
+    return test.sign not in ("=", "in") and all(re.fullmatch(r"[-+.\deE]+", unquote(w.text)) for w in test.words)
 
 
 def _field(name: str, test: _Test | None) -> ColumnElement[bool]:
-    column = _column(name)
+    column = _runs.c.started if name == "started" else _column(name)
     if test is None:
         return column.is_not(None)
     if name == "id":
-        return (
-            or_(test.on(_runs.c.run_id, "text"), test.on(_runs.c.hex_id, "text"))
-            if test.sign != "!="
-            else and_(test.on(_runs.c.run_id, "text"), test.on(_runs.c.hex_id, "text"))
-        )
+        each = (test.on(_runs.c.run_id, "text"), test.on(_runs.c.hex_id, "text"))
+        return and_(*each) if test.negated else or_(*each)
     kind = "time" if name in _TIMES else "number" if name in _NUMBERS else "state" if name == "state" else "text"
     if name == "state" and test.sign in ("like", "ilike"):
         kind = "text"
@@ -363,7 +397,3 @@ def _column(name: str) -> ColumnElement[Any]:
 
 def _key(text: str) -> str:
     return unquote(text) if text[:1] in "\"'`" and text[-1:] == text[:1] else re.sub(r"[\"`]", "", text)
-
-
-def nothing() -> ColumnElement[bool]:
-    return false()

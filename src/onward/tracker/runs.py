@@ -18,7 +18,7 @@ from onward.model.run import RunState
 from onward.tracker import schema
 from onward.tracker.db import Database
 from onward.tracker.experiments import DEFAULT, ensure_experiment
-from onward.tracker.filter import order, ordered, walked, where
+from onward.tracker.filter import ordered, orders, walked, where
 from onward.tracker.ingest import no_run, run_row
 from onward.tracker.legs import legs_of, upsert
 from onward.tracker.lives import follow_state
@@ -141,7 +141,7 @@ class Runs:
             terms.append(_runs.c.archived.is_not(None) if query.archived else _runs.c.archived.is_(None))
         told = where(query.filter, now=time.time())
         terms += [term for term in (told, mentions(query.text)) if term is not None]
-        targets = [order(text) for text in query.order]
+        targets = orders(query.order)
         base = select(_runs.c.id).where(*terms)
         with self._database.reading() as connection:
             ids = _ids(connection, walked(base, targets), query)

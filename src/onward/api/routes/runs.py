@@ -23,12 +23,13 @@ from onward.tracker.runs import NewRun, RunQuery
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 _FILTER = """Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
-`created > '2026-01-31'`, `min(metrics.loss) < 0.1`."""
+`created > '2026-01-31'`, `min(metrics.loss) < 0.1`, `metrics.loss is nan`. A comparison needs a value, `!=`, `not in` and `not like`
+too; `not` before it turns the answer around; `is null` and `is not null` ask whether there is one."""
 LIST_FILTER = (
     f"{_FILTER} What has no sign of comparison and is no filter is searched for as words, in names, ids, experiments, users and tags."
 )
 _METRICS = "Whether the answer holds them: `true`, `false`, or the names of those that it shall hold, with commas between."
-_ORDER = "Such as `metrics.loss asc` or `created desc`; repeat for ties."
+_ORDER = "Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next, with commas or repeated."
 
 
 class RunIn(In):
