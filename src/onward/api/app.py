@@ -34,6 +34,7 @@ from onward.api.routes import (
     health,
     hints,
     live,
+    log_search,
     logs,
     metric_keys,
     notes,
@@ -44,6 +45,7 @@ from onward.api.routes import (
     runs,
     seed,
     series,
+    sparklines,
     timeline,
     tokens,
 )
@@ -61,7 +63,7 @@ Basic with the token as password, an address that begins with `/t/<token>/`, or 
 _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, live, records, export, tokens, seed, hints),
-    *(overview, timeline),
+    *(overview, timeline, log_search, sparklines),
 )
 
 

@@ -1,0 +1,37 @@
+"""Sparklines: small, of many runs at once, and lenient about runs that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from onward.operations.tracking import open_tracker, place_of
+from tests.unit.test_api_routes import Scene, good
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+        yield Scene(tmp_path, opened)
+
+
+def test_each_run_has_at_most_sixty_values_and_says_how_many_points_there_are(scene: Scene) -> None:
+    long, short, none = scene.run(), scene.run(), scene.run()
+    scene.log(long, "loss", [float(n) for n in range(1000)])
+    scene.log(short, "loss", [1.0, "NaN", 3.123456])
+    told = good(scene.client.get(f"/api/v1/sparklines?runs={long},{short},{none},nobody,{long}&metric=loss"))
+    assert told["metric"] == "loss"
+    assert list(told["sparklines"]) == [long, short]
+    assert told["sparklines"][short] == {"values": [1.0, None, 3.123], "first": 0, "last": 2, "points": 3}
+    line = told["sparklines"][long]
+    assert 30 <= len(line["values"]) <= 60
+    assert line["values"] == sorted(line["values"])
+    assert line["points"] == 1000
+
+
+def test_no_runs_have_no_lines_and_too_many_are_refused(scene: Scene) -> None:
+    assert good(scene.client.get("/api/v1/sparklines?runs=&metric=loss"))["sparklines"] == {}
+    many = ",".join(f"r{n}" for n in range(201))
+    assert "too many" in good(scene.client.get(f"/api/v1/sparklines?runs={many}&metric=loss"), 400)["detail"]
