@@ -7,6 +7,7 @@ from pathlib import Path
 from onward.api.services import Services
 from onward.errors import NotFound, TooLarge
 from onward.rundir.layout import RunDir
+from onward.sdk import contract
 from onward.tracker.artifact_files import ArtifactFiles
 from onward.tracker.artifact_store import artifacts_of
 
@@ -47,5 +48,13 @@ def room_for(svc: Services, run: str, path: str) -> int:
 
 def files_of(svc: Services, run: str, folder: str | None, *, largest: int = LARGEST) -> ArtifactFiles:
     """Where files of a run go: into its folder, else into the server's own."""
-    found = folder_of(svc, folder)
+    found = folder_of(svc, folder) or _by_hand(svc, folder)
     return ArtifactFiles(found.artifacts if found else svc.files / run, largest=largest, private=found is None)
+
+
+def _by_hand(svc: Services, folder: str | None) -> RunDir | None:
+    """The folder of a training that nobody submitted: right under `by-hand` of one of our roots."""
+    path = Path(folder or "")
+    room = path.parent
+    ours = room.name == contract.BY_HAND and room.parent in svc.desk.roots and path.name not in ("", ".", "..")
+    return RunDir(path) if ours and not path.is_symlink() and not room.is_symlink() and path.is_dir() else None

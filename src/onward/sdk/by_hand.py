@@ -23,7 +23,7 @@ def folder_for(name: str, ranks: Ranks, *, id: str | None = None, resume: object
     given = os.environ.get(contract.RUN_DIR)
     if given:
         return Path(given)
-    room = Path(os.environ.get(contract.ROOT, "runs")) / "by-hand"
+    room = Path(os.environ.get(contract.ROOT, "runs")) / contract.BY_HAND
     if id:
         folder = room / plain(id)
         known = (folder / "spool").is_dir()

@@ -23,6 +23,8 @@ WORLD_SIZE = "ONWARD_WORLD_SIZE"  # and how many they are
 LOCAL_RANK = "ONWARD_LOCAL_RANK"  # which of those on this node
 RANKS_DIR = "ONWARD_RANKS_DIR"  # node-local: where ranks and supervisor leave notes for each other
 
+BY_HAND = "by-hand"  # the folder, under ONWARD_ROOT, of trainings that nobody submitted
+
 # ── exit codes of the training process ────────────────────────────────────────
 EXIT_DONE = 0
 EXIT_AGAIN = 75  # saved; run me again

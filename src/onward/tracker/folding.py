@@ -12,6 +12,7 @@ from onward.model.job import JobState
 from onward.model.run import Leg, LegEnd, Run
 from onward.model.spec import spec_to_json
 from onward.tracker import schema
+from onward.tracker.legs import ENDED_AS
 from onward.tracker.params import write_params
 from onward.tracker.runs import NewRun, create_run, write_legs
 from onward.tracker.standings import write_standing
@@ -19,18 +20,6 @@ from onward.tracker.texts import clean
 from onward.tracker.writer import Batch
 
 _runs = schema.runs
-_ENDED_AS = {
-    LegEnd.DONE: JobState.FINISHED,
-    LegEnd.AGAIN: JobState.FINISHED,
-    LegEnd.TIME_LIMIT: JobState.TIMED_OUT,
-    LegEnd.PREEMPTED: JobState.PREEMPTED,
-    LegEnd.OUT_OF_MEMORY: JobState.OUT_OF_MEMORY,
-    LegEnd.CRASHED: JobState.FAILED,
-    LegEnd.STALLED: JobState.FAILED,
-    LegEnd.NODE_LOST: JobState.NODE_FAILED,
-    LegEnd.CANCELLED: JobState.CANCELLED,
-    LegEnd.LOST: JobState.UNKNOWN,
-}
 
 
 def write_run(batch: Batch, run: Run, folder: str | None) -> Mapping[str, Any]:
@@ -109,5 +98,5 @@ def _leg(run: Run, leg: Leg) -> dict[str, Any]:
 
 def _state(leg: Leg) -> JobState:
     if leg.end:
-        return JobState.FINISHED if leg.own is not None and leg.end is LegEnd.TIME_LIMIT else _ENDED_AS[leg.end]
+        return JobState.FINISHED if leg.own is not None and leg.end is LegEnd.TIME_LIMIT else ENDED_AS[leg.end]
     return JobState.RUNNING if leg.claimed else JobState.QUEUED

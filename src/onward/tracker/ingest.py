@@ -16,13 +16,13 @@ from sqlalchemy import insert, select, update
 
 from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
+from onward.tracker.by_hand import SOURCE, take_by_hand
 from onward.tracker.chunks import Columns
 from onward.tracker.driver import execute_many, fetch, marks, names, update_by_id
-from onward.tracker.experiments import ensure_experiment
 from onward.tracker.legs import ensure_leg
 from onward.tracker.params import write_params, write_tags
 from onward.tracker.points import Delivery, write_points
-from onward.tracker.records import Reading, read_records
+from onward.tracker.records import Reading, Record, read_records
 from onward.tracker.relayed import take_relayed
 from onward.tracker.sequences import Sequences
 from onward.tracker.standings import take_gpu_use
@@ -188,10 +188,12 @@ def take_records(
     columns: dict[str, Columns] = {}
     gpus: list[tuple[float, float]] = []
     repeated = 0
+    taken: list[Record] = []
     for record in reading.records:
         if not lives.take(record.n, record.t):
             repeated += 1
             continue
+        taken.append(record)
         record.add_to(columns)
         if (use := record.gpu_use) is not None:
             gpus.append((record.t, use))
@@ -201,14 +203,11 @@ def take_records(
             write_tags(batch, row["id"], record.tags)
         if record.relayed:
             take_relayed(batch, row["id"], record.t, record.relayed)
-        if record.experiment and row["source"] == "by-hand":
-            number = ensure_experiment(batch, record.experiment)
-            batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(experiment=number))
         if record.total:
             batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(total_steps=record.total))
-        if record.finished and row["source"] == "by-hand":
-            batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(state="finished", ended=record.t))
     lives.save()
+    if row["source"] == SOURCE:
+        take_by_hand(batch, row, leg, taken)
     take_gpu_use(batch, row["id"], gpus)
     written = write_points(batch, [Delivery(row["id"], leg, newest, columns, True)])
     touch(batch, {row["id"]: _highest(row["last_step"], columns)})

@@ -23,9 +23,13 @@ from sqlalchemy import delete, select
 
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir, leg_of, runs_under
+from onward.sdk import contract
+from onward.sdk.by_hand import hand_id
 from onward.tracker import schema
+from onward.tracker.by_hand import SOURCE
 from onward.tracker.db import Database
 from onward.tracker.folding import write_run
+from onward.tracker.hand_watch import HandWatch
 from onward.tracker.ingest import run_row, take_records
 from onward.tracker.legs import upsert
 from onward.tracker.records import Reading, read_lines
@@ -38,7 +42,6 @@ log = logging.getLogger(__name__)
 _MOST_BYTES = 4 << 20  # of a file, in one transaction
 _HEAD = 256  # bytes by which a file is known again
 _SETTLED = 600.0  # seconds after which a run that is over is not looked into any more
-_BY_HAND = "by-hand"
 _positions = schema.positions
 _WRITER = re.compile(r"^leg-\d+\.(.+)\.jsonl$")
 
@@ -80,6 +83,7 @@ class Files:
         self._writer = writer
         self._known: dict[Path, _Known] = {}
         self._events = EventFiles(database, writer)
+        self._hands = HandWatch(database, writer)
         self._guard = threading.Lock()
 
     def look(self, roots: Iterable[Path]) -> Looked:
@@ -94,6 +98,7 @@ class Files:
                         self._look_at_events(dir, looked)
                     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                         looked.problems.append(f"{dir.path} cannot be read as a run: {error!r}")
+            self._hands.look(time.time())
         return looked
 
     def _look_at_events(self, dir: RunDir, looked: Looked) -> None:
@@ -139,7 +144,7 @@ class Files:
 
     def _remember(self, dir: RunDir, by_hand: bool, known: _Known) -> None:
         """How far this folder was read before this process began."""
-        run_id = _hand_id(dir.path) if by_hand else ""
+        run_id = hand_id(dir.path) if by_hand else ""
         with self._database.reading() as connection:
             runs = schema.runs.c
             term = runs.run_id == run_id if by_hand else runs.folder == str(dir.path)
@@ -156,7 +161,7 @@ class Files:
         """Journals are small and say one thing together: all are read whenever one has grown."""
         if by_hand:
             name = re.sub(r"^[\d-]+_\d+_(.+)_\d+$", r"\1", dir.path.name)
-            new = NewRun(run_id=_hand_id(dir.path), name=name, source=_BY_HAND, folder=str(dir.path), started=dir.path.stat().st_mtime)
+            new = NewRun(run_id=hand_id(dir.path), name=name, source=SOURCE, folder=str(dir.path), started=dir.path.stat().st_mtime)
             self._writer.do(lambda batch: create_run(batch, new, new.run_id))
             known.run_id = new.run_id
             return
@@ -272,14 +277,10 @@ def _digest(data: bytes) -> str:
 def _folders(root: Path) -> list[tuple[RunDir, bool]]:
     ours = [(dir, False) for dir in runs_under(root)]
     try:
-        by_hand = [(RunDir(path), True) for path in sorted((root / _BY_HAND).iterdir()) if (path / "spool").is_dir()]
+        by_hand = [(RunDir(path), True) for path in sorted((root / contract.BY_HAND).iterdir()) if (path / "spool").is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         by_hand = []
     return ours + by_hand
-
-
-def _hand_id(path: Path) -> str:
-    return hashlib.sha256(f"onward run by hand {path}".encode()).hexdigest()[:32]
 
 
 def _sizes(folder: Path, room: str) -> dict[str, int]:

@@ -6,6 +6,7 @@
     {"n": 8, "t": 1.7e9, "kind": "params" | "tags", "params" | "tags": {…}}   set later
     {"n": 8, "t": 1.7e9, "kind": "untag" | "model" | …}                       what a relay was told: see `relayed`
     {"n": 8, "t": 1.7e9, "kind": "finish"}                                    the training says that it is complete
+    {"n": 8, "t": 1.7e9, "kind": "end" | "name"}                              of a run by hand: see `by_hand`
 
 Kinds that are not known are passed over: a newer training may write them.
 """
@@ -38,8 +39,7 @@ class Record:
     params: Mapping[str, Any] | None = None
     tags: Mapping[str, Any] | None = None
     total: int | None = None
-    experiment: str = ""  # of a run by hand, as its script calls it
-    finished: bool = False
+    told: Mapping[str, Any] | None = None  # what a run by hand says of itself, as it came: see `by_hand`
     relayed: Mapping[str, Any] | None = None  # other things that a relay was told, as they came
 
     @property
@@ -127,14 +127,14 @@ def _record(data: Mapping[str, Any]) -> Record | None:
                 t,
                 params=_words(data.get("params")),
                 total=total if isinstance(total, int) and 0 < total <= _MOST_STEP else None,
-                experiment=clean(str(data.get("experiment") or "")).strip()[:500],
+                told=data,
             )
         case "params":
             return Record(n, t, params=_words(data["params"]))
         case "tags":
             return Record(n, t, tags=_words(data["tags"]))
-        case "finish":
-            return Record(n, t, finished=True)
+        case "finish" | "end" | "name":
+            return Record(n, t, told=data)
         case kind if kind in KINDS:
             return Record(n, t, relayed=data)
         case _:

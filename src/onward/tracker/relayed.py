@@ -5,7 +5,7 @@
     {"kind": "model-metrics", "metrics": [{"model", "key", "value", "step", "time", "dataset"?, "digest"?}]}
     {"kind": "inputs", "datasets": [{"name", "digest", …}], "models": ["m-…"]}        {"kind": "outputs", "models": [["m-…", step]]}
     {"kind": "artifact", "path", "type"?, "bytes"?, "sha256"?, "stored"?, "gone"?}
-    {"kind": "alert", "title", "text", "level"}
+    {"kind": "alert", "title", "text", "level"}        {"kind": "note", "text"}: the same one once, however many legs tell it
 
 Each comes once (records are numbered). Values are cut to what the tables hold: a record must not keep those after it from being read.
 """
@@ -26,11 +26,12 @@ from onward.tracker.params import word
 from onward.tracker.texts import LONGEST_KEY, clean
 from onward.tracker.writer import Batch
 
-KINDS = ("untag", "model", "model-metrics", "inputs", "outputs", "artifact", "alert")
+KINDS = ("untag", "model", "model-metrics", "inputs", "outputs", "artifact", "alert", "note")
 
 _models, _metrics = schema.models, schema.model_metrics
 _MODEL = re.compile(r"m-[0-9a-f]{32}")
 _WHOLE = 1 << 63
+_TRAINING = "training"
 
 
 def take_relayed(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> None:
@@ -54,7 +55,16 @@ def take_relayed(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> 
         case "alert":
             title, text = _text(told.get("title"), 8000), _text(told.get("text"), 8000)
             said = f"{_text(told.get('level'), 20) or 'INFO'}: {title}" + (f"\n{text}" if text else "")
-            batch.connection.execute(insert(schema.notes), [{"run": run, "at": at, "author": "training", "text": said}])
+            batch.connection.execute(insert(schema.notes), [{"run": run, "at": at, "author": _TRAINING, "text": said}])
+        case "note":
+            _take_note(batch, run, at, _text(told.get("text"), 8000))
+
+
+def _take_note(batch: Batch, run: int, at: float, text: str) -> None:
+    c = schema.notes.c
+    same = select(c.run).where(c.run == run, c.author == _TRAINING, c.text == text)
+    if text and batch.connection.execute(same).first() is None:
+        batch.connection.execute(insert(schema.notes), [{"run": run, "at": at, "author": _TRAINING, "text": text}])
 
 
 def _take_model(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> None:
