@@ -1,5 +1,44 @@
+/** A run's charts: all its metrics by prefix, one look at all of them. */
+import { useMemo } from "preact/hooks";
+import type { Named } from "../../charts/chart";
+import { ChartGrid } from "../../charts/grid";
+import { useMetricKeys } from "../../charts/keys";
+import { makeSync } from "../../charts/sync";
+import { Toolbar } from "../../charts/toolbar";
+import { useView } from "../../charts/view";
+import { colourOf, lookOf } from "../../palette";
 import { Empty } from "../../parts/empty";
 
-export default function Tab(_: { id: string }) {
-  return <Empty title="Charts">This tab is being built.</Empty>;
+export default function Charts({ id }: { id: string }) {
+  const view = useView();
+  const sync = useMemo(makeSync, []);
+  const runs = useMemo(() => [id], [id]);
+  const keys = useMetricKeys(runs, view.search);
+  const colour = colourOf(lookOf(id));
+  const named = useMemo<Named[]>(() => [{ id, name: id, look: { colour, dash: [] } }], [id, colour]);
+  if (keys.problem && !keys.all.length)
+    return <Empty title="The metrics could not be read">{`${keys.problem.what}. ${keys.problem.next}`}</Empty>;
+  if (keys.loading) return null;
+  if (!keys.all.length) {
+    return (
+      <Empty title="No metric yet">
+        Charts appear here by themselves as soon as the training logs one: <code>onward.log(loss=0.5, step=1)</code>,
+        MLflow's calls and TensorBoard's files all count.
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <Toolbar view={view} keys={keys.all} total={keys.all.length} />
+      {keys.found.length ? (
+        <ChartGrid keys={keys.found} named={named} view={view} sync={sync} />
+      ) : (
+        <Empty title={`No metric of this run holds “${view.search}”`}>
+          <button type="button" onClick={() => view.setSearch("")}>
+            Show all {keys.all.length}
+          </button>
+        </Empty>
+      )}
+    </>
+  );
 }
