@@ -28,6 +28,7 @@ from onward.api.routes import (
     acts,
     aggregates,
     artifacts,
+    clusters,
     docs,
     experiments,
     export,
@@ -62,7 +63,7 @@ Basic with the token as password, an address that begins with `/t/<token>/`, or 
 
 _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, series, aggregates, metric_keys, params, notes, artifacts),
-    *(logs, live, records, export, tokens, seed, hints),
+    *(logs, live, records, export, tokens, seed, hints, clusters),
     *(overview, timeline, log_search, sparklines),
 )
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onward.api.book import TokenBook
 from onward.api.limits import Streams
 from onward.api.live import Live
+from onward.api.logs import note
 from onward.clock import Clock
 from onward.operations.wiring import Desk
 from onward.tracker.token_store import TokenStore
 
 if TYPE_CHECKING:
+    from onward.operations.cluster import Clusters
     from onward.tracker.store import Tracker
 
 
@@ -33,3 +37,12 @@ class Services:
     last_tended: float | None = None
     tend_problems: list[str] = field(default_factory=list)
     hinted: Callable[[], None] = lambda: None  # a scheduler said that something happened: look soon
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Asked through the desk, and kept for all who look. Loaded by the first of them: a server should be ready soon."""
+        from onward.operations.cluster import Clusters, ask
+        from onward.operations.reach import Reach
+
+        reach = Reach(self.desk, lambda words: note(logging.INFO, "cluster", words))
+        return Clusters(self.desk.settings, lambda name: ask(reach, name), self.clock)
