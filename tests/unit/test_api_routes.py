@@ -288,8 +288,10 @@ def test_nan_and_infinities_are_kept(scene: Scene) -> None:
     points = good(scene.client.get(f"/api/v1/runs/{run}/points?metric=loss"))["points"]
     assert [point["value"] for point in points] == [1.0, "NaN", "NaN", "Infinity", "-Infinity", 2.0]
     [chart] = good(scene.client.get(f"/api/v1/series?run={run}&metric=loss"))["series"]
-    assert chart["values"] == [1.0, None, None, None, None, 2.0]
+    assert chart["values"] == [1.0, "NaN", "NaN", "Infinity", "-Infinity", 2.0]
     assert chart["bads"] == [0, 1, 1, 1, 1, 0]
+    [coarse] = good(scene.client.get(f"/api/v1/series?run={run}&metric=loss&buckets=3"))["series"]
+    assert (coarse["lows"], coarse["highs"], coarse["bads"]) == ([1.0, None, 2.0], [1.0, None, 2.0], [1, 2, 1])
     assert good(scene.client.get(f"/api/v1/runs/{run}/metrics"))["metrics"]["loss"]["high"] == 2.0
 
 

@@ -307,7 +307,7 @@ class _Test:
             if kind != "text":
                 raise wrong(self.parser._text, self.start.at, f"{self.sign} is for texts")
             pattern = unquote(self.words[0].text)
-            found = column.like(pattern) if self.sign == "like" else func.lower(column).like(pattern.lower())
+            found: ColumnElement[bool] = column.like(pattern) if self.sign == "like" else func.lower(column).like(pattern.lower())
         else:
             found = self._compared(column, [self._value(word, kind) for word in self.words])
         return and_(column.is_not(None), not_(found) if self.negated else found)

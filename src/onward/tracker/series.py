@@ -32,9 +32,10 @@ Span = tuple[int | None, int | None]  # first and last step, both counted in; No
 class Chart:
     """One series, drawn. Columns side by side, in the order of steps; `step` and `time` are of a bucket's first point.
 
-    `low`, `high` and `mean` are of finite values, None where a bucket has none; `bad` counts NaN and ±Inf. `points`: how many show in
-    the range; `exact`: each bucket is one point; `superseded`: how many of the series a later leg has hidden. `first` and `last`: the
-    range, both counted in. `total`: how many points the series has, the hidden too. `legs`: where each leg that shows goes on.
+    `low`, `high` and `mean` are of finite values, None where a bucket has none; `bad` counts NaN and ±Inf, and `odd` says which of them
+    it is, by place, where each bucket is one point. `points`: how many show in the range; `exact`: each bucket is one
+    point; `superseded`: how many of the series a later leg has hidden. `first` and `last`: the range, both counted in.
+    `total`: how many points the series has, the hidden too. `legs`: where each leg that shows goes on.
     """
 
     run: str
@@ -50,6 +51,7 @@ class Chart:
     highs: list[float | None] = field(default_factory=list)
     means: list[float | None] = field(default_factory=list)
     bads: list[int] = field(default_factory=list)
+    odd: dict[int, float] = field(default_factory=dict)
     points: int = 0
     superseded: int = 0
     exact: bool = True
@@ -252,6 +254,7 @@ def _draw_points(chart: Chart, columns: Columns, buckets: int) -> Chart:
         finite = [v if math.isfinite(v) else None for v in whole.values]
         chart.lows, chart.highs, chart.means = finite, list(finite), list(finite)
         chart.bads = [int(v is None) for v in finite]
+        chart.odd = {i: whole.values[i] for i, v in enumerate(finite) if v is None}
         return chart
     chart.exact = False
     lines = _Lines()

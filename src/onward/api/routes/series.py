@@ -39,8 +39,8 @@ class ChartOut(BaseModel):
     legs: list[tuple[int, int]] = Field(description="Of each leg that shows, its number and its first step in the series.")
     exact: bool = Field(description="Each bucket is one point; then there is `values` instead of `lows` and `highs`.")
     steps: list[int]
-    values: list[float | None] | None = None
-    lows: list[float | None] | None = None
+    values: list[Number] | None = Field(default=None, description="NaN and infinities are the texts NaN, Infinity, -Infinity.")
+    lows: list[float | None] | None = Field(default=None, description="Null where a bucket has no finite value.")
     highs: list[float | None] | None = None
     means: list[float | None] | None = Field(default=None, description="Where asked for, and not exact.")
     times: list[float] | None = Field(default=None, description="Where asked for: of each bucket's first point.")
@@ -199,7 +199,9 @@ def _chart(chart: Chart, *, means: bool, times: bool) -> dict[str, Any]:
         "steps": chart.steps,
     }
     if chart.exact:
-        told["values"] = _short(chart.lows)
+        told["values"] = values = _short(chart.lows)
+        for place, value in chart.odd.items():
+            values[place] = number(value)
     else:
         told |= {"lows": _short(chart.lows), "highs": _short(chart.highs)}
         if means:
@@ -211,5 +213,5 @@ def _chart(chart: Chart, *, means: bool, times: bool) -> dict[str, Any]:
     return told
 
 
-def _short(values: list[float | None]) -> list[float | None]:
+def _short(values: list[float | None]) -> list[Number | None]:
     return [None if v is None or not math.isfinite(v) else v if v == 0 else float(f"{v:.6g}") for v in values]
