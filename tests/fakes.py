@@ -50,6 +50,10 @@ class FakeScheduler:
     ) -> None:
         self._change(job, state=state, exit_code=exit_code, signal=signal, reason=reason, ended=self.clock.now())
 
+    def requeue(self, job: JobId) -> None:
+        """As a scheduler does that has lost a host from sight."""
+        self._change(job, state=JobState.QUEUED, reason="", started=None, nodes=())
+
     def forget(self, job: JobId) -> None:
         """As a scheduler does with ended jobs after a while, or with all of them after a bad restart."""
         del self.jobs[job]

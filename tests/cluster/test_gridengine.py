@@ -261,9 +261,6 @@ def test_a_training_whose_host_dies_finishes_on_another(gridengine_bed: GridEngi
     assert shown["legs"][0]["end"] == "node_lost"  # type: ignore[index]
 
 
-@pytest.mark.xfail(
-    strict=False, reason="since 2026-11-15: when its execd is killed, a leg hears a notice and is taken for deleted; to be found out"
-)
 @pytest.mark.alone
 @pytest.mark.takes("hosts")
 def test_a_training_whose_execd_is_killed_goes_on_unseen_and_the_next_leg_after_it(
@@ -284,6 +281,29 @@ def test_a_training_whose_execd_is_killed_goes_on_unseen_and_the_next_leg_after_
 
 @pytest.mark.alone
 @pytest.mark.takes("hosts")
+def test_an_execd_that_comes_back_after_its_host_was_given_up_does_not_cancel_the_run(
+    gridengine_bed: GridEngineBed, ge_alice: Person, unbroken: Unbroken
+) -> None:
+    """It kills what still runs there, with the very notice that comes before a deletion."""
+    run, out = training(ge_alice, "--time", "10:00", epochs=26, pause=0.05)
+    first = run.until_step(60)["legs"][0]
+    try:
+        gridengine_bed.cut(first["nodes"][0])
+        give_up(gridengine_bed, first["job"])
+    finally:
+        gridengine_bed.heal(first["nodes"][0])
+    run.until_over(within=300)
+    shown = assert_whole(run, out=out, unbroken=unbroken(26))
+    assert shown["legs"][0]["end"] == "node_lost"  # type: ignore[index]
+
+
+def give_up(bed: GridEngineBed, job: str) -> None:
+    """What Grid Engine does by itself where a host has been silent for long enough."""
+    subprocess.run(["qmod", "-f", "-rj", job], env={**os.environ, **bed.environment()}, timeout=60, check=False)
+
+
+@pytest.mark.alone
+@pytest.mark.takes("hosts")
 def test_a_training_that_is_cut_off_is_fenced_and_goes_on_elsewhere(
     gridengine_bed: GridEngineBed, ge_alice: Person, unbroken: Unbroken
 ) -> None:
@@ -292,7 +312,7 @@ def test_a_training_that_is_cut_off_is_fenced_and_goes_on_elsewhere(
     first = run.until_step(60)["legs"][0]
     try:
         gridengine_bed.unplug(first["nodes"][0])
-        subprocess.run(["qmod", "-f", "-rj", first["job"]], env={**os.environ, **gridengine_bed.environment()}, timeout=60, check=False)
+        give_up(gridengine_bed, first["job"])
         run.until(lambda r: len(r["legs"]) > 1 and r["legs"][1]["started"], within=180, what="leg 2")
         old = [pid for pid in processes_of(first["job"]) if _host(pid) == first["nodes"][0]]
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in old), within=60, what="the end of the old leg")

@@ -39,21 +39,41 @@ def test_a_request_to_end_is_one(signals: Signals, number: int) -> None:
     assert (signals.warned, signals.deleted, signals.ending) == (False, False, True)
 
 
+class Meant:
+    """A notice whose meaning is known at once."""
+
+    def __init__(self, *, given_up: bool = False) -> None:
+        self.given_up, self.deleted = given_up, not given_up
+        self.times = 0
+
+    def came(self) -> None:
+        self.times += 1
+
+    def settle(self) -> None: ...
+
+
 def test_where_a_signal_announces_a_deletion_that_is_noted_at_once_and_once(signals: Signals) -> None:
-    noted: list[str] = []
-    signals.expect_delete_notice(signal.SIGUSR2, then=lambda: noted.append("deleted"))
+    meant = Meant()
+    signals.expect_delete_notice(signal.SIGUSR2, meant)
     send(signal.SIGUSR1)
-    assert (signals.warned, signals.deleted, noted) == (True, False, [])
+    assert (signals.warned, signals.deleted, meant.times) == (True, False, 0)
     send(signal.SIGUSR2)
     send(signal.SIGUSR2)
-    assert (signals.deleted, noted) == (True, ["deleted"])
+    assert (signals.deleted, meant.times) == (True, 1)
 
 
 def test_a_notice_that_came_before_anybody_expected_it_counts(signals: Signals) -> None:
-    noted: list[str] = []
+    meant = Meant()
     send(signal.SIGUSR2)
-    signals.expect_delete_notice(signal.SIGUSR2, then=lambda: noted.append("deleted"))
-    assert (signals.deleted, signals.warned, noted) == (True, False, ["deleted"])
+    signals.expect_delete_notice(signal.SIGUSR2, meant)
+    assert (signals.deleted, signals.warned, meant.times) == (True, False, 1)
+
+
+def test_a_notice_for_a_host_that_was_given_up_is_no_deletion(signals: Signals) -> None:
+    signals.expect_delete_notice(signal.SIGUSR2, Meant(given_up=True))
+    assert not signals.given_up
+    send(signal.SIGUSR2)
+    assert (signals.given_up, signals.deleted, signals.warned) == (True, False, False)
 
 
 def test_a_training_that_heeds_no_notice_lives_on_and_one_that_does_gets_it() -> None:

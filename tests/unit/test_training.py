@@ -64,7 +64,7 @@ class Bench:
             journal=SimpleNamespace(write=self.told.append),  # type: ignore[arg-type]
             stager=SimpleNamespace(reports=self._take),  # type: ignore[arg-type]
             spool=SpoolReader(self.local.spool),
-            signals=SimpleNamespace(ending=False, warned=False, deleted=False),  # type: ignore[arg-type]
+            signals=SimpleNamespace(ending=False, warned=False, deleted=False, given_up=False, settle=lambda: None),  # type: ignore[arg-type]
             folder=self.folder,  # type: ignore[arg-type]
             plan=StopPlan(ask=40, kill=20),
             deadline=START + deadline if deadline else None,

@@ -258,6 +258,8 @@ def test_only_the_end_of_a_huge_log_is_read(err: Path, out: Path) -> None:
         (75, "deleted", LegEnd.CANCELLED, False),
         (KILLED, "deleted", LegEnd.CANCELLED, False),
         (1, "deleted", LegEnd.CANCELLED, False),
+        (0, "given_up", LegEnd.NODE_LOST, False),
+        (KILLED, "given_up", LegEnd.NODE_LOST, False),
     ],
 )
 def test_grid_engines_own_exit_codes_and_deletions(code: int, asked: str | None, end: LegEnd, final: bool) -> None:

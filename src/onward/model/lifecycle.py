@@ -11,6 +11,7 @@ from onward.model.run import Leg, LegEnd, Run, RunState
 
 LOSSES_BEFORE_EXCLUDING = 2  # of the same node
 DELETED = "deleted"  # why a leg was asked to stop, where its job was deleted at the scheduler
+GIVEN_UP = "given_up"  # and where the scheduler had lost its host from sight and started its job elsewhere
 
 _BAD_ENDS = {
     LegEnd.CRASHED: "crashed",

@@ -18,6 +18,7 @@ _ASKED = {
     "warning": "the scheduler warned that its job will end",
     "storage": "its checkpoints can no longer be stored",
     "deleted": "its job was deleted",
+    "given_up": "the scheduler had given its host up",
 }
 
 

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 from onward.clock import SystemClock
 from onward.errors import AlreadyClaimed, OnwardError
 from onward.model import event as ev
-from onward.model.lifecycle import DELETED
 from onward.model.run import LegEnd
 from onward.rundir.claim import claim
-from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
+from onward.rundir.journal import Journal, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.schedulers.base import habits_of
 from onward.schedulers.registry import scheduler_for
 from onward.supervisor.beginning import Successor, may_begin
 from onward.supervisor.ending import go_on_or_close, write_end
+from onward.supervisor.notice import Notice
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals
 from onward.supervisor.surroundings import local_folder
@@ -47,7 +47,7 @@ def live_leg(path: Path, leg: int) -> int:
     signals = Signals()
     scene = _set_scene(RunDir(path), leg)
     allocation, journal, clock = scene.allocation, scene.journal, scene.clock
-    signals.expect_delete_notice(habits_of(scene.scheduler).delete_notice, then=lambda: _note_deletion(scene))
+    signals.expect_delete_notice(habits_of(scene.scheduler).delete_notice, Notice(scene))
     log.info("job %s on %s", allocation.job, ", ".join(allocation.hosts))
 
     # ── is there anything to do, and is it ours? ──────────────────────────────
@@ -105,13 +105,6 @@ def live_leg(path: Path, leg: int) -> int:
             push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE)
     ended = read_run(scene.dir).legs[leg].end
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
-
-
-def _note_deletion(scene: Scene) -> None:
-    """Written at once, wherever the notice meets us: the kill may come before anything else is. After the limit it says nothing new."""
-    now = scene.clock.now()
-    if scene.allocation.deadline is None or now < scene.allocation.deadline:
-        desk_journal(scene.dir).write(ev.AskedToStop(leg=scene.leg, at=now, why=DELETED))
 
 
 def _leave(local: LegLocal, training: Training | None) -> None:

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 _HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 _WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
+
+
+class Meaning(Protocol):
+    """What a notice that the job will be killed turns out to mean."""
+
+    @property
+    def deleted(self) -> bool: ...
+
+    @property
+    def given_up(self) -> bool: ...
+
+    def came(self) -> None: ...
+
+    def settle(self) -> None: ...
 
 
 class Signals:
     def __init__(self) -> None:
         self._came: set[int] = set()
         self._delete_notice: int | None = None
-        self._noticed: Callable[[], None] | None = None
+        self._meaning: Meaning | None = None
         for number in _HEEDED:
             signal.signal(number, self._take)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -26,6 +41,20 @@ class Signals:
     @property
     def deleted(self) -> bool:
         """Somebody deleted the job, or its limit has come: it will be killed within seconds."""
+        return self._noticed and self._meaning is not None and self._meaning.deleted
+
+    @property
+    def given_up(self) -> bool:
+        """The scheduler has lost this host from sight and starts the job elsewhere: it will be killed here within seconds."""
+        return self._noticed and self._meaning is not None and self._meaning.given_up
+
+    def settle(self) -> None:
+        """Wait, seconds at most, until it is known what a notice meant."""
+        if self._noticed and self._meaning:
+            self._meaning.settle()
+
+    @property
+    def _noticed(self) -> bool:
         return self._delete_notice in self._came
 
     @property
@@ -33,17 +62,17 @@ class Signals:
         """The job is being ended now."""
         return any(number in self._came for number in _HEEDED if number not in _WARNINGS)
 
-    def expect_delete_notice(self, number: int | None, *, then: Callable[[], None]) -> None:
-        """This signal announces that the job was deleted. `then` is called at once, wherever the supervisor is: it may not have long."""
-        self._delete_notice, self._noticed = number, then
-        if self.deleted:
-            then()
+    def expect_delete_notice(self, number: int | None, meaning: Meaning) -> None:
+        """This signal announces that the job will be killed. `meaning` hears of it at once, wherever we are: there may not be long."""
+        self._delete_notice, self._meaning = number, meaning
+        if self._noticed:
+            meaning.came()
 
     def _take(self, number: int, _frame: object) -> None:
         first = number not in self._came
         self._came.add(number)
-        if first and number == self._delete_notice and self._noticed:
-            self._noticed()
+        if first and number == self._delete_notice and self._meaning:
+            self._meaning.came()
 
 
 def spared(argv: Sequence[str]) -> Sequence[str]:

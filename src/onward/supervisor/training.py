@@ -11,7 +11,7 @@ from pathlib import Path
 from onward.checkpoints.stager import Report
 from onward.clock import Clock
 from onward.model import event as ev
-from onward.model.lifecycle import DELETED
+from onward.model.lifecycle import DELETED, GIVEN_UP
 from onward.model.spec import RunSpec
 from onward.rundir.claim import newest_claim
 from onward.rundir.journal import Journal
@@ -122,10 +122,14 @@ class Training:
         self._kill()  # whatever it left behind in its session
         if self.child.code in (-signal.SIGTERM, -signal.SIGKILL) and not self.asked:
             self.clock.sleep(_OWN_SIGNAL)  # a scheduler that ends a job signals the training and us, one after the other
+        if not self.asked:
+            self.signals.settle()
         if self.signals.ending and not self.asked:
             self.asked, self.asked_at = "signal", self.clock.now()
         elif not self.asked and self._was_deleted(self.clock.now()):
             self.asked, self.asked_at = DELETED, self.clock.now()
+        elif not self.asked and self.signals.given_up:
+            self.asked, self.asked_at = GIVEN_UP, self.clock.now()
         return self.crew.ranks.code(self.child.code)
 
     def take_reports(self, more: list[Report] | None = None) -> None:
@@ -196,6 +200,8 @@ class Training:
             self._ask("signal", now)
         elif self._was_deleted(now):
             self._ask(DELETED, now)
+        elif self.signals.given_up:
+            self._ask(GIVEN_UP, now)
         elif ask_at is not None and now >= ask_at:
             self._ask("deadline", now)
         elif self.signals.warned or self.crew.ranks.termed:

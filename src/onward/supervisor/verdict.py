@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from onward.model.lifecycle import DELETED
+from onward.model.lifecycle import DELETED, GIVEN_UP
 from onward.model.quantity import format_size
 from onward.model.run import LegEnd
 from onward.sdk.contract import EXIT_AGAIN
@@ -77,6 +77,8 @@ def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
     by_force = f"; it did not stop by itself ({seen.stayed or died})" if not saved and (seen.ended_by_us or seen.code < 0) else ""
     if seen.asked == DELETED:
         return LegEnd.CANCELLED, "its job was deleted" + ("; the training saved and stopped" if saved else f" ({died})")
+    if seen.asked == GIVEN_UP:
+        return LegEnd.NODE_LOST, "the scheduler had given its host up" + ("; the training saved and stopped" if saved else f" ({died})")
     if seen.asked == "deadline":
         if left:
             return LegEnd.TIME_LIMIT, "stopped before the time limit" + by_force
