@@ -45,7 +45,7 @@ _OK = [(b"content-type", b"application/json"), (b"x-content-type-options", b"nos
 class Door:
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._bridge = Bridge()
+        self._bridge = Bridge(services.tracker.ingest.work_here)
 
     async def __call__(self, caller: Caller, method: str, path: str, receive: Receive, send: Send) -> int:
         route = _MLFLOW.get(path)
@@ -81,12 +81,12 @@ class Door:
         ingest = self._services.tracker.ingest
         if columns is not None:
             count = len(many or ())
-            await self._bridge.wait(ingest.submit_columns(run, columns, count))
+            await self._bridge.wait(ingest.submit_columns(run, columns, count, ring=False))
         else:
             points = reader(data, now)
             count = len(points)
             if points:
-                await self._bridge.wait(ingest.submit(run, points))
+                await self._bridge.wait(ingest.submit(run, points, ring=False))
         return b'{"stored":%d}' % count
 
     async def _take_mlflow(self, route: Route, caller: Caller, body: bytes) -> bytes:
@@ -98,7 +98,7 @@ class Door:
         else:
             run, columns, count = plain
             caller.must_write(run)
-            await self._bridge.wait(self._services.tracker.ingest.submit_columns(run, columns, count, live=True))
+            await self._bridge.wait(self._services.tracker.ingest.submit_columns(run, columns, count, live=True, ring=False))
         return b"{}"
 
 
@@ -125,9 +125,13 @@ def _never(data: dict[str, Any], now: float) -> list[Point]:
 
 
 class Bridge:
-    """Futures of the writer's thread, awaited. Those that are done together wake the loop once."""
+    """Futures of the tracker, awaited. What was asked for in one round of the loop is worked off together when the round is over; what the
+    writer's thread does of it, and has done together, wakes the loop once."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._working = False
+        self._thread = 0  # the loop's
         self._lock = threading.Lock()
         self._done: list[tuple[asyncio.Future[Any], Future[Any]]] = []
 
@@ -135,9 +139,19 @@ class Bridge:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[Any] = loop.create_future()
         future.add_done_callback(lambda done: self._report(loop, waiter, done))
+        if not self._working:
+            self._working, self._thread = True, threading.get_ident()
+            loop.call_soon(self._begin)
         return await waiter
 
+    def _begin(self) -> None:
+        self._working = False
+        self._work()
+
     def _report(self, loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[Any], done: Future[Any]) -> None:
+        if threading.get_ident() == self._thread:
+            _settle(waiter, done)
+            return
         with self._lock:
             first = not self._done
             self._done.append((waiter, done))
@@ -148,10 +162,14 @@ class Bridge:
         with self._lock:
             ready, self._done = self._done, []
         for waiter, done in ready:
-            if waiter.cancelled():
-                continue
-            error = done.exception()
-            if error is not None:
-                waiter.set_exception(error)
-            else:
-                waiter.set_result(done.result())
+            _settle(waiter, done)
+
+
+def _settle(waiter: asyncio.Future[Any], done: Future[Any]) -> None:
+    if waiter.cancelled():
+        return
+    error = done.exception()
+    if error is not None:
+        waiter.set_exception(error)
+    else:
+        waiter.set_result(done.result())

@@ -106,7 +106,7 @@ def open_socket(listening: Listening) -> socket.socket:
 def serve(server: Server, listening: Listening, opened: socket.socket, *, ready: Callable[[], None]) -> None:
     """Until a signal says to stop. The store is still open afterwards; whoever opened it closes it."""
     config: dict[str, Any] = {
-        "loop": "asyncio",
+        "loop": "auto",  # uvloop where it is installed
         "http": Wire,
         "ws": "none",
         "lifespan": "off",

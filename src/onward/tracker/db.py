@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull, StorageUnavailable
 from onward.tracker.db_place import address_of, check_path
-from onward.tracker.driver import execute
+from onward.tracker.driver import execute, in_transaction
 
 _NETWORK = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "panfs", "pvfs2", "orangefs", "wekafs"}
 _LOCAL_FUSE = {"fuse.fuse-overlayfs", "fuseblk"}
@@ -170,6 +170,8 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
+    if in_transaction(connection):  # the writer's, which has begun already
+        return
     writes = connection.get_execution_options().get("onward_writes")
     execute(connection, "BEGIN IMMEDIATE" if writes else "BEGIN")
 

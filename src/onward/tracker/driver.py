@@ -1,11 +1,13 @@
 """The few statements that every point passes through, handed to the driver as they are: SQLAlchemy around each costs more than SQLite.
 
-They run inside a transaction that SQLAlchemy has begun. Errors are its own, whichever way a statement went.
+They run inside a transaction of the writer's (`begin`, `commit`), in which SQLAlchemy's own statements may run too. Errors are
+SQLAlchemy's, whichever way a statement went.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
@@ -13,11 +15,59 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, exc
 
 T = TypeVar("T")
+_BEGIN = "BEGIN IMMEDIATE"
 
 
 @cache
 def _spelled(text: str) -> str:
     return text.replace("?", "%s")
+
+
+def own(connection: Connection) -> None:
+    """Take SQLite's connection out of the pool, for a writer: it waits for no lock, `begin` does."""
+    connection.detach()
+    execute(connection, "PRAGMA busy_timeout = 0")
+
+
+def begin(connection: Connection, *, patience: float = 0.0) -> bool:
+    """Begin to write, unless that has been done. False: another program writes to this file, all these seconds."""
+    file = _file(connection)
+    if file is None:
+        connection.begin()
+        return True
+    until, wait = time.monotonic() + patience, 0.001
+    while not file.in_transaction:
+        try:
+            _wrapped(_BEGIN, (), lambda: file.execute(_BEGIN))
+        except exc.OperationalError as error:
+            if "locked" not in str(error.orig):
+                raise
+            if time.monotonic() >= until:
+                return False
+            time.sleep(wait)
+            wait = min(2 * wait, 0.05)
+    return True
+
+
+def in_transaction(connection: Connection) -> bool:
+    """SQLite's own word; SQLAlchemy knows only what it has begun itself."""
+    file = _file(connection)
+    return file is not None and file.in_transaction
+
+
+def commit(connection: Connection) -> None:
+    file = _file(connection)
+    if file is None or connection.in_transaction():  # SQLAlchemy has joined in
+        connection.commit()
+    else:
+        _wrapped("COMMIT", (), file.commit)
+
+
+def rollback(connection: Connection) -> None:
+    """Of a file's transaction that nothing has been done in."""
+    file = _file(connection)
+    if file is not None:
+        _wrapped("ROLLBACK", (), file.rollback)
 
 
 def fetch(connection: Connection, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -2,6 +2,9 @@
 
 Many callers share one flush to disk, and none is answered before its change is there for good. A job that fails is
 undone alone; if the transaction itself fails, its jobs are tried again one by one, so that one cannot spoil another.
+
+To wake a thread and to be woken by it costs as much as a small commit. So a caller who brings a few points may commit them itself
+(`work_here`), where the database is a file, nobody else writes, and the disk has been quick.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -19,7 +23,7 @@ from sqlalchemy import Connection, exc
 
 from onward.errors import OnwardError, StorageError, StorageUnavailable
 from onward.tracker.db import Database, is_away, translate, unfit
-from onward.tracker.driver import fetch
+from onward.tracker.driver import begin, commit, fetch, own, rollback
 from onward.tracker.trouble import Trouble
 
 log = logging.getLogger(__name__)
@@ -28,6 +32,9 @@ T = TypeVar("T")
 _MOST_JOBS = 512  # in one transaction
 _MOST_WEIGHT = 50_000
 _TRIES = 3
+_PATIENCE = 30.0  # seconds for another program that writes to the same file
+_FEW = 256  # points that a caller may commit in its own thread
+_QUICK = 0.002  # seconds that such a commit may take, as the last ones did
 _RAISE = "UPDATE store SET version = version + 1 WHERE id = 1 RETURNING version"
 
 
@@ -66,10 +73,13 @@ class _GroupEntry(_Entry):
 class Writer:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._queue: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
+        self._waiting: deque[_Entry] = deque()
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()  # rung where something waits for the thread
+        self._turn = threading.Lock()  # held by who takes from what waits, until it is committed
         self._closed = False
         self._changed = threading.Condition()
         self._kept: Connection | None = None
+        self._lasts = 0.0  # seconds that a small commit takes of late
         self.version = 0
         self.trouble = Trouble()
         self._thread = threading.Thread(target=self._loop, name="tracker writer", daemon=True)
@@ -84,8 +94,21 @@ class Writer:
     def submit(self, job: Callable[[Batch], T], *, weight: int = 1) -> Future[T]:
         return self._put(_Entry(job=job, weight=weight))
 
-    def submit_to(self, group: Group, item: Any, *, weight: int = 1) -> Future[Any]:
-        return self._put(_GroupEntry(job=_never, weight=weight, group=group, item=item))
+    def submit_to(self, group: Group, item: Any, *, weight: int = 1, ring: bool = True) -> Future[Any]:
+        """Without `ring` the caller has to `work_here` afterwards."""
+        return self._put(_GroupEntry(job=_never, weight=weight, group=group, item=item), ring)
+
+    def work_here(self) -> None:
+        """Commit what waits in the caller's own thread, if that is quickly done; else the writer's thread is told."""
+        if self._lasts < _QUICK and self._turn.acquire(blocking=False):
+            try:
+                count = self._few()
+                if count and self._kept is not None and begin(self._kept):
+                    self._work(count)
+            finally:
+                self._turn.release()
+        if self._waiting:
+            self._bell.put(None)
 
     def wait_beyond(self, version: int, timeout: float) -> int:
         """Wait until something was committed here after `version`; the newest version, or the same if nothing came."""
@@ -97,46 +120,62 @@ class Writer:
         """Finish what waits, then stop."""
         if not self._closed:
             self._closed = True
-            self._queue.put(None)
+            self._bell.put(None)
             self._thread.join()
             with self._changed:
                 self._changed.notify_all()
 
     @property
     def waiting(self) -> int:
-        return self._queue.qsize()
+        return len(self._waiting)
 
-    def _put(self, entry: _Entry) -> Future[Any]:
+    def _put(self, entry: _Entry, ring: bool = True) -> Future[Any]:
         if self._closed:
             raise StorageUnavailable("the tracker is stopping", hint="try again when it is up")
-        self._queue.put(entry)
+        self._waiting.append(entry)
+        if ring:
+            self._bell.put(None)
         return entry.future
 
     # ── the thread ────────────────────────────────────────────────────────────
 
     def _loop(self) -> None:
-        stopping = False
-        while not stopping:
-            entries: list[_Entry] = []
-            entry = self._queue.get()
-            weight = 0
-            while True:
-                if entry is None:
-                    stopping = True
-                    break
-                if entry.future.set_running_or_notify_cancel():
-                    entries.append(entry)
-                    weight += entry.weight
-                if len(entries) >= _MOST_JOBS or weight >= _MOST_WEIGHT:
-                    break
-                try:
-                    entry = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-            if entries:
-                self._commit(entries)
+        while self._waiting or not self._closed:
+            self._bell.get()
+            with self._turn:
+                while self._waiting:
+                    self._work(self._few())
         if self._kept is not None:
             self._kept.close()
+
+    # ── whoever's turn it is ──────────────────────────────────────────────────
+
+    def _few(self) -> int:
+        """How many wait, if they are points alone and not many; else 0."""
+        waiting = tuple(self._waiting)
+        light = all(isinstance(entry, _GroupEntry) for entry in waiting) and sum(entry.weight for entry in waiting) <= _FEW
+        return len(waiting) if light else 0
+
+    def _work(self, few: int) -> None:
+        """Commit the first that wait: so `few`, or, if that is 0, as many as one transaction takes."""
+        began = time.perf_counter()
+        entries = self._take(few or _MOST_JOBS)
+        if entries:
+            self._commit(entries)
+        elif self._kept is not None:
+            rollback(self._kept)  # all were cancelled
+        if few:
+            self._lasts += (time.perf_counter() - began - self._lasts) / 8
+
+    def _take(self, most: int) -> list[_Entry]:
+        entries: list[_Entry] = []
+        weight = 0
+        while self._waiting and len(entries) < most and weight < _MOST_WEIGHT:
+            entry = self._waiting.popleft()
+            if entry.future.set_running_or_notify_cancel():
+                entries.append(entry)
+                weight += entry.weight
+        return entries
 
     def _commit(self, entries: list[_Entry]) -> None:
         """All in one transaction; one by one where that failed for a reason that may lie in one of them."""
@@ -174,21 +213,31 @@ class Writer:
 
     def _transaction(self, entries: list[_Entry]) -> list[Any]:
         """A file's connection is kept if all goes well: the pool costs as much as a small change. A server may be gone: its pool asks."""
-        connection = self._kept or self._database.engine.connect().execution_options(onward_writes=True)
+        connection = self._kept or self._open()
         self._kept = None
         try:
-            with connection.begin():
-                version, answers = self._answers(connection, entries)
+            if not begin(connection, patience=_PATIENCE):
+                raise StorageUnavailable(
+                    f"{self._database.words} is locked by another program", hint="end that program, or try again later"
+                )
+            version, answers = self._answers(connection, entries)
+            commit(connection)
             if self._database.is_file:
                 self._kept = connection
         finally:
             if self._kept is None:
-                connection.close()
+                connection.close()  # undoes what is not committed
         self.trouble.over()
         with self._changed:
             self.version = version
             self._changed.notify_all()
         return answers
+
+    def _open(self) -> Connection:
+        connection = self._database.engine.connect()
+        if self._database.is_file:
+            own(connection)
+        return connection
 
     def _answers(self, connection: Connection, entries: list[_Entry]) -> tuple[int, list[Any]]:
         answers: list[Any] = [None] * len(entries)
