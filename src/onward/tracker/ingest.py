@@ -16,13 +16,13 @@ from sqlalchemy import insert, select, update
 
 from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
+from onward.tracker.by_hand import SOURCE, take_by_hand
 from onward.tracker.chunks import Columns
 from onward.tracker.driver import execute_many, fetch, marks, names, update_by_id
-from onward.tracker.experiments import ensure_experiment
 from onward.tracker.legs import ensure_leg
 from onward.tracker.params import write_params, write_tags
 from onward.tracker.points import Delivery, write_points
-from onward.tracker.records import Reading, read_records
+from onward.tracker.records import Reading, Record, read_records
 from onward.tracker.relayed import take_relayed
 from onward.tracker.sequences import Sequences
 from onward.tracker.standings import take_gpu_use
@@ -64,22 +64,16 @@ class Ingest:
         """Points of a writer that does not number them. `leg` None: the run's newest. Waits for the commit."""
         return self.submit(run, points, leg=leg).result()
 
-    def submit(self, run: str, points: Iterable[Point], *, leg: int | None = None, ring: bool = True) -> Future[Taken]:
+    def submit(self, run: str, points: Iterable[Point], *, leg: int | None = None) -> Future[Taken]:
         """The same without waiting: the future is done once the points are committed. Raises InvalidInput at once."""
         columns, count = to_columns(points)
-        return self.submit_columns(run, columns, count, leg=leg, ring=ring)
+        return self.submit_columns(run, columns, count, leg=leg)
 
     def submit_columns(
-        self, run: str, columns: Mapping[str, Columns], count: int, *, leg: int | None = None, live: bool = False, ring: bool = True
+        self, run: str, columns: Mapping[str, Columns], count: int, *, leg: int | None = None, live: bool = False
     ) -> Future[Taken]:
-        """The same of points that were checked. `live`: an archived run takes none, InvalidInput says so.
-
-        Without `ring` they wait until the caller, with whatever else it has brought by then, calls `work_here`.
-        """
-        return self._writer.submit_to(self._group, _Item(run, leg, columns, count, live), weight=max(count, 1), ring=ring)
-
-    def work_here(self) -> None:
-        self._writer.work_here()
+        """The same of points that were checked. `live`: an archived run takes none, InvalidInput says so."""
+        return self._writer.submit_to(self._group, _Item(run, leg, columns, count, live), weight=max(count, 1))
 
     def records(self, run: str, leg: int, writer: str, records: Sequence[Mapping[str, Any]]) -> Taken:
         """Records as a spool holds them: {"n": sequence, "t": time, "s": step, "m": {metric: value}} and kinds of their own.
@@ -194,10 +188,12 @@ def take_records(
     columns: dict[str, Columns] = {}
     gpus: list[tuple[float, float]] = []
     repeated = 0
+    taken: list[Record] = []
     for record in reading.records:
         if not lives.take(record.n, record.t):
             repeated += 1
             continue
+        taken.append(record)
         record.add_to(columns)
         if (use := record.gpu_use) is not None:
             gpus.append((record.t, use))
@@ -207,14 +203,11 @@ def take_records(
             write_tags(batch, row["id"], record.tags)
         if record.relayed:
             take_relayed(batch, row["id"], record.t, record.relayed)
-        if record.experiment and row["source"] == "by-hand":
-            number = ensure_experiment(batch, record.experiment)
-            batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(experiment=number))
         if record.total:
             batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(total_steps=record.total))
-        if record.finished and row["source"] == "by-hand":
-            batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(state="finished", ended=record.t))
     lives.save()
+    if row["source"] == SOURCE:
+        take_by_hand(batch, row, leg, taken)
     take_gpu_use(batch, row["id"], gpus)
     written = write_points(batch, [Delivery(row["id"], leg, newest, columns, True)])
     touch(batch, {row["id"]: _highest(row["last_step"], columns)})
