@@ -64,16 +64,22 @@ class Ingest:
         """Points of a writer that does not number them. `leg` None: the run's newest. Waits for the commit."""
         return self.submit(run, points, leg=leg).result()
 
-    def submit(self, run: str, points: Iterable[Point], *, leg: int | None = None) -> Future[Taken]:
+    def submit(self, run: str, points: Iterable[Point], *, leg: int | None = None, ring: bool = True) -> Future[Taken]:
         """The same without waiting: the future is done once the points are committed. Raises InvalidInput at once."""
         columns, count = to_columns(points)
-        return self.submit_columns(run, columns, count, leg=leg)
+        return self.submit_columns(run, columns, count, leg=leg, ring=ring)
 
     def submit_columns(
-        self, run: str, columns: Mapping[str, Columns], count: int, *, leg: int | None = None, live: bool = False
+        self, run: str, columns: Mapping[str, Columns], count: int, *, leg: int | None = None, live: bool = False, ring: bool = True
     ) -> Future[Taken]:
-        """The same of points that were checked. `live`: an archived run takes none, InvalidInput says so."""
-        return self._writer.submit_to(self._group, _Item(run, leg, columns, count, live), weight=max(count, 1))
+        """The same of points that were checked. `live`: an archived run takes none, InvalidInput says so.
+
+        Without `ring` they wait until the caller, with whatever else it has brought by then, calls `work_here`.
+        """
+        return self._writer.submit_to(self._group, _Item(run, leg, columns, count, live), weight=max(count, 1), ring=ring)
+
+    def work_here(self) -> None:
+        self._writer.work_here()
 
     def records(self, run: str, leg: int, writer: str, records: Sequence[Mapping[str, Any]]) -> Taken:
         """Records as a spool holds them: {"n": sequence, "t": time, "s": step, "m": {metric: value}} and kinds of their own.
