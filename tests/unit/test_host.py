@@ -103,3 +103,11 @@ def test_a_job_without_a_cgroup_of_its_own_knows_of_no_kill(monkeypatch: pytest.
 
 def test_here_and_now_nothing_was_killed() -> None:
     assert not MemoryWatch().killed()
+
+
+@pytest.mark.parametrize("stat", ["anon 104857600\nfile 52428800\nkernel 1\n", "cache 1\ntotal_rss 104857600\ntotal_cache 52428800\n"])
+def test_a_jobs_own_memory_and_its_page_cache_are_told_apart(tmp_path: Path, stat: str) -> None:
+    (tmp_path / "memory.stat").write_text(stat)
+    assert host._memory_split([tmp_path / "none", tmp_path]) == {"system/mem_anon_mib": 100.0, "system/mem_cache_mib": 50.0}
+    (tmp_path / "memory.stat").write_text("torn")
+    assert host._memory_split([tmp_path]) == {}

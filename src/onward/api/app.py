@@ -47,6 +47,7 @@ from onward.api.routes import (
     seed,
     series,
     sparklines,
+    system,
     timeline,
     tokens,
 )
@@ -64,7 +65,7 @@ Basic with the token as password, an address that begins with `/t/<token>/`, or 
 _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, live, records, export, tokens, seed, hints, clusters),
-    *(overview, timeline, log_search, sparklines),
+    *(overview, timeline, log_search, sparklines, system),
 )
 
 

@@ -18,6 +18,7 @@ class HostSampler:
         self._session = session
         self._disk = disk
         self._before: tuple[float, float] | None = None
+        self._folders = _memory_cgroups()
         self.peak_rss = 0  # MiB
 
     def sample(self, now: float) -> dict[str, float]:
@@ -34,6 +35,7 @@ class HostSampler:
                 values["system/cpu_percent"] = round(100 * max(cpu - self._before[1], 0.0) / elapsed, 1)
         self._before = (now, cpu)
         values.update(_memory())
+        values.update(_memory_split(self._folders))
         try:
             values["system/load_1m"] = round(os.getloadavg()[0], 2)
             values["system/disk_free_mib"] = float(shutil.disk_usage(self._disk).free // _MIB)
@@ -128,6 +130,19 @@ def _usage(pid: int) -> tuple[int, float]:
     if not fields or len(fields) < 22:
         return 0, 0.0
     return int(fields[21]) * _PAGE, (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _memory_split(folders: list[Path]) -> dict[str, float]:
+    """Of the job's cgroup: memory of its own, and the page cache that it is charged for, which gives way when room is needed."""
+    for folder in folders:
+        try:
+            rows = dict(line.split(maxsplit=1) for line in (folder / "memory.stat").read_text().splitlines())
+            anon, cache = rows.get("anon", rows.get("total_rss")), rows.get("file", rows.get("total_cache"))
+            if anon is not None and cache is not None:
+                return {"system/mem_anon_mib": float(int(anon) // _MIB), "system/mem_cache_mib": float(int(cache) // _MIB)}
+        except (OSError, ValueError):
+            continue
+    return {}
 
 
 def _memory() -> dict[str, float]:

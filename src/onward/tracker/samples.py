@@ -1,0 +1,49 @@
+"""Samples of the machines that a run was on: its `system/` series, by node and GPU.
+
+system/cpu_percent                    of the node that the leg's supervisor is on
+system/gpu/GPU-5a…/percent            of one of its GPUs
+system/node/n2/cpu_percent            the same of another node
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, select
+
+from onward.tracker import schema
+from onward.tracker.run_rows import Metric, RunInfo, metric_of
+from onward.tracker.stitch import SYSTEM
+
+_series = schema.series
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """Keys of series by figure; `node` empty: the one of the leg's supervisor."""
+
+    node: str
+    figures: dict[str, Metric] = field(default_factory=dict)
+    gpus: dict[str, dict[str, Metric]] = field(default_factory=dict)  # by UUID, then figure
+
+
+def sampled(connection: Connection, info: RunInfo) -> list[Machine]:
+    c = _series.c
+    mine = select(_series).where(c.run == info.inner, c.key.startswith(SYSTEM, autoescape=True), c.last_step.is_not(None))
+    return machines(metric_of(row) for row in connection.execute(mine.order_by(c.key)))
+
+
+def machines(metrics: Iterable[Metric]) -> list[Machine]:
+    found: dict[str, Machine] = {}
+    for metric in metrics:
+        rest, node = metric.key.removeprefix(SYSTEM), ""
+        if rest.startswith("node/"):
+            _, node, rest = rest.split("/", 2) if rest.count("/") >= 2 else ("", "", rest)
+        machine = found.setdefault(node, Machine(node=node))
+        if rest.startswith("gpu/") and rest.count("/") >= 2:
+            _, uuid, figure = rest.split("/", 2)
+            machine.gpus.setdefault(uuid, {})[figure] = metric
+        else:
+            machine.figures[rest] = metric
+    return [found[node] for node in sorted(found)]
