@@ -30,6 +30,7 @@ VERBS = [
     "cancel",
     "stop",
     "resume",
+    "clone",
     "checkpoints",
     "cluster",
     "clusters",
@@ -40,7 +41,7 @@ VERBS = [
     "backup",
     "sync",
 ]
-OF_A_RUN = ["show", "logs", "cancel", "stop", "resume", "checkpoints"]
+OF_A_RUN = ["show", "logs", "cancel", "stop", "resume", "clone", "checkpoints"]
 
 
 @dataclass(frozen=True, kw_only=True)

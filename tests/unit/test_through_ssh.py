@@ -124,6 +124,33 @@ def test_a_run_is_followed_stopped_and_resumed(laptop: Laptop, host: StandInHost
 
 
 @pytest.mark.slow
+def test_a_run_is_cloned_there_with_the_code_it_froze(laptop: Laptop, host: StandInHost) -> None:
+    id, folder = submit(laptop, "--param", "lr=0.1", "--env", "WORD=mine")
+    laptop.write("train.py", "raise SystemExit('not this one')")
+    seen = laptop.json("clone", id, "--param", "lr=0.2", "--dry-run", "--json")
+    assert Path(seen["folder"]).parent == host.home / "runs"
+    told = laptop.json("clone", id, "--param", "lr=0.2", "--name", "again", "--json")
+    assert (told["host"], told["name"], told["id"] != id) == ("lab", "again", True)
+    until_over(Path(told["folder"]))
+    run = read_run(RunDir(Path(told["folder"])))
+    assert (run.state, run.spec.params) == ("finished", {"lr": 0.2})
+    assert json.loads(RunDir(Path(told["folder"])).environment.read_text())["WORD"] == "mine"
+    until_over(folder)
+
+
+@pytest.mark.slow
+def test_a_clone_whose_answer_was_lost_is_unclear_and_not_asked_for_again(laptop: Laptop, host: StandInHost) -> None:
+    _, folder = submit(laptop)
+    host.fail(says="Connection to lab closed by remote host.\n", within=" agent", skip=2, after=True)  # found, its draft told, cloned
+    done = laptop.onward("clone", f"lab:{folder}")
+    assert done.returncode != 0 and "whether a clone of" in done.stderr and "onward runs, when lab answers again, tells" in done.stderr
+    runs = sorted((host.home / "runs").glob("20*"))
+    assert len(runs) == 2
+    for run in runs:
+        until_over(run)
+
+
+@pytest.mark.slow
 def test_run_follows_to_the_end_and_exits_as_the_run_did(laptop: Laptop) -> None:
     done = laptop.onward("run", "--cluster", "lab", "--", "python3", "train.py")
     assert done.returncode == 0, done.stderr

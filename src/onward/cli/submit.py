@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -153,10 +154,10 @@ def submit(
     """
     place, drafts = _asked(dict(locals()))
     if dry_run:
-        _show_preview(place.preview(drafts[0], cwd=here()), host=place.host, tasks=len(drafts), json=json)
+        show_preview(place.preview(drafts[0], cwd=here()), host=place.host, tasks=len(drafts), json=json)
         return
     told = _submit(place, drafts)
-    _announce(place, told, json=json)
+    announce(place, told, json=json)
 
 
 def run(**options: Any) -> None:
@@ -172,7 +173,7 @@ def run(**options: Any) -> None:
             f"the script is an array of {len(drafts)} tasks, and one run can be followed", hint="onward submit queues them all"
         )
     if options["dry_run"]:
-        _show_preview(place.preview(drafts[0], cwd=here()), host=place.host, tasks=1, json=False)
+        show_preview(place.preview(drafts[0], cwd=here()), host=place.host, tasks=1, json=False)
         return
     [told] = _submit(place, drafts)
     from onward.cli.follow import follow
@@ -180,14 +181,15 @@ def run(**options: Any) -> None:
     follow(place, told["folder"])
 
 
-def _give_flags(function: Any, *, of: Any, without: str) -> None:
-    """`run` takes what `submit` takes: one list of flags for both."""
-    signature = inspect.signature(of, eval_str=True)
-    function.__signature__ = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != without])
-    function.__annotations__ = {name: hint for name, hint in of.__annotations__.items() if name != without}
+def give_flags(function: Any, *, without: Collection[str], first: Sequence[inspect.Parameter] = ()) -> None:
+    """`run` takes what `submit` takes, and `clone` most of it: one list of flags for all."""
+    signature = inspect.signature(submit, eval_str=True)
+    taken = [*first, *(p for p in signature.parameters.values() if p.name not in without)]
+    function.__signature__ = signature.replace(parameters=taken)
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
 
 
-_give_flags(run, of=submit, without="json")
+give_flags(run, without=("json",))
 
 
 def _asked(options: dict[str, Any]) -> tuple[Place, list[RunDraft]]:
@@ -220,7 +222,7 @@ def _submit(place: Place, drafts: list[RunDraft]) -> list[dict[str, Any]]:
     return told
 
 
-def _show_preview(seen: dict[str, Any], *, host: str | None, tasks: int, json: bool) -> None:
+def show_preview(seen: dict[str, Any], *, host: str | None, tasks: int, json: bool) -> None:
     if json:
         out_json({"schema": 1, **seen})
         return
@@ -308,7 +310,7 @@ def _own_flags() -> set[str]:
     return {name for name in names if name.startswith("--")}
 
 
-def _announce(place: Place, told: list[dict[str, Any]], *, json: bool) -> None:
+def announce(place: Place, told: list[dict[str, Any]], *, json: bool) -> None:
     if json:
         shown = [{**{key: one[key] for key in ("id", "name", "folder", "cluster", "job")}, "host": place.host} for one in told]
         out_json({"schema": 1, **shown[0]} if len(shown) == 1 else {"schema": 1, "runs": shown})

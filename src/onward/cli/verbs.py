@@ -7,6 +7,7 @@ import typer
 from onward.cli import (
     backup,
     checkpoints,
+    clone,
     cluster,
     clusters,
     control,
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
     app.command("cancel", cls=NamesARun)(control.cancel)
     app.command("stop", cls=NamesARun)(control.stop)
     app.command("resume", cls=NamesARun)(control.resume)
+    app.command("clone", cls=NamesARun)(clone.clone)
     app.command("checkpoints", cls=NamesARun)(checkpoints.checkpoints)
     app.command("cluster")(cluster.cluster)
     app.command("clusters")(clusters.clusters)

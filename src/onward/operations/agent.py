@@ -23,10 +23,10 @@ from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull
 from onward.model.spec import RunDraft
 from onward.operations import arrivals
 from onward.operations.agent_shell import ensure_programs, login_environment, with_root
-from onward.operations.answers import encode, error_to_json, value_from_json
+from onward.operations.answers import encode, error_to_json, value_from_json, value_to_json
 from onward.operations.code import Frozen
 from onward.operations.find import labels
-from onward.operations.places import Data, Here, submitted, submitted_before
+from onward.operations.places import Data, Here, previewed, submitted, submitted_before
 from onward.operations.submit import check_request, preview, submit
 from onward.operations.wiring import Desk
 from onward.schedulers.profile import ClusterSettings, Settings
@@ -62,6 +62,12 @@ class Agent:
                 return self._preview(**given)
             case "submit":
                 return self._submit(**given)
+            case "draft":
+                return dict(value_to_json(Here(self._desk).draft(**given)))
+            case "clone" | "clone_preview":
+                draft = value_from_json(RunDraft, given["draft"])
+                cloned: Data = getattr(Here(self._desk), verb)(draft, run=given["run"])
+                return cloned
             case _:
                 raise InvalidInput(f"there is no verb {verb!r}")
 
@@ -81,8 +87,7 @@ class Agent:
         return {}
 
     def _preview(self, *, draft: Data, workdir: str) -> Data:
-        seen = preview(self._desk, value_from_json(RunDraft, draft), cwd=Path(workdir), code_is_here=False)
-        return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script, "notes": list(seen.notes)}
+        return previewed(preview(self._desk, value_from_json(RunDraft, draft), cwd=Path(workdir), code_is_here=False))
 
     def _submit(self, *, id: str, draft: Data, folder: str, frozen: Data) -> Data:
         """Asked twice is asked once: the answer to the first may have been lost."""
@@ -141,7 +146,7 @@ def open_desk(request: Mapping[str, Any]) -> Desk:
     for name in [name for name in os.environ if name.startswith("ONWARD_") and name != "ONWARD_STATE_DIR"]:
         del os.environ[name]
     ensure_programs(profile.scheduler for profile in profiles)
-    env = login_environment() if request["verb"] in ("submit", "preview") else None
+    env = login_environment() if request["verb"] in ("submit", "preview", "clone", "clone_preview") else None
     profiles = [with_root(profile) for profile in profiles]
     return Desk(env=dict(env or os.environ), _settings=Settings(clusters={profile.name: profile for profile in profiles}))
 

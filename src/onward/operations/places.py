@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from onward.errors import SubmitUnclear
 from onward.model.run import Run
@@ -23,6 +23,9 @@ from onward.operations.watch import glimpses
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
 from onward.schedulers.base import snapshot_of
+
+if TYPE_CHECKING:
+    from onward.operations.submit import Preview
 
 Data = dict[str, Any]
 
@@ -66,6 +69,14 @@ class Place(Protocol):
     def preview(self, draft: RunDraft, *, cwd: Path) -> Data: ...
 
     def submit(self, draft: RunDraft, *, cwd: Path) -> Data: ...
+
+    def draft(self, *, run: str) -> RunDraft:
+        """What was asked for when this run was submitted."""
+        ...
+
+    def clone_preview(self, draft: RunDraft, *, run: str) -> Data: ...
+
+    def clone(self, draft: RunDraft, *, run: str) -> Data: ...
 
 
 class Here:
@@ -165,13 +176,27 @@ class Here:
     def preview(self, draft: RunDraft, *, cwd: Path) -> Data:
         from onward.operations.submit import preview
 
-        seen = preview(self.desk, draft, cwd=cwd)
-        return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script, "notes": list(seen.notes)}
+        return previewed(preview(self.desk, draft, cwd=cwd))
 
     def submit(self, draft: RunDraft, *, cwd: Path) -> Data:
         from onward.operations.submit import submit
 
         return submitted(submit(self.desk, draft, cwd=cwd))
+
+    def draft(self, *, run: str) -> RunDraft:
+        from onward.operations.clone import draft_of
+
+        return draft_of(RunDir(Path(run)))
+
+    def clone_preview(self, draft: RunDraft, *, run: str) -> Data:
+        from onward.operations.clone import clone_preview
+
+        return previewed(clone_preview(self.desk, RunDir(Path(run)), draft))
+
+    def clone(self, draft: RunDraft, *, run: str) -> Data:
+        from onward.operations.clone import clone
+
+        return submitted(clone(self.desk, RunDir(Path(run)), draft))
 
 
 def standing(run: Run) -> Data:
@@ -185,6 +210,10 @@ def standing(run: Run) -> Data:
         "closed": closed is not None,
         "next": closed.next if closed else "",
     }
+
+
+def previewed(seen: Preview) -> Data:
+    return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script, "notes": list(seen.notes)}
 
 
 def submitted(dir: RunDir) -> Data:

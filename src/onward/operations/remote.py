@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from onward.errors import HostUnreachable, InvalidInput, NoPython, OnwardError, SubmitUnclear
 from onward.model.spec import RunDraft
-from onward.operations.answers import value_to_json
+from onward.operations.answers import value_from_json, value_to_json
 from onward.operations.code import Frozen, freeze_code
 from onward.operations.places import Data
 from onward.operations.remote_call import LOOK, PATIENCE, Caller
@@ -165,6 +165,20 @@ class Remote:
             with suppress(OnwardError):
                 self._ask("discard", folder=folder)
             raise
+
+    def draft(self, *, run: str) -> RunDraft:
+        return value_from_json(RunDraft, self._ask("draft", run=run))
+
+    def clone_preview(self, draft: RunDraft, *, run: str) -> Data:
+        return self._ask("clone_preview", of=draft.cluster, draft=self._sent(draft), run=run)
+
+    def clone(self, draft: RunDraft, *, run: str) -> Data:
+        """Asked once: there is nothing by which a second asking would be known as the same."""
+        try:
+            return self._ask("clone", of=draft.cluster, within=_SUBMIT, draft=self._sent(draft), run=run)
+        except HostUnreachable as error:
+            hint = f"onward runs, when {self.host} answers again, tells"
+            raise SubmitUnclear(f"whether a clone of {run} was queued is not known: {error.message}", hint=hint) from error
 
     def _carry(self, draft: RunDraft, cwd: Path, folder: str) -> Frozen:
         with tempfile.TemporaryDirectory(prefix="onward-") as scratch:
