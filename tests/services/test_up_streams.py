@@ -133,7 +133,7 @@ def test_demo_data_fills_an_empty_store_once(tmp_path: Path) -> None:
         token = server.token()
         runs = server.json("GET", "/api/v1/runs?count=true", token)
         assert runs["total"] == 10
-        assert {run["state"] for run in runs["runs"]} == {"running", "finished", "failed"}
+        assert {run["state"] for run in runs["runs"]} == {"running", "waiting", "finished", "failed", "cancelled"}
         legs = {run["id"]: run["leg"] for run in runs["runs"]}
         many = max(legs, key=lambda id: legs[id])
         [chart] = server.json("GET", f"/api/v1/series?run={many}&metric=loss", token)["series"]

@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Is the server ready
-         * @description 503 where the database does not answer, or the server is stopping.
+         * @description 503, with the reason, where the database does not answer or has no room, or the server is stopping.
          */
         get: operations["readyz_readyz_get"];
         put?: never;
@@ -246,6 +246,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/run-groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count runs by what they share
+         * @description Numbers in their order, else the group with the newest run first.
+         */
+        get: operations["listed_api_v1_run_groups_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/clone": {
         parameters: {
             query?: never;
@@ -430,6 +450,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/series/aggregates/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Draw groups of runs
+         * @description The mean of each group with its band, on one grid for all groups. Changes nothing.
+         */
+        post: operations["search_api_v1_series_aggregates_search_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/metrics/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Find metrics of runs
+         * @description By key, numbers in their order. Changes nothing.
+         */
+        post: operations["search_api_v1_metrics_search_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/params/diff": {
         parameters: {
             query?: never;
@@ -551,7 +611,7 @@ export interface paths {
         };
         /**
          * List a run's logs
-         * @description By leg: what the training printed (`out`, `err`), and what the supervisor says. Empty where the run has no folder here.
+         * @description By leg: what the training printed (`out`, `err`), and what the supervisor says. Empty where nothing of its folder is seen.
          */
         get: operations["listed_api_v1_runs__run_id__logs_get"];
         put?: never;
@@ -611,7 +671,7 @@ export interface paths {
         };
         /**
          * List a run's checkpoints
-         * @description The published ones, sizes compared with their manifests. Empty where the run has no folder here.
+         * @description The published ones, sizes compared with their manifests. Of a run that has no folder here, those that its journals tell of.
          */
         get: operations["checkpoints_api_v1_runs__run_id__checkpoints_get"];
         put?: never;
@@ -694,8 +754,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a piece of a journal or spool
-         * @description Whole lines are taken; what is known already is passed over, so that a piece may come twice, or the folder be read too.
+         * Send a piece of a file of a run's folder
+         * @description What is known already is passed over, so that a piece may come twice, or the folder be read too. Of journals and spools whole lines
+         *     are taken; an artifact is there when all of it is.
          */
         post: operations["piece_api_v1_runs__run_id__pieces_post"];
         delete?: never;
@@ -948,6 +1009,169 @@ export interface paths {
          *     A job of ours makes the server ask its scheduler soon; others are let be, since an epilog tells of every job of a cluster.
          */
         post: operations["hint_webhooks_hints_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List clusters
+         * @description Those of the settings, this machine, and the schedulers whose programs are here. None of them is asked.
+         */
+        get: operations["clusters_api_v1_clusters_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a cluster as it is now
+         * @description Nodes, queues, jobs with why they wait and when they are expected to start, and what could start now.
+         *
+         *     A scheduler is asked at most every 30 s (this machine's own queue: 5 s), whatever the number of readers. While it does not answer, the
+         *     last picture is given with its `age` and, in `trouble`, the reason. 501 where a scheduler's adapter does not tell any of this.
+         */
+        get: operations["cluster_api_v1_clusters__name__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a run's first page
+         * @description All that a person asks first, in one answer; the same facts as `onward show` has without a server.
+         */
+        get: operations["overview_api_v1_runs__run_id__overview_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Draw a run's timeline
+         * @description In the order of time, across all legs.
+         */
+        get: operations["shown_api_v1_runs__run_id__timeline_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/logs/{leg}/{stream}/lines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read whole lines of a log
+         * @description Those that begin and end within these bytes; the log's last one also without an end. A line longer than that comes in parts.
+         */
+        get: operations["lines_api_v1_runs__run_id__logs__leg___stream__lines_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/logs/{leg}/{stream}/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search a log
+         * @description One match a line. A search reads so much at most; where `next` is given, the same from there goes on.
+         */
+        get: operations["found_api_v1_runs__run_id__logs__leg___stream__search_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sparklines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Draw one metric of many runs small
+         * @description The mean of each bucket, legs stitched.
+         */
+        get: operations["drawn_api_v1_sparklines_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a run's machines
+         * @description Samples are taken every ten seconds by the leg's supervisor. Empty where there are none.
+         */
+        get: operations["shown_api_v1_runs__run_id__system_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1367,9 +1591,9 @@ export interface paths {
         };
         /**
          * History
-         * @description The points of a metric that show, in pages where `max_results` asks for them.
+         * @description The points of a metric, in pages where `max_results` asks for them; of a run in jobs of Onward's, those that show.
          *
-         *     By time, step and value, as MLflow orders them; by step and time where the run has several legs, whose clocks may differ.
+         *     By time, step and value, as MLflow orders them; by step and time where Onward executed several legs, whose clocks may differ.
          */
         get: operations["history_api_2_0_mlflow_metrics_get_history_get"];
         put?: never;
@@ -1700,6 +1924,49 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * Actions
+         * @description What can be asked of it now.
+         */
+        Actions: {
+            /** Stop */
+            stop: boolean;
+            /** Cancel */
+            cancel: boolean;
+            /** Resume */
+            resume: boolean;
+            /** Clone */
+            clone: boolean;
+        };
+        /** AggregateSearch */
+        AggregateSearch: {
+            /** Groups */
+            groups: components["schemas"]["GroupIn"][];
+            /** Metric */
+            metric: string;
+            /**
+             * X
+             * @description What lies along: `step`, `relative` or `wall` time (seconds), or `metric:KEY`.
+             * @default step
+             */
+            x: string;
+            /**
+             * Cells
+             * @description At most so many places to read at.
+             * @default 200
+             */
+            cells: number;
+            /**
+             * First
+             * @description From this x on.
+             */
+            first?: number | null;
+            /**
+             * Last
+             * @description Up to this x.
+             */
+            last?: number | null;
+        };
         /** Announced */
         Announced: {
             /** Run Id */
@@ -1754,6 +2021,32 @@ export interface components {
             /** Created */
             created: number | null;
         };
+        /**
+         * AskedOut
+         * @description What a job asked for in all, or got once it runs.
+         */
+        AskedOut: {
+            /** Nodes */
+            nodes: number;
+            /** Cpus */
+            cpus: number;
+            /** Mem */
+            mem: number | null;
+            /** Gpus */
+            gpus: components["schemas"]["GpusOut"][];
+            /**
+             * Time
+             * @description Seconds.
+             */
+            time: number | null;
+        };
+        /** BandOut */
+        BandOut: {
+            /** Start */
+            start: number;
+            /** End */
+            end: number;
+        };
         /** ChartList */
         ChartList: {
             /** Series */
@@ -1803,9 +2096,15 @@ export interface components {
             exact: boolean;
             /** Steps */
             steps: number[];
-            /** Values */
-            values?: (number | null)[] | null;
-            /** Lows */
+            /**
+             * Values
+             * @description NaN and infinities are the texts NaN, Infinity, -Infinity.
+             */
+            values?: (number | ("NaN" | "Infinity" | "-Infinity"))[] | null;
+            /**
+             * Lows
+             * @description Null where a bucket has no finite value.
+             */
             lows?: (number | null)[] | null;
             /** Highs */
             highs?: (number | null)[] | null;
@@ -1840,7 +2139,7 @@ export interface components {
             bytes: number | null;
             /**
              * State
-             * @description published, or damaged (and `problem` says how).
+             * @description published, damaged (`problem` says how), or told: published where this server cannot look; perhaps deleted since.
              */
             state: string;
             /** Created */
@@ -1892,6 +2191,176 @@ export interface components {
              */
             dry_run: boolean;
         };
+        /** ClusterJobOut */
+        ClusterJobOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** User */
+            user: string;
+            /**
+             * Mine
+             * @description Of the user who asks the scheduler: the server's, or the ssh login's.
+             */
+            mine: boolean;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "held" | "running" | "finished" | "failed" | "timed_out" | "preempted" | "out_of_memory" | "node_failed" | "cancelled" | "unknown";
+            /**
+             * Queue
+             * @description Several with commas between them where it may go to several; empty where it names none.
+             */
+            queue: string;
+            /**
+             * Tasks
+             * @description Of an array, those that this line stands for.
+             */
+            tasks: number;
+            asked: components["schemas"]["AskedOut"];
+            /**
+             * Nodes
+             * @description Where it runs.
+             */
+            nodes: string[];
+            /** Submitted */
+            submitted: number | null;
+            /** Started */
+            started: number | null;
+            /**
+             * Ends
+             * @description At the latest.
+             */
+            ends: number | null;
+            /**
+             * Expected Start
+             * @description The scheduler's own estimate.
+             */
+            expected_start: number | null;
+            /**
+             * Reason
+             * @description Why it waits, in plain words.
+             */
+            reason: string;
+            /**
+             * Native
+             * @description The scheduler's own word for that.
+             */
+            native: string;
+            /**
+             * In Line
+             * @description It waits for room and nothing else: what is free may go to it first.
+             */
+            in_line: boolean;
+        };
+        /** ClusterList */
+        ClusterList: {
+            /** Clusters */
+            clusters: components["schemas"]["ClusterOut"][];
+        };
+        /** ClusterOut */
+        ClusterOut: {
+            /** Name */
+            name: string;
+            /** Scheduler */
+            scheduler: string;
+            /**
+             * Host
+             * @description The ssh host through which it is asked; null: from here.
+             */
+            host: string | null;
+            /**
+             * Auto
+             * @description It is what the name `auto` means here.
+             */
+            auto: boolean;
+        };
+        /** ClusterPicture */
+        ClusterPicture: {
+            /** Name */
+            name: string;
+            /** Scheduler */
+            scheduler: string;
+            /**
+             * Host
+             * @description The ssh host through which it is asked; null: from here.
+             */
+            host: string | null;
+            /**
+             * Auto
+             * @description It is what the name `auto` means here.
+             */
+            auto: boolean;
+            /**
+             * Schema
+             * @description Raised when a key changes its meaning.
+             * @constant
+             */
+            schema: 1;
+            /** Taken At */
+            taken_at: number;
+            /**
+             * Age
+             * @description Seconds since the scheduler told this.
+             */
+            age: number;
+            /**
+             * Trouble
+             * @description Why it is not newer; empty: nothing is wrong.
+             */
+            trouble: string;
+            /**
+             * User
+             * @description Whose jobs are `mine`.
+             */
+            user: string;
+            /** Totals */
+            totals: components["schemas"]["TotalOut"][];
+            /** Nodes */
+            nodes: components["schemas"]["onward__api__cluster_shapes__NodeOut"][];
+            /** Queues */
+            queues: components["schemas"]["QueueOut"][];
+            /**
+             * Jobs
+             * @description Mine first, those that run before those that wait.
+             */
+            jobs: components["schemas"]["ClusterJobOut"][];
+            /**
+             * Jobs Total
+             * @description How many there are, shown or not.
+             */
+            jobs_total: number;
+            /** Openings */
+            openings: components["schemas"]["OpeningOut"][];
+            /**
+             * Notes
+             * @description What this picture leaves out.
+             */
+            notes: string[];
+        };
+        /** ComparisonOut */
+        ComparisonOut: {
+            /**
+             * What
+             * @description memory, cpus, gpus or time.
+             */
+            what: string;
+            /** Asked */
+            asked: string;
+            /** Used */
+            used: string;
+            /** Share */
+            share: number;
+            /**
+             * Flag
+             * @description What to ask for instead; empty where it is right as it is.
+             */
+            flag: string;
+            /** Words */
+            words: string;
+        };
         /** Diff */
         Diff: {
             /** Runs */
@@ -1907,6 +2376,29 @@ export interface components {
             same: {
                 [key: string]: string;
             };
+        };
+        /**
+         * EffortOut
+         * @description Seconds of jobs. What is at risk counts on neither side of the goodput.
+         */
+        EffortOut: {
+            /** Allocated */
+            allocated: number;
+            /** Kept */
+            kept: number;
+            /** Lost */
+            lost: number;
+            /** Overhead */
+            overhead: number;
+            /** At Risk */
+            at_risk: number;
+            /** Waited */
+            waited: number;
+            /**
+             * Goodput
+             * @description Kept step time of allocated time, 0 to 1.
+             */
+            goodput: number | null;
         };
         /** ExperimentChange */
         ExperimentChange: {
@@ -1957,6 +2449,159 @@ export interface components {
             tags: {
                 [key: string]: string;
             };
+        };
+        /**
+         * Figure
+         * @description Columns side by side; times are unix seconds.
+         */
+        Figure: {
+            /**
+             * Name
+             * @description Such as cpu_percent, rss_mib, mem_anon_mib, mem_cache_mib, percent, mem_used_mib, power_w, temperature_c.
+             */
+            name: string;
+            /** Unit */
+            unit: string;
+            /** Times */
+            times: number[];
+            /** Means */
+            means: (number | null)[];
+            /** Lows */
+            lows: (number | null)[];
+            /** Highs */
+            highs: (number | null)[];
+        };
+        /** FinishOut */
+        FinishOut: {
+            /**
+             * At
+             * @description When it will likely be done, waits included.
+             */
+            at: number;
+            /**
+             * Training
+             * @description Seconds of training that are left.
+             */
+            training: number;
+            /**
+             * Waiting
+             * @description Seconds expected in queues.
+             */
+            waiting: number;
+            /**
+             * Legs
+             * @description Further legs that it needs.
+             */
+            legs: number;
+            /**
+             * Words
+             * @description What this was worked out from, or which limit comes first.
+             */
+            words: string;
+        };
+        /** GpuOut */
+        GpuOut: {
+            /** Uuid */
+            uuid: string;
+            /**
+             * Mean
+             * @description Percent, over the whole run.
+             */
+            mean: number | null;
+            /**
+             * Idle
+             * @description Below 5 % for five minutes or longer.
+             */
+            idle: components["schemas"]["BandOut"][];
+            /** Idle S */
+            idle_s: number;
+            /** Figures */
+            figures: components["schemas"]["Figure"][];
+        };
+        /**
+         * GpusOut
+         * @description GPUs of one type.
+         */
+        GpusOut: {
+            /**
+             * Type
+             * @description Empty where the scheduler does not tell types apart.
+             */
+            type: string;
+            /** Total */
+            total: number;
+            /**
+             * Used
+             * @description Handed out.
+             */
+            used: number;
+        };
+        /** GroupCount */
+        GroupCount: {
+            /**
+             * Value
+             * @description What its runs share; null: they have no such thing.
+             */
+            value: string | null;
+            /** Runs */
+            runs: number;
+            /**
+             * States
+             * @description How many are in each state.
+             */
+            states: {
+                [key: string]: number;
+            };
+            /**
+             * Newest
+             * @description When the newest of them was created.
+             */
+            newest: number;
+        };
+        /** GroupIn */
+        GroupIn: {
+            /** Name */
+            name: string;
+            /** Runs */
+            runs: string[];
+        };
+        /** GroupList */
+        GroupList: {
+            /** Groups */
+            groups: components["schemas"]["GroupOut"][];
+        };
+        /**
+         * GroupOut
+         * @description Columns side by side. A deviation is that of a sample (0 for one run); `lows` and `highs` are of all points.
+         */
+        GroupOut: {
+            /** Name */
+            name: string;
+            /**
+             * Runs
+             * @description How many runs the group has.
+             */
+            runs: number;
+            /**
+             * With Data
+             * @description How many of them have the metric in the range.
+             */
+            with_data: number;
+            /** Xs */
+            xs: number[];
+            /** Means */
+            means: (number | null)[];
+            /** Deviations */
+            deviations: (number | null)[];
+            /** Lows */
+            lows: (number | null)[];
+            /** Highs */
+            highs: (number | null)[];
+            /**
+             * Counts
+             * @description How many runs count at each place.
+             */
+            counts: number[];
         };
         /** Health */
         Health: {
@@ -2027,6 +2672,148 @@ export interface components {
                 };
             };
         };
+        /** JobOut */
+        JobOut: {
+            /** Leg */
+            leg: number;
+            /** Job */
+            job: string | null;
+            /** End */
+            end: string | null;
+            /** Reason */
+            reason: string;
+            /** Nodes */
+            nodes: string[];
+            /** Gpus */
+            gpus: string[];
+            /**
+             * Mem
+             * @description MiB that it asked for.
+             */
+            mem: number | null;
+            /** Submitted */
+            submitted: number | null;
+            /** Started */
+            started: number | null;
+            /** Ended */
+            ended: number | null;
+            /** Deadline */
+            deadline: number | null;
+            /** Resumed Step */
+            resumed_step: number | null;
+            /** Warnings */
+            warnings: string[];
+        };
+        /** KeyList */
+        KeyList: {
+            /** Keys */
+            keys: components["schemas"]["KeyOut"][];
+            /**
+             * Total
+             * @description How many keys match.
+             */
+            total: number;
+        };
+        /** KeyMetric */
+        KeyMetric: {
+            /**
+             * Value
+             * @description The last one, by step and time.
+             */
+            value: number | ("NaN" | "Infinity" | "-Infinity");
+            /** Step */
+            step: number;
+            /**
+             * Time
+             * @description Unix seconds.
+             */
+            time: number;
+            /**
+             * Low
+             * @description The lowest finite value.
+             */
+            low: number | null;
+            /** Low Step */
+            low_step: number | null;
+            /**
+             * High
+             * @description The highest finite value.
+             */
+            high: number | null;
+            /** High Step */
+            high_step: number | null;
+            /**
+             * Points
+             * @description How many there are, superseded ones too.
+             */
+            points: number;
+            /** Key */
+            key: string;
+        };
+        /** KeyOut */
+        KeyOut: {
+            /** Key */
+            key: string;
+            /**
+             * Runs
+             * @description How many of the runs have it.
+             */
+            runs: number;
+            /** Points */
+            points: number;
+            /**
+             * Values
+             * @description By run, where asked for.
+             */
+            values?: {
+                [key: string]: components["schemas"]["MetricOut"];
+            } | null;
+        };
+        /** KeySearch */
+        KeySearch: {
+            /** Runs */
+            runs: string[];
+            /**
+             * Text
+             * @description Words that a key must all hold, in any case.
+             * @default
+             */
+            text: string;
+            /**
+             * Limit
+             * @default 100
+             */
+            limit: number;
+            /**
+             * Offset
+             * @default 0
+             */
+            offset: number;
+            /**
+             * Values
+             * @description With what each run has of each key: its last, lowest and highest value.
+             * @default false
+             */
+            values: boolean;
+        };
+        /** LegCounts */
+        LegCounts: {
+            /**
+             * Now
+             * @description The leg that runs, or ran last; 0: none yet.
+             */
+            now: number;
+            /**
+             * Done
+             * @description Legs that took place and ended.
+             */
+            done: number;
+            /**
+             * Max
+             * @description `max-legs`; null for a run that Onward does not execute.
+             */
+            max: number | null;
+        };
         /** LegOut */
         LegOut: {
             /** Leg */
@@ -2056,10 +2843,60 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** LogLink */
+        LogLink: {
+            /**
+             * Leg
+             * @description 0 for the supervisor's.
+             */
+            leg: number;
+            /**
+             * Stream
+             * @enum {string}
+             */
+            stream: "out" | "err" | "supervisor";
+        };
         /** LogList */
         LogList: {
             /** Logs */
             logs: components["schemas"]["LogOut"][];
+        };
+        /** LogMatch */
+        LogMatch: {
+            /**
+             * Offset
+             * @description The byte at which the text begins.
+             */
+            offset: number;
+            /** Length */
+            length: number;
+            /**
+             * Line Offset
+             * @description The byte at which its line begins.
+             */
+            line_offset: number;
+            /**
+             * Line
+             * @description The line, or what is around the match in one that is very long.
+             */
+            line: string;
+        };
+        /** LogMatches */
+        LogMatches: {
+            /** Matches */
+            matches: components["schemas"]["LogMatch"][];
+            /**
+             * Next
+             * @description The `offset` that goes on with this search; null: all was searched.
+             */
+            next: number | null;
+            /**
+             * Searched
+             * @description Bytes.
+             */
+            searched: number;
+            /** Size */
+            size: number;
         };
         /** LogOut */
         LogOut: {
@@ -2077,6 +2914,23 @@ export interface components {
             bytes: number;
             /** Modified */
             modified: number;
+        };
+        /** MarkOut */
+        MarkOut: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "checkpoint" | "missed" | "end" | "request" | "resume" | "warning" | "closed";
+            /** Leg */
+            leg: number;
+            /** At */
+            at: number;
+            /** Words */
+            words: string;
+            /** Step */
+            step: number | null;
+            log: components["schemas"]["LogLink"] | null;
         };
         /** MetricIn */
         MetricIn: {
@@ -2174,6 +3028,112 @@ export interface components {
             /** Text */
             text: string;
         };
+        /**
+         * OpeningOut
+         * @description What could start now in one queue: so many nodes with so much free on each.
+         */
+        OpeningOut: {
+            /** Queue */
+            queue: string;
+            /** Nodes */
+            nodes: number;
+            /** Cpus */
+            cpus: number;
+            /** Mem */
+            mem: number;
+            /** Gpus */
+            gpus: number;
+            /** Gpu Type */
+            gpu_type: string;
+            /** Time Limit */
+            time_limit: number | null;
+            /**
+             * Ahead
+             * @description Jobs in line before.
+             */
+            ahead: number;
+        };
+        /** Overview */
+        Overview: {
+            /** As Of */
+            as_of: number;
+            run: components["schemas"]["RunRow"];
+            /**
+             * Evidence
+             * @description The lines that show the cause.
+             */
+            evidence: string[];
+            pace: components["schemas"]["PaceOut"];
+            legs: components["schemas"]["LegCounts"];
+            finish: components["schemas"]["FinishOut"] | null;
+            /** @description Null where no leg is at work. */
+            risk: components["schemas"]["RiskOut"] | null;
+            effort: components["schemas"]["EffortOut"];
+            /** Metrics */
+            metrics: components["schemas"]["KeyMetric"][];
+            parent: components["schemas"]["ParentOut"] | null;
+            /** Command */
+            command: string;
+            /** Folder */
+            folder: string | null;
+            /** Workdir */
+            workdir: string;
+            /** Launcher */
+            launcher: string;
+            /**
+             * Resources
+             * @description What a leg asks for, with what a resume changed; those that were not asked for are left out.
+             */
+            resources: {
+                [key: string]: unknown;
+            };
+            /** Limits */
+            limits: {
+                [key: string]: unknown;
+            };
+            /**
+             * Environment
+             * @description Modules, conda, venv, setup lines.
+             */
+            environment: {
+                [key: string]: unknown;
+            };
+            /**
+             * Code
+             * @description Commit, branch and the like, as far as it is known.
+             */
+            code: {
+                [key: string]: unknown;
+            };
+            /** Jobs */
+            jobs: components["schemas"]["JobOut"][];
+            actions: components["schemas"]["Actions"];
+        };
+        /** PaceOut */
+        PaceOut: {
+            /**
+             * Step
+             * @description The newest that was logged.
+             */
+            step: number | null;
+            /** Total Steps */
+            total_steps: number | null;
+            /**
+             * Fraction
+             * @description 0 to 1; null where the training does not say how many steps it has.
+             */
+            fraction: number | null;
+            /**
+             * Rate
+             * @description Steps a second, of the recent past.
+             */
+            rate: number | null;
+            /**
+             * At
+             * @description When the newest step was logged.
+             */
+            at: number | null;
+        };
         /** ParamsIn */
         ParamsIn: {
             /** Params */
@@ -2187,6 +3147,20 @@ export interface components {
              * @description None: the newest.
              */
             leg?: number | null;
+        };
+        /** ParentOut */
+        ParentOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Different
+             * @description Params that differ: the parent's value, then this run's.
+             */
+            different: {
+                [key: string]: (string | null)[];
+            };
         };
         /** PointIn */
         PointIn: {
@@ -2248,6 +3222,77 @@ export interface components {
             /** Script */
             script: string;
         };
+        /** ProgressOut */
+        ProgressOut: {
+            /**
+             * Step
+             * @description The newest that was logged.
+             */
+            step: number | null;
+            /** Total Steps */
+            total_steps: number | null;
+            /**
+             * Fraction
+             * @description 0 to 1; null where the training does not say how many steps it has.
+             */
+            fraction: number | null;
+        };
+        /**
+         * QueueOut
+         * @description A partition or queue. A limit that is null does not exist.
+         */
+        QueueOut: {
+            /** Name */
+            name: string;
+            /** Nodes */
+            nodes: string[];
+            /**
+             * Closed On
+             * @description Of these nodes, where it starts no jobs for now.
+             */
+            closed_on: string[];
+            /** Default */
+            default: boolean;
+            /**
+             * Open
+             * @description It starts jobs.
+             */
+            open: boolean;
+            /**
+             * Why
+             * @description It starts none.
+             */
+            why: string;
+            /**
+             * Time Limit
+             * @description Seconds.
+             */
+            time_limit: number | null;
+            /**
+             * Max Nodes
+             * @description A job.
+             */
+            max_nodes: number | null;
+            /**
+             * Max Cpus
+             * @description A node.
+             */
+            max_cpus: number | null;
+            /**
+             * Max Mem
+             * @description A node.
+             */
+            max_mem: number | null;
+            /**
+             * Preemptible
+             * @description Its jobs may be stopped for those of another queue.
+             */
+            preemptible: boolean;
+            /** Running */
+            running: number;
+            /** Waiting */
+            waiting: number;
+        };
         /** Received */
         Received: {
             /**
@@ -2298,6 +3343,23 @@ export interface components {
          * @enum {string}
          */
         Rights: "read" | "write" | "admin";
+        /** RiskOut */
+        RiskOut: {
+            /**
+             * Seconds
+             * @description Of work since the state that the newest checkpoint holds.
+             */
+            seconds: number;
+            /** Steps */
+            steps: number | null;
+            /**
+             * Since Step
+             * @description The checkpoint's step; null: everything since the beginning.
+             */
+            since_step: number | null;
+            /** Since */
+            since: number;
+        };
         /** RunChange */
         RunChange: {
             /** Name */
@@ -2374,12 +3436,56 @@ export interface components {
             metrics?: {
                 [key: string]: components["schemas"]["MetricOut"];
             };
+            /**
+             * Why
+             * @description Why it is in this state, in one sentence.
+             */
+            why: string;
+            /**
+             * Next
+             * @description What a person can do now; empty where nothing is needed.
+             */
+            next: string;
+            progress: components["schemas"]["ProgressOut"];
+            /** @description The newest that was published. */
+            checkpoint: components["schemas"]["SavedOut"] | null;
+            /**
+             * Queue Wait S
+             * @description Seconds that the newest leg waited in a queue, or has waited so far.
+             */
+            queue_wait_s: number | null;
+            /**
+             * Gpu Use
+             * @description 0 to 1: the mean over its GPUs and about the last five minutes; null without samples.
+             */
+            gpu_use: number | null;
             /** Legs */
             legs: components["schemas"]["LegOut"][];
             /** Details */
             details: {
                 [key: string]: unknown;
             };
+        };
+        /** RunGroups */
+        RunGroups: {
+            /** Groups */
+            groups: components["schemas"]["GroupCount"][];
+            /**
+             * More
+             * @description There are more groups than were asked for.
+             */
+            more: boolean;
+            /**
+             * Read As
+             * @description `text`: the filter was none, and its words were searched for instead.
+             * @enum {string}
+             */
+            read_as: "filter" | "text";
+            /**
+             * Note
+             * @description Where the filter was read as text: why.
+             */
+            note: string;
         };
         /** RunIn */
         RunIn: {
@@ -2492,7 +3598,7 @@ export interface components {
         /** RunPage */
         RunPage: {
             /** Runs */
-            runs: components["schemas"]["RunOut"][];
+            runs: components["schemas"]["RunRow"][];
             /**
              * Next
              * @description The offset of the next page; null on the last.
@@ -2503,6 +3609,104 @@ export interface components {
              * @description All that match, where it was asked for.
              */
             total: number | null;
+            /**
+             * Read As
+             * @description `text`: the filter was none, and its words were searched for instead.
+             * @enum {string}
+             */
+            read_as: "filter" | "text";
+            /**
+             * Note
+             * @description Where the filter was read as text: why.
+             */
+            note: string;
+        };
+        /** RunRow */
+        RunRow: {
+            /** Id */
+            id: string;
+            /**
+             * Hex Id
+             * @description The same run for clients that want 32 hex digits.
+             */
+            hex_id: string;
+            /** Name */
+            name: string;
+            /** Experiment */
+            experiment: number;
+            /** Experiment Name */
+            experiment_name: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "submitted" | "running" | "waiting" | "finished" | "failed" | "cancelled";
+            /** Reason */
+            reason: string;
+            /** User */
+            user: string;
+            /**
+             * Source
+             * @description Who made it: onward, by-hand, seed, mlflow, tensorboard, import.
+             */
+            source: string;
+            /** Cluster */
+            cluster: string | null;
+            /** Created */
+            created: number;
+            /** Started */
+            started: number | null;
+            /** Ended */
+            ended: number | null;
+            /** Updated */
+            updated: number;
+            /** Archived */
+            archived: number | null;
+            /** Total Steps */
+            total_steps: number | null;
+            /** Last Step */
+            last_step: number | null;
+            /**
+             * Leg
+             * @description The one that runs, or ran last; 0: none yet. A successor that is queued does not count.
+             */
+            leg: number;
+            /** Params */
+            params?: {
+                [key: string]: string;
+            };
+            /** Tags */
+            tags?: {
+                [key: string]: string;
+            };
+            /** Metrics */
+            metrics?: {
+                [key: string]: components["schemas"]["MetricOut"];
+            };
+            /**
+             * Why
+             * @description Why it is in this state, in one sentence.
+             */
+            why: string;
+            /**
+             * Next
+             * @description What a person can do now; empty where nothing is needed.
+             */
+            next: string;
+            progress: components["schemas"]["ProgressOut"];
+            /** @description The newest that was published. */
+            checkpoint: components["schemas"]["SavedOut"] | null;
+            /**
+             * Queue Wait S
+             * @description Seconds that the newest leg waited in a queue, or has waited so far.
+             */
+            queue_wait_s: number | null;
+            /**
+             * Gpu Use
+             * @description 0 to 1: the mean over its GPUs and about the last five minutes; null without samples.
+             */
+            gpu_use: number | null;
+            legs: components["schemas"]["LegCounts"];
         };
         /** RunSaid */
         RunSaid: {
@@ -2514,15 +3718,22 @@ export interface components {
         /** RunSearch */
         RunSearch: {
             /**
+             * Text
+             * @description Words that a run must mention, all of them.
+             * @default
+             */
+            text: string;
+            /**
              * Filter
              * @description Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
-             *     `created > '2026-01-31'`, `min(metrics.loss) < 0.1`.
+             *     `created > '2026-01-31'`, `min(metrics.loss) < 0.1`, `metrics.loss is nan`. A comparison needs a value, `!=`, `not in` and `not like`
+             *     too; `not` before it turns the answer around; `is null` and `is not null` ask whether there is one.
              * @default
              */
             filter: string;
             /**
              * Order
-             * @description Such as `metrics.loss asc` or `created desc`; repeat for ties.
+             * @description Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next, with commas or repeated.
              */
             order?: string[];
             /**
@@ -2548,10 +3759,10 @@ export interface components {
             offset: number;
             /**
              * Metrics
-             * @description Whether the answer holds them.
+             * @description Whether the answer holds them, or the names of those that it shall hold.
              * @default true
              */
-            metrics: boolean;
+            metrics: boolean | string[];
             /**
              * Params
              * @description Whether the answer holds params and tags.
@@ -2564,6 +3775,16 @@ export interface components {
              * @default false
              */
             count: boolean;
+        };
+        /** SavedOut */
+        SavedOut: {
+            /** Step */
+            step: number;
+            /**
+             * At
+             * @description When it was published, unix seconds.
+             */
+            at: number;
         };
         /**
          * Scope
@@ -2612,6 +3833,33 @@ export interface components {
             /** Stored */
             stored: number;
         };
+        /** SegmentOut */
+        SegmentOut: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "queue" | "prepare" | "leg" | "sync" | "stall";
+            /** Leg */
+            leg: number;
+            /** Start */
+            start: number;
+            /**
+             * End
+             * @description Null: it goes on.
+             */
+            end: number | null;
+            /** Words */
+            words: string;
+            /** Job */
+            job: string | null;
+            /**
+             * State
+             * @description Of a leg: how it ended, or running.
+             */
+            state: string;
+            log: components["schemas"]["LogLink"] | null;
+        };
         /** SeriesSearch */
         SeriesSearch: {
             /** Runs */
@@ -2648,6 +3896,38 @@ export interface components {
              */
             times: boolean;
         };
+        /** Sparkline */
+        Sparkline: {
+            /**
+             * Values
+             * @description By step, at most 60, to four digits; null: nothing finite there.
+             */
+            values: (number | null)[];
+            /**
+             * First
+             * @description The steps that they span.
+             */
+            first: number | null;
+            /** Last */
+            last: number | null;
+            /**
+             * Points
+             * @description How many there really are.
+             */
+            points: number;
+        };
+        /** Sparklines */
+        Sparklines: {
+            /** Metric */
+            metric: string;
+            /**
+             * Sparklines
+             * @description By run, as it was asked for; runs without the metric are left out.
+             */
+            sparklines: {
+                [key: string]: components["schemas"]["Sparkline"];
+            };
+        };
         /** StatusIn */
         StatusIn: {
             /**
@@ -2678,6 +3958,19 @@ export interface components {
              */
             stored: number;
         };
+        /** StretchOut */
+        StretchOut: {
+            /** Leg */
+            leg: number;
+            /** Nodes */
+            nodes: string[];
+            /** Gpus */
+            gpus: string[];
+            /** Start */
+            start: number;
+            /** End */
+            end: number | null;
+        };
         /**
          * SubmitIn
          * @description A run for Onward to execute: a params file as text or as data, and the folder that its command starts in.
@@ -2707,6 +4000,23 @@ export interface components {
              */
             dry_run: boolean;
         };
+        /** SystemOut */
+        SystemOut: {
+            /** Nodes */
+            nodes: components["schemas"]["onward__api__routes__system__NodeOut"][];
+            /**
+             * Legs
+             * @description Where each leg was, and when.
+             */
+            legs: components["schemas"]["StretchOut"][];
+            /** Compared */
+            compared: components["schemas"]["ComparisonOut"][];
+            /**
+             * Advice
+             * @description All flags in one line, to copy; empty where there are none.
+             */
+            advice: string;
+        };
         /** TagsIn */
         TagsIn: {
             /** Tags */
@@ -2733,6 +4043,20 @@ export interface components {
             refused: number;
             /** Why */
             why: string;
+        };
+        /** TimelineOut */
+        TimelineOut: {
+            /** Start */
+            start: number;
+            /**
+             * End
+             * @description Of a run that is not over: now.
+             */
+            end: number;
+            /** Segments */
+            segments: components["schemas"]["SegmentOut"][];
+            /** Marks */
+            marks: components["schemas"]["MarkOut"][];
         };
         /** TokenIn */
         TokenIn: {
@@ -2795,6 +4119,55 @@ export interface components {
             revoked: number | null;
             /** Last Used */
             last_used: number | null;
+        };
+        /** TotalOut */
+        TotalOut: {
+            /**
+             * What
+             * @description `cpus`, `mem`, or a type of GPU as `gpu:TYPE`.
+             */
+            what: string;
+            /** Used */
+            used: number;
+            /** Total */
+            total: number;
+        };
+        /** NodeOut */
+        onward__api__cluster_shapes__NodeOut: {
+            /** Name */
+            name: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "free" | "partly" | "full" | "draining" | "drained" | "down" | "reserved" | "unknown";
+            /**
+             * Why
+             * @description It takes no jobs.
+             */
+            why: string;
+            /** Cpus */
+            cpus: number;
+            /**
+             * Cpus Used
+             * @description Handed out; not how busy they are.
+             */
+            cpus_used: number;
+            /** Mem */
+            mem: number;
+            /** Mem Used */
+            mem_used: number;
+            /** Gpus */
+            gpus: components["schemas"]["GpusOut"][];
+        };
+        /** NodeOut */
+        onward__api__routes__system__NodeOut: {
+            /** Node */
+            node: string;
+            /** Figures */
+            figures: components["schemas"]["Figure"][];
+            /** Gpus */
+            gpus: components["schemas"]["GpuOut"][];
         };
         /** @description RFC 9457: what went wrong, and what to do about it. */
         Problem: {
@@ -3051,10 +4424,11 @@ export interface operations {
             query?: {
                 /**
                  * @description Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
-                 *     `created > '2026-01-31'`, `min(metrics.loss) < 0.1`.
+                 *     `created > '2026-01-31'`, `min(metrics.loss) < 0.1`, `metrics.loss is nan`. A comparison needs a value, `!=`, `not in` and `not like`
+                 *     too; `not` before it turns the answer around; `is null` and `is not null` ask whether there is one. What has no sign of comparison and is no filter is searched for as words, in names, ids, experiments, users and tags.
                  */
                 filter?: string;
-                /** @description Such as `metrics.loss asc` or `created desc`; repeat for ties. */
+                /** @description Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next, with commas or repeated. */
                 order?: string[] | null;
                 /** @description Only of these, by number or name. */
                 experiment?: string[] | null;
@@ -3064,8 +4438,8 @@ export interface operations {
                 limit?: number;
                 /** @description How many to pass over: the `next` of the answer before. */
                 offset?: number;
-                /** @description Whether the answer holds them. */
-                metrics?: boolean;
+                /** @description Whether the answer holds them: `true`, `false`, or the names of those that it shall hold, with commas between. */
+                metrics?: string;
                 /** @description Whether the answer holds params and tags. */
                 params?: boolean;
                 /** @description Whether to count all that match. */
@@ -3364,6 +4738,50 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listed_api_v1_run_groups_get: {
+        parameters: {
+            query: {
+                /** @description `state`, `experiment`, `user`, `cluster`, `source`, `params.KEY` or `tags.KEY`. */
+                by: string;
+                /**
+                 * @description Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
+                 *     `created > '2026-01-31'`, `min(metrics.loss) < 0.1`, `metrics.loss is nan`. A comparison needs a value, `!=`, `not in` and `not like`
+                 *     too; `not` before it turns the answer around; `is null` and `is not null` ask whether there is one. What has no sign of comparison and is no filter is searched for as words, in names, ids, experiments, users and tags.
+                 */
+                filter?: string;
+                /** @description Only of this state. */
+                state?: ("submitted" | "running" | "waiting" | "finished" | "failed" | "cancelled") | null;
+                /** @description The archived ones instead. */
+                archived?: boolean;
+                /** @description At most so many groups. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunGroups"];
+                };
             };
             /** @description It could not be done, and why. */
             default: {
@@ -3734,6 +5152,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Stored"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    search_api_v1_series_aggregates_search_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AggregateSearch"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupList"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    search_api_v1_metrics_search_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeySearch"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyList"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -4277,10 +5761,14 @@ export interface operations {
     piece_api_v1_runs__run_id__pieces_post: {
         parameters: {
             query: {
-                /** @description Such as journal/leg-0001.jsonl. */
+                /** @description As in the folder: journal/leg-0001.jsonl, spool/…, logs/leg-0001.out, results/tensorboard/…, results/artifacts/… */
                 file: string;
                 /** @description Where in the file it begins. */
                 offset: number;
+                /** @description Of an artifact: the bytes of the whole. */
+                size?: number | null;
+                /** @description Of an artifact: when it was changed, in nanoseconds; another time is another content. */
+                modified?: number | null;
             };
             header?: never;
             path: {
@@ -4292,6 +5780,7 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/x-ndjson": string;
+                "application/octet-stream": string;
             };
         };
         responses: {
@@ -4791,6 +6280,299 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HintTaken"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    clusters_api_v1_clusters_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterList"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cluster_api_v1_clusters__name__get: {
+        parameters: {
+            query?: {
+                /** @description Whose jobs: those of the user who asks the scheduler, or everybody's. */
+                jobs?: "mine" | "all";
+                /** @description No more jobs than this. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description As the list has it, or `auto`. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterPicture"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    overview_api_v1_runs__run_id__overview_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    shown_api_v1_runs__run_id__timeline_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelineOut"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    lines_api_v1_runs__run_id__logs__leg___stream__lines_get: {
+        parameters: {
+            query?: {
+                /** @description About where; negative: from the end. */
+                offset?: number;
+                /** @description At most this many bytes. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+                /** @description The leg; 0 for the supervisor's. */
+                leg: number;
+                /** @description Which of them; `supervisor` is one for all legs. */
+                stream: "out" | "err" | "supervisor";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description `x-offset`, `x-next-offset` and `x-size` say where in the log they are. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": unknown;
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    found_api_v1_runs__run_id__logs__leg___stream__search_get: {
+        parameters: {
+            query?: {
+                /** @description What to look for, to the letter. */
+                text?: string;
+                /** @description Lines that look like an error instead: tracebacks, kills, full disks. */
+                errors?: boolean;
+                /** @description Whether A is another letter than a. */
+                case?: boolean;
+                /** @description The first byte to look at; -1: the end, for a search backwards. */
+                offset?: number;
+                /** @description Backwards, of the lines that begin before `offset`: the last one first. */
+                back?: boolean;
+                /** @description At most so many lines. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+                /** @description The leg; 0 for the supervisor's. */
+                leg: number;
+                /** @description Which of them; `supervisor` is one for all legs. */
+                stream: "out" | "err" | "supervisor";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogMatches"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    drawn_api_v1_sparklines_get: {
+        parameters: {
+            query: {
+                /** @description Ids with commas between, at most 200; those that are not there are left out. */
+                runs: string;
+                /** @description The metric. */
+                metric: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sparklines"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    shown_api_v1_runs__run_id__system_get: {
+        parameters: {
+            query?: {
+                /** @description At most so many: the resolution. */
+                buckets?: number;
+                /** @description From this unix second on. */
+                first?: number | null;
+                /** @description Up to this unix second. */
+                last?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SystemOut"];
                 };
             };
             /** @description It could not be done, and why. */

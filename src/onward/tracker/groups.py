@@ -64,7 +64,7 @@ def run_groups(connection: Connection, asked: GroupQuery, *, now: float) -> tupl
 
 
 def _terms(asked: GroupQuery, now: float) -> list[ColumnElement[bool]]:
-    terms = [_runs.c.archived.is_not(None) if asked.archived else _runs.c.archived.is_(None)]
+    terms: list[ColumnElement[bool]] = [_runs.c.archived.is_not(None) if asked.archived else _runs.c.archived.is_(None)]
     if asked.state is not None:
         terms.append(_runs.c.state == asked.state)
     return [*terms, *(term for term in (where(asked.filter, now=now), mentions(asked.text)) if term is not None)]

@@ -1,5 +1,5 @@
 /** How old what is shown is: live, catching up, or not heard of for so long. */
-import { signal } from "@preact/signals";
+import { signal, useComputed } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { rough } from "../format";
 import { type Connection, connection, heard } from "../live";
@@ -9,7 +9,8 @@ export const now = signal(Date.now() / 1000);
 let readers = 0;
 let ticking: ReturnType<typeof setInterval> | undefined;
 
-export function useNow(): number {
+/** It moves on every `step` seconds. */
+export function useNow(step = 1): number {
   useEffect(() => {
     readers += 1;
     if (readers === 1)
@@ -24,7 +25,7 @@ export function useNow(): number {
       }
     };
   }, []);
-  return now.value;
+  return useComputed(() => Math.floor(now.value / step) * step).value;
 }
 
 const WORDS: Record<Connection, string> = {

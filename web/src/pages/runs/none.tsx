@@ -1,0 +1,35 @@
+/** No runs: why there are none, and what next. */
+import { Empty } from "../../parts/empty";
+import { href } from "../../url";
+
+type Props = { filter: string; state: string; archived: boolean; reset: () => void };
+
+export function NoRuns({ filter, state, archived, reset }: Props) {
+  if (filter || state)
+    return (
+      <Empty title="No run is like this">
+        {[state && `state is ${state}`, filter && `the filter is ${filter}`, archived && "only archived ones are shown"]
+          .filter(Boolean)
+          .join(", and ")}
+        .{" "}
+        <button type="button" onClick={reset}>
+          Show all runs
+        </button>
+      </Empty>
+    );
+  if (archived)
+    return (
+      <Empty title="No run is archived">
+        Archived runs leave the list, and nothing of them is lost.{" "}
+        <button type="button" onClick={reset}>
+          Show the others
+        </button>
+      </Empty>
+    );
+  return (
+    <Empty title="There are no runs yet">
+      <a href={href("/new")}>Start one here</a>, or on the command line: <code>onward submit params.yaml</code>. Scripts
+      that log to MLflow show up too, once their <code>MLFLOW_TRACKING_URI</code> is this address.
+    </Empty>
+  );
+}

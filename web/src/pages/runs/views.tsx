@@ -1,0 +1,116 @@
+/** Named views: the address of a list as it is set up, kept on the server under a name, for everyone or for oneself. */
+import { useEffect, useState } from "preact/hooks";
+import { raw } from "../../api";
+import { Icon } from "../../parts/icon";
+import { Menu } from "../../parts/menu";
+import { complain, say } from "../../parts/toast";
+import { go, here, root } from "../../url";
+
+type View = { name: string; page: string; query: string; mine: boolean; author: string };
+const PAGE = "runs";
+
+export function Views() {
+  return (
+    <Menu
+      title="Views"
+      end
+      label={
+        <>
+          <Icon name="view" />
+          <span class="label">Views</span>
+        </>
+      }
+    >
+      {(close) => <Panel close={close} />}
+    </Menu>
+  );
+}
+
+function Panel({ close }: { close: () => void }) {
+  const [views, setViews] = useState<readonly View[] | null>(null);
+  const [name, setName] = useState("");
+  const load = () =>
+    raw<{ views: readonly View[] }>("GET", "/api/v1/views", { query: { page: PAGE } })
+      .then((got) => setViews(got.views))
+      .catch((error: unknown) => {
+        setViews([]);
+        complain(error);
+      });
+  useEffect(() => void load(), []);
+  const keep = async (event: Event) => {
+    event.preventDefault();
+    try {
+      await raw("PUT", "/api/v1/views/{name}", {
+        path: { name: name.trim() },
+        body: { page: PAGE, query: here.value.search.slice(1) },
+      });
+      say(`This view is kept as “${name.trim()}”`);
+      close();
+    } catch (error) {
+      complain(error);
+    }
+  };
+  return (
+    <div class="views">
+      <ul>
+        {views?.map((view) => (
+          <li key={view.name}>
+            <a
+              class="clip"
+              href={`${root}/?${view.query}`}
+              onClick={(event) => {
+                event.preventDefault();
+                go(`${root}/?${view.query}`);
+                close();
+              }}
+            >
+              <bdi>{view.name}</bdi>
+            </a>
+            {!view.mine && <small>{view.author}</small>}
+            {view.mine && (
+              <button
+                type="button"
+                class="quiet icon"
+                aria-label={`Delete the view ${view.name}`}
+                onClick={() =>
+                  raw("DELETE", "/api/v1/views/{name}", { path: { name: view.name } }).then(load, complain)
+                }
+              >
+                <Icon name="close" />
+              </button>
+            )}
+          </li>
+        ))}
+        {views?.length === 0 && (
+          <li class="muted">No view is kept yet. One holds filter, columns, order and grouping.</li>
+        )}
+      </ul>
+      <form onSubmit={keep}>
+        <input
+          type="text"
+          required
+          maxLength={100}
+          placeholder="Keep this view as …"
+          aria-label="Name of this view"
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+        <button type="submit" disabled={!name.trim()}>
+          Keep
+        </button>
+      </form>
+      <button
+        type="button"
+        class="quiet"
+        onClick={() => {
+          navigator.clipboard
+            ?.writeText(window.location.href)
+            .then(() => say("The address of this view is copied"), complain);
+          close();
+        }}
+      >
+        <Icon name="copy" /> Copy the address
+      </button>
+    </div>
+  );
+}
