@@ -427,7 +427,7 @@ def test_a_hook_makes_the_server_look_and_settles_nothing(scene: Scene) -> None:
     assert good(answer) == {"received": True}
     assert looked == [1]
     assert good(scene.client.get(f"/runs/{run}"))["status"] == "running"
-    for body in (b"", b"job_id=", b"status=completed", b"job_id=" + b"1" * 300, b"&" * 100):
+    for body in (b"", b"job_id=", b"status=completed", b"job_id=" + b"1" * 300, b"&" * 100, b"job_id=1%3Brm%20-rf%20/", b"job_id=abc"):
         assert hook.post("/webhooks/slurm", body=body, headers=form).status == 400
     assert looked == [1]
 

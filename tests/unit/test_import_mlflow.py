@@ -211,18 +211,25 @@ def test_files_outside_the_store_are_not_copied(tracker: Tracker, tmp_path: Path
     assert take(tracker, place, secret.parent).files == 1  # now it was named
 
 
-def test_links_and_odd_names_stay_behind(tracker: Tracker, tmp_path: Path) -> None:
+def test_links_stay_behind_and_odd_names_come_as_they_can_be_asked_for(tracker: Tracker, tmp_path: Path) -> None:
     place = database(tmp_path / "old")
     (tmp_path / "secret").write_text("secret")
     files = next((tmp_path / "old/mlruns/1").iterdir()) / "artifacts"
     (files / "link").symlink_to(tmp_path / "secret")
     (files / "folder").symlink_to(tmp_path)
-    (files / "a#b").write_text("odd")
+    for name in ("a#b", "a_b", "c%2Fd"):
+        (files / name).write_text(name)
     done = take(tracker, place)
-    assert done.files == 2
-    assert any("a#b" in words for words in done.problems)
+    assert done.files == 5
+    assert [words.split(": ")[1] for words in done.problems] == [
+        "a#b is kept as a_b_, since no address may hold its name",
+        "c%2Fd is kept as c_d, since no address may hold its name",
+    ]
     run = runs(tracker)["first"].info.run_id
-    assert sorted(path.name for path in (tmp_path / "files" / run).rglob("*")) == ["notes", "readme.txt", "weights.bin"]
+    kept = {path.name: path for path in (tmp_path / "files" / run).rglob("*")}
+    assert sorted(kept) == ["a_b", "a_b_", "c_d", "notes", "readme.txt", "weights.bin"]
+    assert [kept[name].read_text() for name in ("a_b", "a_b_", "c_d")] == ["a_b", "a#b", "c%2Fd"]
+    assert take(tracker, place).files == 0
 
 
 def test_files_that_a_server_kept_elsewhere_are_found_by_their_folder(tracker: Tracker, tmp_path: Path) -> None:

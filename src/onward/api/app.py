@@ -18,6 +18,7 @@ from onward.api.described import describe
 from onward.api.door import Door
 from onward.api.gate import Gate
 from onward.api.hosts import HostRules
+from onward.api.invalid import wrongs
 from onward.api.limits import BURST, Rate, Streams
 from onward.api.live import Live
 from onward.api.login import Login
@@ -143,7 +144,7 @@ def _known(request: Request, error: Exception) -> Response:
 
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = [{"at": ".".join(str(part) for part in one["loc"]), "problem": str(one["msg"])} for one in error.errors()]
+    found = wrongs(error.errors(), error.body)
     said = "; ".join(f"{one['at']}: {one['problem']}" for one in found[:3])
     return _answer(request, Problem(status=400, detail=f"the request is not as it should be: {said}", errors=found[:20]))
 

@@ -154,7 +154,8 @@ class Gate:
             )
         why = odd(path)
         if why is not None:
-            return Problem(status=400, detail=f"{why}; such a path is not followed")
+            hint = "an address holds no '.', '..', '\\', '#' and nothing that is encoded twice; give the file another name"
+            return Problem(status=400, detail=f"{why}; such a path is not followed", hint=hint)
         origin = headers.get(b"origin")
         if origin is not None and not self._hosts.origin_is_ours(origin.decode("latin-1"), host):
             return Problem(status=403, detail="a page of another origin asks; only this server's own pages may")

@@ -181,20 +181,26 @@ class _Taking:
             return
         held = {one.path: one for one in artifacts_of(self.tracker, run)} if run else {}
         source, into = ArtifactFiles(folder), ArtifactFiles(target, private=True)
-        for path, size, modified in _walk(folder):
+        there = list(_walk(folder))
+        others = {name for name, _, _ in there}
+        for name, size, modified in there:
+            path = _kept_as(name, others)
+            others.add(path)
             known = held.get(path)
             if known is not None and (known.bytes, known.created) == (size, modified) and known.stored:
                 continue
             if run is None and (target / path).is_file() and (target / path).stat().st_size == size:
                 continue
             try:
-                stored = _copy_one(source, into, path)
+                stored = _copy_one(source, into, name, path)
                 if run:
                     told = Artifact(path=path, kind="", bytes=stored.size, sha256=stored.sha256, stored=True, created=modified)
                     put_artifact(self.tracker, run, told)
             except (OnwardError, OSError) as error:
-                self.done.problems.append(f"{words}: {path[:200]} is not copied: {error}")
+                self.done.problems.append(f"{words}: {name[:200]} is not copied: {error}")
                 continue
+            if path != name:
+                self.done.problems.append(f"{words}: {name[:200]} is kept as {path[:200]}, since no address may hold its name")
             self.done.files += 1
             self.done.bytes += stored.size
 
@@ -308,10 +314,20 @@ def _walk(folder: Path) -> Iterator[tuple[str, int, float]]:
                 yield path.relative_to(folder).as_posix(), seen.st_size, seen.st_mtime
 
 
-def _copy_one(source: ArtifactFiles, target: ArtifactFiles, path: str) -> Any:
-    file, _ = source.open(path)
+def _copy_one(source: ArtifactFiles, target: ArtifactFiles, name: str, path: str) -> Any:
+    file, _ = source.open(name, found=True)
     with file:
         return target.put(path, iter(lambda: file.read(1 << 20), b""))
+
+
+def _kept_as(name: str, others: set[str]) -> str:
+    """A path that can be asked for over HTTP, and is no other file's."""
+    from onward.tracker.artifact_files import servable
+
+    path = servable(name)
+    while path != name and path in others:
+        path += "_"
+    return path
 
 
 def _split(uri: str) -> tuple[str, str]:

@@ -54,6 +54,11 @@ def components(path: str) -> list[str]:
     return parts
 
 
+def servable(path: str) -> str:
+    """The same path without what no address may hold, for files that were named elsewhere."""
+    return _ODD.sub("_", path)
+
+
 class ArtifactFiles:
     """The files under one folder. It is made when the first file comes. `private`: for their owner's eyes alone, whatever the umask."""
 
@@ -78,8 +83,9 @@ class ArtifactFiles:
         """A file to be written piece by piece. Nothing is touched before it begins."""
         return Upload(self, path, components(path), self._largest)
 
-    def open(self, path: str) -> tuple[BinaryIO, StoredFile]:
-        *folders, name = components(path)
+    def open(self, path: str, *, found: bool = False) -> tuple[BinaryIO, StoredFile]:
+        """To read. `found`: the path was read from the folder itself, and may hold what no address does."""
+        *folders, name = path.split("/") if found else components(path)
         with _filing(path), self._inside(folders) as handle:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
             seen = os.fstat(file)
@@ -114,12 +120,21 @@ class ArtifactFiles:
                 if make:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, self._folder_mode, dir_fd=handle)
-                inner = os.open(name, _DIR, dir_fd=handle)
+                inner = _enter(handle, name, make=make)
                 os.close(handle)
                 handle = inner
             yield handle
         finally:
             os.close(handle)
+
+
+def _enter(handle: int, name: str, *, make: bool) -> int:
+    try:
+        return os.open(name, _DIR, dir_fd=handle)
+    except OSError as error:
+        if make and error.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise Conflict(f"{_short(name)} is a file or a link: nothing can lie under it", hint="choose another folder") from error
+        raise
 
 
 class Upload:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from onward.rundir.artifact_files import ArtifactFiles, StoredFile, components
+from onward.rundir.artifact_files import ArtifactFiles, StoredFile, components, servable
 
-__all__ = ["ArtifactFiles", "StoredFile", "components"]
+__all__ = ["ArtifactFiles", "StoredFile", "components", "servable"]

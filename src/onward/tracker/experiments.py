@@ -127,6 +127,16 @@ def check_name(name: str) -> None:
         raise InvalidInput(f"{clean(name)[:60]!r} is no name for an experiment", hint="use 1 to 500 characters")
 
 
+def must_take_runs(connection: Connection, name: str) -> None:
+    """Conflict where somebody has archived the experiment of this name."""
+    found = connection.execute(select(_table.c.id, _table.c.archived).where(_table.c.name == name)).first()
+    if found is not None and found.archived is not None:
+        raise Conflict(
+            f"experiment {name!r} is archived: it takes no new runs",
+            hint=f'bring it back first (PATCH /api/v1/experiments/{found.id} {{"archived": false}}), or name another one',
+        )
+
+
 def ensure_experiment(batch: Batch, name: str) -> int:
     found = batch.connection.execute(select(_table.c.id).where(_table.c.name == name)).first()
     return found.id if found else _insert(batch, name, "")

@@ -17,6 +17,7 @@ from onward.api.rows import RunDetails, RunPage, row_record
 from onward.api.services import Services
 from onward.api.shapes import In, Key, ParamValue, RunOut, State, TagValue, Text, finite, plainly, run_record
 from onward.errors import Conflict, InvalidInput
+from onward.tracker.experiments import must_take_runs
 from onward.tracker.filter import where
 from onward.tracker.runs import NewRun, RunQuery
 
@@ -131,11 +132,15 @@ def create(svc: Svc, who: Who, asked: Asked) -> Response:
     Else: begin the record of a training that Onward does not execute; with an `identity`, the same run for whoever asks again."""
     if isinstance(asked, SubmitIn):
         return submitted(svc, who, asked)
+    identity = f"api:{asked.identity}" if asked.identity else None
+    if identity is None or svc.tracker.runs.by_identity(identity) is None:
+        with svc.tracker.reading() as connection:
+            must_take_runs(connection, asked.experiment)
     made = svc.tracker.runs.create(
         NewRun(
             experiment=asked.experiment,
             name=asked.name,
-            identity=f"api:{asked.identity}" if asked.identity else None,
+            identity=identity,
             state=asked.state,
             params=asked.params,
             tags=asked.tags,

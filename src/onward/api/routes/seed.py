@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from typing import Annotated, Any
 from urllib.parse import parse_qs
@@ -24,6 +25,7 @@ from onward.api.shapes import Key, Text, finite
 from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
 from onward.tracker.artifact_store import Artifact, put_artifact
+from onward.tracker.experiments import must_take_runs
 from onward.tracker.runs import NewRun, create_run, write_legs
 from onward.tracker.tokens import Scope
 from onward.tracker.writer import Batch
@@ -39,6 +41,9 @@ STATES = {
 }
 
 
+_JOB = re.compile(r"[0-9]{1,20}(?:[_.+][0-9]{1,20})?")
+
+
 class Loose(BaseModel):
     """Older scripts send what they like besides; it is let be."""
 
@@ -46,7 +51,7 @@ class Loose(BaseModel):
 
 
 class ScriptRunIn(Loose):
-    slurm_job_id: Annotated[Text, Field(max_length=200)] | int | None = Field(
+    slurm_job_id: Annotated[Text, Field(max_length=200)] | Annotated[int, Field(strict=True)] | None = Field(
         default=None, description="By which a restarted job is known again."
     )
     seed: int | float | Annotated[Text, Field(max_length=200)] | None = None
@@ -99,7 +104,7 @@ class Received(BaseModel):
 
 @router.post("/experiments/{experiment}/runs", summary="Begin a run, or go on with it")
 def begin(svc: Svc, who: Who, experiment: ExperimentId, asked: ScriptRunIn) -> RunMade:
-    """The experiment is made where there is none of that name or number."""
+    """The experiment is made where there is none of that name or number; one that is archived takes no new runs (409)."""
     if who.scope is Scope.RUN and who.run is not None:
         run = svc.tracker.runs.get(who.run)
         if asked.config:
@@ -200,8 +205,8 @@ async def slurm(svc: Svc, request: Request) -> Received:
             job = parse_qs(body, max_num_fields=20).get("job_id", [""])[0]
         except ValueError as error:
             raise InvalidInput("the body is not a form") from error
-    if not job or len(job) > 200 or not job.isprintable():
-        raise InvalidInput("job_id: missing, or no job's id", hint="send job_id=…&status=…")
+    if not _JOB.fullmatch(job):
+        raise InvalidInput("job_id: missing, or no job's id", hint="send job_id=4711&status=…, or 4711_3 for a task of an array")
     svc.hinted()
     return Received()
 
@@ -228,6 +233,7 @@ def _begin(batch: Batch, new: NewRun, leg: dict[str, Any]) -> RunMade:
     held = select(c.id, c.run_id, c.leg, c.last_step)
     before = batch.connection.execute(held.where(c.identity == new.identity)).mappings().first() if new.identity else None
     if before is None:
+        must_take_runs(batch.connection, str(new.experiment))
         run_id = secrets.token_hex(16)
         create_run(batch, new, run_id)
         row = batch.connection.execute(held.where(c.run_id == run_id)).mappings().one()
