@@ -162,6 +162,18 @@ class TrackerContract:
         assert tracker.runs.search(RunQuery()).runs[0].standing is None  # not asked for
         tracker.runs.delete(name)
 
+    def test_a_view_is_its_owners_and_replaced_by_its_name(self, tracker: Tracker) -> None:
+        made = tracker.views.save("ada", page="runs", name="a", query="x=1", shared=False)
+        again = tracker.views.save("ada", page="runs", name="a", query="x=2", shared=True)
+        assert (again.id, again.query, again.shared) == (made.id, "x=2", True)
+        assert [view.id for view in tracker.views.of("bob", page="runs")] == [made.id]
+        tracker.views.save("ada", page="runs", name="a", query="x=2", shared=False)
+        assert tracker.views.of("bob") == []
+        with pytest.raises(NotFound, match="no view number"):
+            tracker.views.delete("bob", made.id)
+        tracker.views.delete("ada", made.id)
+        assert tracker.views.of("ada") == []
+
     def test_words_are_found_in_name_id_experiment_user_and_tags_whatever_their_case(self, tracker: Tracker, run: str) -> None:
         tracker.runs.create(NewRun(name="ViT large", run_id="zzz", experiment="ImageNet", user="ada", tags={"team": "Blue_1"}))
         for text, found in (

@@ -63,7 +63,8 @@ def test_the_memory_of_the_job_counts_where_it_was_raised() -> None:
 
 def test_cpus_that_had_nothing_to_do_are_told() -> None:
     few = one(run_with(cpus_per_task=16), Used(cpus=2.4), "cpus")
-    assert (few.flag, few.used, few.share) == ("--cpus-per-task 3", "2.4", pytest.approx(0.15))
+    assert (few.flag, few.used) == ("--cpus-per-task 3", "2.4")
+    assert few.share == pytest.approx(0.15)
     assert one(run_with(cpus_per_task=4), Used(cpus=3.9), "cpus").flag == ""
     assert one(run_with(cpus_per_task=4, ntasks=2), Used(cpus=1.0), "cpus").flag == "--cpus-per-task 1"
 

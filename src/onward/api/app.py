@@ -33,6 +33,7 @@ from onward.api.routes import (
     docs,
     experiments,
     export,
+    filter_words,
     health,
     hints,
     live,
@@ -51,6 +52,7 @@ from onward.api.routes import (
     system,
     timeline,
     tokens,
+    views,
 )
 from onward.api.services import Services
 from onward.api.signed import Signatures
@@ -66,7 +68,7 @@ Basic with the token as password, an address that begins with `/t/<token>/`, or 
 _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, live, records, export, tokens, seed, hints, clusters),
-    *(overview, timeline, log_search, sparklines, system),
+    *(overview, timeline, log_search, sparklines, system, views, filter_words),
 )
 
 

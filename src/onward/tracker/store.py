@@ -6,6 +6,7 @@
                           set_params set_tags delete_tag param_history legs set_leg notes add_note delete_note
     tracker.ingest        points submit (a future) records
     tracker.standings     say_why: what a scheduler says of runs that wait
+    tracker.views         of get save delete: named views of the pages
     tracker.series        metrics chart charts points
     tracker.models        logged models, datasets: create get of finish delete set_tags log add_inputs add_outputs
     tracker.files         look(roots): take what is new in run folders
@@ -50,6 +51,7 @@ from onward.tracker.series import Series
 from onward.tracker.standings import Standings
 from onward.tracker.tensorboard import EventFiles
 from onward.tracker.trouble import Trouble
+from onward.tracker.views import Views
 from onward.tracker.writer import Batch, Writer
 
 T = TypeVar("T")
@@ -67,6 +69,7 @@ class Tracker:
         self.series = Series(database)
         self.models = Models(database, self._writer)
         self.standings = Standings(database, self._writer)
+        self.views = Views(database, self._writer)
         self.files = Files(database, self._writer)
         self.event_files = EventFiles(database, self._writer)
         self.push = Push(self._writer)
