@@ -6,6 +6,7 @@ import argparse
 import copy
 import json
 import pickle
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,16 @@ def test_a_disabled_run_takes_everything_and_writes_nothing(tmp_path: Path, caps
     wandb.finish()
     assert list(tmp_path.rglob("*")) == []
     assert "folder" not in capsys.readouterr().err
+
+
+def test_an_offline_run_is_what_every_run_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert wandb.init(mode="offline").name == Path(sys.argv[0]).stem
+    assert "passes over" not in capsys.readouterr().err
+
+
+def test_resuming_without_an_id_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    wandb.init(resume=True)
+    assert "without an id is passed over: ONWARD_RUN_DIR" in capsys.readouterr().err
 
 
 def test_a_disabled_run_still_saves_checkpoints(tmp_path: Path) -> None:

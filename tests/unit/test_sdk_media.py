@@ -101,12 +101,15 @@ def test_a_tensors_colours_come_first(run: Run) -> None:
 def test_figures_and_files_are_kept_as_they_are(run: Run, tmp_path: Path) -> None:
     figure = SimpleNamespace(savefig=lambda file, format: file.write(b"drawn"))
     (tmp_path / "cat.jpg").write_bytes(b"jpeg")
+    page = SimpleNamespace(to_html=lambda include_plotlyjs: "<p>", to_plotly_json=None)
+    wandb.log({"live": page}, step=0)
     wandb.log({"plot": figure, "cat": wandb.Image("cat.jpg"), "film": wandb.Video("cat.jpg"), "page": wandb.Html("<b>hi</b>")})
     assert kept(run) == {
-        "media/images/plot_0.png": b"drawn",
-        "media/images/cat_0.jpg": b"jpeg",
-        "media/videos/film_0.jpg": b"jpeg",
-        "media/html/page_0.html": b"<b>hi</b>",
+        "media/images/plot_1.png": b"drawn",
+        "media/images/cat_1.jpg": b"jpeg",
+        "media/videos/film_1.jpg": b"jpeg",
+        "media/html/page_1.html": b"<b>hi</b>",
+        "media/html/live_0.html": b"<p>",
     }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
+from onward.sdk import contract
 from onward.sdk.said import say, say_once
 
 TYPE_CHECKING = False
@@ -14,6 +16,7 @@ KNOWN = ("project", "name", "id", "group", "job_type", "entity", "tags", "notes"
 _NAMING = KNOWN[:5]  # those that tell one run from another
 _ANEW = (True, "finish_previous", "create_new")
 _SAME = (False, "return_previous")
+_MODES = (None, "disabled", "offline", "dryrun")  # no run sends anything anywhere: offline is what they are
 
 
 def sorted_out(given: Mapping[str, object]) -> dict[str, object]:
@@ -26,10 +29,10 @@ def sorted_out(given: Mapping[str, object]) -> dict[str, object]:
             asked.setdefault(word, told)
     others = [word for word, value in given.items() if word not in KNOWN and value is not None and word != "settings"]
     others += [word for word in ("entity",) if asked.get(word)]
-    others += [] if asked.get("mode") in (None, "disabled") else ["mode"]
+    others += [] if asked.get("mode") in _MODES else ["mode"]
     if others:
         say_once(f"init() passes over {', '.join(sorted(others))}")
-    if asked.get("resume") and not asked.get("id"):
+    if asked.get("resume") and not asked.get("id") and contract.CHECKPOINT_DIR not in os.environ:  # in a job it is resumed anyway
         say_once("init(resume=…) without an id is passed over: ONWARD_RUN_DIR names the folder to go on from")
     return asked
 

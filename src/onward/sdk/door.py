@@ -46,7 +46,13 @@ class Door:
 
     @property
     def name(self) -> str:
-        return str(self.asked.get("name") or self.folder.name)
+        """As its script calls it; else after the script, by hand, and after its folder, in a job."""
+        told = self.asked.get("name")
+        if told or not self.by_hand:
+            return str(told or self.folder.name)
+        from onward.sdk.by_hand import script_name
+
+        return script_name()
 
     @name.setter
     def name(self, name: str) -> None:

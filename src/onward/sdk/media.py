@@ -116,6 +116,13 @@ class Html(_OfAFile):
         return [(".html", text if isinstance(text, bytes) else text.encode())]
 
 
+class Plotly(Html):
+    """A figure of plotly's, as the page that it writes."""
+
+    def __init__(self, val: Any, **others: Any) -> None:
+        super().__init__(val.to_html(include_plotlyjs="cdn"), **others)
+
+
 class Table(Media):
     """Rows and columns, kept as CSV. What is no text or number in a cell is written as its words."""
 
@@ -194,6 +201,8 @@ def as_media(value: object) -> list[Media] | None:
         return [Image(value)]
     if hasattr(value, "itertuples") and hasattr(value, "columns"):
         return [Table(dataframe=value)]
+    if hasattr(value, "to_html") and hasattr(value, "to_plotly_json"):
+        return [Plotly(value)]
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from onward.sdk.artifact import Artifact
-from onward.sdk.media import Audio, Histogram, Html, Image, Media, Object3D, Table, Unkept, Video
+from onward.sdk.media import Audio, Histogram, Html, Image, Media, Object3D, Plotly, Table, Unkept, Video
 from onward.sdk.said import say
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "AlertLevel", "Artifact", "Audio", "Error", "Graph", "Histogram", "Html", "Image", "Molecule", "Object3D", "Settings", "Table",
-    "Video", "define_metric", "ensure_configured", "log_artifact", "log_model", "login", "mark_preempting", "plot", "save", "setup",
-    "teardown", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "util", "watch",
+    "AlertLevel", "Artifact", "Audio", "Error", "Graph", "Histogram", "Html", "Image", "Molecule", "Object3D", "Plotly", "Settings",
+    "Table", "Video", "define_metric", "ensure_configured", "log_artifact", "log_model", "login", "mark_preempting", "plot", "save",
+    "setup", "teardown", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "util", "watch",
 ]
 # fmt: on
 

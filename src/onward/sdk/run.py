@@ -178,10 +178,9 @@ class Run(Door):
         plain = {str(key): value if isinstance(value, str | int | float | bool) else str(value) for key, value in (params or {}).items()}
         told: dict[str, object] = {"experiment": str(project)} if project else {}
         if self.by_hand:
-            from onward.sdk.by_hand import script_name
             from onward.sdk.process import identity, user_name
 
-            told |= {"name": str(self.asked.get("name") or script_name()), "user": user_name(), "process": identity()}
+            told |= {"name": self.name, "user": user_name(), "process": identity()}
         self._spool.write({"kind": "init", "total": total_steps, "params": plain, "pid": os.getpid(), **told})
         self.describe()
 
