@@ -54,6 +54,12 @@ def test_a_run_reaches_a_server_that_sees_nothing_of_it_and_dies_meanwhile(machi
         again = machine.onward("sync", str(run.folder))
         assert ": 0 bytes sent" in again.stdout
         assert points(server, token, run.id, "train_loss") == expected
+        logs: Any = server.json("GET", f"/api/v1/runs/{run.id}/logs", token)["logs"]
+        assert {(log["leg"], log["stream"]) for log in logs} >= {(0, "supervisor"), (1, "out")}
+        for log in logs:
+            name = "supervisor.log" if log["stream"] == "supervisor" else f"leg-{log['leg']:04d}.{log['stream']}"
+            sent = server.ask("GET", f"/api/v1/runs/{run.id}/logs/{log['leg']}/{log['stream']}?limit=4000000", token=token)[2]
+            assert sent == (run.folder / "logs" / name).read_bytes(), name
         shown: Any = server.json("GET", f"/api/v1/runs/{run.id}", token)
         assert (shown["state"], shown["params"]["epochs"], shown["source"]) == ("finished", "25", "onward")
         # the run's token is for this run alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -13,6 +14,7 @@ import pytest
 from onward.errors import NotAllowed
 from onward.rundir.layout import LegLocal, RunDir
 from onward.supervisor.push import Push, Refused, push_last, push_of
+from onward.supervisor.push_files import rooms_of
 from onward.supervisor.relay_http import Answer, LoopbackServer, Request
 from onward.supervisor.upstream import Unreachable, Upstream, read_token, upstream_of
 
@@ -41,7 +43,8 @@ class FakeServer:
         data, held = request.body.read(1 << 24) or b"", self.files.get(name, b"")
         if offset <= len(held):
             new = data[len(held) - offset :]
-            self.files[name] = held + new[: new.rfind(b"\n") + 1]
+            lines = name.startswith(("journal/", "spool/"))
+            self.files[name] = held + (new[: new.rfind(b"\n") + 1] if lines else new)
         return Answer.of({"next": len(self.files.get(name, b""))})
 
 
@@ -151,9 +154,73 @@ def test_a_leg_that_ends_sends_its_last_words_and_waits_for_nobody(server: FakeS
 
 def test_no_server_or_no_token_means_no_pushing(run: RunDir) -> None:
     assert push_of(None, "abc", run) is None
-    assert push_of("http://127.0.0.1:9", "abc", run) is None
+    push = push_of("http://127.0.0.1:9", "abc", run)
+    assert push
+    push.work()
+    assert push.send_all() == 0
     with pytest.raises(Unreachable):
         Upstream("http://127.0.0.1:9", "t").call("GET", "/")
+
+
+def test_a_token_that_comes_after_the_job_has_started_is_used_from_then_on(server: FakeServer, run: RunDir) -> None:
+    push = push_of(server.url, "abc", run)
+    assert push
+    push.work()
+    assert server.asked == 0
+    with_token(run)
+    push.work()
+    assert list(server.files) == ["journal/leg-0001.jsonl"]
+
+
+def test_a_leg_that_ends_before_its_token_is_there_waits_for_it_a_moment_if_the_run_is_young(server: FakeServer, run: RunDir) -> None:
+    bringing = threading.Timer(0.3, with_token, [run])
+    bringing.start()
+    push_last(server.url, "abc", run, within=60, age=2.0)
+    bringing.join()
+    assert list(server.files) == ["journal/leg-0001.jsonl"]
+
+
+def test_a_token_that_cannot_be_used_is_said_once(server: FakeServer, run: RunDir, caplog: pytest.LogCaptureFixture) -> None:
+    with_token(run).tracker_token.chmod(0o644)
+    push = push_of(server.url, "abc", run)
+    assert push
+    for _ in range(3):
+        push.work()
+    assert (server.asked, caplog.text.count("is not used")) == (0, 1)
+
+
+def test_logs_and_event_files_follow_as_they_grow_and_nothing_else_does(server: FakeServer, run: RunDir) -> None:
+    push = push_of(server.url, "abc", with_token(run))
+    assert push
+    run.log(1, "out").write_bytes(b"epoch 1\nepo")
+    (run.logs / "core").write_bytes(b"not ours")
+    (run.tensorboard / "train").mkdir()
+    events = run.tensorboard / "train" / "events.out.tfevents.1.node"
+    events.write_bytes(b"\0\1\2")
+    (run.tensorboard / "notes.txt").write_text("no event file")
+    (run.tensorboard / "link.tfevents").symlink_to(events)
+    push.send_all()
+    with run.log(1, "out").open("ab") as file:
+        file.write(b"ch 2\n")
+    push.send_all()
+    told = {name: data for name, data in server.files.items() if not name.startswith("journal/")}
+    assert told == {"logs/leg-0001.out": b"epoch 1\nepoch 2\n", "results/tensorboard/train/events.out.tfevents.1.node": b"\0\1\2"}
+    before = server.asked
+    assert (push.send_all(), server.asked) == (0, before)
+
+
+def test_a_long_log_keeps_no_other_file_waiting_and_records_go_first(server: FakeServer, run: RunDir) -> None:
+    run.log(1, "out").write_bytes(b"x" * (5 << 20))
+    run.log(1, "err").write_bytes(b"why")
+    (run.spool / "leg-0001.train-7.jsonl").write_text(lines(1))
+    push = Push(Upstream(server.url, "t"), "abc", rooms_of(run))
+    turns = iter([False] * 9)
+    push.send_all(until=lambda: next(turns, True))
+    assert list(server.files)[:2] == ["journal/leg-0001.jsonl", "spool/leg-0001.train-7.jsonl"]
+    assert len(server.files["logs/leg-0001.out"]) < 5 << 20
+    assert server.files["logs/leg-0001.err"] == b"why"
+    push.send_all()
+    assert len(server.files["logs/leg-0001.out"]) == 5 << 20
 
 
 @pytest.mark.parametrize(("place", "mode"), [("file", 0o640), ("file", 0o604), ("folder", 0o750), ("folder", 0o701)])

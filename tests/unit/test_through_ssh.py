@@ -22,6 +22,7 @@ from onward.schedulers.local_queue import Queue
 from tests.benches import LocalBench, until
 from tests.histories import make_spec
 from tests.hosts import Laptop, StandInHost
+from tests.servers import Running
 
 TRAIN = """\
 import json, os, sys, time
@@ -418,3 +419,29 @@ def _only_python(folder: Path) -> Path:
     only.mkdir()
     (only / "python3").symlink_to(os.path.realpath(sys.executable))
     return only
+
+
+@pytest.mark.slow
+def test_jobs_there_send_what_they_write_to_a_server_named_here_by_a_token_of_their_own(
+    laptop: Laptop, host: StandInHost, tmp_path: Path
+) -> None:
+    laptop.write("train.py", "print('hello from afar', flush=True)\n" + TRAIN.format(steps=3, pause=0.01))
+    with Running(tmp_path / "server") as server:
+        token = server.token("--name", "ada")
+        (laptop.folder / "token").write_text(token)
+        (laptop.folder / "token").chmod(0o600)
+        settings = laptop.folder / "settings.toml"
+        settings.write_text(settings.read_text() + f'[tracker]\nurl = "{server.url}"\ntoken-file = "{laptop.folder / "token"}"\n')
+        id, folder = submit(laptop)
+        secret = RunDir(folder).tracker_token
+        assert (secret.stat().st_mode & 0o777, secret.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert secret.read_text().startswith("owr_")
+        until_over(folder)
+        until(lambda: server.ask("GET", f"/api/v1/runs/{id}/logs/1/out", token=token)[2].startswith(b"hello from afar"), seconds=60)
+        until(lambda: server.json("GET", f"/api/v1/runs/{id}", token)["state"] == "finished", seconds=60)
+        points = server.json("GET", f"/api/v1/runs/{id}/points?metric=loss", token)["points"]
+        assert [point["step"] for point in points] == [0, 1, 2]
+        own, given = token.split("_", 2)[2], secret.read_text().split("_", 2)[2]
+        assert own not in json.dumps(host.calls()) and given not in json.dumps(host.calls())
+        there = [path for path in host.home.rglob("*") if path.is_file() and own.encode() in path.read_bytes()]
+        assert there == []  # the user's own token stays here

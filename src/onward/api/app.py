@@ -31,6 +31,7 @@ from onward.api.routes import (
     artifacts,
     clusters,
     docs,
+    drafts,
     experiments,
     export,
     filter_words,
@@ -43,6 +44,7 @@ from onward.api.routes import (
     notes,
     overview,
     params,
+    params_files,
     records,
     run_groups,
     runs,
@@ -59,6 +61,7 @@ from onward.api.signed import Signatures
 from onward.errors import OnwardError, StorageFull
 from onward.operations.tracking import Place
 from onward.operations.wiring import Desk
+from onward.tracker.pushed_files import PushedFiles
 from onward.tracker.store import Tracker
 from onward.tracker.token_store import TokenStore
 
@@ -66,9 +69,9 @@ _ABOUT = """Runs, their metrics, files and logs. Every call needs a token: `Auth
 Basic with the token as password, an address that begins with `/t/<token>/`, or the login cookie. Errors are RFC 9457 problems."""
 
 _ROUTES = (
-    *(health, docs, experiments, runs, run_groups, acts, series, aggregates, metric_keys, params, notes, artifacts),
+    *(health, docs, experiments, runs, run_groups, acts, drafts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, live, records, export, tokens, seed, hints, clusters),
-    *(overview, timeline, log_search, sparklines, system, views, filter_words),
+    *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files),
 )
 
 
@@ -104,6 +107,7 @@ def make_server(
         desk=desk,
         clock=desk.clock,
         files=place.files,
+        pushed=PushedFiles(place.files),
         streams=Streams(allowed.streams),
     )
     api = make_api(services)

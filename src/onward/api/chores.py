@@ -10,6 +10,7 @@ from sqlalchemy import select
 from onward.api.background import Chore
 from onward.api.jobs import follow_jobs
 from onward.api.logs import note
+from onward.api.pushed import read_events
 from onward.api.services import Services
 from onward.operations.tend import tend
 from onward.tracker import schema
@@ -30,10 +31,10 @@ def all_of(svc: Services, *, tend: bool) -> list[Chore]:
 
 
 def read_folders(svc: Services) -> None:
-    """Journals and spools of the runs under our roots."""
+    """Journals, spools and event files of the runs under our roots; event files of those that were sent."""
     if not svc.tracker.election.won():
         return
-    for problem in svc.tracker.files.look(svc.desk.roots).problems:
+    for problem in [*svc.tracker.files.look(svc.desk.roots).problems, *read_events(svc)]:
         note(logging.WARNING, "read", problem)
 
 

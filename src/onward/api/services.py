@@ -15,6 +15,7 @@ from onward.api.live import Live
 from onward.api.logs import note
 from onward.clock import Clock
 from onward.operations.wiring import Desk
+from onward.tracker.pushed_files import PushedFiles
 from onward.tracker.token_store import TokenStore
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Services:
     desk: Desk
     clock: Clock
     files: Path  # what was uploaded, a folder a run
+    pushed: PushedFiles  # what jobs sent of folders that are not seen here
     streams: Streams
     counts: Callable[[], dict[tuple[str, int], int]] = field(default=dict)  # answers by method and status
     stopping: bool = False

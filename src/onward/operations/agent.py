@@ -20,16 +20,19 @@ from pathlib import Path
 from typing import IO, Any
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull
-from onward.model.spec import RunDraft
+from onward.model.spec import RunDraft, spec_to_json
 from onward.operations import arrivals
 from onward.operations.agent_shell import ensure_programs, login_environment, with_root
+from onward.operations.announce import entrust
 from onward.operations.answers import encode, error_to_json, value_from_json, value_to_json
 from onward.operations.code import Frozen
 from onward.operations.find import labels
 from onward.operations.places import Data, Here, previewed, submitted, submitted_before
 from onward.operations.submit import check_request, preview, submit
 from onward.operations.wiring import Desk
-from onward.schedulers.profile import ClusterSettings, Settings
+from onward.rundir.journal import read_spec
+from onward.rundir.layout import RunDir
+from onward.schedulers.profile import ClusterSettings, Settings, TrackerSettings
 
 BEAT = 5.0  # seconds between signs of life where there is nothing to say: writing tells us whether anyone still listens
 
@@ -62,6 +65,10 @@ class Agent:
                 return self._preview(**given)
             case "submit":
                 return self._submit(**given)
+            case "spec":
+                return spec_to_json(read_spec(RunDir(Path(given["run"]))))
+            case "entrust":
+                return self._entrust(**given)
             case "draft":
                 return dict(value_to_json(Here(self._desk).draft(**given)))
             case "clone" | "clone_preview":
@@ -101,6 +108,13 @@ class Agent:
         if not cwd.is_dir():
             raise InvalidInput(f"the folder {cwd} is not there", hint="let the code be carried: without `freeze: false` (--no-freeze)")
         return submitted(submit(self._desk, asked, cwd=cwd, arrived=arrived))
+
+    def _entrust(self, *, run: str, secret: str) -> Data:
+        """The token that whoever submitted has got for this run: through ssh's own channel, never in an argument."""
+        dir = RunDir(Path(run))
+        read_spec(dir)
+        entrust(dir, secret)
+        return {}
 
 
 def main() -> int:
@@ -148,7 +162,10 @@ def open_desk(request: Mapping[str, Any]) -> Desk:
     ensure_programs(profile.scheduler for profile in profiles)
     env = login_environment() if request["verb"] in ("submit", "preview", "clone", "clone_preview") else None
     profiles = [with_root(profile) for profile in profiles]
-    return Desk(env=dict(env or os.environ), _settings=Settings(clusters={profile.name: profile for profile in profiles}))
+    url = request.get("tracker")
+    tracker = TrackerSettings(url=url, token_file=None) if url else None
+    settings = Settings(clusters={profile.name: profile for profile in profiles}, tracker=tracker)
+    return Desk(env=dict(env or os.environ), _settings=settings)
 
 
 def send(out: IO[bytes], data: Data) -> None:

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from onward.schedulers.profile import TrackerSettings
 from onward.sdk import contract
 from onward.sdk.files import write_whole
 from onward.supervisor.push import Push, Refused
+from onward.supervisor.push_files import SPOOL, rooms_of
 from onward.supervisor.upstream import Unreachable, Upstream, read_token
 
 log = logging.getLogger(__name__)
@@ -41,23 +43,32 @@ def tracker_of(desk: Desk) -> TrackerSettings | None:
 def announce(desk: Desk, spec: RunSpec, dir: RunDir) -> None:
     """Make the run known, and get its jobs a token. A server that does not answer keeps no run from starting."""
     named = tracker_of(desk)
-    if named is None or spec.tracker is None:
+    if named is None or named.token_file is None or spec.tracker is None:
         return
     try:
-        server = Server.of(named)
-        server.announce(spec)
-        secret = server.token(spec.id)
-        dir.tracker_token.parent.mkdir(mode=0o700, exist_ok=True)
-        os.chmod(dir.tracker_token.parent, 0o700)
-        write_whole(dir.tracker_token, secret, mode=0o600)
+        entrust(dir, introduce(named, spec_to_json(spec)))
     except (OnwardError, OSError) as error:
         log.warning("onward: the run starts, but its jobs cannot send to %s: %s; `onward sync %s` does later", named.url, error, dir.path)
+
+
+def introduce(named: TrackerSettings, spec: Mapping[str, Any]) -> str:
+    """Make a run known to the server; the secret of a token of its own."""
+    server = Server.of(named)
+    server.announce(spec)
+    return server.token(str(spec["id"]))
+
+
+def entrust(dir: RunDir, secret: str) -> None:
+    """Give a run's jobs their token: in a folder and a file for its owner alone."""
+    dir.tracker_token.parent.mkdir(mode=0o700, exist_ok=True)
+    os.chmod(dir.tracker_token.parent, 0o700)
+    write_whole(dir.tracker_token, secret, mode=0o600)
 
 
 def withdraw(desk: Desk, spec: RunSpec) -> None:
     """The scheduler said no, so there is no run: out of the server's lists, if it answers."""
     named = tracker_of(desk)
-    if named is None or spec.tracker is None:
+    if named is None or named.token_file is None or spec.tracker is None:
         return
     try:
         Server.of(named).archive(spec.id)
@@ -79,7 +90,7 @@ def sync(desk: Desk, folder: Path) -> Synced:
     server, dir = Server.of(named), RunDir(folder.absolute())
     if dir.is_run():
         spec = read_spec(dir)
-        server.announce(spec)
+        server.announce(spec_to_json(spec))
         return Synced(run_id=spec.id, bytes=server.send(spec.id, dir))
     if not dir.spool.is_dir():
         raise NotFound(f"{folder} is no run's folder", hint="a run's folder has a folder spool in it")
@@ -94,13 +105,15 @@ class Server:
 
     @classmethod
     def of(cls, named: TrackerSettings) -> Server:
+        if named.token_file is None:
+            raise InvalidInput(f"there is no token for the tracker at {named.url} here", hint=_HINT)
         try:
             return cls(named.url, read_token(named.token_file, folder=False))
         except OSError as error:
             raise NotFound(f"the tracker's token cannot be read from {named.token_file}: {error.strerror}", hint=_HINT) from error
 
-    def announce(self, spec: RunSpec) -> None:
-        self._call("PUT", f"/api/v1/runs/{spec.id}/spec", spec_to_json(spec))
+    def announce(self, spec: Mapping[str, Any]) -> None:
+        self._call("PUT", f"/api/v1/runs/{spec['id']}/spec", spec)
 
     def archive(self, run: str) -> None:
         self._call("PATCH", f"/api/v1/runs/{run}", {"archived": True})
@@ -116,7 +129,8 @@ class Server:
 
     def send(self, run: str, dir: RunDir) -> int:
         try:
-            return Push(self._upstream, run, {"journal": [dir.journals] if dir.is_run() else [], "spool": [dir.spool]}).send_all()
+            rooms = rooms_of(dir) if dir.is_run() else {SPOOL: [dir.spool]}
+            return Push(self._upstream, run, rooms).send_all()
         except Unreachable as error:
             raise self._unreachable(error) from error
         except Refused as error:

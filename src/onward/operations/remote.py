@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from onward.errors import HostUnreachable, InvalidInput, NoPython, OnwardError, SubmitUnclear
 from onward.model.spec import RunDraft
+from onward.operations.announce import introduce, tracker_of
 from onward.operations.answers import value_from_json, value_to_json
 from onward.operations.code import Frozen, freeze_code
 from onward.operations.places import Data
@@ -154,17 +155,19 @@ class Remote:
         """The code is frozen here and carried there; the run is made there, with nothing of this machine's environment."""
         id, sent = new_id(), self._sent(draft)
         if not draft.freeze:
-            return self._make(id, sent, of=draft.cluster, folder="", frozen=Frozen(workdir=str(cwd), facts={"frozen": False}, diff=""))
+            frozen = Frozen(workdir=str(cwd), facts={"frozen": False}, diff="")
+            return self._entrusted(self._make(id, sent, of=draft.cluster, folder="", frozen=frozen), draft.cluster)
         folder = str(self._ask("arrive", of=draft.cluster, id=id, draft=sent)["folder"])
         try:
             frozen = self._carry(draft, cwd, folder)
-            return self._make(id, sent, of=draft.cluster, folder=folder, frozen=frozen)
+            told = self._make(id, sent, of=draft.cluster, folder=folder, frozen=frozen)
         except (HostUnreachable, SubmitUnclear):  # the agent may be at it
             raise
         except BaseException:
             with suppress(OnwardError):
                 self._ask("discard", folder=folder)
             raise
+        return self._entrusted(told, draft.cluster)
 
     def draft(self, *, run: str) -> RunDraft:
         return value_from_json(RunDraft, self._ask("draft", run=run))
@@ -175,10 +178,11 @@ class Remote:
     def clone(self, draft: RunDraft, *, run: str) -> Data:
         """Asked once: there is nothing by which a second asking would be known as the same."""
         try:
-            return self._ask("clone", of=draft.cluster, within=_SUBMIT, draft=self._sent(draft), run=run)
+            told = self._ask("clone", of=draft.cluster, within=_SUBMIT, draft=self._sent(draft), run=run)
         except HostUnreachable as error:
             hint = f"onward runs, when {self.host} answers again, tells"
             raise SubmitUnclear(f"whether a clone of {run} was queued is not known: {error.message}", hint=hint) from error
+        return self._entrusted(told, draft.cluster)
 
     def _carry(self, draft: RunDraft, cwd: Path, folder: str) -> Frozen:
         with tempfile.TemporaryDirectory(prefix="onward-") as scratch:
@@ -192,6 +196,17 @@ class Remote:
             if words:
                 self._say(words)
         return replace(frozen, facts={**frozen.facts, "from": f"{socket.gethostname()}:{frozen.facts['from']}"})
+
+    def _entrusted(self, told: Data, of: str) -> Data:
+        """A new run, whose jobs are given a token of the tracker's where one is named: the user's own stays here."""
+        named = tracker_of(self._desk)
+        if named:
+            try:
+                secret = introduce(named, self._ask("spec", of=of, run=told["folder"]))
+                self._ask("entrust", of=of, run=told["folder"], secret=secret)
+            except (OnwardError, OSError) as error:
+                self._say(f"the run starts, but its jobs cannot send to {named.url}: {error}")
+        return told
 
     def _make(self, id: str, sent: Data, *, of: str, folder: str, frozen: Frozen) -> Data:
         """Asked again after a connection that broke: the agent knows the run by its id, and makes it once."""
@@ -256,4 +271,6 @@ class Remote:
         return next((profile.python for profile in self._profiles if profile.name == cluster), None)
 
     def _request(self, verb: str, given: Data) -> Data:
-        return {"profiles": [value_to_json(profile) for profile in self._profiles], "verb": verb, "with": given}
+        named = tracker_of(self._desk)
+        profiles = [value_to_json(profile) for profile in self._profiles]
+        return {"profiles": profiles, "tracker": named.url if named else None, "verb": verb, "with": given}

@@ -24,7 +24,7 @@ from onward.errors import Conflict, InvalidInput, NotFound, StorageError, Storag
 
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 32
-_PART = ".part"  # what is still being written
+PART = ".part"  # what is still being written
 _ODD = re.compile(r"[\x00-\x1f\x7f\\#]|%(?:2e|2f|5c|23|00)", re.IGNORECASE)  # the latter: what somebody has encoded once more
 
 
@@ -49,7 +49,7 @@ def components(path: str) -> list[str]:
             raise InvalidInput(
                 f"{_short(part)} cannot be part of a file's path, in {_short(path)}", hint="no '.', '..', '\\', '#' or control characters"
             )
-        if len(part.encode("utf-8", "surrogatepass")) > 200 or not part.isprintable() or part.endswith(_PART):
+        if len(part.encode("utf-8", "surrogatepass")) > 200 or not part.isprintable() or part.endswith(PART):
             raise InvalidInput(f"{_short(part)} cannot be part of a file's path: too long, or of characters that no file should have")
     return parts
 
@@ -65,7 +65,7 @@ class ArtifactFiles:
     def __init__(self, folder: Path, *, largest: int | None = None, private: bool = False) -> None:
         self._folder = folder
         self._folder_mode, self.file_mode = (0o700, 0o600) if private else (0o777, 0o644)
-        self._largest = largest
+        self.largest = largest
 
     def put(self, path: str, chunks: Iterable[bytes]) -> StoredFile:
         """Write a file: there whole, or not at all. One of that name is replaced."""
@@ -81,12 +81,12 @@ class ArtifactFiles:
 
     def upload(self, path: str) -> Upload:
         """A file to be written piece by piece. Nothing is touched before it begins."""
-        return Upload(self, path, components(path), self._largest)
+        return Upload(self, path, components(path), self.largest)
 
     def open(self, path: str, *, found: bool = False) -> tuple[BinaryIO, StoredFile]:
         """To read. `found`: the path was read from the folder itself, and may hold what no address does."""
         *folders, name = path.split("/") if found else components(path)
-        with _filing(path), self._inside(folders) as handle:
+        with filing(path), self.inside(folders) as handle:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
             seen = os.fstat(file)
             if not stat.S_ISREG(seen.st_mode):
@@ -98,19 +98,19 @@ class ArtifactFiles:
         """Files and folders right under a path, by name; nothing where there is nothing."""
         folders = components(path) if path else []
         try:
-            with _filing(path), self._inside(folders) as handle:
-                found = [_entry(handle, name, folders) for name in sorted(os.listdir(handle)) if not name.endswith(_PART)]
+            with filing(path), self.inside(folders) as handle:
+                found = [_entry(handle, name, folders) for name in sorted(os.listdir(handle)) if not name.endswith(PART)]
                 return [entry for entry in found if entry]
         except NotFound:
             return []
 
     def delete(self, path: str) -> None:
         *folders, name = components(path)
-        with _filing(path), self._inside(folders) as handle:
+        with filing(path), self.inside(folders) as handle:
             os.unlink(name, dir_fd=handle)
 
     @contextlib.contextmanager
-    def _inside(self, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    def inside(self, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """A handle of the folder that lies that deep, each step taken from the one above and through no link."""
         if make:
             self._folder.mkdir(parents=True, exist_ok=True, mode=self._folder_mode)
@@ -149,7 +149,7 @@ class Upload:
         self._path = path
         *self._folders, self._name = parts
         self._largest = largest
-        self._part = f".{secrets.token_hex(8)}{_PART}"
+        self._part = f".{secrets.token_hex(8)}{PART}"
         self._lock = threading.Lock()
         self._held = contextlib.ExitStack()  # handles of the folder and of the file
         self._handle = self._file = -1
@@ -157,11 +157,11 @@ class Upload:
         self._size, self._sha256 = 0, hashlib.sha256()
 
     def begin(self) -> None:
-        with self._lock, _filing(self._path):
+        with self._lock, filing(self._path):
             self._must_go_on()
             with contextlib.ExitStack() as held:
-                self._handle = held.enter_context(self._files._inside(self._folders, make=True))
-                if _kind(self._handle, self._name) not in (None, "file"):
+                self._handle = held.enter_context(self._files.inside(self._folders, make=True))
+                if kind_of(self._handle, self._name) not in (None, "file"):
                     raise Conflict(f"{self._path} is a folder or a link; a file cannot take its place")
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._file = os.open(self._part, flags, self._files.file_mode, dir_fd=self._handle)
@@ -169,7 +169,7 @@ class Upload:
                 self._held = held.pop_all()
 
     def write(self, chunk: bytes) -> None:
-        with self._lock, _filing(self._path):
+        with self._lock, filing(self._path):
             self._must_go_on()
             self._size += len(chunk)
             if self._largest is not None and self._size > self._largest:
@@ -180,7 +180,7 @@ class Upload:
                 rest = rest[os.write(self._file, rest) :]
 
     def commit(self) -> StoredFile:
-        with self._lock, _filing(self._path):
+        with self._lock, filing(self._path):
             self._must_go_on()
             os.fsync(self._file)
             os.rename(self._part, self._name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
@@ -205,7 +205,7 @@ class Upload:
             raise ConnectionError("the upload broke off")
 
 
-def _kind(handle: int, name: str) -> str | None:
+def kind_of(handle: int, name: str) -> str | None:
     try:
         mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -226,7 +226,7 @@ def _entry(handle: int, name: str, folders: list[str]) -> StoredFile | None:
 
 
 @contextlib.contextmanager
-def _filing(path: str) -> Iterator[None]:
+def filing(path: str) -> Iterator[None]:
     """What the system says about files, in our words."""
     try:
         yield

@@ -68,7 +68,7 @@ class TrackerSettings:
     """A server that cannot see the runs folder, so that jobs send their records to it."""
 
     url: str
-    token_file: Path
+    token_file: Path | None  # None: whoever submits from afar speaks to the server, and brings the run its token
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,7 +102,8 @@ def live_leg(path: Path, leg: int) -> int:
     journal.close()
     if scene.spec.tracker:
         with never_hurts_training("the last push"):
-            push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE)
+            age = clock.now() - scene.spec.created
+            push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE, age=age)
     ended = read_run(scene.dir).legs[leg].end
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 

@@ -1,30 +1,36 @@
-"""Push: a job sends its journals and spools to the tracker's server, where that cannot read the run's folder. Never hurts training.
+"""Push: a job sends what its run's folder holds to the tracker's server, where that cannot read it. Never hurts training.
 
 Files are sent as they are, from the byte on that the server says it has. So nothing need be remembered here, whoever dies when: a
-later leg, or `onward sync`, goes on with whatever is missing.
+later leg, or `onward sync`, goes on with whatever is missing. Journals and spools go first; logs, TensorBoard's files and small artifacts
+when those have arrived.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
 
 from onward.errors import NotAllowed
 from onward.rundir.layout import LegLocal, RunDir
+from onward.supervisor.push_files import Found, Rooms, files, records, rooms_of
 from onward.supervisor.upstream import Unreachable, Upstream, upstream_of
 
 log = logging.getLogger(__name__)
 
 PUSH_SECONDS = 2.0
 _PIECE = 1 << 19
+_TURN = 1 << 20  # bytes of one file before the next has its turn
+_FILES_EVERY, _FILES_TURN = 6.0, 1.0  # seconds between two looks for files, and for sending them
 _LONGEST_LINE = 12 << 20
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
+_TOKEN_COMES_WITHIN = 60.0  # seconds after a run was made, from whoever submitted it
 _UNKNOWN = 1 << 50  # an offset beyond every file: the answer says where to begin
 
 
@@ -33,23 +39,30 @@ class Refused(Exception):
 
 
 class Push:
-    def __init__(self, upstream: Upstream, run: str, rooms: Mapping[str, Sequence[Path]]) -> None:
-        """`rooms`: folders of `journal` and `spool`; of a file that lies in several, the longest counts."""
-        self._upstream = upstream
+    def __init__(self, find: Upstream | Callable[[], Upstream | None], run: str, rooms: Rooms) -> None:
+        """`find`: the server, or what tells it once it is known. `rooms`: folders by kind, see `push_files`."""
+        self._find = find
+        self._upstream = find if isinstance(find, Upstream) else None
         self._run = run
         self._rooms = rooms
         self._at: dict[str, int] = {}
+        self._content: dict[str, int | None] = {}  # when a file that is replaced was, as it was last sent
         self._over: set[str] = set()  # files of which nothing more is taken
         self._wait = _FIRST_WAIT
         self._not_before = 0.0
+        self._files_not_before = 0.0
         self._refused = False
 
     def work(self) -> None:
         """Send what is new. After a failure, nothing for a while: twice as long each time, up to a minute."""
-        if self._refused or time.monotonic() < self._not_before:
+        if self._refused or time.monotonic() < self._not_before or not self._known():
             return
         try:
-            self.send_all()
+            self.send_records()
+            if time.monotonic() >= self._files_not_before:
+                began = time.monotonic()
+                self.send_files(until=lambda: time.monotonic() > began + _FILES_TURN)  # records do not wait for long
+                self._files_not_before = time.monotonic() + _FILES_EVERY
             self._wait = _FIRST_WAIT
         except Unreachable as error:
             if self._wait == _FIRST_WAIT:
@@ -62,71 +75,96 @@ class Push:
 
     def send_all(self, *, until: Callable[[], bool] = lambda: False) -> int:
         """Bytes sent. `until`: asked between pieces whether to leave off. Raises Unreachable and Refused."""
-        sent = 0
-        for name, path in self._files().items():
-            if name not in self._over:
-                sent += self._send(name, path, until)
+        return (self.send_records(until=until) + self.send_files(until=until)) if self._known() else 0
+
+    def send_records(self, *, until: Callable[[], bool] = lambda: False) -> int:
+        return sum(self._send(found, until) for found in records(self._rooms))
+
+    def send_files(self, *, until: Callable[[], bool] = lambda: False) -> int:
+        """Logs first, then TensorBoard's files, then artifacts; none of them for so long that the others wait for ever."""
+        sent, left = 0, list(files(self._rooms))
+        while left and not until():
+            new = [self._send(found, until, most=_TURN) for found in left]
+            sent += sum(new)
+            left = [found for found, bytes in zip(left, new, strict=True) if bytes >= _TURN]
         return sent
 
-    def _files(self) -> dict[str, Path]:
-        """Journals first: they say which legs there are."""
-        found: dict[str, tuple[int, Path]] = {}
-        for room in ("journal", "spool"):
-            for folder in self._rooms.get(room, ()):
-                for path in sorted(folder.glob("*.jsonl")):
-                    try:
-                        size = path.stat().st_size
-                    except OSError:
-                        continue
-                    if size > found.get(f"{room}/{path.name}", (-1, path))[0]:
-                        found[f"{room}/{path.name}"] = (size, path)
-        return {name: path for name, (size, path) in found.items() if size > self._at.get(name, -1)}
+    def _known(self) -> bool:
+        if self._upstream is None and not isinstance(self._find, Upstream):
+            self._upstream = self._find()
+        return self._upstream is not None
 
-    def _send(self, name: str, path: Path, until: Callable[[], bool]) -> int:
+    def _send(self, found: Found, until: Callable[[], bool], most: int | None = None) -> int:
+        name = found.name
+        if self._content.get(name) != found.modified:  # another content than the one that was sent
+            self._at.pop(name, None)
+            self._over.discard(name)
+        self._content[name] = found.modified
+        if name in self._over or found.size <= self._at.get(name, -1):
+            return 0
         sent = stuck = 0
         if name not in self._at:
-            self._at[name] = self._post(name, _UNKNOWN, b"")
-        while not until():
+            self._at[name] = self._post(found, _UNKNOWN, b"")
+        while name not in self._over and not until() and (most is None or sent < most):
             at = self._at[name]
-            data = _whole_lines(path, at)
-            if not data:
+            data = _whole_lines(found.path, at) if found.lines else _bytes(found, at)
+            if not data and not found.is_empty:
                 break
-            now = self._post(name, at, data)
+            now = self._post(found, at, data)
             stuck = stuck + 1 if now <= at else 0
             if stuck > 2:
                 log.warning("the tracker's server takes no more of %s from byte %d on", name, at)
                 self._over.add(name)
+            if not data:
                 break
             self._at[name] = now
             sent += max(now - at, 0)
         return sent
 
-    def _post(self, name: str, offset: int, data: bytes) -> int:
-        target = f"/api/v1/runs/{self._run}/pieces?{urlencode({'file': name, 'offset': offset})}"
-        status, body, _ = self._upstream.call("POST", target, data, kind="application/x-ndjson")
+    def _post(self, found: Found, offset: int, data: bytes) -> int:
+        assert self._upstream
+        asked: dict[str, str | int] = {"file": found.name, "offset": offset}
+        if found.modified is not None:
+            asked |= {"size": found.size, "modified": found.modified}
+        kind = "application/x-ndjson" if found.lines else "application/octet-stream"
+        status, body, _ = self._upstream.call("POST", f"/api/v1/runs/{self._run}/pieces?{urlencode(asked)}", data, kind=kind)
         if status in (401, 403, 404):
             raise Refused(_words(status, body))
         if status != 200:
-            log.warning("the tracker's server takes nothing of %s: %s", name, _words(status, body))
-            self._over.add(name)
+            log.warning("the tracker's server takes nothing of %s: %s", found.name, _words(status, body))
+            self._over.add(found.name)
             return offset + len(data)
         return int(json.loads(body)["next"])
 
 
 def push_of(tracker: str | None, run_id: str, run: RunDir, local: LegLocal | None = None) -> Push | None:
-    """Of a run whose spec names a server, and which has a token for it."""
-    upstream = upstream_of(tracker, run.tracker_token)
-    if upstream is None:
-        return None
-    spools = [run.spool, *([local.spool] if local else [])]
-    return Push(upstream, run_id, {"journal": [run.journals], "spool": spools})
+    """Of a run whose spec names a server. Its token may come later: whoever submitted from afar brings it when there is a run."""
+    return Push(_Finding(tracker, run), run_id, rooms_of(run, local)) if tracker else None
 
 
-def push_last(tracker: str | None, run_id: str, run: RunDir, *, within: float) -> None:
-    """The end of a leg: its last records, as far as there is time."""
+class _Finding:
+    """The server, once there is a token for it; a token that cannot be used is said once."""
+
+    def __init__(self, tracker: str, run: RunDir) -> None:
+        self._tracker = tracker
+        self._run = run
+        self._given_up = False
+
+    def __call__(self) -> Upstream | None:
+        if self._given_up or not self._run.tracker_token.exists():
+            return None
+        found = upstream_of(self._tracker, self._run.tracker_token)
+        self._given_up = found is None
+        return found
+
+
+def push_last(tracker: str | None, run_id: str, run: RunDir, *, within: float, age: float = math.inf) -> None:
+    """The end of a leg: its last records, as far as there is time. `age` of the run: of a young one the token may be on its way."""
     push = push_of(tracker, run_id, run)
     until = time.monotonic() + within
     try:
+        while push and age < _TOKEN_COMES_WITHIN and not run.tracker_token.exists() and time.monotonic() < until:
+            time.sleep(0.2)
         if push:
             push.send_all(until=lambda: time.monotonic() > until)
     except (Unreachable, Refused, OSError, NotAllowed, ValueError) as error:
@@ -142,6 +180,21 @@ def _whole_lines(path: Path, at: int) -> bytes:
         while b"\n" not in data and len(data) < _LONGEST_LINE and (more := file.read(_PIECE)):
             data += more
     return data[: data.rfind(b"\n") + 1]
+
+
+def _bytes(found: Found, at: int) -> bytes:
+    """Of one that is replaced, as much as it had when it was found: a piece of another content would be worse than none."""
+    try:
+        with found.path.open("rb") as file:
+            seen = os.fstat(file.fileno())
+            if found.modified is not None and (seen.st_mtime_ns, seen.st_size) != (found.modified, found.size):
+                return b""
+            if seen.st_size <= at:
+                return b""
+            file.seek(at)
+            return file.read(_PIECE)
+    except FileNotFoundError:
+        return b""
 
 
 def _words(status: int, body: bytes) -> str:

@@ -19,6 +19,7 @@ from onward.model.run import fold
 from onward.model.spec import RunSpec, spec_from_json
 from onward.rundir.layout import leg_of
 from onward.tracker import schema
+from onward.tracker.db import Database
 from onward.tracker.folding import write_run
 from onward.tracker.ingest import run_row, take_records
 from onward.tracker.legs import upsert
@@ -31,7 +32,8 @@ _runs, _events, _positions = schema.runs, schema.events, schema.positions
 
 
 class Push:
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database = database
         self._writer = writer
 
     def announce(self, spec: Mapping[str, Any]) -> str:
@@ -50,6 +52,14 @@ class Push:
                 f"{file[:80]!r} from {offset} is no piece of a run's journals or spools", hint="such as journal/leg-0001.jsonl"
             )
         return self._writer.submit(lambda batch: _take(batch, run, file, offset, data), weight=1 + len(data) // 100).result()
+
+    def told(self, run: str) -> tuple[Mapping[str, Any] | None, list[Event]]:
+        """The spec and the events that were sent of a run; no spec where it was never announced."""
+        with self._database.reading() as connection:
+            row = connection.execute(select(_runs.c.id, _runs.c.details).where(_runs.c.run_id == run)).first()
+            lines = connection.execute(select(_events.c.line).where(_events.c.run == row.id)).scalars().all() if row else []
+        spec = json.loads(row.details).get("spec") if row else None
+        return spec, [event for event in map(_event, lines) if event]
 
 
 def _announce(batch: Batch, spec: RunSpec) -> None:

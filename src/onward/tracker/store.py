@@ -72,7 +72,7 @@ class Tracker:
         self.views = Views(database, self._writer)
         self.files = Files(database, self._writer)
         self.event_files = EventFiles(database, self._writer)
-        self.push = Push(self._writer)
+        self.push = Push(database, self._writer)
         self.upkeep = Upkeep(database, self._writer)
         self.election = Election(database)
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
 from onward.api.deps import Svc
-from onward.api.folders import must_have_folder
+from onward.api.pushed import must_be_readable
 from onward.api.routes.logs import LegNumber, Stream
 from onward.api.routes.naming import RunId, run_of
 from onward.api.services import Services
@@ -85,7 +85,7 @@ def found(
 
 
 def _opened(svc: Services, run_id: str, leg: int, stream: str) -> tuple[BinaryIO, int]:
-    dir = must_have_folder(svc, run_id, run_of(svc, run_id).folder)
+    dir = must_be_readable(svc, run_of(svc, run_id))
     file, seen = ArtifactFiles(dir.logs).open(dir.supervisor_log.name if stream == "supervisor" else dir.log(leg, stream).name)
     return file, seen.size
 

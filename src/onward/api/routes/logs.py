@@ -1,4 +1,4 @@
-"""Logs and checkpoints: read from the run's folder, as far as this server can see it."""
+"""Logs and checkpoints: read from the run's folder, as far as this server can see it, or from what was sent of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from onward.api.deps import Svc, Who
-from onward.api.folders import folder_of, must_have_folder
+from onward.api.folders import folder_of
+from onward.api.pushed import must_be_readable, readable, told_checkpoints
 from onward.api.routes.naming import RunId, run_of
 from onward.api.streaming import Events
 from onward.errors import NotFound
@@ -45,7 +46,9 @@ class CheckpointOut(BaseModel):
     step: int
     leg: int
     bytes: int | None
-    state: str = Field(description="published, or damaged (and `problem` says how).")
+    state: str = Field(
+        description="published, damaged (`problem` says how), or told: published where this server cannot look; perhaps deleted since."
+    )
     created: float | None
     metrics: dict[str, Any]
     problem: str | None = None
@@ -57,8 +60,8 @@ class CheckpointList(BaseModel):
 
 @router.get("/logs", summary="List a run's logs")
 def listed(svc: Svc, run_id: RunId) -> LogList:
-    """By leg: what the training printed (`out`, `err`), and what the supervisor says. Empty where the run has no folder here."""
-    dir = folder_of(svc, run_of(svc, run_id).folder)
+    """By leg: what the training printed (`out`, `err`), and what the supervisor says. Empty where nothing of its folder is seen."""
+    dir = readable(svc, run_of(svc, run_id))
     found = []
     for file in ArtifactFiles(dir.logs).list() if dir else ():
         leg, stream = leg_of(file.path), file.path.rpartition(".")[2]
@@ -86,7 +89,7 @@ def read(
     limit: Annotated[int, Query(ge=1, le=_MOST, description="At most this many bytes.")] = _PIECE,
 ) -> Response:
     """Bytes as they are, in UTF-8 as far as the training wrote it. Escapes are the viewer's to neutralise."""
-    data, start, size = _part(must_have_folder(svc, run_id, run_of(svc, run_id).folder), leg, stream, offset, limit)
+    data, start, size = _part(must_be_readable(svc, run_of(svc, run_id)), leg, stream, offset, limit)
     headers = {"x-offset": str(start), "x-next-offset": str(start + len(data)), "x-size": str(size)}
     return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
 
@@ -109,7 +112,7 @@ async def follow(
     ] = None,
 ) -> Events:
     """Server-sent events with `text`, as the log grows; an event's id is the offset after it, so a client that comes back loses nothing."""
-    dir = must_have_folder(svc, run_id, (await asyncio.to_thread(run_of, svc, run_id)).folder)
+    dir = must_be_readable(svc, await asyncio.to_thread(run_of, svc, run_id))
     if last_event_id and last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 16:
         offset = int(last_event_id)
 
@@ -137,9 +140,10 @@ async def follow(
 
 @router.get("/checkpoints", summary="List a run's checkpoints")
 def checkpoints(svc: Svc, run_id: RunId) -> CheckpointList:
-    """The published ones, sizes compared with their manifests. Empty where the run has no folder here."""
-    dir = folder_of(svc, run_of(svc, run_id).folder)
-    return CheckpointList(checkpoints=[CheckpointOut(**one) for one in (checkpoints_of(dir) if dir else ())])
+    """The published ones, sizes compared with their manifests. Of a run that has no folder here, those that its journals tell of."""
+    run = run_of(svc, run_id)
+    dir = folder_of(svc, run.folder)
+    return CheckpointList(checkpoints=[CheckpointOut(**one) for one in (checkpoints_of(dir) if dir else told_checkpoints(svc, run))])
 
 
 def _part(dir: RunDir, leg: int, stream: str, offset: int, limit: int) -> tuple[bytes, int, int]:

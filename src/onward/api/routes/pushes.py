@@ -1,4 +1,4 @@
-"""Runs whose folders this server cannot see: announced at submit, their journals and spools sent by their jobs, a piece at a time."""
+"""Runs whose folders this server cannot see: announced at submit, their files sent by their jobs, a piece at a time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, Field
 
 from onward.api.deps import Svc, Who
+from onward.api.pushed import Piece, take
 from onward.api.routes.naming import RunId, must_be_storable, run_of
 from onward.api.routes.tokens import NewToken, TokenOut
 from onward.errors import InvalidInput
 from onward.tracker.tokens import Scope
 
 router = APIRouter(prefix="/api/v1/runs", tags=["records"])
-_PIECE = {"requestBody": {"content": {"application/x-ndjson": {"schema": {"type": "string", "format": "binary"}}}}}
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_PIECE = {"requestBody": {"content": {"application/x-ndjson": _BYTES, "application/octet-stream": _BYTES}}}
 
 
 class Announced(BaseModel):
@@ -47,17 +49,29 @@ def token(svc: Svc, who: Who, run_id: RunId) -> NewToken:
     return NewToken(token=TokenOut.of(made), secret=secret.text)
 
 
-@router.post("/{run_id}/pieces", summary="Send a piece of a journal or spool", openapi_extra=_PIECE)
+@router.post("/{run_id}/pieces", summary="Send a piece of a file of a run's folder", openapi_extra=_PIECE)
 async def piece(
     svc: Svc,
     who: Who,
     run_id: RunId,
     request: Request,
-    file: Annotated[str, Query(description="Such as journal/leg-0001.jsonl.", max_length=250)],
+    file: Annotated[
+        str,
+        Query(
+            description="As in the folder: journal/leg-0001.jsonl, spool/…, logs/leg-0001.out, results/tensorboard/…, results/artifacts/…",
+            max_length=2000,
+        ),
+    ],
     offset: Annotated[int, Query(description="Where in the file it begins.", ge=0, le=1 << 53)],
+    size: Annotated[int | None, Query(description="Of an artifact: the bytes of the whole.", ge=0, le=1 << 53)] = None,
+    modified: Annotated[
+        int | None,
+        Query(description="Of an artifact: when it was changed, in nanoseconds; another time is another content.", ge=0, le=(1 << 63) - 1),
+    ] = None,
 ) -> Next:
-    """Whole lines are taken; what is known already is passed over, so that a piece may come twice, or the folder be read too."""
+    """What is known already is passed over, so that a piece may come twice, or the folder be read too. Of journals and spools whole lines
+    are taken; an artifact is there when all of it is."""
     who.must_write(run_id)
     must_be_storable(run_id)
-    data = await request.body()
-    return Next(next=await asyncio.to_thread(svc.tracker.push.piece, run_id, file, offset, data))
+    taken = Piece(file=file, offset=offset, data=await request.body(), size=size, modified=modified)
+    return Next(next=await asyncio.to_thread(take, svc, run_id, taken))

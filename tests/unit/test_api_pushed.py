@@ -1,0 +1,170 @@
+"""Runs that a server knows only by what their jobs send: logs, event files, artifacts and checkpoints are shown all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.api.app import Server, make_server
+from onward.api.chores import read_folders
+from onward.api.hosts import HostRules
+from onward.model import event as ev
+from onward.model.spec import spec_to_json
+from onward.operations.tracking import open_tracker, place_of
+from onward.rundir.journal import Journal
+from onward.rundir.layout import RunDir
+from onward.supervisor.push import Push
+from onward.supervisor.push_files import LARGEST_ARTIFACT, rooms_of
+from onward.supervisor.upstream import Upstream
+from onward.tracker.tokens import Rights, Scope
+from tests import event_files
+from tests.api import Client
+from tests.desks import NOON, Place
+from tests.histories import make_spec
+
+
+class InProcess(Upstream):
+    """The way to a server without a network."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__("http://localhost", "unused")
+        self._client = client
+        self.sent: list[str] = []
+
+    def call(
+        self, method: str, target: str, body: bytes | None = None, *, kind: str = "application/json", timeout: float = 10.0
+    ) -> tuple[int, bytes, str]:
+        self.sent.append(target)
+        answer = self._client.ask(method, target, body=body, headers={"content-type": kind})
+        return answer.status, answer.body, kind
+
+
+class Scene:
+    def __init__(self, folder: Path, opened: Any) -> None:
+        self.place = Place(folder / "desk")
+        self.at = place_of({"HOME": str(folder)}, str(folder / "tracker.db"))
+        self.opened = opened
+        self.server: Server = make_server(opened.tracker, opened.tokens, self.place.desk, self.at, hosts=HostRules(), tend=False)
+        _, secret = opened.tokens.create(Scope.USER, rights=Rights.ADMIN, name="ada", now=self.place.clock.now())
+        self.client = Client(self.server.gate, secret.text)
+        self.spec = make_spec(id="k0farrun", created=NOON, tracker="http://localhost")
+        self.dir = RunDir(folder / "far" / "2026-11-15_A_digits")  # under no root of the server's
+        self.dir.make()
+        self.dir.spec.write_text(json.dumps(spec_to_json(self.spec)))
+        journal = Journal(self.dir.leg_journal(1))
+        journal.write(ev.Claimed(leg=1, at=NOON, job="7", hosts=["n1"], gpus=[], deadline=None, local="/tmp"))
+        journal.write(ev.Published(leg=1, at=NOON + 9, step=100, bytes=4096, save_seconds=0.1, stage_seconds=0.2))
+        journal.close()
+        assert self.client.ask("PUT", f"/api/v1/runs/{self.spec.id}/spec", json=spec_to_json(self.spec)).status == 200
+        run_token = opened.tokens.create(Scope.RUN, name="jobs", run=self.spec.id, now=self.place.clock.now())[1].text
+        self.upstream = InProcess(Client(self.server.gate, run_token))
+        self.push = Push(self.upstream, self.spec.id, rooms_of(self.dir))
+
+    def get(self, path: str) -> Any:
+        answer = self.client.get(f"/api/v1/runs/{self.spec.id}/{path}")
+        assert answer.status == 200, answer.text
+        return answer
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+        yield Scene(tmp_path, opened)
+
+
+def test_the_logs_of_a_run_that_is_elsewhere_are_listed_and_read_as_they_grow(scene: Scene) -> None:
+    assert scene.get("logs").json["logs"] == []
+    assert scene.client.get(f"/api/v1/runs/{scene.spec.id}/logs/1/out").status == 404
+    scene.dir.log(1, "out").write_bytes(b"epoch 1\n\xffepo")
+    scene.dir.supervisor_log.write_bytes(b"started\n")
+    scene.push.send_all()
+    with scene.dir.log(1, "out").open("ab") as file:
+        file.write(b"ch 2\n")
+    Push(scene.upstream, scene.spec.id, rooms_of(scene.dir)).send_all()  # another process, which remembers nothing
+    listed = [(log["leg"], log["stream"], log["bytes"]) for log in scene.get("logs").json["logs"]]
+    assert listed == [(0, "supervisor", 8), (1, "out", 17)]
+    assert scene.get("logs/1/out").body == b"epoch 1\n\xffepoch 2\n"
+    assert scene.get("logs/1/out?offset=-5").body == b"ch 2\n"
+    kept = scene.at.files / ".pushed" / scene.spec.id / "logs" / "leg-0001.out"
+    assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_event_files_that_were_sent_become_series_whoever_reads_them_and_after_a_restart(scene: Scene) -> None:
+    file = scene.dir.tensorboard / "events.out.tfevents.1794744001.node"
+    event_files.training(file, range(5), at=NOON + 1)
+    scene.push.send_all()
+    read_folders(scene.server.services)
+    assert len(scene.get("points?metric=loss").json["points"]) == 5
+    event_files.training(file, range(5, 8), at=NOON + 2, fresh=False)
+    scene.push.send_all()
+    again = make_server(scene.opened.tracker, scene.opened.tokens, scene.place.desk, scene.at, hosts=HostRules(), tend=False)
+    read_folders(again.services)
+    assert [point["step"] for point in scene.get("points?metric=loss").json["points"]] == list(range(8))
+
+
+def test_small_artifacts_come_whole_are_replaced_whole_and_large_ones_stay(scene: Scene) -> None:
+    plot = scene.dir.artifacts / "plots" / "a.png"
+    plot.parent.mkdir()
+    plot.write_bytes(b"first")
+    with (scene.dir.artifacts / "large.bin").open("wb") as file:
+        file.truncate(LARGEST_ARTIFACT + 1)
+    (scene.dir.artifacts / "empty").touch()
+    scene.push.send_all()
+    assert [one["path"] for one in scene.get("artifacts").json["artifacts"]] == ["empty", "plots"]
+    assert scene.get("artifacts/plots/a.png").body == b"first"
+    sent = len(scene.upstream.sent)
+    scene.push.send_all()
+    assert len(scene.upstream.sent) == sent  # nothing new, nobody asked
+    plot.write_bytes(b"later")
+    os.utime(plot, ns=(1, 2_000_000_000))
+    scene.push.send_all()
+    assert scene.get("artifacts/plots/a.png").body == b"later"
+    [told] = scene.get("artifacts?path=plots").json["artifacts"]
+    assert (told["bytes"], len(told["sha256"])) == (5, 64)
+    scene.upstream.sent.clear()
+    assert Push(scene.upstream, scene.spec.id, rooms_of(scene.dir)).send_all() == 0  # another process: it asks, and sends nothing
+    assert sum("a.png" in target for target in scene.upstream.sent) == 1
+
+
+def test_checkpoints_are_told_from_the_journals_that_were_sent(scene: Scene) -> None:
+    assert scene.get("checkpoints").json["checkpoints"] == []
+    scene.push.send_all()
+    [told] = scene.get("checkpoints").json["checkpoints"]
+    assert (told["step"], told["leg"], told["bytes"], told["state"]) == (100, 1, 4096, "told")
+
+
+def test_of_a_run_whose_folder_the_server_sees_no_file_is_sent(scene: Scene) -> None:
+    here = RunDir(scene.place.root / scene.dir.path.name)
+    here.path.parent.mkdir(parents=True, exist_ok=True)
+    scene.dir.path.rename(here.path)
+    here.log(1, "out").write_bytes(b"epoch 1\n")
+    read_folders(scene.server.services)
+    push = Push(scene.upstream, scene.spec.id, rooms_of(here))
+    push.send_all()
+    assert not (scene.at.files / ".pushed").exists()
+    assert scene.get("logs/1/out").body == b"epoch 1\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "status"),
+    [
+        *(("logs/../../x", 400), ("logs/leg-0001.out/x", 400), ("params/spec.json", 400), ("results/tensorboard/a.txt", 400)),
+        *(("results/tensorboard/../tfevents", 400), ("results/artifacts/a", 400), ("code/a.py", 400), ("logs/.fresh", 400)),
+    ],
+)
+def test_a_piece_of_anything_else_is_refused_and_touches_nothing(scene: Scene, file: str, status: int) -> None:
+    target = f"/api/v1/runs/{scene.spec.id}/pieces?file={file}&offset=0"
+    assert scene.client.ask("POST", target, body=b"x").status == status
+    assert not (scene.at.files / ".pushed").exists()
+
+
+def test_a_runs_token_sends_files_of_its_own_run_alone(scene: Scene) -> None:
+    other = scene.client.post("/api/v1/runs", {"name": "other"}).json["id"]
+    push = Push(scene.upstream, other, rooms_of(scene.dir))
+    with pytest.raises(Exception, match="403"):
+        push.send_all()
