@@ -49,7 +49,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     files = ArtifactFiles(tmp_path / "top")
     with pytest.raises(Exception, match="'a'"):
         append(files, "a", 0, b"x")
-    with pytest.raises(Exception, match="'b/c'"):
+    with pytest.raises(Exception, match="'b"):
         append(files, "b/c", 0, b"x")
     with pytest.raises(Conflict):
         gather(files, "a", 0, b"x", size=1, modified=1)
