@@ -136,6 +136,7 @@ def onward_up(folder: Path, *more: str) -> Iterator[Server]:
     folder.mkdir(parents=True, exist_ok=True)
     db = folder / "onward.db"
     env = {**os.environ, "HOME": str(folder), "ONWARD_ROOT": str(folder / "runs"), "XDG_CONFIG_HOME": str(folder / "config")}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed one has its bytecode, as the peers have theirs
     onward = [sys.executable, "-m", "onward"]
     token = folder / "token"
     if not token.exists():

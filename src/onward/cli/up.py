@@ -38,6 +38,7 @@ def up(
 
     Prints a link that logs a browser in, once. Ctrl-C stops it; what was acknowledged is stored.
     """
+    import gc
     import getpass
     import socket
 
@@ -47,6 +48,7 @@ def up(
 
     place = place_of(os.environ, db, files)
     serving = Serving(place)
+    gc.disable()  # what a start makes stays: nothing is won by looking through it for garbage, again and again
     try:
         from onward.api.app import make_server
         from onward.api.hosts import HostRules
@@ -76,8 +78,11 @@ def up(
                 if host not in ("127.0.0.1", "::1", "localhost") and certfile is None:
                     say("  → this is not encrypted: others on the way can read tokens; --certfile, or a proxy with TLS before it, helps")
 
+            gc.freeze()
+            gc.enable()
             serve(server, listening, opened_socket, ready=ready)
     finally:
+        gc.enable()
         serving.close()
 
 

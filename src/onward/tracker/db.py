@@ -145,7 +145,11 @@ def _file(path: Path) -> Database:
     if sqlite3.sqlite_version_info < (3, 35):
         raise StorageError(f"this Python's SQLite is {sqlite3.sqlite_version}; 3.35 is needed", hint="use a newer Python, or PostgreSQL")
     engine = create_engine(
-        f"sqlite:///{path}", connect_args={"timeout": _PATIENCE_MS / 1000, "check_same_thread": False}, pool_size=8, max_overflow=24
+        f"sqlite:///{path}",
+        connect_args={"timeout": _PATIENCE_MS / 1000, "check_same_thread": False},
+        pool_size=8,
+        max_overflow=24,
+        pool_use_lifo=True,
     )
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)

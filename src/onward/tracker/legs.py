@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from sqlalchemy import select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from onward.model.job import JobState
 from onward.model.run import LegEnd
@@ -34,7 +34,7 @@ def upsert(batch: Batch, table: Any, rows: list[dict[str, Any]], *, keys: tuple[
     """Insert rows; where one with these keys is there, set its columns `change`, or leave it if there are none."""
     if not rows:
         return
-    made = (sqlite if batch.connection.dialect.name == "sqlite" else postgresql).insert(table)
+    made = import_module(f"sqlalchemy.dialects.{batch.connection.dialect.name}").insert(table)  # the other one takes 50 ms of a start
     if change:
         statement = made.on_conflict_do_update(index_elements=list(keys), set_={name: made.excluded[name] for name in change})
     else:
