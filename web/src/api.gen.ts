@@ -346,6 +346,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/drafts/folders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List folders that runs may be started from
+         * @description As the settings name them.
+         */
+        get: operations["folders_api_v1_drafts_folders_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/drafts/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check a draft
+         * @description What it says, what is wrong with it, and what would be queued. Queues nothing.
+         */
+        post: operations["check_api_v1_drafts_search_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/series": {
         parameters: {
             query?: never;
@@ -880,7 +920,7 @@ export interface paths {
         put?: never;
         /**
          * Begin a run, or go on with it
-         * @description The experiment is made where there is none of that name or number.
+         * @description The experiment is made where there is none of that name or number; one that is archived takes no new runs (409).
          */
         post: operations["begin_experiments__experiment__runs_post"];
         delete?: never;
@@ -1172,6 +1212,134 @@ export interface paths {
         get: operations["shown_api_v1_runs__run_id__system_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List views
+         * @description One's own and shared ones, by page and name.
+         */
+        get: operations["listed_api_v1_views_get"];
+        /**
+         * Save a view
+         * @description Make it, or replace one's own of the same page and name.
+         */
+        put: operations["save_api_v1_views_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/views/{view}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a view
+         * @description 404 also where it is another's and not shared.
+         */
+        get: operations["shown_api_v1_views__view__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a view
+         * @description One's own alone.
+         */
+        delete: operations["delete_api_v1_views__view__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/filter-words": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Complete a filter
+         * @description Names that a comparison can begin with; with `of`, values that runs really have.
+         */
+        get: operations["words_api_v1_filter_words_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/params-schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the schema of a params file
+         * @description JSON Schema, as `onward schema` prints it.
+         */
+        get: operations["schema_api_v1_params_schema_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/code-folders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List folders whose code may be submitted
+         * @description `server.code` of the server's settings.
+         */
+        get: operations["folders_api_v1_code_folders_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/params-files/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check a params file
+         * @description Whether it could be submitted, as far as the file alone tells; a dry run tells the rest. Changes nothing.
+         */
+        post: operations["check_api_v1_params_files_check_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2340,6 +2508,19 @@ export interface components {
              */
             notes: string[];
         };
+        /** CodeFolder */
+        CodeFolder: {
+            /**
+             * Path
+             * @description Runs may be started from it, and from folders under it.
+             */
+            path: string;
+            /**
+             * File
+             * @description The text of its `params.yaml`, where it has one.
+             */
+            file: string | null;
+        };
         /** ComparisonOut */
         ComparisonOut: {
             /**
@@ -2376,6 +2557,69 @@ export interface components {
             same: {
                 [key: string]: string;
             };
+        };
+        /** DraftIn */
+        DraftIn: {
+            /**
+             * File
+             * @description A params file's text.
+             */
+            file: string;
+            /**
+             * Folder
+             * @description Where its command would start.
+             * @default
+             */
+            folder: string;
+        };
+        /** DraftOut */
+        DraftOut: {
+            /**
+             * Data
+             * @description What the file says; null where it is no YAML.
+             */
+            data: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Problems
+             * @description All that is wrong with it; empty: it can be submitted.
+             */
+            problems: components["schemas"]["DraftProblem"][];
+            /**
+             * Script
+             * @description The exact job script that would be queued.
+             */
+            script: string;
+            /**
+             * Command
+             * @description The exact command that would queue it.
+             */
+            command: string[];
+            /** Run Folder */
+            run_folder: string;
+            /** Notes */
+            notes: string[];
+        };
+        /** DraftProblem */
+        DraftProblem: {
+            /**
+             * Line
+             * @description Of the file, from 1.
+             */
+            line: number | null;
+            /**
+             * At
+             * @description Which key; empty: the whole.
+             */
+            at: string;
+            /** Problem */
+            problem: string;
+            /**
+             * Hint
+             * @default
+             */
+            hint: string;
         };
         /**
          * EffortOut
@@ -2470,6 +2714,26 @@ export interface components {
             lows: (number | null)[];
             /** Highs */
             highs: (number | null)[];
+        };
+        /** FilterWord */
+        FilterWord: {
+            /**
+             * Text
+             * @description As it stands in a filter, in quotes where it needs them.
+             */
+            text: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "field" | "room" | "function" | "metric" | "param" | "tag" | "value";
+            /** About */
+            about: string;
+        };
+        /** FilterWords */
+        FilterWords: {
+            /** Words */
+            words: components["schemas"]["FilterWord"][];
         };
         /** FinishOut */
         FinishOut: {
@@ -3134,6 +3398,46 @@ export interface components {
              */
             at: number | null;
         };
+        /**
+         * ParamsFileIn
+         * @description One of the two; the other comes back.
+         */
+        ParamsFileIn: {
+            /**
+             * File
+             * @description A params file's text.
+             */
+            file?: string | null;
+            /**
+             * Data
+             * @description The same as data.
+             */
+            data?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** ParamsFileOut */
+        ParamsFileOut: {
+            /** Valid */
+            valid: boolean;
+            /**
+             * Problems
+             * @description Everything that is wrong, by line.
+             */
+            problems: components["schemas"]["ParamsProblem"][];
+            /**
+             * Data
+             * @description Null where the text is no YAML.
+             */
+            data: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * File
+             * @description The text as it was given, or the data as a text.
+             */
+            file: string;
+        };
         /** ParamsIn */
         ParamsIn: {
             /** Params */
@@ -3147,6 +3451,21 @@ export interface components {
              * @description None: the newest.
              */
             leg?: number | null;
+        };
+        /** ParamsProblem */
+        ParamsProblem: {
+            /**
+             * Line
+             * @description In the text; null where data was given.
+             */
+            line: number | null;
+            /**
+             * At
+             * @description The key, such as train.resources.mem; empty where it is the file as a whole.
+             */
+            at: string;
+            /** Problem */
+            problem: string;
         };
         /** ParentOut */
         ParentOut: {
@@ -3221,6 +3540,11 @@ export interface components {
             command: string[];
             /** Script */
             script: string;
+            /**
+             * Notes
+             * @description What is worth knowing before it is queued.
+             */
+            notes: string[];
         };
         /** ProgressOut */
         ProgressOut: {
@@ -4132,6 +4456,53 @@ export interface components {
             /** Total */
             total: number;
         };
+        /** ViewIn */
+        ViewIn: {
+            /**
+             * Page
+             * @description Which page: runs, compare, cluster …
+             */
+            page: string;
+            /** Name */
+            name: string;
+            /**
+             * Query
+             * @description What the page's address says after the question mark.
+             */
+            query: string;
+            /**
+             * Shared
+             * @description Whether others see it.
+             * @default false
+             */
+            shared: boolean;
+        };
+        /** ViewList */
+        ViewList: {
+            /** Views */
+            views: components["schemas"]["ViewOut"][];
+        };
+        /** ViewOut */
+        ViewOut: {
+            /** Id */
+            id: number;
+            /** Owner */
+            owner: string;
+            /** Mine */
+            mine: boolean;
+            /** Page */
+            page: string;
+            /** Name */
+            name: string;
+            /** Query */
+            query: string;
+            /** Shared */
+            shared: boolean;
+            /** Created */
+            created: number;
+            /** Updated */
+            updated: number;
+        };
         /** NodeOut */
         onward__api__cluster_shapes__NodeOut: {
             /** Name */
@@ -4159,6 +4530,22 @@ export interface components {
             mem_used: number;
             /** Gpus */
             gpus: components["schemas"]["GpusOut"][];
+        };
+        /** CodeFolders */
+        onward__api__routes__drafts__CodeFolders: {
+            /**
+             * Folders
+             * @description The settings' `server.code`; empty: nobody starts runs over HTTP here.
+             */
+            folders: components["schemas"]["CodeFolder"][];
+        };
+        /** CodeFolders */
+        onward__api__routes__params_files__CodeFolders: {
+            /**
+             * Folders
+             * @description Code under these may be submitted over HTTP; none: only clones are.
+             */
+            folders: string[];
         };
         /** NodeOut */
         onward__api__routes__system__NodeOut: {
@@ -4926,6 +5313,68 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunDetails"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    folders_api_v1_drafts_folders_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["onward__api__routes__drafts__CodeFolders"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_api_v1_drafts_search_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DraftIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DraftOut"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -6573,6 +7022,262 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SystemOut"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listed_api_v1_views_get: {
+        parameters: {
+            query?: {
+                /** @description Only of this page. */
+                page?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewList"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    save_api_v1_views_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ViewIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewOut"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    shown_api_v1_views__view__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The view's number. */
+                view: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewOut"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_v1_views__view__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The view's number. */
+                view: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    words_api_v1_filter_words_get: {
+        parameters: {
+            query?: {
+                /** @description The word as far as it was typed: `st`, `metrics.lo`, `min(metrics.`. */
+                prefix?: string;
+                /** @description For values: what they are compared with, such as `params.lr` or `state`. */
+                of?: string;
+                /** @description At most so many. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilterWords"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    schema_api_v1_params_schema_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    folders_api_v1_code_folders_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["onward__api__routes__params_files__CodeFolders"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_api_v1_params_files_check_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ParamsFileIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ParamsFileOut"];
                 };
             };
             /** @description It could not be done, and why. */

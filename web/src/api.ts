@@ -60,11 +60,6 @@ export function remove<P extends With<"delete">>(path: P, asked: Asked = {}): Pr
   return call("DELETE", path, asked) as Promise<undefined>;
 }
 
-/** A call that the OpenAPI does not describe yet. */
-export function raw<T>(method: string, path: string, asked: Asked = {}): Promise<T> {
-  return call(method, path, asked) as Promise<T>;
-}
-
 /** The address of a call, with its braces filled and its query. */
 export function address(path: string, asked: Asked = {}): string {
   const filled = path.replace(/\{(\w+)(?::path)?\}/g, (_, name: string) =>

@@ -71,6 +71,7 @@ class PreviewOut(BaseModel):
     folder: str
     command: list[str]
     script: str
+    notes: list[str] = Field(description="What is worth knowing before it is queued.")
 
 
 PREVIEW: dict[int | str, dict[str, Any]] = {200: {"model": PreviewOut, "description": "Of a dry run."}}
@@ -85,7 +86,7 @@ def clone(svc: Svc, who: Who, run_id: RunId, asked: CloneIn) -> Response:
 
     _, dir = _executed(svc, run_id)
     draft = changed(draft_of(dir), asked.model_dump(exclude={"dry_run"}))
-    _must_be_near(svc, draft)
+    must_be_near(svc, draft)
     if asked.dry_run:
         return _previewed(clone_preview(svc.desk, dir, draft))
     return _queued(svc, who, clone_run(svc.desk, dir, draft))
@@ -117,15 +118,15 @@ def submitted(svc: Services, who: Caller, asked: SubmitIn) -> Response:
 
     if (asked.file is None) == (asked.draft is None):
         raise InvalidInput("a submit has either `file` or `draft`", hint="`file` is a params file's text, `draft` the same as data")
-    folder = _allowed(svc, asked.folder)
+    folder = allowed_folder(svc, asked.folder)
     draft = parse_params(asked.file, "file") if asked.file is not None else params_from_data(asked.draft or {})
-    _must_be_near(svc, draft)
+    must_be_near(svc, draft)
     if asked.dry_run:
         return _previewed(preview(svc.desk, draft, cwd=folder))
     return _queued(svc, who, submit(svc.desk, draft, cwd=folder))
 
 
-def _allowed(svc: Services, folder: str) -> Path:
+def allowed_folder(svc: Services, folder: str) -> Path:
     """The folder itself, links followed, if it lies under one of those that the settings name."""
     places = svc.desk.settings.server.code
     if not places:
@@ -145,7 +146,7 @@ def _allowed(svc: Services, folder: str) -> Path:
     return real
 
 
-def _must_be_near(svc: Services, draft: RunDraft) -> None:
+def must_be_near(svc: Services, draft: RunDraft) -> None:
     cluster, _ = svc.desk.settings.cluster(draft.cluster)
     if cluster.ssh:
         raise InvalidInput(
@@ -179,7 +180,7 @@ def _executed(svc: Services, run_id: str) -> tuple[str, RunDir]:
 
 
 def _previewed(seen: Preview) -> Response:
-    return plainly({"folder": str(seen.folder), "command": list(seen.command), "script": seen.script})
+    return plainly({"folder": str(seen.folder), "command": list(seen.command), "script": seen.script, "notes": list(seen.notes)})
 
 
 def _queued(svc: Services, who: Caller, dir: RunDir) -> Response:

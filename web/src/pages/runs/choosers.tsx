@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import { Icon, type IconName } from "../../parts/icon";
 import { Menu } from "../../parts/menu";
-import { useKnownKeys } from "./words";
+import { type Room, useKnownKeys } from "./words";
 
 type Props = { value: string; set: (value: string) => void };
 
-const NOT_METRICS = /^(params|tags)\./;
-const METRICS = /^metrics\./;
+const NOT_METRICS: readonly Room[] = ["params", "tags"];
+const METRICS: readonly Room[] = ["metrics"];
 
 export function GroupMenu({ value, set }: Props) {
   const usual = ["", "experiment", "state", "user", "cluster"];
@@ -26,7 +26,7 @@ export function GroupMenu({ value, set }: Props) {
 }
 
 export function CurveMenu({ value, set }: Props) {
-  const strip = (id: string) => set(id.replace(METRICS, ""));
+  const strip = (id: string) => set(id.replace(/^metrics\./, ""));
   return (
     <Chooser
       icon="compare"
@@ -46,7 +46,7 @@ type More = Props & {
   name: string;
   none: string;
   usual: readonly string[];
-  rooms: RegExp;
+  rooms: readonly Room[];
   find: string;
 };
 

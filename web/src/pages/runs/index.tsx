@@ -19,7 +19,7 @@ import { groupKey, type Part, type Rows } from "./rows";
 import "./runs.css";
 import { States } from "./states";
 import { Views } from "./views";
-import { useKnownKeys } from "./words";
+import { type Room, useKnownKeys } from "./words";
 
 const FILTER = text("");
 const GROUP = text("");
@@ -27,7 +27,7 @@ const STATE = text("");
 const CURVE = text("");
 const OPENED = list();
 const ARCHIVED = flag();
-const METRICS = /^metrics\./;
+const METRICS: readonly Room[] = ["metrics"];
 const ROW = 32;
 const CARD = 76;
 const NARROW = window.matchMedia("(max-width: 700px)");
@@ -244,6 +244,6 @@ function useNarrow(): boolean {
 function useCurve(chosen: string): string {
   const known = useKnownKeys("", METRICS);
   if (chosen === "-") return "";
-  const names = known.map((key) => key.replace(METRICS, ""));
+  const names = known.map((key) => key.replace("metrics.", ""));
   return chosen || (names.find((name) => /(^|[/_.])loss$/i.test(name)) ?? names[0] ?? "loss");
 }

@@ -1,12 +1,12 @@
 /** Named views: the address of a list as it is set up, kept on the server under a name, for everyone or for oneself. */
 import { useEffect, useState } from "preact/hooks";
-import { raw } from "../../api";
+import { type Got, get, put, remove } from "../../api";
 import { Icon } from "../../parts/icon";
 import { Menu } from "../../parts/menu";
 import { complain, say } from "../../parts/toast";
 import { go, here, root } from "../../url";
 
-type View = { name: string; page: string; query: string; mine: boolean; author: string };
+type View = Got<"/api/v1/views">["views"][number];
 const PAGE = "runs";
 
 export function Views() {
@@ -29,8 +29,9 @@ export function Views() {
 function Panel({ close }: { close: () => void }) {
   const [views, setViews] = useState<readonly View[] | null>(null);
   const [name, setName] = useState("");
+  const [shared, setShared] = useState(false);
   const load = () =>
-    raw<{ views: readonly View[] }>("GET", "/api/v1/views", { query: { page: PAGE } })
+    get("/api/v1/views", { query: { page: PAGE } })
       .then((got) => setViews(got.views))
       .catch((error: unknown) => {
         setViews([]);
@@ -40,9 +41,8 @@ function Panel({ close }: { close: () => void }) {
   const keep = async (event: Event) => {
     event.preventDefault();
     try {
-      await raw("PUT", "/api/v1/views/{name}", {
-        path: { name: name.trim() },
-        body: { page: PAGE, query: here.value.search.slice(1) },
+      await put("/api/v1/views", {
+        body: { page: PAGE, name: name.trim(), query: here.value.search.slice(1), shared },
       });
       say(`This view is kept as “${name.trim()}”`);
       close();
@@ -54,7 +54,7 @@ function Panel({ close }: { close: () => void }) {
     <div class="views">
       <ul>
         {views?.map((view) => (
-          <li key={view.name}>
+          <li key={view.id}>
             <a
               class="clip"
               href={`${root}/?${view.query}`}
@@ -66,15 +66,13 @@ function Panel({ close }: { close: () => void }) {
             >
               <bdi>{view.name}</bdi>
             </a>
-            {!view.mine && <small>{view.author}</small>}
+            {view.mine ? view.shared && <small>shared</small> : <small>{view.owner}</small>}
             {view.mine && (
               <button
                 type="button"
                 class="quiet icon"
                 aria-label={`Delete the view ${view.name}`}
-                onClick={() =>
-                  raw("DELETE", "/api/v1/views/{name}", { path: { name: view.name } }).then(load, complain)
-                }
+                onClick={() => remove("/api/v1/views/{view}", { path: { view: view.id } }).then(load, complain)}
               >
                 <Icon name="close" />
               </button>
@@ -98,6 +96,10 @@ function Panel({ close }: { close: () => void }) {
         <button type="submit" disabled={!name.trim()}>
           Keep
         </button>
+        <label>
+          <input type="checkbox" checked={shared} onChange={() => setShared(!shared)} />
+          Others see it too
+        </label>
       </form>
       <button
         type="button"

@@ -1,27 +1,10 @@
 /** Words for the filter: what can stand where the cursor is, from the language itself and from what the server has seen. */
 import { useEffect, useState } from "preact/hooks";
-import { type Asked, raw } from "../../api";
-import { quoted } from "./columns";
+import { type Got, get } from "../../api";
 
-export type Completion = { text: string; kind: "field" | "sign" | "value" | "join"; about: string };
+export type Completion = { text: string; kind: string; about: string };
 export type Spot = { from: number; to: number; word: string; after: "start" | "name" | "sign" | "value" };
 
-const FIELDS: readonly (readonly [string, string])[] = [
-  ["state", "submitted, running, waiting, finished, failed, cancelled"],
-  ["name", "the run's name"],
-  ["experiment", "its experiment"],
-  ["user", "whose it is"],
-  ["cluster", "where it runs"],
-  ["created", "a date, or '7d' for the last week"],
-  ["started", "a date, or '7d'"],
-  ["ended", "a date, or '7d'"],
-  ["duration", "seconds"],
-  ["step", "the last one"],
-  ["leg", "the newest one"],
-  ["id", "the run's id"],
-  ["reason", "what it ended by"],
-];
-const STATES = ["submitted", "running", "waiting", "finished", "failed", "cancelled"];
 const SIGNS: readonly (readonly [string, string])[] = [
   ["=", "is"],
   ["!=", "is not"],
@@ -71,80 +54,66 @@ function nameBefore(text: string, at: number): string {
 
 export async function complete(text: string, at: number): Promise<readonly Completion[]> {
   const { word, after } = wordAt(text, at);
-  const begins = (one: string) =>
-    one.toLowerCase().startsWith(word.toLowerCase()) && one.toLowerCase() !== word.toLowerCase();
+  const begins = (one: string) => one.startsWith(word.toLowerCase()) && one !== word.toLowerCase();
   switch (after) {
     case "name":
       return SIGNS.filter(([sign]) => begins(sign)).map(([sign, about]) => ({ text: `${sign} `, kind: "sign", about }));
     case "value":
       return ["and", "or"].filter(begins).map((join) => ({ text: `${join} `, kind: "join", about: "" }));
-    case "sign": {
-      const name = nameBefore(text, at);
-      const known = name === "state" ? STATES : await valuesOf(name, word);
-      return known
-        .filter((one) => begins(one) || begins(`'${one}`))
-        .slice(0, MOST)
-        .map((one) => ({ text: inQuotes(one), kind: "value", about: "" }));
-    }
+    case "sign":
+      return offered(await ask(word, nameBefore(text, at)), word);
     default: {
-      const own = FIELDS.filter(([field]) => begins(field)).map(([field, about]) => ({
-        text: `${field} `,
-        kind: "field" as const,
-        about,
-      }));
-      const keys = (await keysLike(word)).map((key) => ({
-        text: `${asWritten(key)} `,
-        kind: "field" as const,
-        about: key.split(".")[0] ?? "",
-      }));
-      return [...own, ...keys].slice(0, MOST);
+      const deep = word.length > 1 && !word.includes(".") ? ROOMS.map((room) => ask(`${room}.${word}`)) : [];
+      const found = await Promise.all([ask(word), ...deep]);
+      return offered(found.flat(), word);
     }
   }
 }
 
-function inQuotes(value: string): string {
-  return `${/^[A-Za-z_]\w*$/.test(value) ? value : `'${value.replace(/'/g, "''")}'`} `;
+function offered(words: readonly Word[], typed: string): Completion[] {
+  const wanted = words.filter(({ text }) => text !== typed).slice(0, MOST);
+  return wanted.map(({ text, kind, about }) => ({
+    text: /[.(]$/.test(text) ? text : `${text} `,
+    kind,
+    about: about || kind,
+  }));
 }
 
-function asWritten(key: string): string {
-  const dot = key.indexOf(".");
-  return `${key.slice(0, dot)}.${quoted(key.slice(dot + 1))}`;
-}
+type Word = Got<"/api/v1/filter-words">["words"][number];
+const known = new Map<string, Promise<readonly Word[]>>();
 
-type Words = { words: readonly { word: string; kind: string }[] };
-const known = new Map<string, Promise<Words>>();
-
-/** What the server has seen that begins like this; nothing where it cannot say. */
-function ask(query: Asked["query"]): Promise<Words> {
-  const key = JSON.stringify(query);
+/** What the server has seen that begins like this; with `of`, among the values of that. Nothing where it cannot say. */
+function ask(prefix: string, of = ""): Promise<readonly Word[]> {
+  const key = `${of}\n${prefix}`;
   const before = known.get(key);
   if (before) return before;
-  const asked = raw<Words>("GET", "/api/v1/filter-words", { query: query ?? {} }).catch((): Words => {
-    known.delete(key);
-    return { words: [] };
-  });
+  const asked = get("/api/v1/filter-words", { query: { prefix, of } })
+    .then(({ words }) => words)
+    .catch(() => {
+      known.delete(key);
+      return [];
+    });
   if (known.size > 200) known.clear();
   known.set(key, asked);
   return asked;
 }
 
-/** `metrics.loss`, `params.lr`, `tags.team` … whose key holds these letters. */
-async function keysLike(text: string): Promise<string[]> {
-  const { words } = await ask({ prefix: text });
-  return words.map(({ word }) => word).filter((word) => /^(metrics|params|tags)\./.test(word));
+export const ROOMS: readonly Room[] = ["metrics", "params", "tags"];
+export type Room = "metrics" | "params" | "tags";
+
+/** A name of the filter as a column is called: `params."my key"` is `params.my key`. */
+function bare(name: string): string {
+  return name.replace(/^(\w+\.)(["`])(.*)\2$/s, "$1$3");
 }
 
-async function valuesOf(name: string, text: string): Promise<string[]> {
-  const { words } = await ask({ of: name, prefix: text.replace(/^'/, "") });
-  return words.map(({ word }) => word);
-}
-
-/** Keys that can be columns or groups, as a person types. */
-export function useKnownKeys(text: string, rooms = /^(metrics|params|tags)\./): readonly string[] {
+/** Keys that can be columns or groups and begin as a person types: `metrics.loss`, `params.lr` … */
+export function useKnownKeys(text: string, rooms: readonly Room[] = ROOMS): readonly string[] {
   const [keys, setKeys] = useState<readonly string[]>([]);
   useEffect(() => {
     let left = false;
-    keysLike(text).then((found) => !left && setKeys(found.filter((key) => rooms.test(key))));
+    Promise.all(rooms.map((room) => ask(`${room}.${text}`))).then((found) => {
+      if (!left) setKeys(found.flat().map((word) => bare(word.text)));
+    });
     return () => {
       left = true;
     };
