@@ -1,0 +1,105 @@
+/** Jobs, mine first: what each asks for, where it runs until when, or why it waits and when it should start. */
+import { useState } from "preact/hooks";
+import { duration, stamp, when } from "../../format";
+import { useNow } from "../../parts/stale";
+import { asks, type Job, many } from "./words";
+
+const FIRST = 100;
+
+type Props = { jobs: readonly Job[]; none: string; more: number };
+
+export function Jobs({ jobs, none, more }: Props) {
+  const [shown, setShown] = useState(FIRST);
+  if (!jobs.length) return <p class="none">{none}</p>;
+  return (
+    <>
+      <div class="wide">
+        <table class="plain jobs">
+          <thead>
+            <tr>
+              <th scope="col">Job</th>
+              <th scope="col">State</th>
+              <th scope="col">Queue</th>
+              <th scope="col">Asks for</th>
+              <th scope="col">When</th>
+              <th scope="col">Why it waits</th>
+            </tr>
+          </thead>
+          <tbody>
+            {jobs.slice(0, shown).map((job) => (
+              <Line key={job.id} job={job} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {jobs.length > shown && (
+        <button type="button" onClick={() => setShown(jobs.length)}>
+          Show all {jobs.length}
+        </button>
+      )}
+      {more > 0 && (
+        <p class="muted">The server keeps {many(more, "more job")} to itself: they are too many for a page.</p>
+      )}
+    </>
+  );
+}
+
+const WORDS: Record<string, string> = { queued: "waiting", held: "submitted" };
+
+function Line({ job }: { job: Job }) {
+  return (
+    <tr class={job.mine ? "mine" : ""}>
+      <th scope="row">
+        <span class="job-name clip" title={job.name}>
+          {job.name}
+        </span>
+        <small class="clip">
+          {job.id}
+          {job.tasks > 1 && ` (${many(job.tasks, "task")})`} · {job.mine ? "mine" : job.user}
+        </small>
+      </th>
+      <td>
+        <span class={`badge ${WORDS[job.state] ?? job.state}`}>{job.state}</span>
+      </td>
+      <td>{job.queue || <span class="muted">any</span>}</td>
+      <td>
+        {asks(job)}
+        {job.asked.time !== null && <small>for {duration(job.asked.time)}</small>}
+      </td>
+      <td>
+        <When job={job} />
+      </td>
+      <td class="why">
+        {job.reason ? (
+          <span title={job.native ? `In the scheduler's words: ${job.native}` : undefined}>{job.reason}</span>
+        ) : (
+          <span class="muted">{job.nodes.length ? `runs on ${places(job.nodes)}` : ""}</span>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function When({ job }: { job: Job }) {
+  const now = useNow(30);
+  if (job.started !== null)
+    return (
+      <span title={`Since ${stamp(job.started)}`}>
+        {job.ends === null ? `since ${when(job.started, now)}` : `ends by ${when(job.ends, now)}`}
+        {job.ends !== null && <small>in {duration(Math.max(job.ends - now, 0))}</small>}
+      </span>
+    );
+  if (job.expected_start === null)
+    return <span class="muted">{job.submitted === null ? "" : `waits ${duration(now - job.submitted)}`}</span>;
+  const left = job.expected_start - now;
+  return (
+    <span title="The scheduler's own estimate">
+      starts about {when(job.expected_start, now)}
+      <small>{left > 0 ? `in ${duration(left)}` : "any moment"}</small>
+    </span>
+  );
+}
+
+function places(nodes: readonly string[]): string {
+  return nodes.length > 3 ? `${nodes.slice(0, 3).join(", ")} and ${nodes.length - 3} more` : nodes.join(", ");
+}
