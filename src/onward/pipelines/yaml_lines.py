@@ -8,7 +8,7 @@ Aliases and tags are refused: a params file needs neither, and both can be made 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,18 @@ class _Loader(yaml.SafeLoader):
 
 for _kind, (_pattern, _first) in _SCALARS.items():
     _Loader.add_implicit_resolver(_TAG + _kind, re.compile(rf"(?:{_pattern})\Z"), list(_first))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what either YAML takes for something else than text: our reading is 1.2's, other programs' is 1.1's."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [*yaml.SafeDumper.yaml_implicit_resolvers.get(first, ()), *_Loader.yaml_implicit_resolvers.get(first, ())]
+        for first in {*yaml.SafeDumper.yaml_implicit_resolvers, *_Loader.yaml_implicit_resolvers}
+    }
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 @dataclass(kw_only=True)
@@ -120,6 +132,11 @@ def load_yaml(text: str, source: str, *, as_text: Collection[Keys] = ()) -> Docu
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{source}: not YAML: {error}") from error
     return document
+
+
+def to_yaml(data: Mapping[str, Any]) -> str:
+    """Text that `load_yaml` reads back as the same data."""
+    return str(yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=120))
 
 
 def parse_scalar(text: str) -> str | int | float | bool | None:
