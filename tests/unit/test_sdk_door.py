@@ -15,6 +15,7 @@ import pytest
 
 import onward
 import onward as wandb
+from onward.rundir.spool import SpoolReader
 from onward.sdk import contract, ending, said
 from onward.sdk import run as module
 
@@ -240,8 +241,10 @@ def test_in_a_job_there_is_one_run_whatever_is_asked_for(tmp_path: Path, monkeyp
     run = wandb.init(project="p", config={"lr": 1})
     run.log({"loss": 1.0})
     run.finish()
+    assert SpoolReader(tmp_path / "run" / "spool").read().finished
     again = wandb.init(project="q", name="fold 2", config={"lr": 2}, reinit=True)
     again.log({"loss": 2.0})
+    assert not SpoolReader(tmp_path / "run" / "spool").read().finished, "asked to stop now, it is not complete"
     assert again is run and run.id == "k3x9q2m7"
     assert [r["m"]["loss"] for r in told(tmp_path) if "m" in r] == [1.0, 2.0]
 

@@ -46,6 +46,8 @@ class Progress:
                 self.total = record.get("total") or self.total
             case "finish":
                 self.finished = True
+            case "reopen":  # a script that trains several times in one job: the next is not complete because the last was
+                self.finished = False
             case "skipped":
                 self.skipped.append(str(record.get("reason")))
             case None if "m" in record:

@@ -356,6 +356,7 @@ class Run(Door):
         if self.finished and not self.by_hand:
             say_once("inside a job there is one run: what comes after finish() goes to it too")
             self.finished, self._logs = False, self._may_log
+            self._tell({"kind": "reopen"})
 
 
 # ── the same, for the run of this process ─────────────────────────────────────
