@@ -25,17 +25,20 @@ export function lookOf(id: string): Look {
   return { colour: mixed % LIGHT.length, dash: Math.floor(mixed / LIGHT.length) % DASHES.length };
 }
 
-/** The looks of runs that are drawn together: each its own where they clash, first come first served, else as `lookOf`. */
+/** The looks of runs that are drawn together: each keeps its own colour until another has it; then it takes the next that is least used.
+ * Dashes begin where colours end, so that few lines are whole and all differ. Whoever comes later changes nobody's look. */
 export function looksOf(ids: readonly string[]): Map<string, Look> {
-  const taken = new Set<string>();
+  const uses = new Array<number>(LIGHT.length).fill(0);
   const looks = new Map<string, Look>();
-  const room = LIGHT.length * DASHES.length;
   for (const id of ids) {
-    const own = lookOf(id);
-    let at = own.dash * LIGHT.length + own.colour;
-    for (let tried = 0; tried < room && taken.has(String(at)); tried++) at = (at + 1) % room;
-    taken.add(String(at));
-    looks.set(id, { colour: at % LIGHT.length, dash: Math.floor(at / LIGHT.length) });
+    const own = lookOf(id).colour;
+    let colour = own;
+    for (let by = 1; by < LIGHT.length; by++) {
+      const next = (own + by) % LIGHT.length;
+      if ((uses[next] as number) < (uses[colour] as number)) colour = next;
+    }
+    looks.set(id, { colour, dash: (uses[colour] as number) % DASHES.length });
+    uses[colour] = (uses[colour] as number) + 1;
   }
   return looks;
 }

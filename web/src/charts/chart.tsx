@@ -227,6 +227,13 @@ function Count({ drawn, window }: { drawn: Curves; window: Window | null }) {
     drawn.bads ? `${whole(drawn.bads)} are NaN or infinite.` : "",
   ];
   if (!drawn.curves.length) return null;
+  if (drawn.words) {
+    return (
+      <small class="chart-count" title="Means over all runs that have this metric, drawn or not.">
+        {drawn.words}
+      </small>
+    );
+  }
   return (
     <small class="chart-count" title={notes.filter(Boolean).join(" ")}>
       {exact ? `${short(places)} points` : `${short(places)} of ${short(real)} points`}

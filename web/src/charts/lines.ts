@@ -1,6 +1,7 @@
 /** The curves of one metric: of single runs, or of groups of runs. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { inWords, post } from "../api";
+import { whole } from "../format";
 import { type LiveEvent, useLive } from "../live";
 import type { Window } from "./axis";
 import { axisMetric } from "./axis";
@@ -17,6 +18,8 @@ export type Curves = {
   problem: { what: string; next: string } | null;
   /** What is not finite in what is drawn. */
   bads: number;
+  /** What stands in the place of a count of points. */
+  words?: string;
   empty: (window: Window | null) => Why;
 };
 
@@ -121,5 +124,6 @@ export function useGroups(metric: string, groups: readonly Group[], view: View, 
       : `None of these ${runs} runs has logged ${metric} yet.`;
     return { why, ways: other ? ["step"] : [] };
   };
-  return { curves, loading, problem, bads: 0, empty };
+  const having = told.reduce((sum, group) => sum + group.with_data, 0);
+  return { curves, loading, problem, bads: 0, empty, words: `${whole(having)} runs` };
 }

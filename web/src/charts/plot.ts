@@ -1,12 +1,13 @@
 /** A plot on uPlot: its axes, cursor and selection are uPlot's, the curves are drawn by `paint`, each run with its own x. */
 import uPlot from "uplot";
-import { type Axis, DURATION_STEPS, shortDuration, shortNumber, type Window } from "./axis";
+import type { Axis, Window } from "./axis";
 import type { Drawn } from "./curve";
 import { attach } from "./hands";
 import { FONT, ink } from "./ink";
 import { canvasPen, type Frame, type Look, paint, placer } from "./paint";
 import { closest, type Reading, readings } from "./read";
 import { moved, padded, reachX, reachY, scaled } from "./scale";
+import { DURATION_STEPS, logTicks, wordsFor } from "./ticks";
 
 export type Shown = {
   curves: readonly Drawn[];
@@ -30,6 +31,11 @@ export type Told = {
 };
 export type Found = { x: number; left: number; top: number; readings: Reading[]; closest: string | null };
 
+const logAxis: Pick<uPlot.Axis, "splits" | "filter"> = {
+  splits: (u, at, low, high) =>
+    logTicks(low, high, Math.floor((at ? u.bbox.height / 28 : u.bbox.width / 56) / devicePixelRatio)),
+  filter: (_u, splits) => splits,
+};
 const REACH = 24; // px: how far a point may lie from the pointer to be read
 
 export class Plot {
@@ -209,27 +215,22 @@ export class Plot {
         {
           ...plain,
           size: 26,
-          space: this.axis === "wall" ? 72 : 56,
+          space: this.axis === "wall" ? 64 : 56,
+          ...(this.logX ? logAxis : {}),
           grid: { show: false },
           ticks: { ...lines(true), size: 4 },
           ...(durations ? { incrs: DURATION_STEPS } : {}),
-          ...(this.axis === "wall"
-            ? {}
-            : {
-                values: (_u, splits) =>
-                  splits.map((split) =>
-                    split == null ? null : this.axis === "relative" ? shortDuration(split) : shortNumber(split),
-                  ) as string[],
-              }),
+          values: (_u, splits) => wordsFor(this.axis, splits) as string[],
         },
         {
           ...plain,
           size: (u, values) =>
             Math.max(28, ...(values ?? []).map((value) => (value ? Math.ceil(measure(u, value)) + 12 : 0))),
           space: 32,
+          ...(this.logY ? logAxis : {}),
           grid: lines(false),
           ticks: { show: false },
-          values: (_u, splits) => splits.map((split) => (split == null ? null : shortNumber(split))) as string[],
+          values: (_u, splits) => wordsFor("step", splits) as string[],
         },
       ],
       series: [{}, { scale: "y", paths: () => null, points: { show: false } }],

@@ -22,10 +22,13 @@ export function reachY(curves: readonly Curve[], window: Window, log: boolean, c
   let low = Number.POSITIVE_INFINITY;
   let high = Number.NEGATIVE_INFINITY;
   const all: number[] = [];
-  for (const { xs, lows, highs, mids } of curves) {
+  for (const { xs, lows, highs, mids, smooth } of curves) {
     for (let at = 0; at < xs.length; at++) {
       const x = xs[at] as number;
       if (x < window[0] || x > window[1]) continue;
+      const even = smooth[at] as number; // may lag behind, outside of all values in view
+      if (even < low && (!log || even > 0)) low = even;
+      if (even > high) high = even;
       if (calm) {
         const value = mids[at] as number;
         if (Number.isFinite(value) && (!log || value > 0)) all.push(value);
@@ -40,8 +43,9 @@ export function reachY(curves: readonly Curve[], window: Window, log: boolean, c
   }
   if (calm && all.length) {
     all.sort((one, other) => one - other);
-    low = all[Math.floor((all.length - 1) * 0.01)] as number;
-    high = all[Math.ceil((all.length - 1) * 0.99)] as number;
+    const from = all[Math.floor((all.length - 1) * 0.01)] as number;
+    const to = all[Math.ceil((all.length - 1) * 0.99)] as number;
+    [low, high] = [from, to];
   }
   return low <= high && (!log || high > 0) ? padded(low, high, log, 0.05) : null;
 }

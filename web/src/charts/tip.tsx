@@ -48,7 +48,7 @@ export function Tip({ found, named, axis, smooth }: Props) {
                   <td>
                     <Swatch look={one.look} />
                   </td>
-                  <td class="clip">{one.name}</td>
+                  {named.length > 1 && <td class="clip">{one.name}</td>}
                   <td class="value">{num(reading.smooth)}</td>
                   <td class="more">{more(reading, smooth)}</td>
                 </tr>

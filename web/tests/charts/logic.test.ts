@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { placesOf, rising, shortDuration, shortNumber, spanOf, valueAt } from "../../src/charts/axis";
+import { placesOf, rising, spanOf, valueAt } from "../../src/charts/axis";
 import { whyEmpty } from "../../src/charts/empty";
 import { extended, type Line, lineOf, type Told } from "../../src/charts/line";
 import { type Curve, closest, readings } from "../../src/charts/read";
 import { counted, moved, reachX, reachY, scaled } from "../../src/charts/scale";
 import { smoothed, unitOf } from "../../src/charts/smooth";
+import { clockTicks, logTicks, shortDuration, shortNumber } from "../../src/charts/ticks";
 
 const told = (values: (number | string | null)[], more: Partial<Told> = {}): Told => ({
   run: "r",
@@ -129,6 +130,20 @@ describe("an axis", () => {
       "−3",
       "0.3",
     ]);
+  });
+});
+
+describe("ticks", () => {
+  test("of a log axis are round, few, and even where it is short", () => {
+    expect(logTicks(1.07, 10, 8)).toEqual([2, 3, 5, 7, 10]);
+    expect(logTicks(0.001, 1000, 8)).toEqual([0.001, 0.01, 0.1, 1, 10, 100, 1000]);
+    expect(logTicks(1e-12, 1e12, 8)).toHaveLength(7);
+    expect(logTicks(1.23, 1.95, 6)).toEqual([1.4, 1.6, 1.8]);
+  });
+  test("of wall time tell the day where it begins", () => {
+    const midnight = new Date(2026, 10, 15).getTime() / 1000;
+    expect(clockTicks([midnight - 3600, midnight, midnight + 3600])).toEqual(["23:00", "15 Nov", "1:00"]);
+    expect(clockTicks([midnight + 1, midnight + 2])).toEqual(["0:00:01", "0:00:02"]);
   });
 });
 
