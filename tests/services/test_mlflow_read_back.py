@@ -27,6 +27,14 @@ DELIBERATE = {
         "get_experiment('99999999999999999999')": "we say RESOURCE_DOES_NOT_EXIST; MLflow fails inside",
         "rename a deleted experiment": "we say INVALID_PARAMETER_VALUE; MLflow fails inside",
     },
+    "logged_models": {
+        "a metric of a model that is not there": "we say RESOURCE_DOES_NOT_EXIST; MLflow passes on what its database says",
+        "a model of a run that is not there": "we say RESOURCE_DOES_NOT_EXIST; MLflow takes it",
+        "log a param again": "a param that changes is no error, as with runs",
+        "outputs of a run again": "said again it is the same; MLflow passes on what its database says",
+        "search_logged_models[status != 'READY']": "MLflow finds no status by its name",
+        "search_logged_models[status = 'READY']": "MLflow finds no status by its name",
+    },
 }
 
 
@@ -34,6 +42,8 @@ DELIBERATE = {
 @pytest.mark.parametrize("script", sorted(DELIBERATE))
 def test_a_client_reads_back_what_it_reads_back_from_mlflow(client: tuple[str, Path], script: str, tmp_path: Path) -> None:
     version, python = client
+    if script == "logged_models" and version == "2":
+        pytest.skip("clients of 2.x know no logged models")
     ours = tmp_path / "ours.json"
     with served(tmp_path / "server") as server:
         env = {**os.environ, "MLFLOW_TRACKING_TOKEN": server.token}

@@ -164,3 +164,35 @@ def test_a_new_runs_tags_are_taken_as_they_are(scene: Scene) -> None:
     scene.made("runs/delete-tag", {"run_id": made["info"]["run_id"], "key": "mlflow.runName"})
     data = scene.user.get(f"{M}/runs/get?run_id={made['info']['run_id']}").json["run"]["data"]
     assert [tag["key"] for tag in data["tags"]] == ["it's"]
+
+
+def test_logged_models_are_named_searched_and_deleted_as_mlflow_does(scene: Scene) -> None:
+    def new(name: str) -> str:
+        return str(scene.made("logged-models", {"experiment_id": scene.experiment, "name": name})["model"]["info"]["model_id"])
+
+    def found(**asked: Any) -> list[str]:
+        told = scene.made("logged-models/search", {"experiment_ids": [scene.experiment], **asked})["models"]
+        return [one["info"]["name"] for one in told]
+
+    for name in ("a/b", "a:b", "a.b", "a%b", 'a"b', "a'b"):
+        assert scene.user.post(f"{M}/logged-models", {"experiment_id": scene.experiment, "name": name}).status == 400
+    first, second = new("first"), new("second")
+    new("third")
+    for model, value, dataset in ((first, 0.9, "train"), (second, 0.5, "test")):
+        point = {
+            "key": "acc",
+            "value": value,
+            "timestamp": AT,
+            "step": 0,
+            "model_id": model,
+            "dataset_name": dataset,
+            "dataset_digest": "x",
+        }
+        scene.made("runs/log-batch", {"run_id": scene.run, "metrics": [point]})
+    assert found(order_by=[{"field_name": "metrics.acc"}]) == ["second", "first", "third"]
+    assert found(order_by=[{"field_name": "metrics.acc", "dataset_name": "train", "ascending": False}]) == ["first", "third", "second"]
+    assert found(filter="metrics.acc > 0", datasets=[{"dataset_name": "test", "dataset_digest": "x"}]) == ["second"]
+    assert found(filter="status IN ('PENDING') AND tags.t IN ('1')") == []
+    assert scene.user.post(f"{M}/logged-models/search", {"experiment_ids": []}).status == 400
+    assert [scene.user.ask("DELETE", f"{M}/logged-models/{first}").status for _ in range(2)] == [200, 200]
+    assert found(max_results=0) == ["third", "second"]

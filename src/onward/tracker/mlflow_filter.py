@@ -59,7 +59,7 @@ class Order:
 class Kind:
     """What a table can be asked: its attributes by the names they go by (texts, numbers, and those that take a list), and its rooms.
 
-    `ordered`: what it can be ordered by, of attributes; `rooms`: by the words that stand before a key.
+    `ordered`: what it can be ordered by, of attributes; `rooms`: by the words that stand before a key; `pairs`: signs for tags and params.
     """
 
     texts: Mapping[str, str]
@@ -68,6 +68,7 @@ class Kind:
     listed: frozenset[str] = frozenset()
     rooms: Mapping[str, str] = field(default_factory=lambda: _ROOMS)
     order_rooms: frozenset[str] = frozenset({"attribute", "tag", "param", "metric"})
+    pairs: tuple[str, ...] = (*TEXTS, *THERE)
 
     def attribute(self, name: str) -> str:
         found = self.texts.get(name) or self.numbers.get(name)
@@ -93,15 +94,19 @@ EXPERIMENTS: Final = Kind(
     rooms={"attribute": "attribute", "tag": "tag", "tags": "tag"},
     order_rooms=frozenset({"attribute"}),
 )
+_OF_MODELS: Final = ("name", "model_id", "model_type", "status", "source_run_id", "experiment_id", "artifact_location")
+_TIMES_OF_MODELS: Final = {
+    **dict.fromkeys(("creation_timestamp", "creation_timestamp_ms", "creation_time"), "creation_time"),
+    **dict.fromkeys(("last_updated_timestamp", "last_updated_timestamp_ms"), "last_update_time"),
+}
 MODELS: Final = Kind(
-    texts={name: name for name in ("name", "model_id", "model_type", "status", "source_run_id", "experiment_id")},
-    numbers={
-        **dict.fromkeys(("creation_timestamp", "creation_timestamp_ms", "creation_time"), "creation_time"),
-        **dict.fromkeys(("last_updated_timestamp", "last_updated_timestamp_ms", "last_updated_time"), "last_update_time"),
-    },
-    ordered=frozenset({"name", "model_id", "creation_timestamp", "creation_timestamp_ms", "creation_time", "last_updated_timestamp"}),
-    listed=frozenset({"name", "model_id", "model_type", "status", "source_run_id"}),
-    rooms={word: room for word, room in _ROOMS.items() if room != "dataset"},
+    texts={name: name for name in _OF_MODELS},
+    numbers=_TIMES_OF_MODELS,
+    ordered=frozenset({*_OF_MODELS, *_TIMES_OF_MODELS}),
+    listed=frozenset(_OF_MODELS),
+    rooms={word: _ROOMS[word] for word in ("attributes", "tags", "params", "metrics")},
+    order_rooms=frozenset({"attribute", "metric"}),
+    pairs=(*TEXTS, *LISTS),
 )
 
 
@@ -208,7 +213,7 @@ def _check_sign(room: str, key: str, sign: str, kind: Kind, text: str) -> None:
     elif room == "dataset":
         allowed = (*TEXTS, *LISTS)
     else:
-        allowed = (*TEXTS, *THERE)
+        allowed = kind.pairs
     if sign not in allowed:
         raise InvalidInput(f"Invalid comparator {sign!r} for {room} {key!r} in {text!r}", hint=f"Valid ones are {', '.join(allowed)}")
 

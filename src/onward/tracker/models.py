@@ -112,6 +112,10 @@ class Models:
         """Out of every list."""
         self._writer.do(lambda batch: _touch(batch, id, {"archived": batch.now}))
 
+    def is_deleted(self, id: str) -> bool:
+        with self._database.reading() as connection:
+            return connection.execute(select(_models.c.id).where(_models.c.id == id, _models.c.archived.is_not(None))).first() is not None
+
     def set_tags(self, id: str, tags: Mapping[str, Any]) -> None:
         self._on(id, lambda batch: _write(batch, _tags, id, tags))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -15,10 +16,13 @@ from onward.api.mlflow.experiments import must_be_own
 from onward.api.mlflow.runs import live, own_models
 from onward.api.services import Services
 from onward.errors import InvalidInput
-from onward.tracker.mlflow_filter import MODELS, Clause, clauses, holds, orders
+from onward.tracker.mlflow_filter import MODELS, Clause, Order, clauses, holds, orders
 from onward.tracker.models import Model
 
 router = APIRouter(prefix="/api/2.0/mlflow", tags=["MLflow: models"])
+Measured = tuple[str, str]  # a dataset's name and digest
+_NOT_IN_NAMES = set("/:.%\"'")
+_RANKS = {"PENDING": 1, "READY": 2, "UPLOAD_FAILED": 3}
 _STATUSES = {"PENDING": "PENDING", "READY": "READY", "FAILED": "UPLOAD_FAILED", "UPLOAD_FAILED": "UPLOAD_FAILED"}
 
 
@@ -27,6 +31,9 @@ def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Make a logged model; its files go under its own artifacts."""
     experiment = find_experiment(svc, wire.text(body, "experiment_id"))
     must_be_own(svc, who, experiment.id)
+    name = wire.text(body, "name", needed=False)
+    if _NOT_IN_NAMES & set(name):
+        raise InvalidInput(f"Invalid model name {name[:60]!r}", hint=f"It holds none of {' '.join(sorted(_NOT_IN_NAMES))}")
     run = wire.text(body, "source_run_id", needed=False) or who.run
     if run:
         info = svc.tracker.runs.get(run)
@@ -34,11 +41,11 @@ def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
         run = info.run_id
     made = svc.tracker.models.create(
         experiment.id,
-        name=wire.text(body, "name", needed=False)[:500],
+        name=name[:500],
         run=run or None,
         kind=wire.text(body, "model_type", needed=False)[:250],
-        tags=wire.pairs(wire.rows(body, "tags"), "tag"),
-        params=wire.pairs(wire.rows(body, "params"), "param"),
+        tags=wire.pairs(wire.rows(body, "tags"), "tag", any_key=True),
+        params=wire.pairs(wire.rows(body, "params"), "param", any_key=True),
     )
     return {"model": wire.model_json(made)}
 
@@ -47,16 +54,19 @@ def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Logged models by MLflow's filter and order, in pages; for a run's token, of its run alone."""
     experiments = [wire.experiment_number(id) for id in wire.words(body, "experiment_ids")]
-    size = wire.page_size(body, 100, 50_000)
+    if not experiments:
+        raise InvalidInput("Missing value for required parameter 'experiment_ids'.", hint="name at least one experiment")
+    size = wire.page_size({"max_results": body.get("max_results") or None}, 100, 50_000)
     start = wire.offset_of(body.get("page_token"))
     asked = clauses(wire.text(body, "filter", needed=False), MODELS)
-    found = [m for m in svc.tracker.models.of(experiments) if all(_passes(m, clause) for clause in asked)]
+    among = [(wire.text(row, "dataset_name"), wire.text(row, "dataset_digest", needed=False)) for row in wire.rows(body, "datasets")]
+    found = [m for m in svc.tracker.models.of(experiments) if all(_passes(m, clause, among) for clause in asked)]
     if who.run is not None:
         found = [m for m in found if m.run is not None and who.is_mine(m.run)]
     for row in reversed(wire.rows(body, "order_by")):
         order = orders([wire.text(row, "field_name")], MODELS)[0]
-        down = row.get("ascending") is False
-        found.sort(key=lambda m, order=order: _sortable(m, order.room, order.key, down), reverse=down)  # type: ignore[misc]
+        of = (wire.text(row, "dataset_name", needed=False), wire.text(row, "dataset_digest", needed=False))
+        found = _sorted(found, order, [of] if of[0] else [], down=row.get("ascending") is False)
     answer: dict[str, Any] = {"models": [wire.model_json(m) for m in found[start : start + size]]}
     return {**answer, "next_page_token": wire.page_token(start + size)} if len(found) > start + size else answer
 
@@ -79,9 +89,10 @@ def finalize(model_id: str, body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.delete("/logged-models/{model_id}")
 def delete(model_id: str, svc: Svc, who: Who) -> dict[str, Any]:
-    """Put a logged model away."""
-    _own(svc, who, model_id)
-    svc.tracker.models.delete(model_id)
+    """Put a logged model away; one that is away already is let be."""
+    if not svc.tracker.models.is_deleted(model_id):
+        _own(svc, who, model_id)
+        svc.tracker.models.delete(model_id)
     return {}
 
 
@@ -89,7 +100,7 @@ def delete(model_id: str, svc: Svc, who: Who) -> dict[str, Any]:
 def set_tags(model_id: str, body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Set tags of a logged model."""
     _own(svc, who, model_id)
-    svc.tracker.models.set_tags(model_id, wire.pairs(wire.rows(body, "tags"), "tag"))
+    svc.tracker.models.set_tags(model_id, wire.pairs(wire.rows(body, "tags"), "tag", any_key=True))
     return {"model": wire.model_json(svc.tracker.models.get(model_id))}
 
 
@@ -105,7 +116,7 @@ def delete_tag(model_id: str, tag_key: str, svc: Svc, who: Who) -> dict[str, Any
 def set_params(model_id: str, body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """Set params of a logged model."""
     _own(svc, who, model_id)
-    svc.tracker.models.set_params(model_id, wire.pairs(wire.rows(body, "params"), "param"))
+    svc.tracker.models.set_params(model_id, wire.pairs(wire.rows(body, "params"), "param", any_key=True))
     return {}
 
 
@@ -146,16 +157,22 @@ def _own(svc: Services, who: Caller, id: str) -> Model:
     return model
 
 
-def _passes(model: Model, clause: Clause) -> bool:
+def _passes(model: Model, clause: Clause, among: Sequence[Measured]) -> bool:
     match clause.room:
         case "tag":
             return holds(clause, model.tags.get(clause.key))
         case "param":
             return holds(clause, model.params.get(clause.key))
         case "metric":
-            return any(holds(clause, metric.value) for metric in model.metrics if metric.key == clause.key)
+            return any(holds(clause, value) for value in _values(model, clause.key, among))
         case _:
             return holds(clause, _attribute(model, clause.key))
+
+
+def _values(model: Model, key: str, among: Sequence[Measured]) -> list[float]:
+    """What was measured of a model; `among`: on these datasets alone."""
+    mine = [metric for metric in model.metrics if metric.key == key]
+    return [m.value for m in mine if not among or any(m.dataset == name and digest in ("", m.digest) for name, digest in among)]
 
 
 def _attribute(model: Model, key: str) -> str | float:
@@ -174,12 +191,18 @@ def _attribute(model: Model, key: str) -> str | float:
             return str(model.experiment)
         case "status":
             return model.status
+        case "artifact_location":
+            return wire.model_place(model)
         case _:
             return model.name
 
 
-def _sortable(model: Model, room: str, key: str, down: bool) -> Any:
-    if room == "metric":
-        values = [metric.value for metric in model.metrics if metric.key == key]
-        return (bool(values) is down, values[-1] if values else 0.0)  # without a value: last, whichever way
-    return model.tags.get(key, "") if room == "tag" else model.params.get(key, "") if room == "param" else _attribute(model, key)
+def _sorted(found: list[Model], order: Order, among: Sequence[Measured], *, down: bool) -> list[Model]:
+    """What has no value comes last, whichever way, in the order that it has."""
+    if order.room == "metric":
+        valued = [(m, _values(m, order.key, among)) for m in found]
+        having = sorted(((m, values[-1]) for m, values in valued if values), key=lambda pair: pair[1], reverse=down)
+        return [*(m for m, _ in having), *(m for m, values in valued if not values)]
+    if order.key == "status":
+        return sorted(found, key=lambda m: _RANKS.get(m.status, 0), reverse=down)
+    return sorted(found, key=lambda m: _attribute(m, order.key), reverse=down)

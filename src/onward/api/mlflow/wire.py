@@ -300,6 +300,10 @@ def _short(body: Mapping[str, Any], name: str, most: int) -> str:
     return found
 
 
+def model_place(found: Model) -> str:
+    return f"mlflow-artifacts:/{found.experiment}/models/{found.id}/artifacts"
+
+
 def model_json(found: Model) -> dict[str, Any]:
     info = {
         "model_id": found.id,
@@ -307,7 +311,7 @@ def model_json(found: Model) -> dict[str, Any]:
         "name": found.name,
         "creation_timestamp_ms": milliseconds(found.created),
         "last_updated_timestamp_ms": milliseconds(found.updated),
-        "artifact_uri": f"mlflow-artifacts:/{found.experiment}/models/{found.id}/artifacts",
+        "artifact_uri": model_place(found),
         "status": f"LOGGED_MODEL_{found.status}",
         "status_message": found.status_message,
         "model_type": found.kind,
