@@ -94,7 +94,8 @@ class Agent:
         return {}
 
     def _preview(self, *, draft: Data, workdir: str) -> Data:
-        return previewed(preview(self._desk, value_from_json(RunDraft, draft), cwd=Path(workdir), code_is_here=False))
+        asked = value_from_json(RunDraft, draft)
+        return previewed(self._desk, asked.cluster, preview(self._desk, asked, cwd=Path(workdir), code_is_here=False))
 
     def _submit(self, *, id: str, draft: Data, folder: str, frozen: Data) -> Data:
         """Asked twice is asked once: the answer to the first may have been lost."""

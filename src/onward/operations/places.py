@@ -19,6 +19,7 @@ from onward.operations.examine import examine_cluster, examine_machine, examine_
 from onward.operations.find import matches, near_names
 from onward.operations.inspect import checkpoints, look, look_at_all, read_folder, record
 from onward.operations.logs import Reader, follow_logs, read_logs
+from onward.operations.preflight import notes_on_start
 from onward.operations.watch import glimpses
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
@@ -176,7 +177,7 @@ class Here:
     def preview(self, draft: RunDraft, *, cwd: Path) -> Data:
         from onward.operations.submit import preview
 
-        return previewed(preview(self.desk, draft, cwd=cwd))
+        return previewed(self.desk, draft.cluster, preview(self.desk, draft, cwd=cwd))
 
     def submit(self, draft: RunDraft, *, cwd: Path) -> Data:
         from onward.operations.submit import submit
@@ -191,7 +192,7 @@ class Here:
     def clone_preview(self, draft: RunDraft, *, run: str) -> Data:
         from onward.operations.clone import clone_preview
 
-        return previewed(clone_preview(self.desk, RunDir(Path(run)), draft))
+        return previewed(self.desk, draft.cluster, clone_preview(self.desk, RunDir(Path(run)), draft))
 
     def clone(self, draft: RunDraft, *, run: str) -> Data:
         from onward.operations.clone import clone
@@ -212,8 +213,11 @@ def standing(run: Run) -> Data:
     }
 
 
-def previewed(seen: Preview) -> Data:
-    return {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script, "notes": list(seen.notes)}
+def previewed(desk: Desk, cluster: str, seen: Preview) -> Data:
+    """With what the scheduler expects of such a job, which only a person's own question is worth."""
+    expected = notes_on_start(desk.scheduler(desk.settings.cluster(cluster)[0]), seen.script, now=desk.clock.now())
+    told = {"folder": str(seen.folder), "command": list(seen.command), "script": seen.script}
+    return {**told, "notes": [*seen.notes, *expected]}
 
 
 def submitted(dir: RunDir) -> Data:

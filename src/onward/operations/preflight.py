@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from onward.errors import InvalidInput
+from onward.errors import InvalidInput, SchedulerUnavailable
+from onward.schedulers.base import expected_start_of
 
 _PROGRAMS = ("mpirun", "horovodrun")  # torchrun is a module of the training's own Python, srun is there where sbatch is
 
@@ -23,3 +24,29 @@ def notes_on_python(python: str | None) -> list[str]:
     if python is None or shutil.which(python):
         return []
     return [f"the profile's python, {python}, is not on this machine; nodes that do not have it either take their python3"]
+
+
+def notes_on_start(scheduler: object, script: str, *, now: float) -> list[str]:
+    """When such a job would start if it were submitted now, where the scheduler can tell; nothing where it does not answer."""
+    try:
+        expected = expected_start_of(scheduler, script)
+    except SchedulerUnavailable:
+        return []
+    if expected is None:
+        return []
+    if expected.refused:
+        return [f"the scheduler would refuse it: {expected.refused}"]
+    if expected.at is None:
+        return []
+    where = f" on {expected.nodes}" if expected.nodes else ""
+    queue = f" (queue {expected.queue})" if expected.queue else ""
+    return [f"submitted now, it is expected to start {_soon(expected.at - now)}{where}{queue}; other jobs may change that"]
+
+
+def _soon(seconds: float) -> str:
+    if seconds < 90:
+        return "at once"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"in about {minutes} min"
+    return f"in about {round(minutes / 60)} h" if minutes < 48 * 60 else f"in about {round(minutes / 1440)} days"

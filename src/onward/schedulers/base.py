@@ -28,6 +28,16 @@ class Habits:
     final_exit: int | None = None  # exit code by which it says that it is not to be
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExpectedStart:
+    """When a job would start if it were submitted now, or why it would be refused."""
+
+    at: float | None = None
+    nodes: str = ""
+    queue: str = ""
+    refused: str = ""
+
+
 def habits_of(scheduler: object) -> Habits:
     found = getattr(scheduler, "habits", None)
     return found if isinstance(found, Habits) else Habits()
@@ -43,6 +53,13 @@ def why_of(scheduler: object, jobs: Collection[JobId]) -> Mapping[JobId, str]:
     """Why queued jobs wait, where the scheduler can say more of it than `status` does. Not for many jobs at once."""
     why = getattr(scheduler, "why", None)
     return dict(why(jobs)) if callable(why) else {}
+
+
+def expected_start_of(scheduler: object, script: str) -> ExpectedStart | None:
+    """Of such a job script, where the scheduler can tell without queueing it. A question for a person's own asking: it costs a pass."""
+    expect = getattr(scheduler, "expected_start", None)
+    found = expect(script) if callable(expect) else None
+    return found if isinstance(found, ExpectedStart) else None
 
 
 def snapshot_of(scheduler: object) -> ClusterSnapshot:

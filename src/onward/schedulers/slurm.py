@@ -14,9 +14,11 @@ from onward.model.cluster import ClusterSnapshot
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.quantity import format_duration, format_size
 from onward.model.spec import Resources
+from onward.schedulers.base import ExpectedStart
 from onward.schedulers.command import Answer, run_command
 from onward.schedulers.hostlist import expand_hosts
 from onward.schedulers.slurm_snapshot import take_snapshot
+from onward.schedulers.slurm_start import expected_start
 from onward.schedulers.slurm_words import HOLDS, parse_state
 
 _QUERY_TIMEOUT = 25.0  # squeue gives up by itself after 18 s without a controller
@@ -145,6 +147,9 @@ class SlurmScheduler:
             raise SchedulerUnavailable(f"{version}: the controller does not answer: {ping.out.strip() or ping.err}")
         accounting = "with accounting" if _has_accounting() else "without accounting"
         return f"{version}, {ping.out.strip().splitlines()[0]}, {accounting}"
+
+    def expected_start(self, script: str) -> ExpectedStart | None:
+        return expected_start(script)
 
     def snapshot(self) -> ClusterSnapshot:
         return take_snapshot()
