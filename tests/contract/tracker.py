@@ -6,6 +6,8 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +163,27 @@ class TrackerContract:
         assert (after.why, after.gpu_use) == ("leg 2 is queued: Priority", 0.5)
         assert tracker.runs.search(RunQuery()).runs[0].standing is None  # not asked for
         tracker.runs.delete(name)
+
+    def test_runs_are_filtered_and_ordered_by_what_a_list_says_of_them(self, tracker: Tracker) -> None:
+        for n, (use, total) in enumerate([(0.9, 100), (0.1, 20)]):
+            told = History().submitted(1).leg(LegEnd.TIME_LIMIT, steps=[5])
+            told.spec = replace(told.spec, id=f"run{n}")
+            tracker.write(partial(write_run, run=told.run, folder=None))
+            sample = {"n": 0, "t": NOW, "kind": "system", "m": {"gpu/a/percent": 100 * use}}
+            tracker.ingest.records(f"run{n}", 1, "system", [sample])
+            tracker.ingest.records(f"run{n}", 1, "train", [{"n": 0, "t": NOW, "kind": "init", "total": total}, record(1, 9, loss=1.0)])
+        tracker.runs.create(NewRun(run_id="bare"))
+
+        def found(filter: str = "", *order: str) -> list[str]:
+            return [view.info.run_id for view in tracker.runs.search(RunQuery(filter=filter, order=order)).runs]
+
+        assert found("gpu_use > 0.5") == ["run0"]
+        assert found("progress = 0.5") == ["run1"]
+        assert found("", "gpu_use asc") == ["run1", "run0", "bare"]
+        assert found("", "progress asc") == ["run0", "run1", "bare"]
+        assert found("checkpoint is null") == ["bare"]
+        assert sorted(found("queue_wait < 10 and why like 'no leg%'")) == ["run0", "run1"]
+        assert found("", "queue_wait desc")[-1] == "bare"
 
     def test_a_view_is_its_owners_and_replaced_by_its_name(self, tracker: Tracker) -> None:
         made = tracker.views.save("ada", page="runs", name="a", query="x=1", shared=False)

@@ -10,7 +10,7 @@ import pytest
 
 from onward.operations.tracking import open_tracker, place_of
 from onward.tracker.completion import FIELDS
-from onward.tracker.filter import where
+from onward.tracker.filter import order, where
 from tests.unit.test_api_routes import Scene, good
 
 
@@ -29,6 +29,7 @@ def words(scene: Scene, prefix: str = "", of: str = "", **others: int) -> list[s
 def test_every_field_that_is_offered_can_be_compared() -> None:
     for name in FIELDS:
         assert where(f"{name} is not null", now=0) is not None
+        assert order(name)
 
 
 def test_names_are_completed_from_fields_rooms_and_what_runs_have(scene: Scene) -> None:

@@ -13,8 +13,9 @@ from onward.errors import StorageError
 from onward.model import event as ev
 from onward.model.job import JobState
 from onward.model.run import LegEnd
+from onward.model.spec import Cluster
 from onward.operations.control import cancel, stop
-from onward.operations.inspect import checkpoints, look, look_at_all, progress, reason, record
+from onward.operations.inspect import checkpoints, in_plain_words, look, look_at_all, progress, reason, record
 from onward.rundir.journal import read_run
 from tests.desks import Place, PlayedRun
 
@@ -324,3 +325,11 @@ def test_a_flipped_byte_is_found_by_verifying_and_a_missing_file_at_once(place: 
     verified = checkpoints(run.dir, verify=True)
     assert [one["state"] for one in verified] == ["damaged"] * 3
     assert "hash" in verified[0]["problem"]
+
+
+def test_a_reason_of_slurms_is_told_in_plain_words_with_its_own_behind_them() -> None:
+    slurm = Cluster(name="a", scheduler="slurm")
+    assert in_plain_words(slurm, "Priority") == "other jobs are before it in the queue (Priority)"
+    assert in_plain_words(slurm, "Brandnew") == "Slurm says 'Brandnew'"
+    assert in_plain_words(slurm, "") == ""
+    assert in_plain_words(Cluster(name="b", scheduler="gridengine"), "cannot run at host e1") == "cannot run at host e1"

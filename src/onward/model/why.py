@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import Leg, Run, RunState
@@ -22,8 +22,11 @@ _ASKED = {
 }
 
 
-def why(run: Run, answers: Answers | None, *, unheard: str = NO_ANSWER) -> str:
-    """`answers`: what the scheduler says of the run's live jobs; None where it did not say, and `unheard` tells why not."""
+def why(run: Run, answers: Answers | None, *, unheard: str = NO_ANSWER, words: Callable[[str], str] = str) -> str:
+    """`answers`: what the scheduler says of the run's live jobs; None where it did not say, and `unheard` tells why not.
+
+    `words` makes a sentence of a scheduler's own reason.
+    """
     if run.closed:
         return run.closed.cause
     if run.cancel:
@@ -33,7 +36,7 @@ def why(run: Run, answers: Answers | None, *, unheard: str = NO_ANSWER) -> str:
         return _at_work(last, answers)
     queued = [leg for leg in run.legs.values() if not leg.claimed and not leg.end and leg.submission]
     if queued:
-        return _in_the_queue(max(queued, key=lambda leg: leg.number), answers, unheard)
+        return _in_the_queue(max(queued, key=lambda leg: leg.number), answers, unheard, words)
     refused = refusal(run)
     if refused:
         return f"the scheduler refused the next leg: {refused}; `onward tend` tries again, onward cancel and onward resume change it"
@@ -79,7 +82,7 @@ def _at_work(leg: Leg, answers: Answers | None) -> str:
     return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}"
 
 
-def _in_the_queue(leg: Leg, answers: Answers | None, unheard: str) -> str:
+def _in_the_queue(leg: Leg, answers: Answers | None, unheard: str, words: Callable[[str], str]) -> str:
     if leg.job is None:
         return f"whether the job for leg {leg.number} was accepted is not known yet: `onward tend` looks it up"
     status = status_of(leg, answers or {})
@@ -90,4 +93,4 @@ def _in_the_queue(leg: Leg, answers: Answers | None, unheard: str) -> str:
         return f"leg {leg.number} is starting"
     if not status.state.live:
         return f"leg {leg.number} ended before it began ({plain(status.state)}): `onward tend` looks into it"
-    return f"leg {leg.number} is {plain(status.state)}" + (f": {status.reason}" if status.reason else "")
+    return f"leg {leg.number} is {plain(status.state)}" + (f": {words(status.reason)}" if status.reason else "")

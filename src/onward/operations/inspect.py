@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from onward.checkpoints.find import names
@@ -15,16 +16,19 @@ from onward.model.effort import effort, risk
 from onward.model.finish import Pace, finish
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import Leg, LegEnd, Run, RunState
+from onward.model.spec import Cluster
 from onward.model.why import NO_ANSWER, Answers, next_action, status_of, why
 from onward.operations.wiring import Desk
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.spool import Progress, first_step, leg_progress
-from onward.schedulers.base import why_of
+from onward.schedulers.base import Scheduler, why_of
+from onward.schedulers.slurm_reasons import plain_reason
 
 SCHEMA = 1
 
 _WAITING = (JobState.QUEUED, JobState.HELD)
+_MOST_ASKED = 100  # jobs that a scheduler is asked about at once
 
 _ENDED_AS = {
     LegEnd.DONE: JobState.FINISHED,
@@ -68,21 +72,32 @@ def is_ours(dir: RunDir) -> bool:
 
 
 def look(desk: Desk, dir: RunDir) -> Seen:
-    return _with_reasons(desk, _ask(desk, [(dir, read_folder(dir))])[0])
-
-
-def _with_reasons(desk: Desk, seen: Seen) -> Seen:
-    """Why the legs of a run that waits are in the queue, where its scheduler says so only when it is asked."""
-    answers = seen.answers or {}
-    queued = {status.id: status for leg in seen.run.legs.values() if not leg.claimed and (status := seen.status(leg))}
-    silent = [job for job, status in queued.items() if status.state in _WAITING and not status.reason]
-    if not silent or seen.run.state is RunState.RUNNING:
+    seen = _ask(desk, [(dir, read_folder(dir))])[0]
+    if seen.answers is None:
         return seen
+    return replace(seen, answers=with_reasons(desk.scheduler(seen.run.spec.cluster), [seen.run], seen.answers))
+
+
+def with_reasons(scheduler: Scheduler, runs: Iterable[Run], answers: Answers) -> Answers:
+    """Why the legs of runs that wait are in the queue, where their scheduler says so only when it is asked."""
+    waiting = [leg for run in runs if run.state is not RunState.RUNNING for leg in run.legs.values() if not leg.claimed]
+    queued = [status for leg in waiting if (status := status_of(leg, answers))]
+    silent = [status.id for status in queued if status.state in _WAITING and not status.reason][:_MOST_ASKED]
+    if not silent:
+        return answers
     try:
-        reasons = why_of(desk.scheduler(seen.run.spec.cluster), silent)
+        reasons = why_of(scheduler, silent)
     except OnwardError:
-        return seen
-    return replace(seen, answers={**answers, **{job: replace(answers[job], reason=reasons[job]) for job in silent if job in reasons}})
+        return answers
+    return {**answers, **{job: replace(answers[job], reason=reasons[job]) for job in silent if job in reasons}}
+
+
+def in_plain_words(cluster: Cluster, native: str) -> str:
+    """A scheduler's reason for people, with its own word behind it."""
+    if cluster.scheduler != "slurm" or not native:
+        return native
+    said = plain_reason(native)
+    return said if native in said else f"{said} ({native})"
 
 
 def look_at_all(desk: Desk, dirs: Iterable[RunDir]) -> tuple[list[Seen], list[StorageError]]:
@@ -159,7 +174,7 @@ def pace_of(told: Mapping[str, Any]) -> Pace:
 def reason(seen: Seen) -> str:
     """Why the run is in the state it is in, in words."""
     unheard = NO_ANSWER if is_ours(seen.dir) else f"its job is {seen.run.spec.user}'s"
-    return why(seen.run, seen.answers, unheard=unheard)
+    return why(seen.run, seen.answers, unheard=unheard, words=partial(in_plain_words, seen.run.spec.cluster))
 
 
 def progress(seen: Seen) -> dict[str, Any]:

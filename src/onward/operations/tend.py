@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from onward.errors import OnwardError, SchedulerError, StorageError
 from onward.model.run import Run
 from onward.model.why import why
 from onward.operations.control import cancel
-from onward.operations.inspect import is_ours, read_folder
+from onward.operations.inspect import in_plain_words, is_ours, read_folder, with_reasons
 from onward.operations.leftovers import sweep_leftovers
 from onward.operations.mend import Case, live_jobs
 from onward.operations.wiring import Desk
@@ -52,12 +53,15 @@ def tend(desk: Desk, *, grace: float = GRACE) -> Tended:
             continue
         open_runs.setdefault(run.spec.cluster.name, []).append((dir, run))
     for name, runs in open_runs.items():
+        cluster = runs[0][1].spec.cluster
         try:
-            answers = desk.scheduler(runs[0][1].spec.cluster).status(list(live_jobs(run for _, run in runs)))
+            scheduler = desk.scheduler(cluster)
+            answers = scheduler.status(list(live_jobs(run for _, run in runs)))
         except OnwardError as error:
             done.unanswered = True
             done.problems.append(f"{name}: {error}; nothing is known, nothing was done")
             continue
+        reasons = with_reasons(scheduler, (run for _, run in runs), answers)
         for dir, run in runs:
             try:
                 words = _mend(Case(desk=desk, dir=dir, run=run, answers=answers, grace=grace))
@@ -68,7 +72,7 @@ def tend(desk: Desk, *, grace: float = GRACE) -> Tended:
             if words:
                 done.acted.append(f"{run.spec.name} ({run.spec.id}): {words}")
             else:
-                done.said[run.spec.id] = why(run, answers)
+                done.said[run.spec.id] = why(run, reasons, words=partial(in_plain_words, cluster))
     return done
 
 

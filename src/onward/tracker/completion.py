@@ -33,6 +33,11 @@ FIELDS = {
     "duration": "seconds",
     "step": "the newest that was logged",
     "leg": "the one that runs, or ran last",
+    "progress": "0 to 1",
+    "checkpoint": "when the newest was published: a date, or '2h' for two hours ago",
+    "queue_wait": "seconds that the newest leg waited, or has waited",
+    "gpu_use": "0 to 1, of about the last five minutes",
+    "why": "the sentence that says why it is as it is",
 }
 _ROOMS = {"metrics.": "the last value of a metric", "params.": "a param", "tags.": "a tag"}
 _FUNCTIONS = {"min(metrics.": "the lowest value", "max(metrics.": "the highest value"}

@@ -26,6 +26,7 @@ from onward.errors import InvalidInput
 from onward.model.run import RunState
 from onward.tracker import schema
 from onward.tracker.filter_words import Word, unquote, words_of, wrong
+from onward.tracker.standing_columns import STANDING, standing_column
 
 _runs, _params, _tags, _series, _experiments = schema.runs, schema.params, schema.tags, schema.series, schema.experiments
 _DEEPEST = 40
@@ -48,9 +49,10 @@ _FIELDS = {
     **dict.fromkeys(("step", "last_step"), "last_step"),
     **dict.fromkeys(("leg", "legs"), "leg"),
     **{name: name for name in ("updated", "experiment", "cluster", "source", "folder", "reason", "duration")},
+    **{name: name for name in STANDING},
 }
-_TIMES = {"created", "started", "ended", "updated"}
-_NUMBERS = {"last_step", "leg", "duration"}
+_TIMES = {"created", "started", "ended", "updated", "checkpoint"}
+_NUMBERS = {"last_step", "leg", "duration", "progress", "queue_wait", "gpu_use"}
 _STATES = {**{str(state): str(state) for state in RunState}, "scheduled": "submitted", "killed": "cancelled", "succeeded": "finished"}
 _BEST = {"last": "last_value", "min": "min_value", "max": "max_value"}
 _SIGNS = {"==": "=", "<>": "!="}
@@ -391,6 +393,8 @@ def _column(name: str) -> ColumnElement[Any]:
             return case((_runs.c.started.is_(None), null()), else_=func.coalesce(_runs.c.ended, _runs.c.updated) - _runs.c.started)
         case "started":
             return func.coalesce(_runs.c.started, _runs.c.created)
+        case _ if name in STANDING:
+            return standing_column(name)
         case _:
             return _runs.c[name]
 
