@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, exc
 
-T = TypeVar("T")
 _BEGIN = "BEGIN IMMEDIATE"
 
 
@@ -38,10 +37,10 @@ def begin(connection: Connection, *, patience: float = 0.0) -> bool:
     until, wait = time.monotonic() + patience, 0.001
     while not file.in_transaction:
         try:
-            _wrapped(_BEGIN, (), lambda: file.execute(_BEGIN))
-        except exc.OperationalError as error:
-            if "locked" not in str(error.orig):
-                raise
+            file.execute(_BEGIN)
+        except sqlite3.Error as error:
+            if "locked" not in str(error):
+                raise _theirs(_BEGIN, (), error) from error
             if time.monotonic() >= until:
                 return False
             time.sleep(wait)
@@ -60,14 +59,17 @@ def commit(connection: Connection) -> None:
     if file is None or connection.in_transaction():  # SQLAlchemy has joined in
         connection.commit()
     else:
-        _wrapped("COMMIT", (), file.commit)
+        try:
+            file.commit()
+        except sqlite3.Error as error:
+            raise _theirs("COMMIT", (), error) from error
 
 
 def rollback(connection: Connection) -> None:
     """Of a file's transaction that nothing has been done in."""
     file = _file(connection)
     if file is not None:
-        _wrapped("ROLLBACK", (), file.rollback)
+        file.rollback()
 
 
 def fetch(connection: Connection, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -75,15 +77,21 @@ def fetch(connection: Connection, text: str, values: Sequence[Any] = ()) -> list
     file = _file(connection)
     if file is None:
         return [tuple(row) for row in connection.exec_driver_sql(_spelled(text), tuple(values))]
-    return _wrapped(text, values, lambda: file.execute(text, values).fetchall())
+    try:
+        return file.execute(text, values).fetchall()
+    except sqlite3.Error as error:
+        raise _theirs(text, values, error) from error
 
 
 def execute(connection: Connection, text: str) -> None:
     file = _file(connection)
     if file is None:
         connection.exec_driver_sql(text)
-    else:
-        _wrapped(text, (), lambda: file.execute(text))
+        return
+    try:
+        file.execute(text)
+    except sqlite3.Error as error:
+        raise _theirs(text, (), error) from error
 
 
 def execute_many(connection: Connection, text: str, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -92,8 +100,11 @@ def execute_many(connection: Connection, text: str, rows: Sequence[tuple[Any, ..
     file = _file(connection)
     if file is None:
         connection.exec_driver_sql(_spelled(text), list(rows))
-    else:
-        _wrapped(text, rows, lambda: file.executemany(text, rows))
+        return
+    try:
+        file.executemany(text, rows)
+    except sqlite3.Error as error:
+        raise _theirs(text, rows, error) from error
 
 
 def _file(connection: Connection) -> sqlite3.Connection | None:
@@ -102,23 +113,23 @@ def _file(connection: Connection) -> sqlite3.Connection | None:
     return own if isinstance(own, sqlite3.Connection) else None
 
 
-def _wrapped(text: str, values: Any, act: Callable[[], T]) -> T:
-    try:
-        return act()
-    except sqlite3.Error as error:
-        raise exc.DBAPIError.instance(text, values, error, sqlite3.Error) from error
+def _theirs(text: str, values: Any, error: sqlite3.Error) -> BaseException:
+    """An error of SQLite's as SQLAlchemy tells it."""
+    return exc.DBAPIError.instance(text, values, error, sqlite3.Error)
 
 
+@cache
 def marks(count: int) -> str:
     """`?, ?, ?` for so many values."""
     return ", ".join("?" * count)
 
 
-def names(columns: Sequence[str]) -> str:
+@cache
+def names(columns: tuple[str, ...]) -> str:
     return ", ".join(f'"{name}"' for name in columns)
 
 
-def insert_into(table: str, columns: Sequence[str]) -> str:
+def insert_into(table: str, columns: tuple[str, ...]) -> str:
     return f"INSERT INTO {table} ({names(columns)}) VALUES ({marks(len(columns))})"
 
 

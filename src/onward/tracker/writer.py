@@ -33,8 +33,8 @@ _MOST_JOBS = 512  # in one transaction
 _MOST_WEIGHT = 50_000
 _TRIES = 3
 _PATIENCE = 30.0  # seconds for another program that writes to the same file
-_FEW = 256  # points that a caller may commit in its own thread
-_QUICK = 0.002  # seconds that such a commit may take, as the last ones did
+_FEW = 64  # points that a caller may commit in its own thread
+_QUICK = 0.001  # seconds that such a commit may take, as the last ones did
 _RAISE = "UPDATE store SET version = version + 1 WHERE id = 1 RETURNING version"
 
 
