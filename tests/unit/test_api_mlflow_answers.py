@@ -196,3 +196,18 @@ def test_logged_models_are_named_searched_and_deleted_as_mlflow_does(scene: Scen
     assert scene.user.post(f"{M}/logged-models/search", {"experiment_ids": []}).status == 400
     assert [scene.user.ask("DELETE", f"{M}/logged-models/{first}").status for _ in range(2)] == [200, 200]
     assert found(max_results=0) == ["third", "second"]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("registered-models/create", "no model registry"),
+        ("model-versions/create", "no model registry"),
+        ("traces/search", "no traces"),
+        ("somewhere/else", "nothing at this address"),
+    ],
+)
+def test_what_is_not_here_is_told_so_that_a_client_knows_it_from_a_missing_run(scene: Scene, call: str, says: str) -> None:
+    answer = scene.user.post(f"{M}/{call}", {"name": "x"})
+    assert (answer.status, answer.json["error_code"]) == (404, "ENDPOINT_NOT_FOUND")
+    assert says in answer.json["message"]

@@ -23,6 +23,7 @@ from onward.api.limits import BURST, Rate, Streams
 from onward.api.live import Live
 from onward.api.login import Login
 from onward.api.mlflow import router as mlflow
+from onward.api.mlflow.about import ENDPOINT_NOT_FOUND, lacking
 from onward.api.page import Page
 from onward.api.problems import Problem, problem_of
 from onward.api.routes import (
@@ -158,7 +159,9 @@ def _invalid(request: Request, error: Exception) -> Response:
 def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = {404: "there is nothing at this address", 405: "this address does not take this method"}.get(error.status_code, error.detail)
-    return _answer(request, Problem(status=error.status_code, detail=words, headers=dict(error.headers or {})))
+    path = request.scope["path"]
+    hint, code = (lacking(path), ENDPOINT_NOT_FOUND) if error.status_code == 404 and "/mlflow/" in path else ("", "")
+    return _answer(request, Problem(status=error.status_code, detail=words, hint=hint, code=code, headers=dict(error.headers or {})))
 
 
 def _fault(request: Request, _error: Exception) -> Response:

@@ -8,6 +8,20 @@ from fastapi import APIRouter
 
 router = APIRouter(tags=["MLflow: about"])
 _SPOKEN = "3.17.2"  # the version of MLflow's API that this follows
+_LACKING = {
+    **dict.fromkeys(("registered-models", "model-versions"), "model registry"),
+    "traces": "traces",
+    "datasets": "evaluation datasets",
+    "webhooks": "webhooks of the registry",
+    "workspaces": "workspaces",
+}
+ENDPOINT_NOT_FOUND = "ENDPOINT_NOT_FOUND"  # MLflow's word: its clients fall back, or say that the server cannot do this
+
+
+def lacking(path: str) -> str:
+    """What a call that is not here would be for."""
+    found = next((words for part, words in _LACKING.items() if part in path), "")
+    return f"this server has no {found} of MLflow's; runs, metrics, artifacts and logged models work" if found else ""
 
 
 @router.get("/api/3.0/mlflow/server-info")
