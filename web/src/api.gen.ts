@@ -1306,27 +1306,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/code-folders": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List folders whose code may be submitted
-         * @description `server.code` of the server's settings.
-         */
-        get: operations["folders_api_v1_code_folders_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/params-files/check": {
+    "/api/v1/drafts/text": {
         parameters: {
             query?: never;
             header?: never;
@@ -1336,10 +1316,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Check a params file
-         * @description Whether it could be submitted, as far as the file alone tells; a dry run tells the rest. Changes nothing.
+         * Write a params file
+         * @description YAML that is read back as the same data, in the order given. Changes nothing.
          */
-        post: operations["check_api_v1_params_files_check_post"];
+        post: operations["written_api_v1_drafts_text_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1828,7 +1808,7 @@ export interface paths {
         post?: never;
         /**
          * Delete
-         * @description Put a logged model away.
+         * @description Put a logged model away; one that is away already is let be.
          */
         delete: operations["delete_api_2_0_mlflow_logged_models__model_id__delete"];
         options?: never;
@@ -2520,6 +2500,14 @@ export interface components {
              * @description The text of its `params.yaml`, where it has one.
              */
             file: string | null;
+        };
+        /** CodeFolders */
+        CodeFolders: {
+            /**
+             * Folders
+             * @description The settings' `server.code`; empty: nobody starts runs over HTTP here.
+             */
+            folders: components["schemas"]["CodeFolder"][];
         };
         /** ComparisonOut */
         ComparisonOut: {
@@ -3398,45 +3386,15 @@ export interface components {
              */
             at: number | null;
         };
-        /**
-         * ParamsFileIn
-         * @description One of the two; the other comes back.
-         */
-        ParamsFileIn: {
-            /**
-             * File
-             * @description A params file's text.
-             */
-            file?: string | null;
+        /** ParamsData */
+        ParamsData: {
             /**
              * Data
-             * @description The same as data.
-             */
-            data?: {
-                [key: string]: unknown;
-            } | null;
-        };
-        /** ParamsFileOut */
-        ParamsFileOut: {
-            /** Valid */
-            valid: boolean;
-            /**
-             * Problems
-             * @description Everything that is wrong, by line.
-             */
-            problems: components["schemas"]["ParamsProblem"][];
-            /**
-             * Data
-             * @description Null where the text is no YAML.
+             * @description What a params file holds; not checked here.
              */
             data: {
                 [key: string]: unknown;
-            } | null;
-            /**
-             * File
-             * @description The text as it was given, or the data as a text.
-             */
-            file: string;
+            };
         };
         /** ParamsIn */
         ParamsIn: {
@@ -3452,20 +3410,10 @@ export interface components {
              */
             leg?: number | null;
         };
-        /** ParamsProblem */
-        ParamsProblem: {
-            /**
-             * Line
-             * @description In the text; null where data was given.
-             */
-            line: number | null;
-            /**
-             * At
-             * @description The key, such as train.resources.mem; empty where it is the file as a whole.
-             */
-            at: string;
-            /** Problem */
-            problem: string;
+        /** ParamsText */
+        ParamsText: {
+            /** File */
+            file: string;
         };
         /** ParentOut */
         ParentOut: {
@@ -4531,22 +4479,6 @@ export interface components {
             /** Gpus */
             gpus: components["schemas"]["GpusOut"][];
         };
-        /** CodeFolders */
-        onward__api__routes__drafts__CodeFolders: {
-            /**
-             * Folders
-             * @description The settings' `server.code`; empty: nobody starts runs over HTTP here.
-             */
-            folders: components["schemas"]["CodeFolder"][];
-        };
-        /** CodeFolders */
-        onward__api__routes__params_files__CodeFolders: {
-            /**
-             * Folders
-             * @description Code under these may be submitted over HTTP; none: only clones are.
-             */
-            folders: string[];
-        };
         /** NodeOut */
         onward__api__routes__system__NodeOut: {
             /** Node */
@@ -5341,7 +5273,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["onward__api__routes__drafts__CodeFolders"];
+                    "application/json": components["schemas"]["CodeFolders"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -7229,36 +7161,7 @@ export interface operations {
             };
         };
     };
-    folders_api_v1_code_folders_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["onward__api__routes__params_files__CodeFolders"];
-                };
-            };
-            /** @description It could not be done, and why. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    check_api_v1_params_files_check_post: {
+    written_api_v1_drafts_text_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -7267,7 +7170,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ParamsFileIn"];
+                "application/json": components["schemas"]["ParamsData"];
             };
         };
         responses: {
@@ -7277,7 +7180,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ParamsFileOut"];
+                    "application/json": components["schemas"]["ParamsText"];
                 };
             };
             /** @description It could not be done, and why. */
