@@ -61,6 +61,8 @@ def error_from_json(data: Mapping[str, Any], *, host: str) -> OnwardError:
 
 def value_to_json(value: Any) -> Any:
     """A frozen dataclass of ours, and what it is made of."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: value_to_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
