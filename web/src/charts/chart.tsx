@@ -12,8 +12,9 @@ import { ink } from "./ink";
 import type { Curves } from "./lines";
 import { ChartMenu } from "./menu";
 import type { Look } from "./paint";
-import { type Found, Plot } from "./plot";
+import { Plot } from "./plot";
 import { counted } from "./scale";
+import type { Found } from "./shown";
 import type { Sync } from "./sync";
 import { DataTable } from "./table";
 import { Tip } from "./tip";
@@ -77,7 +78,7 @@ export function Chart({ metric, drawn, named, view, sync, height, legs }: Props)
       effect(() => made.focus(sync.focus.value)),
       effect(() => {
         const window = sync.moving.value;
-        if (window) made.window(window);
+        if (window) made.window(window, true);
       }),
       effect(() => {
         void dark.value;

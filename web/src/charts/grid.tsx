@@ -10,6 +10,7 @@ import type { Sync } from "./sync";
 import { toggled, type View } from "./view";
 
 export const HEIGHTS = { s: 140, m: 200, l: 300 } as const;
+const MANY = 12; // so many lines that nobody tells their single points apart: the zoom asks again
 const BUCKETS = { s: 320, m: 480, l: 900 } as const;
 
 type Shared = {
@@ -105,7 +106,8 @@ type One = Omit<Shared, "groups"> & { metric: string; height: number };
 function OfRuns({ metric, named, view, sync, height, large }: One & { large: boolean }) {
   const ids = named.map(({ id }) => id).join("\n");
   const runs = useMemo(() => (ids ? ids.split("\n") : []), [ids]);
-  const drawn = useLines(metric, runs, view, sync, large ? 1400 : BUCKETS[view.size]);
+  const fine = large ? 1400 : BUCKETS[view.size];
+  const drawn = useLines(metric, runs, view, sync, runs.length > MANY ? Math.min(fine, 400) : fine);
   return <Chart metric={metric} drawn={drawn} named={named} view={view} sync={sync} height={height} legs />;
 }
 

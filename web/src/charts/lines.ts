@@ -1,5 +1,5 @@
 /** The curves of one metric: of single runs, or of groups of runs. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { inWords, post } from "../api";
 import { whole } from "../format";
 import { type LiveEvent, useLive } from "../live";
@@ -34,7 +34,8 @@ export function useLines(metric: string, runs: readonly string[], view: View, sy
   const [turn, next] = useState(0);
   const feed = useMemo(() => new Feed(metric, buckets, () => next((count) => count + 1)), [metric, buckets]);
   useEffect(() => () => feed.close(), [feed]);
-  useEffect(() => feed.show(runs, view.axis), [feed, runs, view.axis]);
+  // before anything is painted: the question is on its way while the machine draws
+  useLayoutEffect(() => feed.show(runs, view.axis), [feed, runs, view.axis]);
   useEffect(() => feed.zoom(view.window), [feed, view.window]);
   useEffect(() => sync.moving.subscribe((window) => window && feed.zoom(window)), [feed, sync]);
   useLive((events) => {

@@ -6,22 +6,22 @@ import { type Line, lineOf, type Told } from "./line";
 export type Ask = { runs: readonly string[]; metric: string; buckets: number; spans?: Readonly<Record<string, Span>> };
 type Waiting = Ask & { done: (lines: Line[]) => void; failed: (error: unknown) => void };
 
-const GATHER = 12; // ms
 const MOST = 120_000; // buckets in one answer
 let waiting: Waiting[] = [];
-let timer: ReturnType<typeof setTimeout> | undefined;
+let gathering = false;
 
 /** The lines of these runs that there are. */
 export function load(ask: Ask): Promise<Line[]> {
   if (!ask.runs.length) return Promise.resolve([]);
   return new Promise((done, failed) => {
     waiting.push({ ...ask, done, failed });
-    if (timer === undefined) timer = setTimeout(flush, GATHER);
+    if (!gathering) queueMicrotask(flush);
+    gathering = true;
   });
 }
 
 function flush(): void {
-  timer = undefined;
+  gathering = false;
   const all = waiting;
   waiting = [];
   for (const batch of batches(all)) void send(batch);

@@ -35,10 +35,18 @@ export function placer(window: Window, log: boolean, from: number, length: numbe
     : (value) => from + (value - low) * scale;
 }
 
-export type Painting = { looks: ReadonlyMap<string, Look>; focus: string | null; smooth: boolean };
+export type Painting = {
+  looks: ReadonlyMap<string, Look>;
+  focus: string | null;
+  smooth: boolean;
+  /** A hand moves it: where there is much to draw, only the lines, roughly; the rest comes when the hand rests. */
+  moving?: boolean;
+};
+const MUCH = 8000; // corners that any machine draws thirty times a second
 
 /** Bands first, then raw lines, then what is to be read. */
-export function paint(pen: Pen, frame: Frame, curves: readonly Drawn[], { looks, focus, smooth }: Painting): void {
+export function paint(pen: Pen, frame: Frame, curves: readonly Drawn[], painting: Painting): void {
+  const { looks, focus, smooth } = painting;
   const px = placer(frame.x, frame.logX, frame.left, frame.width);
   const py = placer(frame.y, frame.logY, frame.top + frame.height, -frame.height);
   const known = curves.filter(({ id }) => looks.has(id));
@@ -46,6 +54,11 @@ export function paint(pen: Pen, frame: Frame, curves: readonly Drawn[], { looks,
   const ordered =
     others === null ? known : [...known.filter(({ id }) => id !== others), ...known.filter(({ id }) => id === others)];
   const crowd = known.length;
+  const corners = known.reduce((sum, { xs }) => sum + xs.length, 0);
+  if (painting.moving && corners > MUCH) {
+    sketch(pen, frame, ordered, painting, px, py);
+    return;
+  }
   const floor = frame.top + frame.height;
   for (const curve of ordered) {
     if (!curve.band) continue;
@@ -54,14 +67,14 @@ export function paint(pen: Pen, frame: Frame, curves: readonly Drawn[], { looks,
     const alpha = (crowd > 10 ? 0.1 : crowd > 3 ? 0.14 : 0.2) * (others !== null && curve.id !== others ? 0.4 : 1);
     pen.area(ribbon(curve, from, to, px, py, floor), colour, alpha);
   }
-  const width = (crowd > 20 ? 1.1 : 1.5) * frame.ratio;
+  const width = (crowd > 20 ? 1 : 1.5) * frame.ratio;
   for (const curve of ordered) {
     const { colour, dash } = looks.get(curve.id) as Look;
     const [from, to] = inView(curve.xs, frame.x);
     const back = others !== null && curve.id !== others;
     const front = others !== null && !back;
     const scaledDash = dash.map((part) => part * frame.ratio);
-    if (smooth)
+    if (smooth && !(curve.band && crowd > 10))
       pen.line(trace(curve.xs, curve.mids, from, to, px, py), {
         colour,
         width: frame.ratio,
@@ -72,6 +85,28 @@ export function paint(pen: Pen, frame: Frame, curves: readonly Drawn[], { looks,
     pen.line(told, { colour, width: front ? width * 1.6 : width, dash: scaledDash, alpha: back ? 0.3 : 1 });
     const few = to - from <= frame.width / frame.ratio / 16;
     dots(pen, told, few ? 2 * frame.ratio : 0, 1.6 * frame.ratio, colour, back ? 0.3 : 1);
+  }
+}
+
+/** The lines alone, thin and with fewer corners. */
+function sketch(
+  pen: Pen,
+  frame: Frame,
+  curves: readonly Drawn[],
+  { looks, focus, smooth }: Painting,
+  px: (value: number) => number,
+  py: (value: number) => number,
+): void {
+  const most = Math.max(40, Math.min(frame.width / frame.ratio / 3, MUCH / curves.length));
+  for (const { id, xs, mids, smooth: even } of curves) {
+    const [from, to] = inView(xs, frame.x);
+    const told = trace(xs, smooth ? even : mids, from, to, px, py, Math.ceil((to - from) / most));
+    pen.line(told, {
+      colour: (looks.get(id) as Look).colour,
+      width: frame.ratio,
+      dash: [],
+      alpha: focus && id !== focus ? 0.4 : 1,
+    });
   }
 }
 
@@ -90,9 +125,10 @@ export function trace(
   to: number,
   px: (value: number) => number,
   py: (value: number) => number,
+  every = 1,
 ): Trace {
   const made: Trace = [];
-  for (let at = from; at < to; at++) made.push(px(xs[at] as number), py(ys[at] as number));
+  for (let at = from; at < to; at += every) made.push(px(xs[at] as number), py(ys[at] as number));
   return made;
 }
 
@@ -162,7 +198,7 @@ export function canvasPen(context: CanvasRenderingContext2D): Pen {
       context.globalAlpha = alpha;
       context.strokeStyle = colour;
       context.lineWidth = width;
-      context.lineJoin = "round";
+      context.lineJoin = "bevel"; // round ones cost twice as much, and nobody sees them
       context.setLineDash(dash as number[]);
       context.stroke();
       context.globalAlpha = 1;

@@ -1,41 +1,14 @@
 /** A plot on uPlot: its axes, cursor and selection are uPlot's, the curves are drawn by `paint`, each run with its own x. */
 import uPlot from "uplot";
 import type { Axis, Window } from "./axis";
-import type { Drawn } from "./curve";
 import { attach } from "./hands";
 import { FONT, ink } from "./ink";
-import { canvasPen, type Frame, type Look, paint, placer } from "./paint";
-import { closest, type Reading, readings } from "./read";
+import { options } from "./options";
+import { canvasPen, type Frame, paint, placer } from "./paint";
+import { closest, readings } from "./read";
 import { moved, padded, reachX, reachY, scaled } from "./scale";
-import { DURATION_STEPS, logTicks, wordsFor } from "./ticks";
+import { alike, type Found, type Shown, type Told } from "./shown";
 
-export type Shown = {
-  curves: readonly Drawn[];
-  looks: ReadonlyMap<string, Look>;
-  smooth: boolean;
-  calm: boolean;
-  /** What is zoomed into; null: all. */
-  x: Window | null;
-  y: Window | null;
-  focus: string | null;
-  /** Whether boundaries of legs are drawn over the whole height. */
-  legs: boolean;
-};
-export type Told = {
-  /** While a hand moves the window, and where it rests (null: all). */
-  moving: (window: Window) => void;
-  zoom: (x: Window | null, y: Window | null | undefined) => void;
-  /** The pointer is over a place, or has left. */
-  hover: (x: number | null) => void;
-  read: (found: Found | null) => void;
-};
-export type Found = { x: number; left: number; top: number; readings: Reading[]; closest: string | null };
-
-const logAxis: Pick<uPlot.Axis, "splits" | "filter"> = {
-  splits: (u, at, low, high) =>
-    logTicks(low, high, Math.floor((at ? u.bbox.height / 28 : u.bbox.width / 56) / devicePixelRatio)),
-  filter: (_u, splits) => splits,
-};
 const REACH = 24; // px: how far a point may lie from the pointer to be read
 
 export class Plot {
@@ -52,19 +25,30 @@ export class Plot {
   };
   private x: Window = [0, 1];
   private y: Window = [0, 1];
+  private moving = false;
   private own = false; // the pointer is over this plot
   private readonly gone = new AbortController();
 
   constructor(
     place: HTMLElement,
     size: { width: number; height: number },
-    private readonly axis: Axis,
+    axis: Axis,
     readonly logX: boolean,
     readonly logY: boolean,
     private readonly told: Told,
   ) {
     this.u = new uPlot(
-      this.options(size),
+      options(size, {
+        axis,
+        logX,
+        logY,
+        x: () => this.x,
+        y: () => this.y,
+        reset: () => told.zoom(null, null),
+        draw: (u) => this.draw(u),
+        selected: (u) => this.selected(u),
+        pointed: () => this.pointed(),
+      }),
       [
         [0, 1],
         [0, 1],
@@ -86,12 +70,14 @@ export class Plot {
 
   /** Draw this. */
   show(shown: Shown): void {
+    const before = this.shown;
     this.shown = shown;
-    this.window(shown.x);
+    if (this.moving || !alike(before, shown)) this.window(shown.x);
   }
 
   /** Look at a window of x; the height follows what is in it, unless it was chosen. */
-  window(x: Window | null): void {
+  window(x: Window | null, moving = false): void {
+    this.moving = moving;
     const { curves, calm, y } = this.shown;
     this.x = x ?? this.home() ?? (this.logX ? [1, 10] : [0, 1]);
     this.y = y ?? reachY(curves, this.x, this.logY, calm) ?? (this.logY ? [0.1, 1] : [0, 1]);
@@ -183,65 +169,6 @@ export class Plot {
     this.u.destroy();
   }
 
-  private options({ width, height }: { width: number; height: number }): uPlot.Options {
-    const durations = this.axis === "relative" && !this.logX;
-    const plain = { stroke: () => ink.value.muted, font: FONT, gap: 4, border: { show: false } };
-    const lines = (strong: boolean) => ({ stroke: () => (strong ? ink.value.strong : ink.value.line), width: 1 });
-    return {
-      width,
-      height,
-      padding: [10, 12, 0, 0],
-      legend: { show: false },
-      cursor: {
-        y: false,
-        points: { show: false },
-        drag: { x: true, y: true, uni: 24, dist: 4, setScale: false },
-        bind: {
-          mousedown: (_u, _target, handle) => (event) => {
-            if (!event.shiftKey && !event.button) handle(event);
-            return null;
-          },
-          dblclick: () => () => {
-            this.told.zoom(null, null);
-            return null;
-          },
-        },
-      },
-      scales: {
-        x: { time: this.axis === "wall", distr: this.logX ? 3 : 1, range: () => [...this.x] as [number, number] },
-        y: { distr: this.logY ? 3 : 1, range: () => [...this.y] as [number, number] },
-      },
-      axes: [
-        {
-          ...plain,
-          size: 26,
-          space: this.axis === "wall" ? 64 : 56,
-          ...(this.logX ? logAxis : {}),
-          grid: { show: false },
-          ticks: { ...lines(true), size: 4 },
-          ...(durations ? { incrs: DURATION_STEPS } : {}),
-          values: (_u, splits) => wordsFor(this.axis, splits) as string[],
-        },
-        {
-          ...plain,
-          size: (u, values) =>
-            Math.max(28, ...(values ?? []).map((value) => (value ? Math.ceil(measure(u, value)) + 12 : 0))),
-          space: 32,
-          ...(this.logY ? logAxis : {}),
-          grid: lines(false),
-          ticks: { show: false },
-          values: (_u, splits) => wordsFor("step", splits) as string[],
-        },
-      ],
-      series: [{}, { scale: "y", paths: () => null, points: { show: false } }],
-      hooks: {
-        draw: [(u) => this.draw(u)],
-        setSelect: [(u) => this.selected(u)],
-        setCursor: [() => this.pointed()],
-      },
-    };
-  }
-
   private frame(u: uPlot): Frame {
     const { left, top, width, height } = u.bbox;
     return {
@@ -265,7 +192,7 @@ export class Plot {
     ctx.rect(frame.left, frame.top, frame.width, frame.height);
     ctx.clip();
     this.boundaries(ctx, frame);
-    paint(canvasPen(ctx), frame, this.shown.curves, this.shown);
+    paint(canvasPen(ctx), frame, this.shown.curves, { ...this.shown, moving: this.moving });
     ctx.restore();
   }
 
@@ -329,12 +256,4 @@ export class Plot {
     const few = this.shown.curves.some(({ xs }) => xs.length > 1 && xs.length < 60);
     return few ? (this.x[1] - this.x[0]) / 2 : near;
   }
-}
-
-function measure(u: uPlot, text: string): number {
-  u.ctx.save();
-  u.ctx.font = FONT;
-  const { width } = u.ctx.measureText(text);
-  u.ctx.restore();
-  return width;
 }

@@ -5,8 +5,8 @@ import { duration, num, stamp, whole } from "../format";
 import { type Axis, axisName } from "./axis";
 import type { Named } from "./chart";
 import type { Look } from "./paint";
-import type { Found } from "./plot";
 import type { Reading } from "./read";
+import type { Found } from "./shown";
 
 const MOST = 12;
 
