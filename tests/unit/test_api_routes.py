@@ -467,7 +467,8 @@ def test_the_scheduler_says_how_such_a_job_is_and_silence_changes_nothing(scene:
     assert follow_jobs(svc) == []
     assert states() == ["finished", "failed", "running", "waiting", "running", "running"]
     assert answers.asked[-1] == {"1", "2", "3", "4", "5"}
-    assert "out of memory" in good(scene.client.get(f"/api/v1/runs/{runs['2']}"))["reason"]
+    shown = good(scene.client.get(f"/api/v1/runs/{runs['2']}"))
+    assert ("out of memory" in shown["reason"], [leg["state"] for leg in shown["legs"]]) == (True, ["out_of_memory"])
     follow_jobs(svc)
     assert answers.asked[-1] == {"3", "4", "5"}
 

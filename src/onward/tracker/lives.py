@@ -23,7 +23,8 @@ def follow_state(batch: Batch, row: dict[str, Any], state: str, ended: float | N
         return
     last = (_legs.c.run == row["id"], _legs.c.leg == row["leg"])
     if state in _OVER:
-        batch.connection.execute(update(_legs).where(*last).values(state=state, ended=ended or batch.now))
+        still = (*last, _legs.c.ended.is_(None))  # else its scheduler has said how it ended
+        batch.connection.execute(update(_legs).where(*still).values(state=state, ended=ended or batch.now))
     elif row["state"] in _OVER:
         logged = batch.connection.execute(select(func.max(_series.c.leg)).where(_series.c.run == row["id"])).scalar()
         if logged == row["leg"]:
