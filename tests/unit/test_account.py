@@ -208,6 +208,20 @@ def test_a_stall_shows_as_long_as_it_was_let_go_on() -> None:
     assert [(s.start, s.end) for s in stalls] == [(T + 380, T + 500)]
 
 
+def test_a_long_pause_in_what_is_logged_shows_as_a_stall() -> None:
+    run, events = told(asked(1, 0), began(1, 10), ended(1, 2000, LegEnd.TIME_LIMIT), asked(2, 20), began(2, 2100))
+    often = [T + 20 + n * 10 for n in range(20)]  # until 210, then nothing until 800
+    again = [T + 800 + n * 10 for n in range(121)]  # until the leg's end
+    second = [T + 2200 + n for n in range(10)]
+    line = timeline(run, events, now=T + 3000, logged=[*often, *again, *second])
+    assert [(s.leg, s.start - T, s.end and s.end - T) for s in line.segments if s.kind == "stall"] == [(1, 210, 800), (2, 2209, None)]
+    assert [
+        s for s in timeline(run, events, now=T + 2300, logged=[*often, *again, *second]).segments if s.kind == "stall" and s.leg == 2
+    ] == []
+    seldom = [T + 20 + n * 200 for n in range(8)]
+    assert [s for s in timeline(run, events, now=T + 2100, logged=seldom).segments if s.kind == "stall"] == []
+
+
 def test_what_people_asked_what_was_missed_and_how_it_closed_are_marks() -> None:
     run, events = told(
         *(asked(1, 0), began(1, 10), ev.Missed(leg=1, at=T + 20, step=3, reason="full"), ev.Warned(leg=1, at=T + 21, text="careful")),

@@ -127,6 +127,26 @@ def test_a_folder_that_cannot_be_read_now_leaves_what_was_read_of_it(scene: Scen
     assert json.dumps(good(scene.client.get(f"/api/v1/runs/{id}/overview"))["jobs"])
 
 
+def test_a_run_that_waits_tells_when_its_scheduler_expects_to_start_it(scene: Scene) -> None:
+    run = scene.place.play()
+    look_at_folders(scene)
+    told = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/start"))
+    assert (told["waiting"], told["leg"], told["job"], told["queue"]) == (True, 1, run.job(1), "all")
+    assert told["taken_at"] == run.now()
+    run.begin(1)
+    told = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/start"))
+    assert (told["waiting"], told["leg"], told["taken_at"]) == (False, None, None)
+    assert good(scene.client.get(f"/api/v1/runs/{scene.run()}/start"))["waiting"] is False
+
+
+def test_a_job_that_the_scheduler_does_not_list_is_told(scene: Scene) -> None:
+    run = scene.place.play()
+    look_at_folders(scene)
+    scene.place.scheduler.end(run.job(1))
+    told = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/start"))
+    assert (told["waiting"], told["reason"]) == (True, "the scheduler's list does not have its job")
+
+
 def test_a_run_that_is_not_there_has_no_first_page(scene: Scene) -> None:
-    for page in ("overview", "timeline"):
+    for page in ("overview", "timeline", "start"):
         assert good(scene.client.get(f"/api/v1/runs/nobody/{page}"), 404)["detail"] == "there is no run 'nobody'"

@@ -1326,6 +1326,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell when a run will start
+         * @description May take as long as the scheduler does; it is asked at most every 30 s, whatever the number of readers.
+         */
+        get: operations["start_api_v1_runs__run_id__start_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/2.0/mlflow/experiments/create": {
         parameters: {
             query?: never;
@@ -4199,6 +4219,50 @@ export interface components {
             sparklines: {
                 [key: string]: components["schemas"]["Sparkline"];
             };
+        };
+        /** StartOut */
+        StartOut: {
+            /**
+             * Waiting
+             * @description Whether a leg of it waits in a queue, with none at work.
+             */
+            waiting: boolean;
+            /** Leg */
+            leg: number | null;
+            /** Job */
+            job: string | null;
+            /**
+             * Expected
+             * @description When the scheduler expects to start it; null where it does not say.
+             */
+            expected: number | null;
+            /**
+             * Reason
+             * @description Why it waits, in plain words.
+             */
+            reason: string;
+            /**
+             * Native
+             * @description The scheduler's word for it.
+             */
+            native: string;
+            /** Queue */
+            queue: string;
+            /**
+             * Ahead
+             * @description Jobs of that queue that are expected before it, as far as they are seen.
+             */
+            ahead: number | null;
+            /**
+             * Taken At
+             * @description When the scheduler was asked; all who look share its answer.
+             */
+            taken_at: number | null;
+            /**
+             * Trouble
+             * @description Why this is not newer.
+             */
+            trouble: string;
         };
         /** StatusIn */
         StatusIn: {
@@ -7181,6 +7245,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ParamsText"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    start_api_v1_runs__run_id__start_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartOut"];
                 };
             };
             /** @description It could not be done, and why. */

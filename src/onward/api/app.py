@@ -52,6 +52,7 @@ from onward.api.routes import (
     seed,
     series,
     sparklines,
+    start,
     system,
     timeline,
     tokens,
@@ -72,7 +73,7 @@ Basic with the token as password, an address that begins with `/t/<token>/`, or 
 _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, drafts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, live, records, export, tokens, seed, hints, clusters),
-    *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files),
+    *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files, start),
 )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from onward.model import event as ev
@@ -14,6 +15,9 @@ from onward.model.why import plain
 SegmentKind = Literal["queue", "prepare", "leg", "sync", "stall"]
 MarkKind = Literal["checkpoint", "missed", "end", "request", "resume", "warning", "closed"]
 
+_PAUSE = 300.0  # seconds without a point, at least
+_TIMES_USUAL = 10  # and so many times what is usual in the leg
+_FEW = 5  # gaps from which nothing can be said to be usual
 _GOOD = (LegEnd.DONE, LegEnd.AGAIN, LegEnd.TIME_LIMIT)
 
 
@@ -57,7 +61,8 @@ class Timeline:
     marks: tuple[Mark, ...]
 
 
-def timeline(run: Run, events: Iterable[ev.Event], *, now: float) -> Timeline:
+def timeline(run: Run, events: Iterable[ev.Event], *, now: float, logged: Sequence[float] = ()) -> Timeline:
+    """`logged`: moments at which the training logged something, in order; where they pause for long, it stalled."""
     segments = [
         Segment(
             kind="queue",
@@ -74,6 +79,7 @@ def timeline(run: Run, events: Iterable[ev.Event], *, now: float) -> Timeline:
     for leg in run.legs.values():
         if leg.claimed:
             segments += _segments(run, leg)
+            segments += _pauses(leg, logged, now)
             marks += _marks(leg)
     marks += [mark for event in events if (mark := _request(event))]
     if run.closed:
@@ -107,6 +113,31 @@ def _segments(run: Run, leg: Leg) -> list[Segment]:
         since = max(leg.claimed.at, leg.ended - (run.limits.stall_time or 0))
         found.append(Segment(kind="stall", leg=leg.number, start=since, end=leg.ended, words=f"{name}: no sign of progress", log=log))
     return found
+
+
+def _pauses(leg: Leg, logged: Sequence[float], now: float) -> list[Segment]:
+    """Stretches of a leg in which nothing was logged for far longer than usual. Before its first point it may be loading."""
+    assert leg.claimed is not None
+    end = leg.ended if leg.end and leg.ended is not None else now
+    mine = [at for at in logged if leg.claimed.at <= at <= end]
+    gaps = [after - before for before, after in pairwise(mine)]
+    if len(gaps) < _FEW:
+        return []
+    long = max(_PAUSE, _TIMES_USUAL * sorted(gaps)[len(gaps) // 2])
+    last = [] if leg.end is LegEnd.STALLED else [end]
+    log = Log(leg=leg.number, stream="out")
+    return [
+        Segment(
+            kind="stall",
+            leg=leg.number,
+            start=before,
+            end=None if after == end and not leg.end else after,
+            words=f"leg {leg.number}: nothing was logged",
+            log=log,
+        )
+        for before, after in pairwise([*mine, *last])
+        if after - before > long
+    ]
 
 
 def _marks(leg: Leg) -> list[Mark]:

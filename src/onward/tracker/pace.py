@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Connection, select
 
 from onward.model.finish import Pace
@@ -14,10 +16,14 @@ _series, _chunks = schema.series, schema.chunks
 _LATELY = 200  # points
 
 
+def furthest(connection: Connection, info: RunInfo) -> str | None:
+    """The metric that goes furthest and has most points: what it logs, the training has done."""
+    row = _furthest(connection, info)
+    return str(row.key) if row else None
+
+
 def stored_pace(connection: Connection, info: RunInfo) -> Pace:
-    c = _series.c
-    mine = select(c.id, c.leg, c.last_step, c.last_time).where(c.run == info.inner, c.last_step.is_not(None), ~c.key.startswith(SYSTEM))
-    row = connection.execute(mine.order_by(c.last_step.desc(), c.points.desc(), c.id).limit(1)).first()
+    row = _furthest(connection, info)
     if row is None:
         return Pace(step=info.last_step, total=info.total_steps)
     newest = select(_chunks.c.data).where(_chunks.c.series == row.id, _chunks.c.leg == row.leg)
@@ -29,3 +35,10 @@ def stored_pace(connection: Connection, info: RunInfo) -> Pace:
     steps, elapsed = (points[-1][0] - points[0][0], (points[-1][1] - points[0][1]) / 1e6) if points else (0, 0.0)
     rate = steps / elapsed if steps > 0 and elapsed > 0 else None
     return Pace(step=row.last_step, total=info.total_steps, rate=rate, at=row.last_time / 1e6)
+
+
+def _furthest(connection: Connection, info: RunInfo) -> Any:
+    c = _series.c
+    columns = select(c.id, c.key, c.leg, c.last_step, c.last_time)
+    mine = columns.where(c.run == info.inner, c.last_step.is_not(None), ~c.key.startswith(SYSTEM))
+    return connection.execute(mine.order_by(c.last_step.desc(), c.points.desc(), c.id).limit(1)).first()

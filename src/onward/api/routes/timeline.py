@@ -13,8 +13,11 @@ from onward.api.histories import history_of
 from onward.api.routes.naming import RunId, run_of
 from onward.api.shapes import finite, plainly
 from onward.model.timeline import MarkKind, SegmentKind, timeline
+from onward.tracker.pace import furthest
 
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
+
+_MOMENTS = 4000  # by which stalls are told
 
 
 class LogLink(BaseModel):
@@ -53,4 +56,8 @@ class TimelineOut(BaseModel):
 def shown(svc: Svc, run_id: RunId) -> Response:
     """In the order of time, across all legs."""
     history = history_of(svc, run_of(svc, run_id))
-    return plainly(finite(asdict(timeline(history.run, history.events, now=svc.clock.now()))))
+    with svc.tracker.reading() as connection:
+        key = furthest(connection, history.info)
+    charts = svc.tracker.series.charts([history.info.run_id], [key], buckets=_MOMENTS) if key else []
+    logged = sorted(charts[0].times) if charts else []
+    return plainly(finite(asdict(timeline(history.run, history.events, now=svc.clock.now(), logged=logged))))
