@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -50,6 +51,12 @@ def test_a_filter_a_state_and_words_narrow_what_is_counted(scene: Scene) -> None
     answer = good(scene.client.get("/api/v1/run-groups?by=state&filter=lr%2010"))
     assert (answer["read_as"], [group["runs"] for group in answer["groups"]]) == ("text", [1])
     assert answer["note"]
+
+
+@pytest.mark.parametrize("by", ["experiment", "params.lr", "tags.team", "state"])
+def test_a_filter_may_ask_for_what_is_counted_and_more(scene: Scene, by: str) -> None:
+    asked = "experiment = digits and params.lr = 9 and tags.team = a and state = failed"
+    assert list(counts(scene, f"by={by}&filter={quote(asked)}").values()) == [1]
 
 
 def test_archived_runs_are_counted_only_when_asked_for(scene: Scene) -> None:

@@ -31,5 +31,9 @@ def shoot(server: Running, folder: Path, pages: dict[str, str]) -> None:
 
 if __name__ == "__main__":
     to, *given = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as own, Running(Path(own), "--demo-data") as running:
-        shoot(running, Path(to), dict(one.partition("=")[::2] for one in given))
+    with tempfile.TemporaryDirectory() as own:
+        code = Path(own) / "digits"
+        code.mkdir()
+        (code / "train.py").write_text("print('trained')\n")
+        with Running(Path(own), "--demo-data", settings=f'[server]\ncode = ["{code}"]\n') as running:
+            shoot(running, Path(to), dict(one.partition("=")[::2] for one in given))

@@ -41,12 +41,15 @@ def run_groups(connection: Connection, asked: GroupQuery, *, now: float) -> tupl
     joined: Any = _runs
     match target.room:
         case "params":
-            on = and_(_params.c.run == _runs.c.id, _params.c.key == target.key, _params.c.current)
-            joined, column = _runs.outerjoin(_params, on), _params.c.value
+            held = _params.alias()
+            on = and_(held.c.run == _runs.c.id, held.c.key == target.key, held.c.current)
+            joined, column = _runs.outerjoin(held, on), held.c.value
         case "tags":
-            joined, column = _runs.outerjoin(_tags, and_(_tags.c.run == _runs.c.id, _tags.c.key == target.key)), _tags.c.value
+            tagged = _tags.alias()
+            joined, column = _runs.outerjoin(tagged, and_(tagged.c.run == _runs.c.id, tagged.c.key == target.key)), tagged.c.value
         case "run" if target.key == "experiment":
-            joined, column = _runs.join(_experiments, _experiments.c.id == _runs.c.experiment), _experiments.c.name
+            named = _experiments.alias()  # a filter may ask for the experiment too
+            joined, column = _runs.join(named, named.c.id == _runs.c.experiment), named.c.name
         case "run" if target.key in _FIELDS:
             column = _runs.c[target.key]
         case _:

@@ -60,7 +60,13 @@ function Panel({ chosen, set }: Props) {
           {chosen.map(({ id }, at) => (
             <li key={id}>
               <label>
-                <input type="checkbox" checked disabled={id === "name"} onChange={() => toggle(id)} />
+                <input
+                  type="checkbox"
+                  checked
+                  aria-label={spoken(id)}
+                  disabled={id === "name"}
+                  onChange={() => toggle(id)}
+                />
                 <bdi class="clip">{columnOf(id)?.title}</bdi>
                 <Room id={id} />
               </label>
@@ -90,7 +96,7 @@ function Panel({ chosen, set }: Props) {
         {found.slice(0, 60).map((id) => (
           <li key={id}>
             <label title={columnOf(id)?.about}>
-              <input type="checkbox" checked={false} onChange={() => toggle(id)} />
+              <input type="checkbox" checked={false} aria-label={spoken(id)} onChange={() => toggle(id)} />
               <bdi class="clip">{columnOf(id)?.title}</bdi>
               <Room id={id} />
             </label>
@@ -107,6 +113,10 @@ function Panel({ chosen, set }: Props) {
       </button>
     </div>
   );
+}
+
+function spoken(id: string): string {
+  return [columnOf(id)?.title, /^(metric|param|tag)s\./.exec(id)?.[1]].filter(Boolean).join(" ");
 }
 
 function Room({ id }: { id: string }) {
