@@ -148,7 +148,8 @@ def _script(folder: Path, scheduler: str, names: list[str], about: str, first: l
 
 def words(done: Installed) -> list[str]:
     """What to put where."""
-    slurm = f"Slurm, in slurm.conf, then `scontrol reconfigure`:\n    EpilogSlurmctld={done.slurm}"
+    # Slurm looks once, at its start, whether there is an epilog: seen on 22.05
+    slurm = f"Slurm, in slurm.conf, then restart slurmctld (`scontrol reconfigure` is not enough):\n    EpilogSlurmctld={done.slurm}"
     if done.gridengine_user is None:
         return [slurm, "Grid Engine: its epilog must not run as root; name an account of its own by --gridengine-user, and run this again"]
     return [slurm, f"Grid Engine, for each queue (`qconf -mq QUEUE`):\n    epilog {done.gridengine_user}@{done.gridengine} $job_id"]
