@@ -222,6 +222,19 @@ def test_a_long_pause_in_what_is_logged_shows_as_a_stall() -> None:
     assert [s for s in timeline(run, events, now=T + 2100, logged=seldom).segments if s.kind == "stall"] == []
 
 
+def test_of_very_many_checkpoints_some_are_drawn_and_the_last_of_each_leg_always() -> None:
+    run, events = told(
+        *(asked(1, 0), began(1, 10), [published(1, 20 + n, n) for n in range(2500)], ended(1, 3000, LegEnd.TIME_LIMIT)),
+        *(asked(2, 20), began(2, 3100), published(2, 3200, 2600)),
+    )
+    line = timeline(run, events, now=T + 4000)
+    steps = [m.step for m in line.marks if m.kind == "checkpoint"]
+    assert line.checkpoints == 2501
+    assert 800 <= len(steps) <= 1001
+    assert {2499, 2600} <= set(steps)
+    assert len([s for s in line.segments if s.kind == "sync"]) == len(steps)
+
+
 def test_what_people_asked_what_was_missed_and_how_it_closed_are_marks() -> None:
     run, events = told(
         *(asked(1, 0), began(1, 10), ev.Missed(leg=1, at=T + 20, step=3, reason="full"), ev.Warned(leg=1, at=T + 21, text="careful")),

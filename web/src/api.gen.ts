@@ -4393,6 +4393,11 @@ export interface components {
             segments: components["schemas"]["SegmentOut"][];
             /** Marks */
             marks: components["schemas"]["MarkOut"][];
+            /**
+             * Checkpoints
+             * @description How many there were. Of more than a thousand some are drawn, the last of each leg always.
+             */
+            checkpoints: number;
         };
         /** TokenIn */
         TokenIn: {

@@ -15,6 +15,7 @@ from onward.model.why import plain
 SegmentKind = Literal["queue", "prepare", "leg", "sync", "stall"]
 MarkKind = Literal["checkpoint", "missed", "end", "request", "resume", "warning", "closed"]
 
+MOST_CHECKPOINTS = 1000  # that are drawn
 _PAUSE = 300.0  # seconds without a point, at least
 _TIMES_USUAL = 10  # and so many times what is usual in the leg
 _FEW = 5  # gaps from which nothing can be said to be usual
@@ -59,6 +60,7 @@ class Timeline:
     end: float
     segments: tuple[Segment, ...]
     marks: tuple[Mark, ...]
+    checkpoints: int  # all; of very many, some are drawn
 
 
 def timeline(run: Run, events: Iterable[ev.Event], *, now: float, logged: Sequence[float] = ()) -> Timeline:
@@ -76,21 +78,25 @@ def timeline(run: Run, events: Iterable[ev.Event], *, now: float, logged: Sequen
         for wait in waits(run, now=now)
     ]
     marks: list[Mark] = []
+    count = sum(len(leg.published) for leg in run.legs.values())
+    every = -(-count // MOST_CHECKPOINTS) or 1
     for leg in run.legs.values():
         if leg.claimed:
-            segments += _segments(run, leg)
+            drawn = sorted(leg.published, key=lambda p: p.at)[::-every][::-1]  # the last of each leg is always there
+            segments += _segments(run, leg, drawn)
             segments += _pauses(leg, logged, now)
-            marks += _marks(leg)
+            marks += _marks(leg, drawn)
     marks += [mark for event in events if (mark := _request(event))]
     if run.closed:
         marks.append(Mark(kind="closed", leg=run.closed.leg, at=run.closed.at, words=f"{run.closed.state}: {run.closed.cause}"))
     segments.sort(key=lambda s: (s.start, s.leg))
     marks.sort(key=lambda m: (m.at, m.leg))
     times = [run.spec.created, *(s.start for s in segments), *(s.end for s in segments if s.end is not None), *(m.at for m in marks)]
-    return Timeline(start=min(times), end=max(times) if run.closed else max(*times, now), segments=tuple(segments), marks=tuple(marks))
+    end = max(times) if run.closed else max(*times, now)
+    return Timeline(start=min(times), end=end, segments=tuple(segments), marks=tuple(marks), checkpoints=count)
 
 
-def _segments(run: Run, leg: Leg) -> list[Segment]:
+def _segments(run: Run, leg: Leg, drawn: Sequence[ev.Published]) -> list[Segment]:
     assert leg.claimed is not None
     end = leg.ended if leg.end else None
     where = f" on {', '.join(leg.claimed.hosts)}" if leg.claimed.hosts else ""
@@ -106,7 +112,7 @@ def _segments(run: Run, leg: Leg) -> list[Segment]:
         step = f", and went back to step {leg.restored.step}" if leg.restored else ""
         words = f"{name} made ready{step}"
         found.append(Segment(kind="prepare", leg=leg.number, start=leg.claimed.at, end=leg.started, words=words, log=_SUPERVISOR))
-    for one in leg.published:
+    for one in drawn:
         words = f"the checkpoint of step {one.step} was carried to persistent storage"
         found.append(Segment(kind="sync", leg=leg.number, start=one.at - one.stage_seconds, end=one.at, words=words, log=_SUPERVISOR))
     if leg.end is LegEnd.STALLED and leg.ended is not None:
@@ -140,8 +146,8 @@ def _pauses(leg: Leg, logged: Sequence[float], now: float) -> list[Segment]:
     ]
 
 
-def _marks(leg: Leg) -> list[Mark]:
-    found = [Mark(kind="checkpoint", leg=p.leg, at=p.at, step=p.step, words=f"checkpoint of step {p.step}") for p in leg.published]
+def _marks(leg: Leg, drawn: Sequence[ev.Published]) -> list[Mark]:
+    found = [Mark(kind="checkpoint", leg=p.leg, at=p.at, step=p.step, words=f"checkpoint of step {p.step}") for p in drawn]
     found += [
         Mark(kind="missed", leg=m.leg, at=m.at, step=m.step, words=f"step {m.step} was not stored: {m.reason}", log=_SUPERVISOR)
         for m in leg.missed

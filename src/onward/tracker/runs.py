@@ -128,10 +128,10 @@ class Runs:
             rows = connection.execute(run_query().where(_runs.c.id.in_(mine)).order_by(_runs.c.id.desc())).mappings()
             return [run_info(row) for row in rows]
 
-    def view(self, run: str) -> RunView:
-        """With params, tags and metrics."""
+    def view(self, run: str, *, metrics: bool = True) -> RunView:
+        """With params and tags; and metrics, of which there may be thousands."""
         with self._database.reading() as connection:
-            return views(connection, [one_run(connection, run)], standings=True)[0]
+            return views(connection, [one_run(connection, run)], metrics=metrics, standings=True)[0]
 
     def search(self, query: RunQuery) -> Page:
         if not 0 < query.limit <= 50_000 or query.offset < 0:

@@ -123,11 +123,10 @@ class Overview(BaseModel):
 @router.get("/{run_id}/overview", summary="Show a run's first page", response_model=Overview)
 def overview(svc: Svc, run_id: RunId) -> Response:
     """All that a person asks first, in one answer; the same facts as `onward show` has without a server."""
-    view = svc.tracker.runs.view(run_of(svc, run_id).run_id)
+    view = svc.tracker.runs.view(run_of(svc, run_id).run_id, metrics=False)
     history, now = history_of(svc, view.info), svc.clock.now()
     at_pace = pace(svc, history)
     row = row_record(view, now)
-    row["metrics"] = {}
     first = (best.metric,) if (best := history.run.spec.checkpoints.best) else ()
     with svc.tracker.reading() as connection:
         shown = key_metrics(connection, view.info, first=first)
@@ -167,7 +166,7 @@ def _parent(svc: Services, view: RunView, history: History) -> dict[str, Any] | 
     if not named:
         return None
     try:
-        parent = svc.tracker.runs.view(named)
+        parent = svc.tracker.runs.view(named, metrics=False)
     except NotFound:
         return {"id": named, "name": "", "different": {}}
     keys = sorted(view.params.keys() | parent.params.keys())

@@ -50,6 +50,7 @@ class TimelineOut(BaseModel):
     end: float = Field(description="Of a run that is not over: now.")
     segments: list[SegmentOut]
     marks: list[MarkOut]
+    checkpoints: int = Field(description="How many there were. Of more than a thousand some are drawn, the last of each leg always.")
 
 
 @router.get("/{run_id}/timeline", summary="Draw a run's timeline", response_model=TimelineOut)
