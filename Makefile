@@ -30,6 +30,7 @@ web: $(READY)
 	@$(RUN)/python build_web.py --if-needed
 
 test: $(READY) beds web
+	@scripts/chromium
 	@scripts/test
 
 check: $(READY)
@@ -37,6 +38,7 @@ check: $(READY)
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+	$(RUN)/python build_web.py --check
 
 unit: $(READY)
 	$(RUN)/pytest -n 2 tests/unit tests/docs tests/contract tests/services -m "not cluster and not slow"

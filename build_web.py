@@ -1,7 +1,7 @@
 """Builds the page: `web/` becomes `src/onward/api/static`, which the wheel carries and `onward up` serves.
 
-`python build_web.py` (or `make web`) builds it for a checkout; as a hook of hatchling it builds it for a wheel. An editable install
-builds nothing: there the page is the checkout's own. Node comes from the machine where it is new enough, else from PyPI.
+`python build_web.py` (or `make web`) builds it for a checkout, `--check` tests it; as a hook of hatchling it builds it for a wheel. An
+editable install builds nothing: there the page is the checkout's own. Node comes from the machine where it is new enough, else from PyPI.
 """
 
 from __future__ import annotations
@@ -46,11 +46,28 @@ def node_of_a_wheel() -> Path:
 
 
 def build() -> None:
+    _run(["npm", "run", "build"], _ready(), _BUILD_S)
+
+
+def check() -> None:
+    """Types, lint and the tests of the page's own logic."""
+    env = _ready()
+    _run(["npm", "run", "check"], env, _BUILD_S)
+    _run(["npm", "test"], env, _BUILD_S)
+
+
+def types(openapi: Path, to: Path) -> None:
+    """The page's types of the API, from the server's description of it."""
+    _run(["npx", "openapi-typescript", str(openapi), "-o", str(to)], _ready(), _BUILD_S)
+
+
+def _ready() -> dict[str, str]:
+    """The environment to run Node in, with everything that the page is built with installed."""
     folder = node_of_the_machine() or node_of_a_wheel()
     env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"}
     if _out_of_date(WEB / "node_modules" / ".package-lock.json", [WEB / "package-lock.json"]):
         _run(["npm", "ci", "--no-audit", "--no-fund"], env, _INSTALL_S)
-    _run(["npm", "run", "build"], env, _BUILD_S)
+    return env
 
 
 def is_current() -> bool:
@@ -77,7 +94,7 @@ except ImportError:  # a checkout that only builds the page
     pass
 else:
 
-    class WebHook(BuildHookInterface[Any]):
+    class WebHook(BuildHookInterface[Any]):  # type: ignore[misc]
         PLUGIN_NAME = "custom"
 
         def dependencies(self) -> list[str]:
@@ -90,6 +107,7 @@ else:
 
 
 if __name__ == "__main__":
-    if "--if-needed" in sys.argv and is_current():
-        sys.exit(0)
-    build()
+    if "--check" in sys.argv:
+        check()
+    elif "--if-needed" not in sys.argv or not is_current():
+        build()

@@ -31,7 +31,7 @@ export const FIXED: readonly Column[] = [
   {
     id: "queue",
     title: "Queued",
-    width: 64,
+    width: 72,
     right: true,
     about: "How long the newest leg waited, or has waited so far",
   },
