@@ -15,6 +15,7 @@ from onward.tracker.ingest import Point
 from onward.tracker.mlflow_search import STATES, STATUSES
 from onward.tracker.models import Dataset, Model, ModelMetric
 from onward.tracker.run_rows import RunInfo, RunView
+from onward.tracker.texts import check_key
 
 MOST_METRICS: Final = 1000
 MOST_PARAMS: Final = 100
@@ -91,7 +92,8 @@ def pairs(items: Sequence[Mapping[str, Any]], kind: str, *, any_key: bool = Fals
     """Params or tags: key and value of each. `any_key`: MLflow looks at the keys of what is set later, not of a new run's tags."""
     found: dict[str, str] = {}
     for item in items:
-        name = text(item, "key") if any_key else key(text(item, "key"), kind)
+        name = text(item, "key")
+        (check_key if any_key else key)(name, kind)
         if kind == "param" and name in found:
             raise InvalidInput(f"Duplicate parameter keys have been submitted: {name!r}", hint="send each param of a request once")
         value = item.get("value")
