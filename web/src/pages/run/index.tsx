@@ -1,27 +1,35 @@
 /** One run: its header, and a tab for each way to look at it. A tab's code is loaded when it is first opened. */
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { useKeys } from "../../keys";
 import { Empty } from "../../parts/empty";
 import { Boundary } from "../../parts/fault";
 import { Tabs } from "../../parts/tabs";
 import type { PageProps } from "../../routes";
-import { href } from "../../url";
+import { go, href } from "../../url";
+import { runPage } from "./address";
+import { RunContext, useOverview } from "./feed";
+import { Header } from "./header";
+import "./run.css";
 
 type TabPage = ComponentType<{ id: string }>;
-const TABS: Record<string, { name: string; load: () => Promise<{ default: TabPage }> }> = {
-  overview: { name: "Overview", load: () => import("./overview") },
-  charts: { name: "Charts", load: () => import("./charts") },
-  logs: { name: "Logs", load: () => import("./logs") },
-  system: { name: "System", load: () => import("./system") },
-  checkpoints: { name: "Checkpoints", load: () => import("./checkpoints") },
-  files: { name: "Files", load: () => import("./files") },
+type Known = { name: string; key: string; load: () => Promise<{ default: TabPage }> };
+const TABS: Record<string, Known> = {
+  overview: { name: "Overview", key: "1", load: () => import("./overview") },
+  charts: { name: "Charts", key: "2", load: () => import("./charts") },
+  logs: { name: "Logs", key: "3", load: () => import("./logs") },
+  system: { name: "System", key: "4", load: () => import("./system") },
+  checkpoints: { name: "Checkpoints", key: "5", load: () => import("./checkpoints") },
+  files: { name: "Files", key: "6", load: () => import("./files") },
 };
+const tabPath = (id: string, tab: string) => runPage(id, tab === "overview" ? "" : tab);
 
 export default function RunPage({ params }: PageProps) {
   const id = params.id ?? "";
   const tab = params.tab ?? "overview";
   const known = TABS[tab];
   const [shown, setShown] = useState<{ tab: string; page: TabPage } | null>(null);
+  const reading = useOverview(id);
   useEffect(() => {
     let left = false;
     known?.load().then((module) => !left && setShown({ tab, page: module.default }));
@@ -29,21 +37,36 @@ export default function RunPage({ params }: PageProps) {
       left = true;
     };
   }, [tab, known]);
-  const tabs = Object.entries(TABS).map(([key, { name }]) => ({
-    id: key,
-    name,
-    to: href(`/runs/${encodeURIComponent(id)}${key === "overview" ? "" : `/${key}`}`),
-  }));
+  const name = reading.data?.run.name;
+  useEffect(() => {
+    if (name) document.title = `${name} · ${known?.name ?? "Run"} · Onward`;
+  }, [name, known]);
+  useKeys("Run", [
+    ...Object.entries(TABS).map(([tab, { name, key }]) => ({
+      ...{ keys: key, does: name, act: () => go(tabPath(id, tab)) },
+    })),
+    { keys: "u", does: "Back to the list of runs", act: () => go(href("/")) },
+  ]);
+  if (reading.fault?.status === 404)
+    return (
+      <Empty title={`There is no run ${id}`}>
+        It may have been deleted, or it belongs to another server. <a href={href("/")}>To the runs</a>
+      </Empty>
+    );
+  const tabs = Object.entries(TABS).map(([tab, { name }]) => ({ id: tab, name, to: tabPath(id, tab) }));
   const Page = shown?.tab === tab ? shown.page : null;
   return (
-    <div class="page">
-      <Tabs tabs={tabs} current={tab} label="Parts of this run" />
-      {!known && <Empty title="There is no such tab" />}
-      {Page && (
-        <Boundary key={`${id}/${tab}`}>
-          <Page id={id} />
-        </Boundary>
-      )}
-    </div>
+    <RunContext.Provider value={reading}>
+      <div class={`page run-page tab-${tab}`}>
+        <Header id={id} reading={reading} brief={tab !== "overview"} />
+        <Tabs tabs={tabs} current={tab} label="Parts of this run" />
+        {!known && <Empty title="There is no such tab" />}
+        {Page && (
+          <Boundary key={`${id}/${tab}`}>
+            <Page id={id} />
+          </Boundary>
+        )}
+      </div>
+    </RunContext.Provider>
   );
 }

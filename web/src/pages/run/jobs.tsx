@@ -1,0 +1,67 @@
+/** A run's jobs, one a leg: where, when, and how each ended. */
+import { bytes, duration, NONE, stamp, when, whole } from "../../format";
+import { useNow } from "../../parts/stale";
+import { logPage } from "./address";
+import type { Overview } from "./feed";
+
+export function Jobs({ id, told }: { id: string; told: Overview }) {
+  const now = useNow(30);
+  if (!told.jobs.length) return <p class="muted">None: Onward did not submit a job for it.</p>;
+  return (
+    <div class="scroll-x">
+      <table class="plain jobs">
+        <thead>
+          <tr>
+            <th>Leg</th>
+            <th>Job</th>
+            <th>Where</th>
+            <th>Started</th>
+            <th>Took</th>
+            <th>From step</th>
+            <th>End</th>
+            <th>Logs</th>
+          </tr>
+        </thead>
+        <tbody>
+          {[...told.jobs].reverse().map((job) => (
+            <tr key={job.leg}>
+              <td>{job.leg}</td>
+              <td class="mono">
+                <bdi>{job.job ?? NONE}</bdi>
+              </td>
+              <td title={[job.gpus.join(", "), job.mem ? bytes(job.mem * 1048576) : ""].filter(Boolean).join("; ")}>
+                <bdi>{job.nodes.join(", ") || NONE}</bdi>
+              </td>
+              <td title={stamp(job.started)}>{job.started === null ? "in the queue" : when(job.started, now)}</td>
+              <td>{job.started === null ? NONE : duration((job.ended ?? now) - job.started)}</td>
+              <td>{whole(job.resumed_step)}</td>
+              <td class="wide">
+                {job.end ? (
+                  <span class={`leg-end ${job.end}`}>{job.end.replaceAll("_", " ")}</span>
+                ) : job.started ? (
+                  "at work"
+                ) : (
+                  NONE
+                )}
+                {job.reason && <bdi class="muted"> {job.reason}</bdi>}
+                {job.warnings.map((words) => (
+                  <small key={words} class="warned">
+                    {words}
+                  </small>
+                ))}
+              </td>
+              <td class="links">
+                {job.started !== null && (
+                  <>
+                    <a href={logPage(id, { leg: job.leg, stream: "out" })}>out</a>{" "}
+                    <a href={logPage(id, { leg: job.leg, stream: "err" })}>err</a>
+                  </>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

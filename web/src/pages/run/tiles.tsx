@@ -1,0 +1,140 @@
+/** The numbers a person asks first: how far, when done, what is at risk, how much of the time counted. */
+import type { ComponentChildren } from "preact";
+import { ago, duration, NONE, num, percent, rough, stamp, when, whole } from "../../format";
+import { Progress } from "../../parts/progress";
+import { useNow } from "../../parts/stale";
+import { isOver, type Overview } from "./feed";
+
+export function Tiles({ told }: { told: Overview }) {
+  return (
+    <dl class="tiles">
+      <Far told={told} />
+      <Finish told={told} />
+      <Risk told={told} />
+      <Goodput told={told} />
+      <Legs told={told} />
+    </dl>
+  );
+}
+
+type Props = { told: Overview };
+
+function Tile({
+  name,
+  children,
+  note,
+  title,
+}: {
+  name: string;
+  children: ComponentChildren;
+  note?: string;
+  title?: string;
+}) {
+  return (
+    <div class="tile" title={title}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+      {note && <dd class="note">{note}</dd>}
+    </div>
+  );
+}
+
+function Far({ told }: Props) {
+  const { step, total_steps: all, fraction, rate, at } = told.pace;
+  const now = useNow(10);
+  const over = isOver(told.run.state);
+  const speed = rate === null ? "" : rate >= 1 ? `${num(rate, 3)} steps a second` : `${duration(1 / rate)} a step`;
+  const heard = over || at === null ? "" : `newest ${ago(at, now)}`;
+  const words = step === null ? NONE : all === null ? `step ${whole(step)}` : `step ${whole(step)} of ${whole(all)}`;
+  return (
+    <Tile name="Progress" note={[words, speed, heard].filter(Boolean).join(" · ")}>
+      {fraction === null ? words : <Progress fraction={fraction} state={told.run.state} label={words} />}
+    </Tile>
+  );
+}
+
+function Finish({ told }: Props) {
+  const now = useNow(30);
+  const { finish, run } = told;
+  if (isOver(run.state))
+    return (
+      <Tile name="Took" note={`ended ${when(run.ended, now)}`} title={stamp(run.ended)}>
+        {run.started === null || run.ended === null ? NONE : duration(run.ended - run.started)}
+      </Tile>
+    );
+  if (!finish)
+    return (
+      <Tile
+        name="Expected finish"
+        note={
+          told.pace.total_steps === null
+            ? "it does not say how many steps it has: init(total_steps=…)"
+            : "not known before some steps are done"
+        }
+      >
+        {NONE}
+      </Tile>
+    );
+  const legs = finish.legs ? `${finish.legs} further ${finish.legs === 1 ? "leg" : "legs"}` : "in this leg";
+  const waits = finish.waiting >= 60 ? `, ${rough(finish.waiting)} of it in queues` : "";
+  return (
+    <Tile
+      name="Expected finish"
+      title={`${stamp(finish.at)}. ${finish.words}`}
+      note={`${legs}${waits} · ${finish.words}`}
+    >
+      {when(finish.at, now)} <small>in {duration(finish.at - now)}</small>
+    </Tile>
+  );
+}
+
+function Risk({ told }: Props) {
+  const now = useNow();
+  const { risk, run } = told;
+  const saved = run.checkpoint;
+  if (!risk)
+    return (
+      <Tile name="Work at risk" note={saved ? `kept up to step ${whole(saved.step)}` : "no checkpoint was kept"}>
+        none
+      </Tile>
+    );
+  const steps = risk.steps === null ? "" : `${whole(risk.steps)} steps `;
+  const since =
+    risk.since_step === null ? "since the beginning: no checkpoint yet" : `since step ${whole(risk.since_step)}`;
+  return (
+    <Tile
+      name="Work at risk"
+      note={`${steps}${since}`}
+      title="What would have to be computed again if its node died now"
+    >
+      {duration(risk.seconds + Math.max(0, now - told.as_of))}
+    </Tile>
+  );
+}
+
+function Goodput({ told }: Props) {
+  const { goodput, allocated, kept, lost, overhead, waited } = told.effort;
+  if (!allocated) return null;
+  const parts = [`${rough(kept)} kept`, `${rough(lost)} lost`, `${rough(overhead)} getting ready and saving`];
+  return (
+    <Tile
+      name="Goodput"
+      note={`of ${duration(allocated)} in jobs · ${lost >= 1 ? `${duration(lost)} lost` : "nothing lost"}`}
+      title={`${parts.join(", ")}; ${rough(waited)} in queues besides`}
+    >
+      {percent(goodput)}
+    </Tile>
+  );
+}
+
+function Legs({ told }: Props) {
+  const { legs, effort, run } = told;
+  if (!legs.now && legs.max === null) return null;
+  const most = legs.max === null || legs.max >= 1000 ? "" : `of at most ${legs.max} · `;
+  const gpu = run.gpu_use === null ? "" : ` · GPUs ${percent(run.gpu_use)}`;
+  return (
+    <Tile name="Leg" note={`${most}${duration(effort.waited)} in queues${gpu}`}>
+      {legs.now || "not begun"}
+    </Tile>
+  );
+}
