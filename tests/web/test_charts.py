@@ -40,7 +40,7 @@ def training(server: Running) -> Training:
     for first in range(0, 20_000, 5000):
         made.log(range(first, first + 5000))
     made.log(range(0, STEPS, 10), name="val/accuracy")
-    made.log(range(0, STEPS), name="val/nan", value="NaN")
+    made.log(range(STEPS), name="val/nan", value="NaN")
     return made
 
 

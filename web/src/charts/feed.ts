@@ -108,7 +108,11 @@ export class Feed {
     this.window = window;
     clearTimeout(this.timer);
     if (window === null) {
-      this.near = null;
+      this.turn++; // what is still on its way is no longer wanted
+      if (this.near) {
+        this.near = null;
+        this.changed();
+      }
       return;
     }
     if (

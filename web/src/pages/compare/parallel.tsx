@@ -1,5 +1,5 @@
 /** Parallel coordinates: a line a run through its params and results. Drag along an axis to keep only what passes there. */
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Named } from "../../charts/chart";
 import type { Sync } from "../../charts/sync";
 import { toggled } from "../../charts/view";
@@ -51,8 +51,7 @@ type Props = {
 export function Parallel({ runs, keys, selection, sync }: Props) {
   const [chosen, setChosen] = useParam("axes", axesCodec);
   const [brushes, setBrushes] = useParam("brush", brushCodec);
-  const place = useRef<HTMLDivElement>(null);
-  const width = useWidth(place);
+  const [width, place] = useWidth();
   const fields = useMemo(() => fieldsOf(runs), [runs]);
   const likely = likelyMetric(keys);
   const axes = useMemo(() => {
@@ -151,7 +150,7 @@ export function Parallel({ runs, keys, selection, sync }: Props) {
           <svg
             width={width}
             height={HEIGHT + TOP + 16}
-            role="img"
+            role="group"
             aria-label={`${runs.length} runs through ${axes.map(nameOf).join(", ")}`}
           >
             <g fill="none" stroke-linejoin="round">

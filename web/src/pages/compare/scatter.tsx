@@ -1,5 +1,5 @@
 /** Scatter: any param or metric against any other, a point a run. */
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Named } from "../../charts/chart";
 import type { Sync } from "../../charts/sync";
 import { num, whole } from "../../format";
@@ -21,8 +21,7 @@ export function Scatter({ runs, named, keys, sync }: Props) {
   const [askedX, setX] = useParam("sx", codec);
   const [askedY, setY] = useParam("sy", codec);
   const [colour, setColour] = useParam("sc", codec);
-  const place = useRef<HTMLDivElement>(null);
-  const width = useWidth(place);
+  const [width, place] = useWidth();
   const fields = useMemo(() => fieldsOf(runs), [runs]);
   const choices = useMemo(
     () => [...fields.map(({ field }) => field), ...keys.slice(0, 300).map((key) => `metrics.${key}`)],
