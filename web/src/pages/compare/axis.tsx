@@ -61,7 +61,7 @@ export function AxisOf({ name, scale, x, top, height, brush, set, end }: Props) 
         width={28}
         height={height}
         role="slider"
-        tabIndex={0}
+        tabindex={0}
         aria-label={`${name}: arrow keys move the lower end, with shift the upper; escape clears`}
         aria-orientation="vertical"
         aria-valuemin={0}
