@@ -64,17 +64,17 @@ def test_readers_share_a_question_and_get_the_last_picture_while_the_scheduler_i
     assert (told["age"], told["trouble"]) == (7, "the fake scheduler is down")
 
 
-def test_a_cluster_that_never_answered_is_503_and_one_that_nobody_knows_404(scene: Scene) -> None:
+def test_a_cluster_that_never_answered_has_an_empty_picture_with_the_reason_and_one_that_nobody_knows_is_404(scene: Scene) -> None:
     scene.place.scheduler.down = True
-    problem = good(scene.client.get("/api/v1/clusters/local"), 503)
-    assert problem["detail"] == "the fake scheduler is down"
+    told = good(scene.client.get("/api/v1/clusters/local"))
+    assert (told["trouble"], told["taken_at"], told["nodes"], told["jobs"]) == ("the fake scheduler is down", None, [], [])
     assert "no cluster is called" in good(scene.client.get("/api/v1/clusters/nowhere"), 404)["detail"]
 
 
-def test_a_scheduler_that_tells_nothing_of_itself_is_501(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_tells_nothing_of_itself_has_an_empty_picture_too(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scene.place.scheduler, "snapshot", None, raising=False)
-    problem = good(scene.client.get("/api/v1/clusters/local"), 501)
-    assert "does not tell of its nodes" in problem["detail"] and problem["hint"]
+    told = good(scene.client.get("/api/v1/clusters/local"))
+    assert "does not tell of its nodes" in told["trouble"] and told["taken_at"] is None
 
 
 def test_a_token_that_may_only_read_may_look_and_a_runs_may_not(scene: Scene) -> None:

@@ -1087,7 +1087,7 @@ export interface paths {
          * @description Nodes, queues, jobs with why they wait and when they are expected to start, and what could start now.
          *
          *     A scheduler is asked at most every 30 s (this machine's own queue: 5 s), whatever the number of readers. While it does not answer, the
-         *     last picture is given with its `age` and, in `trouble`, the reason. 501 where a scheduler's adapter does not tell any of this.
+         *     last picture is given with its `age` and, in `trouble`, the reason; an empty one if it never has, or its adapter does not tell of this.
          */
         get: operations["cluster_api_v1_clusters__name__get"];
         put?: never;
@@ -2467,8 +2467,11 @@ export interface components {
              * @constant
              */
             schema: 1;
-            /** Taken At */
-            taken_at: number;
+            /**
+             * Taken At
+             * @description When the scheduler told this; null: it has told nothing yet, and the picture is empty.
+             */
+            taken_at: number | null;
             /**
              * Age
              * @description Seconds since the scheduler told this.
@@ -2476,7 +2479,7 @@ export interface components {
             age: number;
             /**
              * Trouble
-             * @description Why it is not newer; empty: nothing is wrong.
+             * @description Why it is not newer, or why there is none; empty: nothing is wrong.
              */
             trouble: string;
             /**

@@ -119,9 +119,9 @@ class OpeningOut(BaseModel):
 
 class ClusterPicture(ClusterOut):
     schema_: Literal[1] = Field(alias="schema", description="Raised when a key changes its meaning.")
-    taken_at: float
+    taken_at: float | None = Field(description="When the scheduler told this; null: it has told nothing yet, and the picture is empty.")
     age: float = Field(description="Seconds since the scheduler told this.")
-    trouble: str = Field(description="Why it is not newer; empty: nothing is wrong.")
+    trouble: str = Field(description="Why it is not newer, or why there is none; empty: nothing is wrong.")
     user: str = Field(description="Whose jobs are `mine`.")
     totals: list[TotalOut]
     nodes: list[NodeOut]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onward.clock import Clock
-from onward.errors import OnwardError, SchedulerUnavailable
+from onward.errors import NotOffered, OnwardError, SchedulerUnavailable
 from onward.model.cluster import ClusterSnapshot
 from onward.operations.answers import value_from_json, value_to_json
 from onward.operations.reach import Reach
@@ -44,6 +44,7 @@ class Seen:
     snapshot: ClusterSnapshot
     age: float  # seconds
     trouble: str = ""  # why it is not newer
+    heard: bool = True  # the scheduler has told something; else the picture is empty
 
 
 @dataclass(kw_only=True)
@@ -93,7 +94,9 @@ class Clusters:
         flight.done.wait(self._patience if old else _LONGEST)
         with slot.lock:
             if slot.last is None:
-                raise flight.error or SchedulerUnavailable(f"{cluster.name} has not answered yet", hint="ask again in a moment")
+                return _unheard(
+                    cluster, flight.error or SchedulerUnavailable(f"{cluster.name} has not answered yet", hint="ask again in a moment")
+                )
             waits = "" if flight.done.is_set() else f"{cluster.name} has not answered yet"
             trouble = flight.error.message if flight.error else waits
             return Seen(cluster=cluster, snapshot=slot.last, age=max(self._clock.now() - slot.at, 0.0), trouble=trouble)
@@ -109,6 +112,14 @@ class Clusters:
             flight.error = OnwardError(f"this is a fault of Onward's: {type(error).__name__}: {error}")
         finally:
             flight.done.set()
+
+
+def _unheard(cluster: Known, error: OnwardError) -> Seen:
+    """That a scheduler is silent, or tells nothing of this, is an answer too; a fault of our own is not."""
+    if not isinstance(error, SchedulerUnavailable | NotOffered):
+        raise error
+    nothing = ClusterSnapshot(scheduler=cluster.scheduler, taken_at=0.0, user="", nodes=(), queues=(), jobs=())
+    return Seen(cluster=cluster, snapshot=nothing, age=0.0, trouble=error.message, heard=False)
 
 
 def gap(cluster: Known) -> float:
@@ -146,7 +157,7 @@ def picture(seen: Seen, *, jobs: str = "all", limit: int | None = None) -> dict[
     return {
         "schema": SCHEMA,
         **value_to_json(seen.cluster),
-        "taken_at": snapshot.taken_at,
+        "taken_at": snapshot.taken_at if seen.heard else None,
         "age": round(seen.age, 1),
         "trouble": seen.trouble,
         "user": snapshot.user,

@@ -29,6 +29,6 @@ def cluster(svc: Svc, name: Name, jobs: Jobs = "all", limit: Limit = 2000) -> Cl
     """Nodes, queues, jobs with why they wait and when they are expected to start, and what could start now.
 
     A scheduler is asked at most every 30 s (this machine's own queue: 5 s), whatever the number of readers. While it does not answer, the
-    last picture is given with its `age` and, in `trouble`, the reason. 501 where a scheduler's adapter does not tell any of this.
+    last picture is given with its `age` and, in `trouble`, the reason; an empty one if it never has, or its adapter does not tell of this.
     """
     return ClusterPicture.model_validate(picture(svc.clusters.look(name), jobs=jobs, limit=limit))

@@ -46,7 +46,9 @@ def start(svc: Svc, run_id: RunId) -> StartOut:
     if leg is None or not leg.job or history.info.source != "onward":
         return nothing
     seen = svc.clusters.look(history.run.spec.cluster.name)
-    found = nothing.model_copy(update={"taken_at": seen.snapshot.taken_at, "trouble": seen.trouble})
+    found = nothing.model_copy(update={"taken_at": seen.snapshot.taken_at if seen.heard else None, "trouble": seen.trouble})
+    if not seen.heard:
+        return found
     for job in seen.snapshot.jobs:
         if job.id == leg.job and job.name in leg.submissions:
             before = [o for o in seen.snapshot.jobs if o.waiting and o.queue == job.queue and o.expected_start is not None]
