@@ -15,7 +15,7 @@ def cluster(
     jobs: Annotated[str, typer.Option("--jobs", metavar="mine|all", help="Whose jobs are listed.")] = "mine",
     json: JsonOption = False,
 ) -> None:
-    """Show a cluster: nodes, queues, jobs and why they wait, what could start now."""
+    """Show a cluster: nodes, queues, jobs, what could start now."""
     from onward.errors import InvalidInput
     from onward.operations.cluster import look_once, picture
 
