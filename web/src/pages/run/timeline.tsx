@@ -72,7 +72,7 @@ function Drawing({ id, told, over }: { id: string; told: Told; over: boolean }) 
             <span class="muted">Choose a part to read what it was; open it for its log.</span>
           )}
         </p>
-        <span class="segments">
+        <span class="choices">
           <button type="button" aria-label="Zoom out" disabled={zoom <= 1} onClick={() => turn(0.5)}>
             −
           </button>
