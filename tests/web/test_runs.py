@@ -182,7 +182,7 @@ def test_selected_runs_are_taken_to_the_comparison(page: Page) -> None:
 
 
 def test_a_view_is_kept_by_name_and_shared_by_its_address(server: Running, browser: Browser, page: Page) -> None:
-    page.goto("/?state=finished&sort=name&cols=name|state|params.lr")
+    page.goto("/?state=finished&sort=name&cols=name,state,params.lr")
     rows(page)
     page.get_by_role("button", name="Views").click()
     page.get_by_label("Name of this view").fill("what is done")

@@ -48,7 +48,13 @@ export function setParams(changes: Record<string, string | null>, how: { push?: 
 
 /** Characters that an address may hold as they are stay readable. */
 function tidy(params: URLSearchParams): string {
-  return params.toString().replace(/%2C/g, ",").replace(/%3A/g, ":").replace(/%2F/g, "/").replace(/%7E/g, "~");
+  return params
+    .toString()
+    .replace(/%2C/g, ",")
+    .replace(/%3A/g, ":")
+    .replace(/%40/g, "@")
+    .replace(/%2F/g, "/")
+    .replace(/%7E/g, "~");
 }
 
 export type Codec<T> = {

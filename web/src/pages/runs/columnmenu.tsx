@@ -44,7 +44,9 @@ function Panel({ chosen, set }: Props) {
   };
   const found = [...FIXED.map(({ id }) => id), ...keys].filter((id) => {
     const words = text.toLowerCase();
-    return !has(id) && (id.toLowerCase().includes(words) || columnOf(id)?.title.toLowerCase().includes(words));
+    return (
+      (text || !has(id)) && (id.toLowerCase().includes(words) || columnOf(id)?.title.toLowerCase().includes(words))
+    );
   });
   return (
     <div class="column-menu">
@@ -96,7 +98,13 @@ function Panel({ chosen, set }: Props) {
         {found.slice(0, 60).map((id) => (
           <li key={id}>
             <label title={columnOf(id)?.about}>
-              <input type="checkbox" checked={false} aria-label={spoken(id)} onChange={() => toggle(id)} />
+              <input
+                type="checkbox"
+                checked={has(id)}
+                aria-label={spoken(id)}
+                disabled={id === "name"}
+                onChange={() => toggle(id)}
+              />
               <bdi class="clip">{columnOf(id)?.title}</bdi>
               <Room id={id} />
             </label>

@@ -1,5 +1,5 @@
 /** The columns that the list of runs can have: how each is called, sorted on the server, and how wide it is unless told. */
-import type { Codec } from "../../url";
+import { type Codec, list } from "../../url";
 
 export type Column = {
   id: string;
@@ -84,6 +84,7 @@ export const USUAL: readonly string[] = [
   "created",
 ];
 
+const IDS = list(USUAL);
 const NARROWEST = 48;
 const WIDEST = 1200;
 
@@ -119,7 +120,7 @@ export type Chosen = { id: string; width: number };
 /** In the address: ids in their order, with a width where one was set: `name@240,state,metrics.loss`. */
 export const chosenColumns: Codec<readonly Chosen[]> = {
   read: (text) => {
-    const given = (text === null ? USUAL : text.split("|")).flatMap((part) => {
+    const given = IDS.read(text).flatMap((part) => {
       const [, id = "", width] = /^(.*?)(?:@(\d+))?$/s.exec(part) ?? [];
       const column = columnOf(id);
       return column ? [{ id, width: width ? bounded(Number(width)) : column.width }] : [];
@@ -129,12 +130,8 @@ export const chosenColumns: Codec<readonly Chosen[]> = {
       ? once
       : [{ id: "name", width: columnOf("name")?.width ?? 200 }, ...once];
   },
-  write: (value) => {
-    const text = value
-      .map(({ id, width }) => (width === columnOf(id)?.width ? id : `${id}@${Math.round(width)}`))
-      .join("|");
-    return text === USUAL.join("|") ? null : text;
-  },
+  write: (value) =>
+    IDS.write(value.map(({ id, width }) => (width === columnOf(id)?.width ? id : `${id}@${Math.round(width)}`))),
 };
 
 export function bounded(width: number): number {

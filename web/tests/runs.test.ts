@@ -1,0 +1,103 @@
+import { describe, expect, test, vi } from "vitest";
+
+vi.stubGlobal("document", { querySelector: () => null, addEventListener: () => {} });
+vi.stubGlobal("window", { location: { pathname: "/", search: "" }, addEventListener: () => {} });
+
+const { chosenColumns, columnOf, metricsOf, orderOf, quoted, sortCodec, USUAL } = await import(
+  "../src/pages/runs/columns"
+);
+const { all, groupFilter } = await import("../src/pages/runs/rows");
+const { wordAt } = await import("../src/pages/runs/words");
+const { curveOf, pathOf } = await import("../src/pages/runs/spark");
+
+describe("columns in the address", () => {
+  test("say nothing while they are the usual ones", () => {
+    expect(chosenColumns.write(chosenColumns.read(null))).toBeNull();
+    expect(chosenColumns.read(null).map(({ id }) => id)).toEqual(USUAL);
+  });
+
+  test("keep their order and widths, whatever a key holds", () => {
+    const given = [
+      { id: "name", width: 300 },
+      { id: "metrics.a,b~c", width: 110 },
+      { id: "params.x@y", width: 99 },
+    ];
+    expect(chosenColumns.read(chosenColumns.write(given))).toEqual(given);
+  });
+
+  test("that are not known or twice there are left out, and the name never is", () => {
+    expect(chosenColumns.read("state,nonsense,state@200,metrics.").map(({ id }) => id)).toEqual(["name", "state"]);
+  });
+
+  test("have widths that can be used", () => {
+    expect(chosenColumns.read("name@1,state@99999").map(({ width }) => width)).toEqual([48, 1200]);
+  });
+
+  test("tell which metrics must come with the rows", () => {
+    expect(metricsOf(chosenColumns.read("name,metrics.b,params.x,metrics.a"))).toEqual(["a", "b"]);
+  });
+});
+
+describe("the order", () => {
+  test.each([
+    ["-metrics.loss", "metrics.loss desc"],
+    ["name", "name asc"],
+    ["-why", "created desc"],
+    [null, "created desc"],
+    ['params.a "b"', 'params.`a "b"` asc'],
+  ])("%s is asked for as %s", (given, asked) => expect(orderOf(sortCodec.read(given))).toBe(asked));
+
+  test("of a column that the server cannot sort by does not exist", () => {
+    expect(columnOf("spark")?.order).toBeUndefined();
+  });
+});
+
+describe("filters that the page writes", () => {
+  test("quote what needs it", () => {
+    expect([quoted("loss"), quoted("train/loss"), quoted("a b"), quoted('a"b')]).toEqual([
+      "loss",
+      "train/loss",
+      '"a b"',
+      '`a"b`',
+    ]);
+    expect(groupFilter("tags.my team", "it's \\ me")).toBe("tags.\"my team\" = 'it\\'s \\\\ me'");
+    expect(groupFilter("params.lr", null)).toBe("params.lr is null");
+  });
+
+  test("are joined so that an `or` stays inside", () => {
+    expect(all(["a = 1 or b = 2", "", "state = failed"])).toBe("(a = 1 or b = 2) and (state = failed)");
+    expect(all(["", " "])).toBe("");
+  });
+});
+
+describe("the word at the cursor", () => {
+  test.each([
+    ["st", "st", "start"],
+    ["state ", "", "name"],
+    ["state = ru", "ru", "sign"],
+    ["state = running ", "", "value"],
+    ["state = running and par", "par", "start"],
+    ["state in (failed, ca", "ca", "sign"],
+    ["not (params.lr", "params.lr", "start"],
+    ["name = 'a b", "'a b", "sign"],
+    ["state=", "", "sign"],
+  ])("of %j is %j after %s", (text, word, after) => {
+    const spot = wordAt(text, text.length);
+    expect([spot.word, spot.after]).toEqual([word, after]);
+  });
+});
+
+describe("a small curve", () => {
+  test("has a gap where a value is missing and none where there is one", () => {
+    expect(pathOf(curveOf([0, 1, null, 1]), 30, 20)).toBe("M0.0 19.0L10.0 1.0M30.0 1.0");
+  });
+
+  test("that is flat lies in the middle", () => {
+    expect(pathOf(curveOf([2, 2]), 10, 20)).toBe("M0.0 10.0L10.0 10.0");
+  });
+
+  test("of nothing is nothing", () => {
+    expect(pathOf(curveOf([]), 10, 20)).toBe("");
+    expect(pathOf(curveOf(["NaN", null]), 10, 20)).toBe("");
+  });
+});
