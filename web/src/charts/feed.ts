@@ -7,6 +7,7 @@ import { load } from "./load";
 
 const KEPT = 600; // lines kept for charts that come back into view
 const FRESH = 5000; // ms
+const ROUNDS = 4;
 const SETTLE = 140; // ms after the last move of a zoom before the server is asked again
 
 type Whole = { line: Line | null; at: number; buckets: number };
@@ -124,29 +125,52 @@ export class Feed {
     this.timer = setTimeout(() => void this.closer(window), SETTLE);
   }
 
+  /** By steps one question is enough. By time or another metric the steps are known as finely as the line is: each answer makes the next one sharper. */
   private async closer(window: Window): Promise<void> {
     const turn = ++this.turn;
-    const other = axisMetric(this.axis);
-    const spans: Record<string, Span> = {};
-    for (const run of this.runs) {
-      const whole = this.whole(run);
-      if (!whole || (whole.exact && (other === null || this.whole(run, other)?.exact))) continue;
-      spans[run] = spanOf(whole, placesOf(whole, this.axis, other === null ? null : this.whole(run, other)), window);
-    }
-    const runs = Object.keys(spans);
-    if (!runs.length) return;
+    const lines = new Map<string, Line>();
+    const others = new Map<string, Line>();
     try {
-      const answers = await Promise.all(
-        this.keys().map((metric) => load({ runs, metric, buckets: Math.round(this.buckets * 1.5), spans })),
-      );
-      if (turn !== this.turn || this.closed) return;
-      const [lines = [], others = []] = answers.map((answer) => answer.map((line) => [line.run, line] as const));
-      this.near = { window: wider(window), lines: new Map(lines), others: new Map(others) };
+      for (let round = 0; round < ROUNDS; round++) {
+        const spans = this.spans(window, lines, others);
+        const runs = Object.keys(spans);
+        if (!runs.length) break;
+        const ask = (metric: string) => load({ runs, metric, buckets: Math.round(this.buckets * 1.5), spans });
+        const [found = [], along = []] = await Promise.all(this.keys().map(ask));
+        if (turn !== this.turn || this.closed) return;
+        for (const line of found) lines.set(line.run, line);
+        for (const line of along) others.set(line.run, line);
+        this.near = { window: wider(window), lines, others };
+        this.changed();
+        if (this.axis === "step") break;
+      }
       this.problem = null;
     } catch (error) {
-      if (turn === this.turn) this.problem = inWords(error);
+      if (turn !== this.turn) return;
+      this.problem = inWords(error);
+      this.changed();
     }
-    this.changed();
+  }
+
+  /** Which steps of which runs are to be read closer. */
+  private spans(
+    window: Window,
+    lines: ReadonlyMap<string, Line>,
+    others: ReadonlyMap<string, Line>,
+  ): Record<string, Span> {
+    const key = axisMetric(this.axis);
+    const [from, to] = wider(window);
+    const spans: Record<string, Span> = {};
+    for (const run of this.runs) {
+      const line = lines.get(run) ?? this.whole(run);
+      const other = key === null ? null : key === this.metric ? line : (others.get(run) ?? this.whole(run, key));
+      if (!line || (line.exact && other?.exact !== false)) continue;
+      const places = placesOf(line, this.axis, other);
+      const seen = places.reduce((sum, x) => sum + Number(x >= window[0] && x <= window[1]), 0);
+      if (seen >= this.buckets / 2) continue;
+      spans[run] = this.axis === "step" ? [Math.floor(from), Math.ceil(to)] : spanOf(line, places, window);
+    }
+    return spans;
   }
 
   /** Points came in for these runs: ask for what is after the last step seen. One question at a time. */

@@ -80,6 +80,7 @@ function Part({ section, open, ...shared }: Shared & { section: Section; open: b
 function Large({ metric, ...shared }: Shared & { metric: string }) {
   return (
     <div class="chart-large">
+      <h2 class="hidden">One chart</h2>
       <button type="button" class="quiet" onClick={() => shared.view.setFull("", { push: true })}>
         <Icon name="close" /> All charts
       </button>

@@ -129,7 +129,7 @@ export function Toolbar({ view, keys, total, grouped = false }: Props) {
 
 function Toggle({ on, name, does, turn }: { on: boolean; name: string; does: string; turn: () => void }) {
   return (
-    <button type="button" aria-pressed={on} title={does} aria-label={does} onClick={turn}>
+    <button type="button" aria-pressed={on} title={does} onClick={turn}>
       {name}
     </button>
   );

@@ -140,9 +140,9 @@ export function Parallel({ runs, keys, selection, sync }: Props) {
             </button>
           </>
         )}
-        <small>
-          Colour: {nameOf(last)}, from <b style={{ color: ramp(0, dark.value) }}>low</b> to{" "}
-          <b style={{ color: ramp(1, dark.value) }}>high</b>
+        <small class="compare-ramp">
+          Colour: {nameOf(last)}, from <i style={{ background: ramp(0, dark.value) }} /> low to{" "}
+          <i style={{ background: ramp(1, dark.value) }} /> high
         </small>
       </div>
       <div class="parallel" ref={place}>
