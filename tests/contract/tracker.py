@@ -461,6 +461,12 @@ class TrackerContract:
             tracker.series.chart(run, "loss", buckets=20).points,
         ) == before
 
+    def test_upkeep_of_a_store_at_rest_commits_nothing(self, tracker: Tracker, run: str) -> None:
+        before = tracker.version()
+        tracker.upkeep.tidy()
+        tracker.upkeep.shrink()
+        assert tracker.version() == before
+
     # ── searching ─────────────────────────────────────────────────────────────
 
     @pytest.fixture

@@ -27,8 +27,9 @@ log = logging.getLogger(__name__)
 CROWDED = 24  # small chunks of one series, from which on merging is due
 RESTING = 30.0  # seconds without a change
 _SERIES_AT_ONCE = 16
-_POINTS_AT_ONCE = 8 * FULL
+_POINTS_AT_ONCE = 2 * FULL  # more take memory that a process never gives back
 _PAGES_AT_ONCE = 2000
+_SPARE_PAGES = 1000  # that a file may keep for what comes next
 _series, _chunks, _runs = schema.series, schema.chunks, schema.runs
 
 
@@ -66,8 +67,12 @@ class Upkeep:
 
     def shrink(self) -> None:
         """Give room that nothing uses any more back to the disk (SQLite)."""
-        if self._database.is_file:
+        if self._database.is_file and self._free_pages() > _SPARE_PAGES:
             self._writer.do(_vacuum)
+
+    def _free_pages(self) -> int:
+        with self._database.reading() as connection:
+            return int(connection.execute(text("PRAGMA freelist_count")).scalar_one())
 
     def _due(self, resting: float) -> tuple[list[int], list[int]]:
         c = _series.c
@@ -149,5 +154,5 @@ def _merge_leg(batch: Batch, series: int, leg: int, ids: list[int]) -> int:
 
 def _vacuum(batch: Batch) -> None:
     free = batch.connection.execute(text("PRAGMA freelist_count")).scalar_one()
-    if free > 1000:
+    if free > _SPARE_PAGES:
         batch.connection.exec_driver_sql(f"PRAGMA incremental_vacuum({min(free - 500, _PAGES_AT_ONCE)})").all()
