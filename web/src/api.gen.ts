@@ -702,6 +702,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/logs/{leg}/{stream}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a log
+         * @description The whole of it, as an attachment.
+         */
+        get: operations["download_api_v1_runs__run_id__logs__leg___stream__file_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/checkpoints": {
         parameters: {
             query?: never;
@@ -714,6 +734,26 @@ export interface paths {
          * @description The published ones, sizes compared with their manifests. Of a run that has no folder here, those that its journals tell of.
          */
         get: operations["checkpoints_api_v1_runs__run_id__checkpoints_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/code-diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download the changes that were not committed
+         * @description As `git diff` writes them; 404 where all was committed, or the code was under no version control.
+         */
+        get: operations["diff_api_v1_runs__run_id__code_diff_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2215,6 +2255,16 @@ export interface components {
             /** End */
             end: number;
         };
+        /**
+         * BranchIn
+         * @description One of a run's checkpoints.
+         */
+        BranchIn: {
+            /** Leg */
+            leg: number;
+            /** Step */
+            step: number;
+        };
         /** ChartList */
         ChartList: {
             /** Series */
@@ -2301,7 +2351,10 @@ export interface components {
         CheckpointOut: {
             /** Step */
             step: number;
-            /** Leg */
+            /**
+             * Leg
+             * @description Which made it; 0: the run was branched from it.
+             */
             leg: number;
             /** Bytes */
             bytes: number | null;
@@ -2318,6 +2371,17 @@ export interface components {
             };
             /** Problem */
             problem?: string | null;
+            /**
+             * Folder
+             * @description Where it lies, as far as this server can look.
+             */
+            folder?: string | null;
+            /**
+             * Kept
+             * @description Why it is still there; empty where that is not known.
+             * @default
+             */
+            kept: string;
         };
         /** CloneIn */
         CloneIn: {
@@ -2352,6 +2416,8 @@ export interface components {
             limits?: {
                 [key: string]: unknown;
             };
+            /** @description To go on from a copy of this one; else it begins at the beginning. */
+            checkpoint?: components["schemas"]["BranchIn"] | null;
             /**
              * Dry Run
              * @description Answer with the exact job script and command; queue nothing.
@@ -6070,6 +6136,42 @@ export interface operations {
             };
         };
     };
+    download_api_v1_runs__run_id__logs__leg___stream__file_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+                /** @description The leg; 0 for the supervisor's. */
+                leg: number;
+                /** @description Which of them; `supervisor` is one for all legs. */
+                stream: "out" | "err" | "supervisor";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     checkpoints_api_v1_runs__run_id__checkpoints_get: {
         parameters: {
             query?: never;
@@ -6089,6 +6191,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CheckpointList"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    diff_api_v1_runs__run_id__code_diff_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
                 };
             };
             /** @description It could not be done, and why. */

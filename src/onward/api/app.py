@@ -30,7 +30,9 @@ from onward.api.routes import (
     acts,
     aggregates,
     artifacts,
+    checkpoints,
     clusters,
+    code_diff,
     docs,
     drafts,
     experiments,
@@ -72,7 +74,7 @@ Basic with the token as password, an address that begins with `/t/<token>/`, or 
 
 _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, drafts, series, aggregates, metric_keys, params, notes, artifacts),
-    *(logs, live, records, export, tokens, seed, hints, clusters),
+    *(logs, checkpoints, code_diff, live, records, export, tokens, seed, hints, clusters),
     *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files, start),
 )
 

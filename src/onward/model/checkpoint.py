@@ -48,6 +48,22 @@ def to_delete(checkpoints: Iterable[Checkpoint], rule: CheckpointRule) -> list[C
     return [c for c in ordered if c.name not in kept]
 
 
+def why_kept(checkpoints: Iterable[Checkpoint], rule: CheckpointRule) -> dict[CheckpointName, str]:
+    """Why each is still there, in words; those that the rule lets go, until the next one is published."""
+    ordered = sorted(checkpoints, key=lambda c: c.name)
+    best = best_of(ordered, rule.best.metric, rule.best.mode) if rule.best else None
+    last = max(rule.keep, 2)
+    told = {}
+    for back, checkpoint in enumerate(reversed(ordered)):
+        words = ["the newest" if back == 0 else f"one of the last {last}"] if back < last else []
+        if rule.best and best and best.name == checkpoint.name:
+            words.append(f"best by {rule.best.metric}")
+        if rule.keep_every and checkpoint.name.step % rule.keep_every == 0:
+            words.append(f"one of every {rule.keep_every} steps")
+        told[checkpoint.name] = ", ".join(words) or "goes when the next one is published"
+    return told
+
+
 def best_of(checkpoints: Iterable[Checkpoint], metric: str, mode: str) -> Checkpoint | None:
     """The checkpoint with the best value; the earlier one wins a tie. NaN is never best."""
     best: Checkpoint | None = None

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from onward.errors import Conflict, NotAllowed
+from onward.checkpoints.branch import branch
+from onward.errors import Conflict, NotAllowed, NotFound
+from onward.model.checkpoint import CheckpointName
 from onward.model.spec import RunDraft, RunSpec
 from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen
@@ -69,19 +71,30 @@ def draft_of(dir: RunDir) -> RunDraft:
     )
 
 
-def clone(desk: Desk, dir: RunDir, draft: RunDraft) -> RunDir:
-    """Queue `draft`, which was made from this run's, with this run's code."""
+def clone(desk: Desk, dir: RunDir, draft: RunDraft, *, since: CheckpointName | None = None) -> RunDir:
+    """Queue `draft`, which was made from this run's, with this run's code; from the beginning, or from its checkpoint `since`."""
     spec = read_run(dir).spec
+    begin = _branch(dir, since) if since else None
     if not _is_frozen(spec):
-        return submit(desk, draft, cwd=_start(dir, spec))
-    diff = dir.params / "code.diff"
+        return submit(desk, draft, cwd=_start(dir, spec), begin=begin)
+    diff = dir.code_diff
     frozen = Frozen(workdir=spec.workdir, facts=dict(spec.code), diff=diff.read_text() if diff.exists() else "")
     copied = Copied(id=new_id(), code=dir.code, frozen=frozen, since=dir.spec.stat().st_ctime)
-    return submit(desk, draft, cwd=_start(dir, spec), arrived=copied)
+    return submit(desk, draft, cwd=_start(dir, spec), arrived=copied, begin=begin)
 
 
 def clone_preview(desk: Desk, dir: RunDir, draft: RunDraft) -> Preview:
     return preview(desk, draft, cwd=_start(dir, read_run(dir).spec))
+
+
+def _branch(dir: RunDir, since: CheckpointName) -> Callable[[RunDir], object]:
+    folder = dir.checkpoints / str(since)
+    if not folder.is_dir():
+        raise NotFound(
+            f"the run in {dir.path} has no checkpoint of step {since.step} of leg {since.leg}",
+            hint="old ones are deleted as new ones come; `onward checkpoints` lists those that are there",
+        )
+    return lambda made: branch(folder, made.checkpoints)
 
 
 def _start(dir: RunDir, spec: RunSpec) -> Path:

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,8 +48,13 @@ class Preview:
     notes: tuple[str, ...] = ()
 
 
-def submit(desk: Desk, draft: RunDraft, *, cwd: Path, arrived: Arrived | None = None) -> RunDir:
-    """Queue a run. Refused by the scheduler, nothing stays behind; unclear, the folder stays and `tend` goes on with it."""
+def submit(
+    desk: Desk, draft: RunDraft, *, cwd: Path, arrived: Arrived | None = None, begin: Callable[[RunDir], object] | None = None
+) -> RunDir:
+    """Queue a run. Refused by the scheduler, nothing stays behind; unclear, the folder stays and `tend` goes on with it.
+
+    `begin` may put into its folder what its first leg goes on from.
+    """
     spec, root = _specify(desk, draft, cwd, id=arrived.id if arrived else new_id())
     dir = _make_folder(root, spec)
     with _removed_if_it_fails(dir):
@@ -59,6 +64,8 @@ def submit(desk: Desk, draft: RunDraft, *, cwd: Path, arrived: Arrived | None = 
             write_whole(dir.batch_script, draft.script_text.encode(errors="surrogateescape"), mode=0o755)
         own = carried(desk.env, functions=draft.script is not None) if draft.carry else {}
         _write(dir, spec, frozen, environment={**own, **draft.variables})
+        if begin:
+            begin(dir)
         run = read_run(dir)
     announce(desk, spec, dir)
     handover = Handover(dir=dir, scheduler=desk.scheduler(spec.cluster), journal=desk_journal(dir), clock=desk.clock)
@@ -229,7 +236,7 @@ def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> Frozen:
 def _write(dir: RunDir, spec: RunSpec, frozen: Frozen, *, environment: Mapping[str, str]) -> None:
     """Variables may be secrets, so they stand in a file of their own that nobody else can read."""
     if frozen.diff:
-        write_whole(dir.params / "code.diff", frozen.diff)
+        write_whole(dir.code_diff, frozen.diff)
     write_whole(dir.environment, json.dumps(environment), mode=0o600)
     build_archive(dir.supervisor, also=files_to_freeze(spec.cluster.scheduler))
     write_whole(dir.spec, json.dumps(spec_to_json(spec), indent=1))

@@ -69,6 +69,11 @@ class RunDir:
         """The text of a batch script that was submitted as it is."""
         return self.params / "batch-script"
 
+    @property
+    def code_diff(self) -> Path:
+        """What was changed in the code and not committed, where there was such."""
+        return self.params / "code.diff"
+
     def launch(self, leg: int) -> Path:
         """How the ranks of a leg are started, for the tasks on all its nodes. For its owner's eyes only, and gone with the leg."""
         return self.params / f"leg-{leg:04d}.launch.json"

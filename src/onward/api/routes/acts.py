@@ -25,6 +25,7 @@ from onward.api.rows import RunDetails
 from onward.api.services import Services
 from onward.api.shapes import In, Text, plainly
 from onward.errors import InvalidInput, NotAllowed
+from onward.model.checkpoint import CheckpointName
 from onward.model.spec import RunDraft
 from onward.operations import control
 from onward.operations.find import labels
@@ -51,12 +52,20 @@ class SubmitIn(In):
     dry_run: DryRun = False
 
 
+class BranchIn(In):
+    """One of a run's checkpoints."""
+
+    leg: int = Field(ge=0, le=1_000_000)
+    step: int = Field(ge=0, le=1 << 53)
+
+
 class CloneIn(In):
     name: Annotated[Text, Field(max_length=250)] | None = Field(default=None, description="Another name; else the same.")
     experiment: Annotated[Text, Field(max_length=250)] | None = Field(default=None, description="Another experiment; else the same.")
     params: Given = Field(default_factory=dict, max_length=2000, description="Params with other values; the others stay.")
     resources: Given = Field(default_factory=dict, max_length=100, description=_RESOURCES)
     limits: Given = Field(default_factory=dict, max_length=100, description="As in a params file's `train.limits`; those given replace.")
+    checkpoint: BranchIn | None = Field(default=None, description="To go on from a copy of this one; else it begins at the beginning.")
     dry_run: DryRun = False
 
 
@@ -85,11 +94,12 @@ def clone(svc: Svc, who: Who, run_id: RunId, asked: CloneIn) -> Response:
     from onward.pipelines.changes import changed
 
     _, dir = _executed(svc, run_id)
-    draft = changed(draft_of(dir), asked.model_dump(exclude={"dry_run"}))
+    draft = changed(draft_of(dir), asked.model_dump(exclude={"dry_run", "checkpoint"}))
+    since = CheckpointName(asked.checkpoint.leg, asked.checkpoint.step) if asked.checkpoint else None
     must_be_near(svc, draft)
     if asked.dry_run:
         return _previewed(clone_preview(svc.desk, dir, draft))
-    return _queued(svc, who, clone_run(svc.desk, dir, draft))
+    return _queued(svc, who, clone_run(svc.desk, dir, draft, since=since))
 
 
 @router.post("/{run_id}/cancel", summary="Cancel a run", response_model=RunDetails)

@@ -1,23 +1,22 @@
-"""Logs and checkpoints: read from the run's folder, as far as this server can see it, or from what was sent of it."""
+"""Logs: read from the run's folder, as far as this server can see it, or from what was sent of it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from onward.api.deps import Svc, Who
-from onward.api.folders import folder_of
-from onward.api.pushed import must_be_readable, readable, told_checkpoints
+from onward.api.pushed import must_be_readable, readable
+from onward.api.routes.artifacts import send_file
 from onward.api.routes.naming import RunId, run_of
 from onward.api.streaming import Events
 from onward.errors import NotFound
-from onward.operations.inspect import checkpoints as checkpoints_of
 from onward.rundir.layout import RunDir, leg_of
 from onward.tracker.artifact_files import ArtifactFiles
 
@@ -40,22 +39,6 @@ class LogOut(BaseModel):
 
 class LogList(BaseModel):
     logs: list[LogOut]
-
-
-class CheckpointOut(BaseModel):
-    step: int
-    leg: int
-    bytes: int | None
-    state: str = Field(
-        description="published, damaged (`problem` says how), or told: published where this server cannot look; perhaps deleted since."
-    )
-    created: float | None
-    metrics: dict[str, Any]
-    problem: str | None = None
-
-
-class CheckpointList(BaseModel):
-    checkpoints: list[CheckpointOut]
 
 
 @router.get("/logs", summary="List a run's logs")
@@ -138,18 +121,25 @@ async def follow(
     return Events(lines(), svc.streams, who)
 
 
-@router.get("/checkpoints", summary="List a run's checkpoints")
-def checkpoints(svc: Svc, run_id: RunId) -> CheckpointList:
-    """The published ones, sizes compared with their manifests. Of a run that has no folder here, those that its journals tell of."""
-    run = run_of(svc, run_id)
-    dir = folder_of(svc, run.folder)
-    return CheckpointList(checkpoints=[CheckpointOut(**one) for one in (checkpoints_of(dir) if dir else told_checkpoints(svc, run))])
+@router.get(
+    "/logs/{leg}/{stream}/file",
+    summary="Download a log",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/octet-stream": {}}}},
+)
+def download(svc: Svc, run_id: RunId, leg: LegNumber, stream: Stream) -> StreamingResponse:
+    """The whole of it, as an attachment."""
+    dir = must_be_readable(svc, run_of(svc, run_id))
+    return send_file(ArtifactFiles(dir.logs), _name(dir, leg, stream))
 
 
 def _part(dir: RunDir, leg: int, stream: str, offset: int, limit: int) -> tuple[bytes, int, int]:
-    name = dir.supervisor_log.name if stream == "supervisor" else dir.log(leg, stream).name
-    file, seen = ArtifactFiles(dir.logs).open(name)
+    file, seen = ArtifactFiles(dir.logs).open(_name(dir, leg, stream))
     with file:
         start = max(seen.size + offset, 0) if offset < 0 else offset
         file.seek(start)
         return file.read(limit), start, seen.size
+
+
+def _name(dir: RunDir, leg: int, stream: str) -> str:
+    return dir.supervisor_log.name if stream == "supervisor" else dir.log(leg, stream).name
