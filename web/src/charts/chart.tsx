@@ -217,9 +217,10 @@ function Now({ found }: { found: Signal<Found | null> }) {
 
 /** How many points are drawn, and of how many: nothing is left out without a word. */
 function Count({ drawn, window }: { drawn: Curves; window: Window | null }) {
-  const exact = drawn.curves.every((curve) => curve.exact);
-  const { drawn: places, real } = counted(drawn.curves, window ?? [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]);
-  const hidden = drawn.curves.reduce((sum, curve) => sum + curve.superseded, 0);
+  const curves = drawn.counted ?? drawn.curves;
+  const exact = curves.every((curve) => curve.exact);
+  const { drawn: places, real } = counted(curves, window ?? [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]);
+  const hidden = curves.reduce((sum, curve) => sum + curve.superseded, 0);
   const notes = [
     exact
       ? "Every point is drawn."
@@ -227,7 +228,7 @@ function Count({ drawn, window }: { drawn: Curves; window: Window | null }) {
     hidden ? `${whole(hidden)} that a later leg logged again are hidden.` : "",
     drawn.bads ? `${whole(drawn.bads)} are NaN or infinite.` : "",
   ];
-  if (!drawn.curves.length) return null;
+  if (!curves.length) return null;
   if (drawn.words) {
     return (
       <small class="chart-count" title="Means over all runs that have this metric, drawn or not.">

@@ -9,6 +9,8 @@ export type Drawn = Curve & {
   points: number;
   superseded: number;
   exact: boolean;
+  /** The number of the first leg in it. */
+  first: number;
   /** Number and place of each leg after the first. */
   legs: readonly (readonly [number, number])[];
   /** Whether the space between lows and highs is filled. */
@@ -23,7 +25,8 @@ export type Given = {
   whole: Line;
 };
 
-export function drawn(given: Given, axis: Axis, weight: number): Drawn {
+/** `log`: smoothed as it is drawn, along powers of ten. */
+export function drawn(given: Given, axis: Axis, weight: number, log = false): Drawn {
   const { line, other, whole } = given;
   const places = placesOf(line, axis, other);
   const order = orderOf(places);
@@ -37,10 +40,13 @@ export function drawn(given: Given, axis: Axis, weight: number): Drawn {
     mids,
     lows: line.lows === line.mids ? mids : take(line.lows),
     highs: line.highs === line.mids ? mids : take(line.highs),
-    smooth: smoothed(xs, mids, weight, unitOf(extent[0], extent[1], whole.points)),
+    smooth: log
+      ? smoothed(xs.map(Math.log), mids, weight, unitOf(...logExtent(xs), whole.points))
+      : smoothed(xs, mids, weight, unitOf(extent[0], extent[1], whole.points)),
     points: line.points,
     superseded: line.superseded,
     exact: line.exact,
+    first: firstLeg(line),
     legs: line.legs.slice(1).flatMap(([leg, step]) => {
       const place = placeAt(line, places, step);
       return Number.isFinite(place) ? [[leg, place] as const] : [];
@@ -59,6 +65,41 @@ function orderOf(xs: Float64Array): number[] | null {
 
 function extentOf(xs: Float64Array): Window {
   return xs.length ? [xs[0] as number, xs[xs.length - 1] as number] : [0, 0];
+}
+
+/** The leg that what is drawn begins in. */
+function firstLeg(line: Line): number {
+  const from = line.steps[0] ?? 0;
+  return line.legs.findLast(([, step]) => step <= from)?.[0] ?? line.legs[0]?.[0] ?? 1;
+}
+
+function logExtent(xs: Float64Array): Window {
+  const first = xs.find((x) => x > 0) ?? 1;
+  return [Math.log(first), Math.log(Math.max(first, xs[xs.length - 1] ?? first))];
+}
+
+/** A curve as one for each leg, named `leg 1`, `leg 2` …; a leg goes on from where the one before ended. */
+export function byLegs(curve: Drawn): Drawn[] {
+  const starts = [0, ...curve.legs.map(([, x]) => firstFrom(curve.xs, x))];
+  const numbers = [curve.first, ...curve.legs.map(([leg]) => leg)];
+  return starts.map((start, at) => {
+    const end = starts[at + 1] ?? curve.xs.length;
+    const part = (row: Float64Array) => row.subarray(start, Math.min(curve.xs.length, end + 1));
+    const share = (end - start) / (curve.xs.length || 1);
+    return {
+      ...curve,
+      ...{
+        id: `leg ${numbers[at]}`,
+        xs: part(curve.xs),
+        lows: part(curve.lows),
+        mids: part(curve.mids),
+        highs: part(curve.highs),
+      },
+      smooth: part(curve.smooth),
+      points: Math.round(curve.points * share),
+      superseded: at ? 0 : curve.superseded,
+    };
+  });
 }
 
 /** Where a step lies; NaN outside of what is drawn. */
@@ -104,6 +145,7 @@ export function drawnGroup(told: GroupTold, band: Band, weight: number): Drawn {
     points: xs.length,
     superseded: 0,
     exact: false,
+    first: 1,
     legs: [],
     band: true,
   };

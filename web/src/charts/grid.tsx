@@ -2,8 +2,10 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { whole } from "../format";
+import { colourOf, DASHES, dashOf, LIGHT } from "../palette";
 import { Icon } from "../parts/icon";
 import { Chart, type Named } from "./chart";
+import { byLegs } from "./curve";
 import { type Group, useGroups, useLines } from "./lines";
 import { openByItself, PINNED, type Section, sections } from "./prefix";
 import type { Sync } from "./sync";
@@ -109,7 +111,24 @@ function OfRuns({ metric, named, view, sync, height, large }: One & { large: boo
   const runs = useMemo(() => (ids ? ids.split("\n") : []), [ids]);
   const fine = large ? 1400 : BUCKETS[view.size];
   const drawn = useLines(metric, runs, view, sync, runs.length > MANY ? Math.min(fine, 400) : fine);
-  return <Chart metric={metric} drawn={drawn} named={named} view={view} sync={sync} height={height} legs />;
+  const apart = useMemo(
+    () => (view.legs && runs.length === 1 ? drawn.curves.flatMap(byLegs) : null),
+    [view.legs, runs, drawn.curves],
+  );
+  const legs = apart?.map(({ id }) => id).join("\n") ?? "";
+  const theme = colourOf({ colour: 0, dash: 0 });
+  const parts = useMemo<readonly Named[]>(
+    () => (theme && legs ? legs.split("\n").map((id) => ({ id, name: id, look: legLook(id) })) : []),
+    [legs, theme],
+  );
+  const shown = apart ? { drawn: { ...drawn, curves: apart, counted: drawn.curves }, named: parts } : { drawn, named };
+  return <Chart metric={metric} {...shown} view={view} sync={sync} height={height} legs={!apart} />;
+}
+
+function legLook(id: string): Named["look"] {
+  const leg = Number(id.replace("leg ", "")) - 1;
+  const look = { colour: leg % LIGHT.length, dash: Math.floor(leg / LIGHT.length) % DASHES.length };
+  return { colour: colourOf(look), dash: dashOf(look) };
 }
 
 function OfGroups({ metric, named, groups, view, sync, height }: One & { groups: readonly Group[] }) {

@@ -18,6 +18,8 @@ export type Curves = {
   problem: { what: string; next: string } | null;
   /** What is not finite in what is drawn. */
   bads: number;
+  /** The curves to count the points of, where those drawn are parts that share some. */
+  counted?: readonly Drawn[];
   /** What stands in the place of a count of points. */
   words?: string;
   empty: (window: Window | null) => Why;
@@ -48,14 +50,14 @@ export function useLines(metric: string, runs: readonly string[], view: View, sy
     const before = kept.current;
     kept.current = new Map();
     return given.map((one) => {
-      const name = `${view.axis} ${view.smooth} ${one.whole.points}`;
+      const name = `${view.axis} ${view.smooth} ${view.logX} ${one.whole.points}`;
       const old = before.get(one.line.run);
       const same = old && old.line === one.line && old.other === one.other && old.name === name;
-      const curve = same ? old.curve : drawn(one, view.axis, view.smooth);
+      const curve = same ? old.curve : drawn(one, view.axis, view.smooth, view.logX);
       kept.current.set(one.line.run, { line: one.line, other: one.other, name, curve });
       return curve;
     });
-  }, [given, view.axis, view.smooth]);
+  }, [given, view.axis, view.smooth, view.logX]);
   return {
     curves,
     loading: feed.loading,

@@ -10,9 +10,16 @@ import type { View } from "./view";
 const WEIGHTS = [0, 0.6, 0.9, 0.97, 0.99];
 const MOST = 300;
 
-type Props = { view: View; keys: readonly string[]; total: number; grouped?: boolean };
+type Props = {
+  view: View;
+  keys: readonly string[];
+  total: number;
+  grouped?: boolean;
+  /** Of one run: its legs can be told apart. */
+  single?: boolean;
+};
 
-export function Toolbar({ view, keys, total, grouped = false }: Props) {
+export function Toolbar({ view, keys, total, grouped = false, single = false }: Props) {
   const search = useRef<HTMLInputElement>(null);
   const axes = useMemo(() => axesOf(keys, view.axis), [keys, view.axis]);
   useKeys("Charts", [
@@ -106,6 +113,14 @@ export function Toolbar({ view, keys, total, grouped = false }: Props) {
           does="Heights without the outermost hundredths; lines are drawn whole"
           turn={() => view.setCalm(!view.calm)}
         />
+        {single && (
+          <Toggle
+            on={view.legs}
+            name="by leg"
+            does="Each leg with its own colour"
+            turn={() => view.setLegs(!view.legs)}
+          />
+        )}
       </span>
       <fieldset class="segments" aria-label="Size of charts">
         {(["s", "m", "l"] as const).map((size) => (

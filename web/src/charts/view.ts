@@ -45,6 +45,7 @@ const codecs = {
   logX: flag(),
   logY: flag(),
   calm: flag(),
+  legs: flag(),
   q: text(),
   full: text(),
   band: oneOf(["deviation", "error", "range"], "deviation") as Codec<Band>,
@@ -65,6 +66,9 @@ export type View = {
   /** Heights without the outermost hundredths. */
   calm: boolean;
   setCalm: Setter<boolean>;
+  /** Each leg of a run with its own colour. */
+  legs: boolean;
+  setLegs: Setter<boolean>;
   window: Window | null;
   heights: ReadonlyMap<string, Window>;
   /** Zoom: all charts along x, one chart in height (undefined: as it is; null: all). A step that "back" undoes. */
@@ -96,6 +100,7 @@ export function useView(): View {
   const [logX, setLogX] = useParam("logx", codecs.logX);
   const [logY, setLogY] = useParam("logy", codecs.logY);
   const [calm, setCalm] = useParam("calm", codecs.calm);
+  const [legs, setLegs] = useParam("legs", codecs.legs);
   const [window] = useParam("zoom", windowCodec);
   const [heights] = useParam("heights", heightsCodec);
   const [search, setSearch] = useParam("q", codecs.q);
@@ -118,6 +123,8 @@ export function useView(): View {
       setLogY,
       calm,
       setCalm,
+      legs,
+      setLegs,
       window,
       heights,
       zoom: (x, metric, y) => {
@@ -152,6 +159,8 @@ export function useView(): View {
       setLogY,
       calm,
       setCalm,
+      legs,
+      setLegs,
       window,
       heights,
       search,

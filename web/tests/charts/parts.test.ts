@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { drawn, drawnGroup } from "../../src/charts/curve";
+import { byLegs, drawn, drawnGroup } from "../../src/charts/curve";
 import { csv, type Seen, svg } from "../../src/charts/export";
 import { lineOf, type Told } from "../../src/charts/line";
 import { inView, type Pen, paint, placer } from "../../src/charts/paint";
@@ -44,6 +44,42 @@ describe("a curve", () => {
       [2, 20],
       [3, 30],
     ]);
+  });
+  test("is taken apart by legs without a gap between them", () => {
+    const made = curve([0, 10, 20, 30], [1, 2, 3, 4], {
+      legs: [
+        [1, 0],
+        [3, 20],
+      ],
+    });
+    expect(byLegs(made).map(({ id, xs }) => [id, ...xs])).toEqual([
+      ["leg 1", 0, 10, 20],
+      ["leg 3", 20, 30],
+    ]);
+    expect(
+      byLegs(
+        curve([5, 6], [1, 1], {
+          legs: [
+            [1, 0],
+            [2, 4],
+            [3, 9],
+          ],
+        }),
+      ).map(({ id }) => id),
+    ).toEqual(["leg 2"]);
+  });
+  test("along a log axis is smoothed as it is drawn", () => {
+    const steps = Array.from({ length: 1000 }, (_, at) => at + 1);
+    const line = lineOf(
+      told(
+        steps,
+        steps.map((step) => 1 / step),
+      ),
+    );
+    const lag = (log: boolean) =>
+      (drawn({ line, whole: line, other: null }, "step", 0.95, log).smooth[30] as number) * 31;
+    expect(lag(true)).toBeLessThan(1.2);
+    expect(lag(false)).toBeGreaterThan(2);
   });
   test("of a group has the band that was asked for", () => {
     const group = {

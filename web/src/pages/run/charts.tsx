@@ -29,7 +29,7 @@ export default function Charts({ id }: { id: string }) {
   }
   return (
     <>
-      <Toolbar view={view} keys={keys.all} total={keys.all.length} />
+      <Toolbar view={view} keys={keys.all} total={keys.all.length} single />
       {keys.found.length ? (
         <ChartGrid keys={keys.found} named={named} view={view} sync={sync} />
       ) : (
