@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -43,6 +44,18 @@ def test_experiments_are_searched_by_address_as_by_body(scene: Scene, query: str
 
 def test_a_view_that_there_is_not_is_refused_by_address_too(scene: Scene) -> None:
     assert scene.user.get(f"{M}/experiments/search?view_type=SOME").status == 400
+
+
+@pytest.mark.parametrize("view", [True, 4, "4", [], {}, "ALL "])
+def test_a_view_that_there_is_not_is_refused_in_a_body(scene: Scene, view: Any) -> None:
+    answer = scene.user.post(f"{M}/runs/search", {"experiment_ids": ["0"], "run_view_type": view})
+    assert answer.status == (200 if view in ([], {}) else 400), answer.text
+
+
+@pytest.mark.parametrize("token", ["x", "e30=", base64.b64encode(b"[" * 100_000).decode()])
+def test_a_page_token_that_there_is_not_is_refused(scene: Scene, token: str) -> None:
+    answer = scene.user.post(f"{M}/runs/search", {"experiment_ids": ["0"], "page_token": token})
+    assert (answer.status, answer.json["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
 
 
 def test_a_dataset_that_is_told_of_twice_stays_as_it_was_first(scene: Scene) -> None:

@@ -429,6 +429,8 @@ def test_a_hook_makes_the_server_look_and_settles_nothing(scene: Scene) -> None:
     assert good(scene.client.get(f"/runs/{run}"))["status"] == "running"
     for body in (b"", b"job_id=", b"status=completed", b"job_id=" + b"1" * 300, b"&" * 100, b"job_id=1%3Brm%20-rf%20/", b"job_id=abc"):
         assert hook.post("/webhooks/slurm", body=body, headers=form).status == 400
+    for body in (b"", b"{", b"[]", b"[" * 100_000):
+        assert hook.post("/webhooks/slurm", body=body, headers={"content-type": "application/json"}).status == 400
     assert looked == [1]
 
 
@@ -464,6 +466,7 @@ def test_the_scheduler_says_how_such_a_job_is_and_silence_changes_nothing(scene:
     answers.set("2", JobState.OUT_OF_MEMORY)
     answers.set("3", JobState.CANCELLED, submitted=scene.place.clock.now() + 1000)  # another's, with the id it had
     answers.set("4", JobState.QUEUED)
+    answers.set("5", JobState.CANCELLED, submitted=10.0, ended=scene.place.clock.now() - 3600)  # over before this one began
     assert follow_jobs(svc) == []
     assert states() == ["finished", "failed", "running", "waiting", "running", "running"]
     assert answers.asked[-1] == {"1", "2", "3", "4", "5"}
@@ -471,6 +474,29 @@ def test_the_scheduler_says_how_such_a_job_is_and_silence_changes_nothing(scene:
     assert ("out of memory" in shown["reason"], [leg["state"] for leg in shown["legs"]]) == (True, ["out_of_memory"])
     follow_jobs(svc)
     assert answers.asked[-1] == {"3", "4", "5"}
+
+
+def test_a_job_that_was_cut_and_starts_again_runs_again_and_its_leg_keeps_its_end(scene: Scene) -> None:
+    answers = Answers()
+    scene.place.desk.make_scheduler = lambda _: answers  # type: ignore[assignment,return-value]
+    asked = {"slurm_job_id": "7"}
+    run = good(scene.client.post("/experiments/e/runs", asked))["run_id"]
+
+    def shown() -> tuple[str, str, list[str]]:
+        told = good(scene.client.get(f"/api/v1/runs/{run}"))
+        return told["state"], told["reason"], [leg["state"] for leg in told["legs"]]
+
+    answers.set("7", JobState.NODE_FAILED)
+    follow_jobs(scene.server.services)
+    assert shown()[0] == "failed"
+    assert good(scene.client.post("/experiments/e/runs", asked))["leg"] == 1  # nothing was logged
+    assert shown() == ("running", "", ["running"])
+    good(scene.client.post(f"/runs/{run}/metrics", {"name": "loss", "value": 1, "step": 0}))
+    answers.set("7", JobState.PREEMPTED)
+    follow_jobs(scene.server.services)
+    for _ in range(3):  # one a rank
+        assert good(scene.client.post("/experiments/e/runs", asked))["leg"] == 2
+    assert shown() == ("running", "", ["preempted", "running"])
 
 
 # ── files ─────────────────────────────────────────────────────────────────────

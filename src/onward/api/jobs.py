@@ -1,7 +1,7 @@
 """Jobs of runs that Onward does not execute: their scripts said which job they are, so the scheduler is asked how it is.
 
 One question for all of them, with the round of tending. A job that the scheduler does not know says nothing; one that was submitted
-after the run began has only been given the same id.
+after the run began, or was over before, has only been given the same id (ids are given again, and every cluster counts from 1).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from onward.model.job import JobId, JobState, JobStatus
 from onward.tracker import schema
 
 _JOB = re.compile(r"\d{1,15}(?:_\d{1,9})?")
+_APART = 60.0  # seconds
 _OPEN = ("submitted", "running", "waiting")
 
 
@@ -36,12 +37,21 @@ def follow_jobs(svc: Services) -> list[str]:
         return [f"jobs of older scripts: {error.message}; nothing is known, nothing was changed"]
     for row in mine:
         status = answers.get(JobId(row.job))
-        if status is None or (status.submitted and row.started and status.submitted > row.started + 60):
+        if status is None or _another(status, row.started):
             continue
         state = run_state(status.state)
         if state != row.state:
             _settle(svc, row.run_id, row.leg, state, status)
     return []
+
+
+def _another(status: JobStatus, begun: float | None) -> bool:
+    """It cannot be the job whose script was here at `begun`, even where the clocks are a minute apart."""
+    if not begun:
+        return False
+    later = status.submitted is not None and status.submitted > begun + _APART
+    over = not status.state.live and status.ended is not None and status.ended < begun - _APART
+    return later or over
 
 
 def run_state(state: JobState) -> str:

@@ -21,13 +21,23 @@ def follow_state(batch: Batch, row: dict[str, Any], state: str, ended: float | N
     """Have the legs follow a state that the run is set to. `row`: the run as it was."""
     if row["source"] == "onward" or not row["leg"]:  # journals say it, or nothing was logged yet
         return
-    last = (_legs.c.run == row["id"], _legs.c.leg == row["leg"])
     if state in _OVER:
-        still = (*last, _legs.c.ended.is_(None))  # else its scheduler has said how it ended
-        batch.connection.execute(update(_legs).where(*still).values(state=state, ended=ended or batch.now))
+        end_leg(batch, row["id"], row["leg"], state=state, ended=ended or batch.now)
     elif row["state"] in _OVER:
-        logged = batch.connection.execute(select(func.max(_series.c.leg)).where(_series.c.run == row["id"])).scalar()
-        if logged == row["leg"]:
+        if has_logged(batch, row["id"], row["leg"]):
             ensure_leg(batch, row, row["leg"] + 1)
         else:
+            last = (_legs.c.run == row["id"], _legs.c.leg == row["leg"])
             batch.connection.execute(update(_legs).where(*last).values(state="running", ended=None))
+
+
+def has_logged(batch: Batch, run: int, newest: int) -> bool:
+    """The run's newest leg has points."""
+    logged: int | None = batch.connection.execute(select(func.max(_series.c.leg)).where(_series.c.run == run)).scalar()
+    return logged == newest
+
+
+def end_leg(batch: Batch, run: int, leg: int, *, state: str, ended: float) -> None:
+    """Unless its scheduler has said already how it ended."""
+    still = (_legs.c.run == run, _legs.c.leg == leg, _legs.c.ended.is_(None))
+    batch.connection.execute(update(_legs).where(*still).values(state=state, ended=ended))

@@ -78,13 +78,13 @@ def read_lines(lines: Sequence[bytes]) -> Reading:
     kept = [line for line in lines if line]
     try:
         return read_records(json.loads(b"[%s]" % b",".join(kept)))
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     reading = Reading()
     for line in kept:
         try:
             _take(reading, json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             reading.refuse(f"{line[:80]!r} is no JSON: {error}")
     return reading
 

@@ -158,8 +158,7 @@ def experiment_number(value: str) -> int:
 
 def archived(body: Mapping[str, Any], name: str) -> bool | None:
     view = body.get(name) or "ACTIVE_ONLY"
-    if view in (1, 2, 3, "1", "2", "3"):  # the enumeration's numbers
-        view = {"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}[str(view)]
+    view = {"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}.get(str(view), view)  # the enumeration's numbers
     if not isinstance(view, str) or view not in _VIEWS:
         raise InvalidInput(f"Invalid view type {str(view)[:40]!r}", hint=f"Valid ones are {', '.join(_VIEWS)}")
     return _VIEWS[view]
@@ -186,7 +185,7 @@ def offset_of(token: Any) -> int:
         offset = json.loads(base64.urlsafe_b64decode(str(token)))["offset"]
         if isinstance(offset, int) and 0 <= offset < 1 << 62:
             return offset
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise InvalidInput("Invalid page token, could not base64-decode", hint="pass the token of the page before as it was")
 

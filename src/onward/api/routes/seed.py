@@ -26,6 +26,7 @@ from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
 from onward.tracker.artifact_store import Artifact, put_artifact
 from onward.tracker.experiments import must_take_runs
+from onward.tracker.lives import end_leg, has_logged
 from onward.tracker.runs import NewRun, create_run, write_legs
 from onward.tracker.tokens import Scope
 from onward.tracker.writer import Batch
@@ -197,7 +198,7 @@ async def slurm(svc: Svc, request: Request) -> Received:
     if "json" in request.headers.get("content-type", ""):
         try:
             told = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput("the body is not JSON") from error
         job = str(told.get("job_id", "")) if isinstance(told, dict) else ""
     else:
@@ -228,9 +229,9 @@ def _identity(experiment: str, job: str, asked: ScriptRunIn) -> str:
 
 
 def _begin(batch: Batch, new: NewRun, leg: dict[str, Any]) -> RunMade:
-    """In one transaction: hundreds of array tasks may start at once. A new leg only if the last has logged: else the script asked twice."""
+    """In one transaction: hundreds of array tasks may start at once. A new leg only if the last has logged: else it was asked twice."""
     c = schema.runs.c
-    held = select(c.id, c.run_id, c.leg, c.last_step)
+    held = select(c.id, c.run_id, c.leg, c.state)
     before = batch.connection.execute(held.where(c.identity == new.identity)).mappings().first() if new.identity else None
     if before is None:
         must_take_runs(batch.connection, str(new.experiment))
@@ -241,12 +242,15 @@ def _begin(batch: Batch, new: NewRun, leg: dict[str, Any]) -> RunMade:
             write_legs(batch, dict(row), [{"leg": 1, **leg}])
         return RunMade(run_id=run_id, leg=1)
     newest = max(before["leg"], 1)
-    if before["last_step"] is None:
+    if has_logged(batch, before["id"], newest):
+        end_leg(batch, before["id"], newest, state="finished", ended=leg["started"])
+        newest += 1
+    elif before["state"] == "running":
         return RunMade(run_id=before["run_id"], leg=newest)
-    write_legs(batch, dict(before), [{"leg": newest, "state": "finished", "ended": leg["started"]}, {"leg": newest + 1, **leg}])
-    goes_on = {"state": "running", "ended": None, "version": batch.version, "updated": batch.now}
+    write_legs(batch, dict(before), [{"leg": newest, "ended": None, "reason": "", **leg}])
+    goes_on = {"state": "running", "ended": None, "reason": "", "version": batch.version, "updated": batch.now}
     batch.connection.execute(update(schema.runs).where(c.id == before["id"]).values(goes_on))
-    return RunMade(run_id=before["run_id"], leg=newest + 1)
+    return RunMade(run_id=before["run_id"], leg=newest)
 
 
 def _leg(svc: Services, asked: ScriptRunIn, job: str | None) -> dict[str, Any]:
