@@ -98,9 +98,10 @@ def aggregate(curves: Sequence[Curve], grid: Sequence[float]) -> Aggregate:
             for column in (told.means, told.deviations, told.lows, told.highs):
                 column.append(None)
             continue
-        mean = math.fsum(cell[2] / len(cells) for cell in cells)
+        means = [cell[2] for cell in cells]
+        mean = _mean(means)
         told.means.append(mean)
-        told.deviations.append(_deviation([cell[2] for cell in cells], mean))
+        told.deviations.append(_deviation(means, mean))
         told.lows.append(min(cell[0] for cell in cells))
         told.highs.append(max(cell[1] for cell in cells))
     return told
@@ -127,10 +128,18 @@ def _read(curve: Curve, grid: Sequence[float]) -> list[Cell | None]:
 
 
 def _within(curve: Curve, start: int, end: int) -> Cell | None:
+    if end == start + 1:  # most often
+        first, last, middle = curve.lows[start], curve.highs[start], curve.means[start]
+        return None if first is None or last is None or middle is None else (first, last, middle)
     low = [v for v in curve.lows[start:end] if v is not None]
     high = [v for v in curve.highs[start:end] if v is not None]
     mean = [v for v in curve.means[start:end] if v is not None]
-    return (min(low), max(high), math.fsum(v / len(mean) for v in mean)) if low and high and mean else None
+    return (min(low), max(high), _mean(mean)) if low and high and mean else None
+
+
+def _mean(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return mean if math.isfinite(mean) else math.fsum(value / len(values) for value in values)  # near the greatest there are
 
 
 def _between_neighbours(curve: Curve, after: int, at: float) -> Cell | None:
@@ -160,6 +169,6 @@ def _along(steps: Sequence[int], other: Chart) -> list[Value]:
 
 def _deviation(values: Sequence[float], mean: float) -> float:
     try:
-        return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)) if len(values) > 1 else 0.0
+        return math.sqrt(sum([(value - mean) ** 2 for value in values]) / (len(values) - 1)) if len(values) > 1 else 0.0
     except OverflowError:
         return math.inf

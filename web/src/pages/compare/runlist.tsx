@@ -11,6 +11,7 @@ import type { Run } from "./runs";
 import { type Selection, suggest } from "./selection";
 
 const SHOWN = 200;
+const DRAWABLE = 100; // more lines than that tell nothing; groups do
 
 type Props = { selection: Selection; named: readonly Named[]; sync: Sync };
 
@@ -28,10 +29,10 @@ export function RunList({ selection, named, sync }: Props) {
           <button
             type="button"
             class="quiet"
-            onClick={() => selection.draw(runs.map(({ id }) => id))}
-            disabled={drawn.size >= runs.length}
+            onClick={() => selection.draw(runs.slice(0, DRAWABLE).map(({ id }) => id))}
+            disabled={drawn.size >= Math.min(runs.length, DRAWABLE)}
           >
-            Draw all
+            {runs.length > DRAWABLE ? `Draw ${DRAWABLE}` : "Draw all"}
           </button>
           <button type="button" class="quiet" onClick={() => selection.draw([])}>
             None
