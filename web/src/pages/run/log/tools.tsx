@@ -1,5 +1,5 @@
 /** Above a log: which one, search, the first error, wrap, download. */
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { address } from "../../../api";
 import { useKeys } from "../../../keys";
 import { Icon } from "../../../parts/icon";
@@ -26,6 +26,7 @@ type Props = ViewProps & {
 export function Tools(props: Props) {
   const { leg, legs, stream, source, find, found, mark, show, wrap, setWrap, choose } = props;
   const field = useRef<HTMLInputElement>(null);
+  const [looking, setLooking] = useState(false);
   const here = mark !== null && found.places.includes(mark) ? mark : null;
   const step = async (back: boolean) => {
     if (!find) return field.current?.focus();
@@ -43,6 +44,7 @@ export function Tools(props: Props) {
     }
   };
   const toError = async () => {
+    setLooking(true);
     try {
       const { matches } = await firstError(source);
       if (matches[0]) show(matches[0].line_offset);
@@ -50,6 +52,7 @@ export function Tools(props: Props) {
     } catch (error) {
       complain(error);
     }
+    setLooking(false);
   };
   const other = (by: number) => {
     const to = legs[legs.indexOf(leg) + by];
@@ -136,7 +139,7 @@ export function Tools(props: Props) {
         </button>
       </form>
       <button type="button" title="The first line that looks like an error (!)" onClick={() => void toError()}>
-        First error
+        {looking ? "Searching …" : "First error"}
       </button>
       <button type="button" aria-pressed={wrap} class="turn" onClick={() => setWrap(!wrap)}>
         Wrap
