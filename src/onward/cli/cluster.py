@@ -18,10 +18,14 @@ def cluster(
     """Show a cluster: nodes, queues, jobs, what could start now."""
     from onward.errors import InvalidInput
     from onward.operations.cluster import look_once, picture
+    from onward.operations.snapshots import keep
 
     if jobs not in ("mine", "all"):
         raise InvalidInput(f"--jobs: found {jobs!r}, expected mine or all")
-    seen = picture(look_once(open_reach(), name), jobs=jobs)
+    reach = open_reach()
+    looked = look_once(reach, name)
+    keep(reach.desk.env, looked.cluster.name, looked.snapshot)
+    seen = picture(looked, jobs=jobs)
     if json:
         out_json(seen)
         return

@@ -22,6 +22,7 @@ from onward.cli import (
     sync,
     tend,
     token,
+    top,
     up,
 )
 from onward.cli.desk import NamesARun
@@ -42,6 +43,7 @@ def register(app: typer.Typer) -> None:
     app.command("clusters")(clusters.clusters)
     app.command("doctor")(doctor.doctor)
     app.command("tend")(tend.tend)
+    app.command("top")(top.top)
     app.command("schema")(schema.schema)
     app.command("up")(up.up)
     app.add_typer(token.app, name="token")

@@ -139,7 +139,7 @@ def _locked(place: Place, path: Path) -> int:
 
 def place_of(env: Mapping[str, str], db: str | None = None, files: str | None = None) -> Place:
     """`--db`, else $ONWARD_DB, else a file in the user's state folder, one a machine, since homes are shared."""
-    state = _state(env)
+    state = state_folder(env)
     named = db or env.get("ONWARD_DB") or str(state / f"tracker-{socket.gethostname()}.db")
     if "://" in named:
         key = hashlib.sha256(named.encode()).hexdigest()[:8]
@@ -154,7 +154,7 @@ def place_of(env: Mapping[str, str], db: str | None = None, files: str | None = 
     )
 
 
-def _state(env: Mapping[str, str]) -> Path:
+def state_folder(env: Mapping[str, str]) -> Path:
     if env.get("ONWARD_STATE_DIR"):
         return Path(env["ONWARD_STATE_DIR"]).absolute()
     home = env.get("XDG_STATE_HOME", "")

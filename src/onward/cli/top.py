@@ -1,0 +1,33 @@
+"""`onward top`: runs, charts, logs, queue and nodes in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from onward.cli.desk import open_desk
+from onward.cli.render import out, say
+
+
+def top(
+    folders: Annotated[bool, typer.Option("--folders", help="Read the run folders, whatever server there is.")] = False,
+) -> None:
+    """Watch runs in the terminal: charts, logs, queue, nodes. ? lists the keys."""
+    from onward.errors import InvalidInput
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidInput("onward top needs a terminal", hint="onward runs, show, logs and cluster print the same to a pipe")
+    from onward.tui.app import Top
+    from onward.tui.choose import open_source
+
+    source = open_source(open_desk(), folders=folders)
+    try:
+        links = Top(source).run(mouse=False)
+    finally:
+        source.close()
+    for link in dict.fromkeys(links or ()):
+        out(link)
+    if links:
+        say("  → a browser that is not logged in yet: onward token login")

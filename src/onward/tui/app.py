@@ -1,0 +1,168 @@
+"""The program: keys change the view, a clock asks for news, and what is new is drawn. What is drawn is decided elsewhere."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Input
+
+from onward.errors import OnwardError
+from onward.tui.acts import Acts
+from onward.tui.canvas import Canvas
+from onward.tui.frame import fault, frame
+from onward.tui.gather import Size, gather
+from onward.tui.hand import Hand
+from onward.tui.source import Source
+from onward.tui.view import Board, View
+
+EVERY = 2.0  # seconds between two looks
+Question = Literal["filter", "search", "stop"]
+
+
+class Top(Acts, App[list[str]]):
+    """Ends with the addresses that were asked for, so that they can be printed where they can be copied."""
+
+    CSS = "Screen { background: ansi_default; } Input { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", ""), ("ctrl+c", "quit", "")]
+
+    def __init__(self, source: Source, *, every: float = EVERY, now: Callable[[], float] = time.time) -> None:
+        super().__init__(ansi_color=True)
+        self.animation_level = "none"
+        self.source = source
+        self.view = View()
+        self.board = Board(words="")
+        self.links: list[str] = []
+        self._every = every
+        self._now = now
+        self._hand = Hand()
+        self._busy = False
+        self._again = False
+        self._acts = 0
+        self._question: Question | None = None
+        self._asked_run: str | None = None
+        self.canvas = Canvas(colour=not os.environ.get("NO_COLOR"))
+        self.line = Input(select_on_focus=False)
+
+    def compose(self) -> ComposeResult:
+        yield self.canvas
+        yield self.line
+
+    def on_mount(self) -> None:
+        self.canvas.focus()
+        self.set_interval(self._every, self.news)
+        self.news()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.draw()
+        self.news()
+
+    # ── news ──────────────────────────────────────────────────────────────────
+
+    @property
+    def asking(self) -> bool:
+        """Whether something is still to be heard."""
+        return self._busy or self._acts > 0
+
+    def news(self) -> None:
+        """Ask for what is shown; while one question is under way, once more after it."""
+        if self._busy:
+            self._again = True
+            return
+        self._busy = True
+        view, board = replace(self.view), replace(self.board)
+        size = Size(width=self.size.width, height=self.size.height)
+
+        def ask() -> None:
+            try:
+                found = gather(self.source, view, board, size, self._now())
+            except Exception as error:  # a thread has nobody to tell
+                found = replace(board, trouble=f"this is a fault of Onward's: {type(error).__name__}: {error}")
+            self._tell(lambda: self._heard(view, found))
+
+        self._hand.do(ask)
+
+    def _heard(self, asked: View, found: Board) -> None:
+        self._busy = False
+        if self.view.chosen is None or (self.view.chosen not in {row.id for row in found.runs.rows} if found.runs else False):
+            self.view.choose(asked.chosen)
+        found.message = self.board.message
+        self.board = found
+        self.draw()
+        if self._again or asked.chosen != self.view.chosen:
+            self._again = False
+            self.news()
+
+    def do(self, work: Callable[[], str]) -> None:
+        """Something that a person asked for; what comes of it is said at the bottom."""
+
+        def act() -> None:
+            try:
+                words = work()
+            except OnwardError as error:
+                words = f"{error.message}{f' – {error.hint}' if error.hint else ''}"
+            except Exception as error:
+                words = f"this is a fault of Onward's: {type(error).__name__}: {error}"
+            self._tell(lambda: self._done(words))
+
+        self._acts += 1
+        self._hand.do(act)
+
+    def _done(self, words: str) -> None:
+        self._acts -= 1
+        self.say(words)
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        """From the other thread; after the end there is nobody to tell."""
+        try:
+            self.call_from_thread(what)
+        except RuntimeError:
+            return
+
+    # ── drawing ───────────────────────────────────────────────────────────────
+
+    def draw(self) -> None:
+        height = self.size.height - (1 if self.line.display else 0)
+        board = self.board.of(self.view.chosen)
+        try:
+            lines = frame(self.view, board, width=self.size.width, height=height, now=self._now())
+        except Exception as error:  # a screen that cannot be drawn must not take the others with it
+            lines = fault(error, width=self.size.width, height=height)
+        self.canvas.show(lines)
+
+    def say(self, words: str) -> None:
+        self.board.message = words
+        self.draw()
+        self.news()
+
+    # ── the line at the bottom ────────────────────────────────────────────────
+
+    def ask(self, question: Question, words: str, value: str = "") -> None:
+        self._question, self._asked_run = question, self.view.chosen
+        self.line.placeholder, self.line.value = words, value
+        self.line.display = True
+        self.line.focus()
+        self.line.cursor_position = len(value)
+        self.call_after_refresh(self.draw)
+
+    def hush(self) -> bool:
+        """Close the line; whether it was open."""
+        if self._question is None:
+            return False
+        self._question = None
+        self.line.display = False
+        self.canvas.focus()
+        self.call_after_refresh(self.draw)
+        return True
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        question, run = self._question, self._asked_run
+        self.hush()
+        self.answered(question or "filter", event.value.strip(), run)

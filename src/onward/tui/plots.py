@@ -1,0 +1,92 @@
+"""Series as charts: which axis, how smooth, whose line. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from onward.tracker.stitch import SYSTEM
+from onward.tui.chart import Curve, chart, smoothed
+from onward.tui.source import Series
+from onward.tui.text import Block, Line, cut, fit, number, plain, span, titled
+from onward.tui.view import AXES, SMOOTH, View
+
+_LETTERS = "abcdefgh"
+
+
+def plot(view: View, key: str, series: Sequence[Series], names: dict[str, str], *, width: int, height: int, focus: bool = False) -> Block:
+    """A title, the lines, and where there are several a legend."""
+    mine = [one for one in series if one.key == key and one.run in names]
+    order = [run for run in names if any(one.run == run for one in mine)]
+    mine.sort(key=lambda one: order.index(one.run))
+    legend = _legend(mine, names, width) if len(mine) > 1 and height > 6 else []
+    curves: list[Curve] = []
+    for index, one in enumerate(mine):
+        curves += _curves(view, one, f"line{index}", _LETTERS[index] if len(mine) > 1 else "")
+    marks = [float(step) for step in mine[0].legs] if len(mine) == 1 and view.axis == 0 else []
+    room = height - 1 - len(legend)
+    shown = chart(curves, width=width, height=room, log=view.log_axis, words=_words(view, key), marks=marks)
+    return [titled(_title(view, key, mine, width), width, focus=focus), *legend, *shown]
+
+
+def _title(view: View, key: str, mine: Sequence[Series], width: int) -> str:
+    """Of a long key the end: it says more than its beginning."""
+    known = list(mine[0].highs[-1:]) if len(mine) == 1 else []
+    room = max(width - 16, 12)
+    short = key if len(key) <= room else f"…{key[len(key) - room + 1 :]}"
+    parts = [short + "".join(f" = {number(value)}" for value in known)]
+    parts += ["log" if view.log_axis else "", f"by {AXES[view.axis]}" if view.axis else ""]
+    parts += [f"smooth {SMOOTH[view.smooth]}" if view.smooth else ""]
+    if any(one.points > len(one.steps) for one in mine):
+        parts.append(f"{sum(len(one.steps) for one in mine)} of {_many(sum(one.points for one in mine))} points")
+    return " · ".join(part for part in parts if part)
+
+
+def _many(count: int) -> str:
+    return f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count / 1e3:.1f} k" if count >= 10_000 else str(count)
+
+
+def _legend(mine: Sequence[Series], names: dict[str, str], width: int) -> list[Line]:
+    room = max(width // max(min(len(mine), 4), 1) - 2, 12)
+    spans = []
+    for index, one in enumerate(mine):
+        last = number(one.highs[-1]) if one.highs else "–"
+        words = f"{_LETTERS[index]} {fit(plain(names[one.run]), max(room - len(last) - 4, 4)).rstrip()} {last}"
+        spans.append((fit(words, room) + "  ", f"line{index}"))
+    rows = [spans[n : n + 4] for n in range(0, len(spans), 4)]
+    return [cut(row, width) for row in rows]
+
+
+def _curves(view: View, one: Series, style: str, letter: str) -> list[Curve]:
+    """The raw line faint below the smooth one."""
+    xs = _xs(view, one)
+    weight = SMOOTH[view.smooth]
+    if not weight:
+        return [Curve(xs=xs, lows=one.lows, highs=one.highs, style=style, letter=letter)]
+    means = smoothed([(low + high) / 2 for low, high in zip(one.lows, one.highs, strict=True)], weight)
+    return [
+        Curve(xs=xs, lows=one.lows, highs=one.highs, style="dim"),
+        Curve(xs=xs, lows=means, highs=means, style=style, letter=letter),
+    ]
+
+
+def _xs(view: View, one: Series) -> Sequence[float]:
+    if view.axis == 0 or len(one.times) != len(one.steps):
+        return one.steps
+    if view.axis == 2:
+        return one.times
+    began = one.began if one.began is not None else min(one.times, default=0.0)
+    return [at - began for at in one.times]
+
+
+def _words(view: View, key: str) -> Callable[[float], str]:
+    """The steps of what machines are sampled for are unix seconds."""
+    steps = _moment if key.startswith(SYSTEM) else lambda x: f"{x:.0f}"
+    return (steps, span, _moment)[view.axis]
+
+
+def _moment(at: float) -> str:
+    try:
+        return time.strftime("%m-%d %H:%M:%S", time.localtime(at))
+    except (OverflowError, ValueError, OSError):
+        return "–"

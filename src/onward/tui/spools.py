@@ -1,0 +1,145 @@
+"""Metrics of a run from its folder alone: spools are read as they grow, and legs stitched as the tracker does it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onward.rundir.layout import leg_of
+from onward.tracker.stitch import SYSTEM, limits
+from onward.tui.chart import bucketed
+from onward.tui.source import Series
+
+_MOST_KEYS = 5000
+_PIECE = 4 << 20  # bytes that one look reads of one file: a long history comes in several
+
+
+@dataclass(kw_only=True)
+class _Column:
+    """One metric of one leg, in the order it was logged."""
+
+    steps: array[float] = field(default_factory=lambda: array("d"))
+    times: array[float] = field(default_factory=lambda: array("d"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+    ordered: bool = True
+
+    def add(self, step: float, time: float, value: float) -> None:
+        self.ordered = self.ordered and (not self.steps or step >= self.steps[-1])
+        self.steps.append(step)
+        self.times.append(time)
+        self.values.append(value)
+
+    def sort(self) -> None:
+        """By step, as a chart wants them; trainings seldom log otherwise."""
+        if not self.ordered:
+            rows = sorted(zip(self.steps, self.times, self.values, strict=True), key=lambda row: row[:2])
+            self.steps, self.times, self.values = (array("d", column) for column in zip(*rows, strict=True))
+            self.ordered = True
+
+
+class Metrics:
+    """Of one run."""
+
+    def __init__(self, spool: Path) -> None:
+        self._spool = spool
+        self._offsets: dict[str, int] = {}
+        self._columns: dict[str, dict[int, _Column]] = {}  # by key, then leg
+
+    def read(self) -> bool:
+        """Take what is new; whether all of it was taken."""
+        whole = True
+        try:
+            names = sorted(name for name in os.listdir(self._spool) if leg_of(name) is not None and name.endswith(".jsonl"))
+        except OSError:
+            return True
+        for name in names:
+            whole = self._take(name) and whole
+        return whole
+
+    def keys(self) -> tuple[str, ...]:
+        return tuple(sorted(self._columns, key=lambda key: (key.startswith(SYSTEM), key)))
+
+    def last(self, key: str) -> float | None:
+        legs = self._columns.get(key)
+        return legs[max(legs)].values[-1] if legs else None
+
+    def history(self, key: str, most: int) -> tuple[float | None, ...]:
+        legs = self._columns.get(key)
+        return tuple(legs[max(legs)].values[-most:]) if legs else ()
+
+    def series(self, run: str, key: str, *, points: int, resumed: dict[int, int], began: float | None) -> Series | None:
+        legs = self._columns.get(key)
+        if not legs:
+            return None
+        for column in legs.values():
+            column.sort()
+        shown = limits(key, {leg: int(column.steps[0]) for leg, column in legs.items()}, resumed)
+        steps, times, values = array("d"), array("d"), array("d")
+        firsts = []
+        for leg in sorted(legs):
+            column, last = legs[leg], shown[leg]
+            end = len(column.steps) if last is None else bisect_right(column.steps, last)
+            if not end:
+                continue
+            firsts.append(int(column.steps[0]))
+            steps.extend(column.steps[:end])
+            times.extend(column.times[:end])
+            values.extend(column.values[:end])
+        places, lows, highs = bucketed(steps, values, points)
+        return Series(
+            run=run,
+            key=key,
+            steps=tuple(places),
+            times=tuple(bucketed(times, values, points)[0]),
+            lows=tuple(lows),
+            highs=tuple(highs),
+            points=len(steps),
+            began=began,
+            legs=tuple(firsts[1:]),
+        )
+
+    def _take(self, name: str) -> bool:
+        at = self._offsets.get(name, 0)
+        try:
+            with (self._spool / name).open("rb") as file:
+                file.seek(at)
+                data = file.read(_PIECE)
+        except OSError:
+            return True
+        whole = data.rfind(b"\n") + 1
+        self._offsets[name] = at + whole
+        leg = leg_of(name) or 1
+        for record in _records(data[:whole]):
+            self._add(leg, record)
+        return len(data) < _PIECE
+
+    def _add(self, leg: int, record: dict[str, Any]) -> None:
+        values, at = record["m"], float(record["t"])
+        step = math.floor(at) if record.get("kind") == "system" else int(record["s"])
+        for key, value in values.items():
+            if not isinstance(value, int | float):
+                continue
+            name = key if record.get("kind") != "system" or key.startswith(SYSTEM) else f"{SYSTEM}{key}"
+            if name not in self._columns and len(self._columns) >= _MOST_KEYS:
+                continue
+            column = self._columns.setdefault(name, {}).setdefault(leg, _Column())
+            column.add(step, at, float(value))
+
+
+def _records(data: bytes) -> Iterator[dict[str, Any]]:
+    """Those with metrics. A line that is none, torn or foreign, is passed over."""
+    for raw in data.splitlines():
+        try:
+            record = json.loads(raw)
+            if isinstance(record, dict) and isinstance(record.get("m"), dict):
+                float(record["t"]), int(record.get("s", 0) if record.get("kind") == "system" else record["s"])
+                yield record
+        except (ValueError, KeyError, TypeError, OverflowError):
+            continue

@@ -1,0 +1,312 @@
+"""Where the screen's data comes from: run folders, and the server's API. Neither asks a scheduler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.errors import Conflict, HostUnreachable, NotAllowed, NotFound
+from onward.model.run import LegEnd
+from onward.operations.snapshots import keep, kept
+from onward.supervisor.upstream import Unreachable
+from onward.tui.api import Api
+from onward.tui.choose import open_source
+from onward.tui.folders import Folders
+from onward.tui.logs import PIECE, lines_of
+from onward.tui.server import Server
+from onward.tui.source import Source
+from tests.desks import Place
+from tests.screens import cluster, metrics, populate
+from tests.servers import Running
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return populate(tmp_path)
+
+
+@pytest.fixture
+def source(place: Place) -> Folders:
+    return Folders(place.desk)
+
+
+def named(source: Source, name: str) -> str:
+    return next(row.id for row in source.runs("").rows if row.name == name)
+
+
+# ── run folders ───────────────────────────────────────────────────────────────
+
+
+def test_folders_tell_of_runs_newest_first_without_asking_the_scheduler(place: Place, source: Folders) -> None:
+    before = place.scheduler.asked
+    rows = source.runs("").rows
+    assert [(row.name, row.state, row.legs) for row in rows] == [
+        ("finished", "finished", 1),
+        ("patient", "submitted", 0),
+        ("broken", "failed", 1),
+        ("digits", "running", 2),
+    ]
+    assert [row.fraction for row in rows] == [1.0, None, None, 0.22]
+    for row in rows:
+        source.detail(row.id)
+        source.series([row.id], source.metrics(row.id), points=100)
+        source.log(row.id, "out", leg=None, around=None)
+    assert place.scheduler.asked == before
+
+
+def test_folders_are_filtered_by_words(source: Folders) -> None:
+    assert [row.name for row in source.runs("FAILED bro").rows] == ["broken"]
+    assert source.runs("nothing").rows == ()
+
+
+def test_a_folder_that_cannot_be_read_is_counted_and_hides_no_other(place: Place, source: Folders) -> None:
+    place.play("torn").dir.spec.write_text("{")
+    found = source.runs("")
+    assert len(found.rows) == 4 and "1 cannot be read" in found.note
+
+
+def test_what_changed_shows_at_the_next_look(place: Place, source: Folders) -> None:
+    run = place.play("fresh")
+    assert source.runs("fresh").rows[0].state == "submitted"
+    run.begin(1)
+    metrics(run, 1, range(10), slope=5.0, total=20)
+    assert (source.runs("fresh").rows[0].state, source.runs("fresh").rows[0].step) == ("running", 9)
+    run.end(1, LegEnd.DONE)
+    assert source.runs("fresh").rows[0].state == "finished"
+
+
+def test_legs_are_stitched_where_the_later_one_went_on(source: Folders) -> None:
+    (series,) = source.series([named(source, "digits")], ["train/loss"], points=1000)
+    assert list(series.steps) == [float(n) for n in range(220)]
+    assert series.legs == (100,) and series.points == 220
+
+
+def test_many_points_come_as_lowest_and_highest(source: Folders) -> None:
+    (series,) = source.series([named(source, "digits")], ["train/loss"], points=10)
+    assert len(series.steps) == 10 and series.points == 220
+    assert series.highs[0] == 1.0 and all(low < high for low, high in zip(series.lows, series.highs, strict=True))
+
+
+def test_new_points_are_read_from_where_the_last_look_ended(place: Place, source: Folders) -> None:
+    run = place.play("grows").begin(1)
+    metrics(run, 1, range(5), slope=5.0)
+    assert source.metrics(run.spec.id) == ("train/loss", "val/accuracy")
+    file = run.dir.spool / "leg-0001.train-7.jsonl"
+    with file.open("a") as out:
+        out.write(json.dumps({"n": 9, "t": run.now(), "s": 5, "m": {"new": 1.0}}) + '\nnoise\n{"n": 10, "t"')
+    assert "new" in source.metrics(run.spec.id)
+    with file.open("a") as out:
+        out.write(f': {run.now()}, "s": 6, "m": {{"new": 2.0}}}}\n')
+    assert source.series([run.spec.id], ["new"], points=10)[0].highs == (1.0, 2.0)
+
+
+def test_steps_out_of_order_are_drawn_in_order(place: Place, source: Folders) -> None:
+    run = place.play("jumps").begin(1)
+    run.log(1, *({"t": float(n), "s": step, "m": {"a": float(step)}} for n, step in enumerate((3, 1, 2))))
+    assert source.series([run.spec.id], ["a"], points=10)[0].highs == (1.0, 2.0, 3.0)
+
+
+def test_a_detail_says_why_what_next_and_what_became_of_the_time(source: Folders) -> None:
+    broken = source.detail(named(source, "broken"))
+    assert broken.row.next == "onward resume it" and broken.evidence == ("ValueError: shapes",)
+    digits = source.detail(named(source, "digits"))
+    facts = dict(digits.facts)
+    assert facts["progress"].startswith("step 219 of 1000") and "checkpoint of step 199" in facts["at risk"]
+    assert digits.timeline and [one.leg for one in digits.timeline.segments if one.kind == "leg"] == [1, 2]
+    assert [(gpu.node, gpu.uuid, gpu.percent, gpu.mem_total) for gpu in digits.gpus] == [
+        ("node1", "GPU-aaaa", 87.0, 81_920.0),
+        ("node1", "GPU-bbbb", 87.0, 81_920.0),
+    ]
+
+
+def test_logs_are_the_newest_legs_unless_another_is_asked_for(source: Folders) -> None:
+    run = named(source, "digits")
+    newest = source.log(run, "out", leg=None, around=None)
+    assert newest and (newest.leg, newest.legs) == (2, (1, 2)) and newest.lines[-1].text.startswith("leg 2 step 199")
+    older = source.log(run, "err", leg=1, around=None)
+    assert older and older.lines[-1].text == "warning 4 of leg 1"
+    assert source.log(run, "supervisor", leg=None, around=None) is None
+
+
+def test_a_log_is_searched_both_ways(source: Folders) -> None:
+    run = named(source, "digits")
+    log = source.log(run, "out", leg=None, around=None)
+    assert log
+    first = source.search(run, log, "STEP 15", after=0, back=False)
+    last = source.search(run, log, "step 15", after=log.size, back=True)
+    texts = {line.offset: line.text for line in log.lines}
+    assert first is not None and last is not None
+    assert texts[first].startswith("leg 2 step 150") and texts[last].startswith("leg 2 step 159")
+    assert source.search(run, log, "nowhere", after=0, back=False) is None
+
+
+def test_a_run_that_is_stopped_from_the_screen_is_stopped(place: Place, source: Folders) -> None:
+    assert "asked to save and stop" in source.stop(named(source, "digits"))
+    assert "is cancelled" in source.stop(named(source, "patient"))
+    with pytest.raises(Conflict):
+        source.stop(named(source, "broken"))
+
+
+def test_a_run_that_is_gone_is_not_found(source: Folders) -> None:
+    with pytest.raises(NotFound, match="no longer there"):
+        source.detail("nothing")
+
+
+def test_without_a_picture_of_a_cluster_it_is_said_who_takes_one(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('cluster = "big"\n[clusters.big]\nscheduler = "slurm"\n')
+    place = Place(tmp_path / "p", {"ONWARD_SETTINGS": str(settings), "ONWARD_STATE_DIR": str(tmp_path / "state")})
+    source = Folders(place.desk)
+    assert "`onward cluster big` takes one" in source.picture(None).trouble
+    keep(place.desk.env, "big", cluster())
+    seen = source.picture("big")
+    assert seen.snapshot == cluster() and seen.age == 0.0 and place.scheduler.asked == 0
+
+
+def test_a_picture_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    env = {"ONWARD_STATE_DIR": str(tmp_path)}
+    keep(env, "a/b", cluster())
+    (file,) = (tmp_path / "clusters").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600 and kept(env, "a/b") == cluster()
+    file.write_text("{}")
+    assert kept(env, "a/b") is None and kept(env, "other") is None
+
+
+# ── lines of a log ────────────────────────────────────────────────────────────
+
+
+def test_a_long_log_is_read_at_its_end_and_around_a_place() -> None:
+    data = b"".join(b"%06d\n" % n for n in range(100_000))
+
+    def read(offset: int, limit: int) -> bytes:
+        assert limit <= PIECE
+        return data[offset : offset + limit]
+
+    lines, end = lines_of(read, len(data), None)
+    assert lines[-1].text == "099999" and end == len(data) and all(len(line.text) == 6 for line in lines)
+    lines, end = lines_of(read, len(data), 7 * 50_000)
+    assert any(line.text == "050000" and line.offset == 7 * 50_000 for line in lines)
+    assert end < len(data) and all(len(line.text) == 6 for line in lines)
+
+
+def test_a_line_without_an_end_and_one_longer_than_all_are_shown() -> None:
+    assert [line.text for line in lines_of(lambda at, limit: b"a\nb"[at : at + limit], 3, None)[0]] == ["a", "b"]
+    long = b"x" * (3 * PIECE)
+    assert len(lines_of(lambda at, limit: long[at : at + limit], len(long), None)[0]) == 1
+    assert lines_of(lambda at, limit: b"", 0, None) == ((), 0)
+
+
+# ── the server ────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Running]]:
+    folder = tmp_path_factory.mktemp("served")
+    place = populate(folder / "p")
+    with Running(folder / "server", "--no-tend", root=place.root) as server:
+        yield place, server
+
+
+@pytest.fixture
+def remote(served: tuple[Place, Running]) -> Server:
+    place, server = served
+    found = Server(Api(server.url, server.token()), place.desk.clock)
+    for _ in range(400):  # until it has read the folders
+        if len(found.runs("").rows) == 4:
+            return found
+    raise AssertionError(server.log)
+
+
+def test_a_server_and_the_folders_tell_the_same_of_runs(served: tuple[Place, Running], remote: Server) -> None:
+    folders = Folders(served[0].desk)
+    mine = {row.name: row for row in folders.runs("").rows}
+    theirs = {row.name: row for row in remote.runs("").rows}
+    assert mine.keys() == theirs.keys()
+    for name in mine:
+        for what in ("id", "state", "why", "next", "experiment", "cluster", "user", "step", "total", "fraction", "legs", "saved_at"):
+            assert getattr(mine[name], what) == getattr(theirs[name], what), (name, what)
+
+
+def test_a_server_and_the_folders_draw_the_same(served: tuple[Place, Running], remote: Server) -> None:
+    folders, run = Folders(served[0].desk), named(remote, "digits")
+    assert remote.metrics(run) == folders.metrics(run)
+    (theirs,), (mine,) = (one.series([run], ["train/loss"], points=1000) for one in (remote, folders))
+    assert (theirs.steps, theirs.legs, theirs.points) == (mine.steps, mine.legs, mine.points)
+    assert theirs.highs == pytest.approx(mine.highs, rel=1e-5)
+    assert [gpu.uuid for gpu in remote.detail(run).gpus] == [gpu.uuid for gpu in folders.detail(run).gpus]
+
+
+def test_a_server_tells_the_same_first_page_and_timeline(served: tuple[Place, Running], remote: Server) -> None:
+    run = named(remote, "broken")
+    theirs, mine = remote.detail(run), Folders(served[0].desk).detail(run)
+    assert theirs.evidence == mine.evidence and theirs.timeline == mine.timeline
+    assert dict(theirs.facts)["command"] == dict(mine.facts)["command"]
+
+
+def test_a_server_gives_and_searches_logs(served: tuple[Place, Running], remote: Server) -> None:
+    run = named(remote, "digits")
+    log = remote.log(run, "out", leg=None, around=None)
+    assert log == Folders(served[0].desk).log(run, "out", leg=None, around=None)
+    assert log
+    at = remote.search(run, log, "step 150", after=0, back=False)
+    assert at is not None and next(line for line in log.lines if line.offset == at).text.startswith("leg 2 step 150")
+    assert remote.log(run, "supervisor", leg=None, around=None) is None
+
+
+def test_a_servers_filter_is_its_own_language_and_a_slip_in_it_is_told(remote: Server) -> None:
+    assert [row.name for row in remote.runs("state = failed").rows] == ["broken"]
+    with pytest.raises(Exception, match="the server says"):
+        remote.runs("metrics.loss < ")
+
+
+def test_a_server_shows_its_clusters(remote: Server) -> None:
+    seen = remote.picture("local")
+    assert seen.name == "local" and seen.snapshot and len(seen.snapshot.nodes) == 1 and "local" in seen.others
+
+
+def test_a_run_has_an_address_on_its_server(served: tuple[Place, Running], remote: Server) -> None:
+    run = named(remote, "digits")
+    assert remote.link(run) == f"{served[1].url}/runs/{run}"
+    assert served[1].ask("GET", f"/runs/{run}", headers={"accept": "text/html"})[0] in (200, 401)
+
+
+def test_the_server_of_this_machine_is_found_and_its_token_given_back(served: tuple[Place, Running]) -> None:
+    place, server = served
+    desk = Place(place.folder / "other", {key: value for key, value in server.env.items() if key.startswith("ONWARD_")}).desk
+    source = open_source(desk, folders=False)
+    assert isinstance(source, Server) and source.words == server.url.removeprefix("http://") and len(source.runs("").rows) == 4
+    source.close()
+    with pytest.raises(NotAllowed):
+        for _ in range(10_000):
+            source.runs("")
+    assert isinstance(open_source(desk, folders=True), Folders)
+
+
+def test_without_a_server_the_folders_are_read(place: Place, tmp_path: Path) -> None:
+    desk = Place(tmp_path / "q", {"ONWARD_STATE_DIR": str(tmp_path / "state")}).desk
+    assert isinstance(open_source(desk, folders=False), Folders)
+
+
+def test_a_server_that_is_named_is_used_and_a_missing_token_is_told(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    env = {"ONWARD_TRACKER_URL": "http://lab:1/", "ONWARD_TOKEN_FILE": str(token)}
+    with pytest.raises(NotFound, match="token cannot be read"):
+        open_source(Place(tmp_path / "a", env).desk, folders=False)
+    token.write_text("secret\n")
+    token.chmod(0o600)
+    assert open_source(Place(tmp_path / "b", env).desk, folders=False).words == "lab:1"
+
+
+def test_a_server_that_does_not_answer_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = Api("http://127.0.0.1:9", "t")
+
+    def nobody(*_: Any, **__: Any) -> Any:
+        raise Unreachable("refused")
+
+    monkeypatch.setattr(api._upstream, "call", nobody)
+    with pytest.raises(HostUnreachable, match="does not answer: refused"):
+        api.get("/api/v1/runs")
