@@ -20,6 +20,8 @@
     │   ├── StorageUnavailable     6   transient: the tracker's database does not answer
     │   └── CheckpointDamaged      1   a checkpoint's files do not match its manifest
     ├── PreparationFailed          1   a module, conda, venv or setup line before the training failed
+    ├── NotDelivered               6   transient: a channel of alerts did not answer, or was too busy
+    │   └── DeliveryRefused        1   it will not take this, however often it is tried
     ├── TooMany                    1   transient: more at once, or faster, than is allowed
     └── RunFailed                  7   the run that was awaited did not finish
 
@@ -117,6 +119,16 @@ class CheckpointDamaged(StorageError):
 
 class PreparationFailed(OnwardError):
     pass
+
+
+class NotDelivered(OnwardError):
+    transient = True
+    exit_code = 6
+
+
+class DeliveryRefused(NotDelivered):
+    transient = False
+    exit_code = 1
 
 
 class TooMany(OnwardError):

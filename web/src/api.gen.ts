@@ -1386,6 +1386,142 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/alerts/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List rules of alerts
+         * @description By name.
+         */
+        get: operations["rules_api_v1_alerts_rules_get"];
+        put?: never;
+        /**
+         * Make a rule
+         * @description It tells of what happens from now on.
+         */
+        post: operations["make_rule_api_v1_alerts_rules_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/rules/{rule}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change a rule
+         * @description The whole of it. It tells of what happens from now on.
+         */
+        put: operations["change_rule_api_v1_alerts_rules__rule__put"];
+        post?: never;
+        /**
+         * Delete a rule
+         * @description What it told stays in the history.
+         */
+        delete: operations["delete_rule_api_v1_alerts_rules__rule__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was told
+         * @description Newest first, with those that still wait: a row for every notice and channel.
+         */
+        get: operations["history_api_v1_alerts_history_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/channels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List channels of alerts
+         * @description By name.
+         */
+        get: operations["listed_api_v1_alerts_channels_get"];
+        put?: never;
+        /**
+         * Make a channel
+         * @description An admin's call. What is secret of it is kept in a file of the server's own and never told again.
+         */
+        post: operations["make_api_v1_alerts_channels_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/channels/{channel}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change a channel
+         * @description An admin's call. Secrets that are left out stay.
+         */
+        put: operations["change_api_v1_alerts_channels__channel__put"];
+        post?: never;
+        /**
+         * Delete a channel
+         * @description An admin's call. Rules go on without it.
+         */
+        delete: operations["delete_api_v1_alerts_channels__channel__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/channels/{channel}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test to a channel
+         * @description An admin's call. Sends at once, quiet hours or not, and says whether it was taken.
+         */
+        post: operations["test_api_v1_alerts_channels__channel__test_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/2.0/mlflow/experiments/create": {
         parameters: {
             query?: never;
@@ -2265,6 +2401,40 @@ export interface components {
             /** Step */
             step: number;
         };
+        /** ChannelList */
+        ChannelList: {
+            /** Channels */
+            channels: components["schemas"]["ChannelOut"][];
+        };
+        /** ChannelOut */
+        ChannelOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "slack" | "webhook" | "email";
+            /**
+             * Target
+             * @description Where to, without what is secret.
+             */
+            target: {
+                [key: string]: unknown;
+            };
+            quiet: components["schemas"]["QuietOut"] | null;
+            /** Enabled */
+            enabled: boolean;
+            /** Created */
+            created: number;
+            /**
+             * Ready
+             * @description Whether this server has the secrets that it needs.
+             */
+            ready: boolean;
+        };
         /** ChartList */
         ChartList: {
             /** Series */
@@ -2721,6 +2891,53 @@ export interface components {
              */
             goodput: number | null;
         };
+        /** EmailIn */
+        EmailIn: {
+            /** Name */
+            name: string;
+            /** @description Hours in which nothing is sent; what comes then waits. */
+            quiet?: components["schemas"]["QuietIn"] | null;
+            /**
+             * Enabled
+             * @default true
+             */
+            enabled: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "email";
+            /**
+             * Host
+             * @description The SMTP server.
+             */
+            host: string;
+            /**
+             * Port
+             * @default 587
+             */
+            port: number;
+            /**
+             * Security
+             * @default starttls
+             * @enum {string}
+             */
+            security: "tls" | "starttls" | "none";
+            /**
+             * User
+             * @default
+             */
+            user: string;
+            /**
+             * Password
+             * @description Left out: as it was.
+             */
+            password?: string | null;
+            /** Sender */
+            sender: string;
+            /** To */
+            to: string[];
+        };
         /** ExperimentChange */
         ExperimentChange: {
             /** Name */
@@ -3137,6 +3354,11 @@ export interface components {
              */
             values: boolean;
         };
+        /**
+         * Kind
+         * @enum {string}
+         */
+        Kind: "started" | "failed" | "stalled" | "checkpoint_overdue" | "nan" | "metric" | "finished" | "quota" | "told";
         /** LegCounts */
         LegCounts: {
             /**
@@ -3184,6 +3406,11 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /**
+         * Level
+         * @enum {string}
+         */
+        Level: "info" | "warning" | "error";
         /** LogLink */
         LogLink: {
             /**
@@ -3331,6 +3558,15 @@ export interface components {
              */
             points: number;
         };
+        /** NewChannel */
+        NewChannel: {
+            channel: components["schemas"]["ChannelOut"];
+            /**
+             * Key
+             * @description That signs a webhook's messages, where it was made now: shown this once.
+             */
+            key: string | null;
+        };
         /** NewToken */
         NewToken: {
             token: components["schemas"]["TokenOut"];
@@ -3368,6 +3604,40 @@ export interface components {
             author: string;
             /** Text */
             text: string;
+        };
+        /** NoticeList */
+        NoticeList: {
+            /** Notices */
+            notices: components["schemas"]["NoticeOut"][];
+        };
+        /** NoticeOut */
+        NoticeOut: {
+            /** Id */
+            id: number;
+            /** Rule */
+            rule: string;
+            /** Channel */
+            channel: string;
+            /** Run Id */
+            run_id: string | null;
+            level: components["schemas"]["Level"];
+            /** Title */
+            title: string;
+            /** Text */
+            text: string;
+            /** At */
+            at: number;
+            /**
+             * Due
+             * @description When it is sent, or tried again; none: it was sent, or given up.
+             */
+            due: number | null;
+            /** Tries */
+            tries: number;
+            /** Sent */
+            sent: number | null;
+            /** Error */
+            error: string;
         };
         /**
          * OpeningOut
@@ -3654,6 +3924,34 @@ export interface components {
             /** Waiting */
             waiting: number;
         };
+        /** QuietIn */
+        QuietIn: {
+            /**
+             * Begins
+             * @description A time of day: 22:00.
+             */
+            begins: string;
+            /**
+             * Ends
+             * @description A time of day: 07:00.
+             */
+            ends: string;
+            /**
+             * Zone
+             * @description A time zone: Europe/Berlin.
+             * @default UTC
+             */
+            zone: string;
+        };
+        /** QuietOut */
+        QuietOut: {
+            /** Begins */
+            begins: string;
+            /** Ends */
+            ends: string;
+            /** Zone */
+            zone: string;
+        };
         /** Received */
         Received: {
             /**
@@ -3718,6 +4016,70 @@ export interface components {
              * @description The checkpoint's step; null: everything since the beginning.
              */
             since_step: number | null;
+            /** Since */
+            since: number;
+        };
+        /** RuleIn */
+        RuleIn: {
+            /** Name */
+            name: string;
+            /** @description What it tells of. */
+            kind: components["schemas"]["Kind"];
+            /**
+             * Filter
+             * @description Which runs; of `metric`, the condition itself.
+             * @default
+             */
+            filter: string;
+            /**
+             * After
+             * @description Seconds of waiting, of silence, or without a checkpoint; of `quota`, the share used.
+             */
+            after?: number | null;
+            /**
+             * Channels
+             * @description Ids of channels.
+             */
+            channels?: string[];
+            /**
+             * Lines
+             * @description Whether the last lines that a failed program printed are sent too.
+             * @default false
+             */
+            lines: boolean;
+            /**
+             * Enabled
+             * @default true
+             */
+            enabled: boolean;
+        };
+        /** RuleList */
+        RuleList: {
+            /** Rules */
+            rules: components["schemas"]["RuleOut"][];
+        };
+        /** RuleOut */
+        RuleOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            kind: components["schemas"]["Kind"];
+            /** Filter */
+            filter: string;
+            /** After */
+            after: number | null;
+            /**
+             * Limit
+             * @description `after`, or the usual.
+             */
+            limit: number;
+            /** Channels */
+            channels: string[];
+            /** Lines */
+            lines: boolean;
+            /** Enabled */
+            enabled: boolean;
             /** Since */
             since: number;
         };
@@ -4257,6 +4619,28 @@ export interface components {
              */
             times: boolean;
         };
+        /** SlackIn */
+        SlackIn: {
+            /** Name */
+            name: string;
+            /** @description Hours in which nothing is sent; what comes then waits. */
+            quiet?: components["schemas"]["QuietIn"] | null;
+            /**
+             * Enabled
+             * @default true
+             */
+            enabled: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "slack";
+            /**
+             * Url
+             * @description An incoming webhook; left out: as it was.
+             */
+            url?: string | null;
+        };
         /** Sparkline */
         Sparkline: {
             /**
@@ -4449,6 +4833,16 @@ export interface components {
             /** Why */
             why: string;
         };
+        /** Tested */
+        Tested: {
+            /** Delivered */
+            delivered: boolean;
+            /**
+             * Words
+             * @description What kept it from arriving, and what to do.
+             */
+            words: string;
+        };
         /** TimelineOut */
         TimelineOut: {
             /** Start */
@@ -4588,6 +4982,33 @@ export interface components {
             created: number;
             /** Updated */
             updated: number;
+        };
+        /** WebhookIn */
+        WebhookIn: {
+            /** Name */
+            name: string;
+            /** @description Hours in which nothing is sent; what comes then waits. */
+            quiet?: components["schemas"]["QuietIn"] | null;
+            /**
+             * Enabled
+             * @default true
+             */
+            enabled: boolean;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "webhook";
+            /**
+             * Url
+             * @description Where to post; left out: as it was.
+             */
+            url?: string | null;
+            /**
+             * Key
+             * @description Signs messages (whsec_…, base64); left out: as it was, or made.
+             */
+            key?: string | null;
         };
         /** NodeOut */
         onward__api__cluster_shapes__NodeOut: {
@@ -7419,6 +7840,328 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StartOut"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rules_api_v1_alerts_rules_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleList"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_rule_api_v1_alerts_rules_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleOut"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_rule_api_v1_alerts_rules__rule__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The rule's id. */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleOut"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_rule_api_v1_alerts_rules__rule__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The rule's id. */
+                rule: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    history_api_v1_alerts_history_get: {
+        parameters: {
+            query?: {
+                /** @description At most so many. */
+                limit?: number;
+                /** @description Only older ones than the one of this number. */
+                before?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NoticeList"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listed_api_v1_alerts_channels_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelList"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_api_v1_alerts_channels_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SlackIn"] | components["schemas"]["WebhookIn"] | components["schemas"]["EmailIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewChannel"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_api_v1_alerts_channels__channel__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SlackIn"] | components["schemas"]["WebhookIn"] | components["schemas"]["EmailIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewChannel"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_v1_alerts_channels__channel__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    test_api_v1_alerts_channels__channel__test_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tested"];
                 };
             };
             /** @description It could not be done, and why. */

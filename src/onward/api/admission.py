@@ -83,14 +83,15 @@ _TABLE: Final[dict[Scope, tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]]] 
     }.items()
 }
 _READING_BY_POST: Final = re.compile(r"/api/(?:v1|2\.0/mlflow)/(?:.*/)?search")
-_ADMIN: Final = re.compile(r"/api/v1/tokens(?:/.*)?")
+_ADMIN: Final = {"tokens": re.compile(r"/api/v1/tokens(?:/.*)?"), "channels": re.compile(r"/api/v1/alerts/channels(?:/.*)?")}
 
 
 def refusal(caller: Caller, method: str, path: str) -> str | None:
     """Why this caller may not do this here; None: come in."""
     if caller.person:
-        if _ADMIN.fullmatch(path) and not caller.rights.include(Rights.ADMIN):
-            return "only an admin's token may manage tokens"
+        managed = next((what for what, pattern in _ADMIN.items() if pattern.fullmatch(path)), None)
+        if managed and not caller.rights.include(Rights.ADMIN) and not (managed == "channels" and method in SAFE):
+            return f"only an admin's token may manage {managed}"
         if method not in SAFE and not caller.rights.include(Rights.WRITE) and not _READING_BY_POST.fullmatch(path):
             return "this token may only read"
         return None

@@ -29,6 +29,8 @@ from onward.api.problems import Problem, problem_of
 from onward.api.routes import (
     acts,
     aggregates,
+    alert_channels,
+    alerts,
     artifacts,
     checkpoints,
     clusters,
@@ -76,6 +78,7 @@ _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, drafts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, checkpoints, code_diff, live, records, export, tokens, seed, hints, clusters),
     *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files, start),
+    *(alerts, alert_channels),
 )
 
 
@@ -101,6 +104,7 @@ def make_server(
     root: str = "",
     secure: bool = False,
     tend: bool = True,
+    url: str = "",
 ) -> Server:
     allowed = desk.settings.server
     services = Services(
@@ -113,6 +117,8 @@ def make_server(
         files=place.files,
         pushed=PushedFiles(place.files),
         streams=Streams(allowed.streams),
+        secrets=place.note.with_suffix(".secrets"),
+        url=url,
     )
     api = make_api(services)
     login = Login(store, desk.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)

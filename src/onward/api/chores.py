@@ -1,4 +1,4 @@
-"""The server's chores: read what runs wrote, tell listeners what changed, tend runs. Only one of several servers tends."""
+"""The server's chores: read what runs wrote, tell listeners what changed, send alerts, tend runs. Of several, one sends and tends."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _TEND_EVERY = 30.0
 _TEND_GAP = 5.0  # schedulers are not asked more often than this, however many jobs end
 _READ_EVERY = 1.0
 _TELL_EVERY = 0.25
+_ALERT_EVERY = 5.0
 _WAIT = 1.0  # seconds for a commit of ours; others' are asked for as often
 _AT_ONCE = 1000
 
@@ -26,7 +27,8 @@ _AT_ONCE = 1000
 def all_of(svc: Services, *, tend: bool) -> list[Chore]:
     telling = Telling(svc)
     reading = Chore(name="read", every=_READ_EVERY, do=lambda: read_folders(svc))
-    chores = [reading, Chore(name="tell", every=_TELL_EVERY, do=telling.tell)]
+    alerting = Chore(name="alert", every=_ALERT_EVERY, do=lambda: alert(svc))
+    chores = [reading, Chore(name="tell", every=_TELL_EVERY, do=telling.tell), alerting]
     return [*chores, Chore(name="tend", every=_TEND_EVERY, gap=_TEND_GAP, do=lambda: tend_runs(svc))] if tend else chores
 
 
@@ -36,6 +38,14 @@ def read_folders(svc: Services) -> None:
         return
     for problem in [*svc.tracker.files.look(svc.desk.roots).problems, *read_events(svc)]:
         note(logging.WARNING, "read", problem)
+
+
+def alert(svc: Services) -> None:
+    """Nothing is loaded for it while there are no channels: most servers have none."""
+    if not svc.tracker.election.won() or not svc.tracker.alerts.channels():
+        return
+    svc.alerting.look()
+    svc.alerting.send()
 
 
 def tend_runs(svc: Services) -> None:

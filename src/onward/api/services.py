@@ -19,6 +19,7 @@ from onward.tracker.pushed_files import PushedFiles
 from onward.tracker.token_store import TokenStore
 
 if TYPE_CHECKING:
+    from onward.operations.alerting import Alerting
     from onward.operations.cluster import Clusters
     from onward.tracker.store import Tracker
 
@@ -34,11 +35,23 @@ class Services:
     files: Path  # what was uploaded, a folder a run
     pushed: PushedFiles  # what jobs sent of folders that are not seen here
     streams: Streams
+    secrets: Path  # of the channels of alerts: a file
+    url: str = ""  # how people reach this server
     counts: Callable[[], dict[tuple[str, int], int]] = field(default=dict)  # answers by method and status
     stopping: bool = False
     last_tended: float | None = None
     tend_problems: list[str] = field(default_factory=list)
     hinted: Callable[[], None] = lambda: None  # a scheduler said that something happened: look soon
+
+    @cached_property
+    def alerting(self) -> Alerting:
+        """Loaded by the first who asks, for the same reason as below."""
+        from onward.operations.alerting import Alerting
+        from onward.operations.channel_secrets import ChannelSecrets
+
+        return Alerting(
+            tracker=self.tracker, secrets=ChannelSecrets(self.secrets), clock=self.clock, roots=lambda: self.desk.roots, url=self.url
+        )
 
     @cached_property
     def clusters(self) -> Clusters:

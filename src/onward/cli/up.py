@@ -67,7 +67,15 @@ def up(
             hosts = HostRules.of(bound=host, machine=socket.gethostname(), given=listening.names)
             desk = open_desk()
             server = make_server(
-                opened.tracker, opened.tokens, desk, place, hosts=hosts, root=root_path, secure=certfile is not None, tend=not no_tend
+                opened.tracker,
+                opened.tokens,
+                desk,
+                place,
+                hosts=hosts,
+                root=root_path,
+                secure=certfile is not None,
+                tend=not no_tend,
+                url=url,
             )
 
             def ready() -> None:

@@ -54,8 +54,9 @@ def take_relayed(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> 
             _take_artifact(batch, run, at, told)
         case "alert":
             title, text = _text(told.get("title"), 8000), _text(told.get("text"), 8000)
-            said = f"{_text(told.get('level'), 20) or 'INFO'}: {title}" + (f"\n{text}" if text else "")
-            batch.connection.execute(insert(schema.notes), [{"run": run, "at": at, "author": _TRAINING, "text": said}])
+            level = _text(told.get("level"), 20) or "INFO"
+            said = f"{level}: {title}" + (f"\n{text}" if text else "")
+            batch.connection.execute(insert(schema.notes), [{"run": run, "at": at, "author": _TRAINING, "text": said, "level": level}])
         case "note":
             _take_note(batch, run, at, _text(told.get("text"), 8000))
 

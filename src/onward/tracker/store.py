@@ -7,6 +7,8 @@
     tracker.ingest        points submit (a future) records
     tracker.standings     say_why: what a scheduler says of runs that wait
     tracker.views         of get save delete: named views of the pages
+    tracker.alerts        rules and channels: list, one, save, delete
+    tracker.notices       cursor put due bundle sent failed history forget: the outbox of alerts
     tracker.series        metrics chart charts points
     tracker.models        logged models, datasets: create get of finish delete set_tags log add_inputs add_outputs
     tracker.files         look(roots): take what is new in run folders
@@ -36,6 +38,7 @@ from sqlalchemy import Connection, select
 
 from onward.errors import StorageUnavailable
 from onward.tracker import schema
+from onward.tracker.alerts import Alerts
 from onward.tracker.compact import Upkeep
 from onward.tracker.db import Database, open_database
 from onward.tracker.db_place import at_start
@@ -46,6 +49,7 @@ from onward.tracker.ingest_files import Files
 from onward.tracker.ingest_push import Push
 from onward.tracker.migrate import migrate
 from onward.tracker.models import Models
+from onward.tracker.notices import Notices
 from onward.tracker.runs import Runs
 from onward.tracker.series import Series
 from onward.tracker.standings import Standings
@@ -70,6 +74,8 @@ class Tracker:
         self.models = Models(database, self._writer)
         self.standings = Standings(database, self._writer)
         self.views = Views(database, self._writer)
+        self.alerts = Alerts(database, self._writer)
+        self.notices = Notices(database, self._writer)
         self.files = Files(database, self._writer)
         self.event_files = EventFiles(database, self._writer)
         self.push = Push(database, self._writer)
