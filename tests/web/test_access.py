@@ -54,6 +54,7 @@ def test_no_page_has_a_serious_problem(server: Running, browser: Browser, link: 
 
 
 def test_menus_and_dialogs_have_no_serious_problem(page: Page) -> None:
+    page.goto("/?q=tags.demo = yes")
     page.wait_for_selector(".table-row .cell a")
     for name in ("Group", "Curve", "Columns", "Views"):
         page.get_by_role("button", name=name).first.click()

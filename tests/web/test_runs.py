@@ -217,6 +217,26 @@ def test_a_change_shows_without_a_reload_and_new_runs_wait_to_be_asked_for(serve
     server.json("PATCH", f"/api/v1/runs/{made['id']}", token, {"archived": True})
 
 
+def test_of_many_runs_only_those_in_view_are_read_and_drawn(server: Running, page: Page) -> None:
+    token = server.token()
+    made = [server.json("POST", "/api/v1/runs", token, {"experiment": "many", "name": f"{number:03}"})["id"] for number in range(230)]
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.post_data or "") if request.url.endswith("/runs/search") else None)
+    page.goto("/?q=experiment = many&sort=name")
+    assert rows(page)[0] == "000"
+    assert len(rows(page)) < 60
+    assert sum('"limit":100' in body for body in asked) == 1  # a page; the others only look for new runs
+    page.keyboard.press("End")
+    expect(page.locator(".table-body .cell a").last).to_have_text("229")
+    assert len(rows(page)) < 60
+    page.locator(".table-line.current a").click()
+    page.wait_for_url("**/runs/*")
+    page.go_back()
+    expect(page.get_by_role("link", name="229")).to_be_visible()
+    for id in made:
+        server.json("PATCH", f"/api/v1/runs/{id}", token, {"archived": True})
+
+
 def test_names_are_text_whatever_they_hold(server: Running, page: Page) -> None:
     token = server.token()
     names = ["<script>alert(1)</script>", "\u202etxt.exe", "x" * 300, "a'b\"c`d"]

@@ -7,7 +7,7 @@ const { chosenColumns, columnOf, metricsOf, orderOf, quoted, sortCodec, USUAL } 
   "../src/pages/runs/columns"
 );
 const { all, groupFilter } = await import("../src/pages/runs/rows");
-const { wordAt } = await import("../src/pages/runs/words");
+const { isWhole, wordAt } = await import("../src/pages/runs/words");
 const { curveOf, pathOf } = await import("../src/pages/runs/spark");
 
 describe("columns in the address", () => {
@@ -85,6 +85,31 @@ describe("the word at the cursor", () => {
     const spot = wordAt(text, text.length);
     expect([spot.word, spot.after]).toEqual([word, after]);
   });
+});
+
+describe("a filter that is being typed", () => {
+  test.each([
+    "params.",
+    "params.lr",
+    "params.lr ",
+    "params.lr <",
+    "state",
+    "state = ",
+    "not state",
+    "name = 'a b",
+    "state = a and ",
+    "state in (a",
+  ])("is not asked for while it is %j", (text) => expect(isWhole(text)).toBe(false));
+  test.each([
+    "params.lr < 3",
+    "state = failed ",
+    "name like 'a%'",
+    "digits",
+    "lr 0.1",
+    "state of the art",
+    "",
+    "state in (a, b)",
+  ])("is asked for once it is %j", (text) => expect(isWhole(text)).toBe(true));
 });
 
 describe("a small curve", () => {

@@ -10,6 +10,7 @@ export function Dialog({ title, close, children, wide = false }: Props) {
   useEffect(() => {
     const before = document.activeElement;
     at.current?.showModal();
+    (at.current?.querySelector<HTMLElement>("input, textarea, .primary") ?? at.current)?.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };
@@ -18,6 +19,7 @@ export function Dialog({ title, close, children, wide = false }: Props) {
     // biome-ignore lint/a11y/useKeyWithClickEvents: Escape is the browser's own way out of a dialog
     <dialog
       ref={at}
+      tabIndex={-1}
       class={wide ? "dialog wide" : "dialog"}
       aria-label={title}
       onCancel={(event) => {

@@ -2,7 +2,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icon";
-import { type Completion, complete, wordAt } from "./words";
+import { type Completion, complete, isWhole, wordAt } from "./words";
 
 type Props = {
   value: string;
@@ -34,7 +34,7 @@ export function FilterBox({ value, set, wrong, note }: Props) {
     setText(given);
     void offer(given, at);
     clearTimeout(typed.current);
-    typed.current = setTimeout(() => set(given), PAUSE);
+    if (isWhole(given)) typed.current = setTimeout(() => set(given), PAUSE);
   };
   const finish = (given: string) => {
     clearTimeout(typed.current);

@@ -5,12 +5,12 @@ import { useKeys } from "../../keys";
 import { Empty } from "../../parts/empty";
 import { Icon } from "../../parts/icon";
 import { AsOf } from "../../parts/stale";
-import { Table } from "../../parts/table";
+import { Table, type TableColumn } from "../../parts/table";
 import { flag, go, href, list, text, useParam } from "../../url";
 import { Bulk } from "./bulk";
 import { CurveMenu, GroupMenu } from "./choosers";
 import { ColumnMenu, moved } from "./columnmenu";
-import { bounded, chosenColumns, columnOf, metricsOf, orderOf, sortCodec } from "./columns";
+import { bounded, type Chosen, chosenColumns, columnOf, metricsOf, orderOf, sortCodec } from "./columns";
 import { useRows } from "./feed";
 import { FilterBox } from "./filterbox";
 import { RunLine } from "./line";
@@ -59,11 +59,7 @@ export default function RunsPage() {
     setOpened(rows?.parts.filter((one) => one.open).map((one) => groupKey(one.value)) ?? []);
   };
   useListKeys({ rows, current, setCurrent, toggle });
-  const widths = columns.map(({ id, width }) => ({ ...columnOf(id), id, width }));
-  const shown = widths.map(({ id, title = id, right = false, order, width, about = "" }) => ({
-    ...{ id, title, width, right, about, sortable: order !== undefined },
-    grows: id === "why" && width === columnOf(id)?.width,
-  }));
+  const shown = useMemo(() => columns.map(inTable), [columns]);
   return (
     <div class="runs">
       <h1 class="hidden">Runs</h1>
@@ -152,6 +148,19 @@ export default function RunsPage() {
       )}
     </div>
   );
+}
+
+function inTable({ id, width }: Chosen): TableColumn {
+  const { title = id, right = false, order, about = "" } = columnOf(id) ?? {};
+  return {
+    id,
+    title,
+    width,
+    right,
+    about,
+    sortable: order !== undefined,
+    grows: id === "why" && width === columnOf(id)?.width,
+  };
 }
 
 function placeOf(key: string): { top: number } {

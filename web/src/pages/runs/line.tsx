@@ -1,5 +1,6 @@
 /** One line of the list: a run, or the head of a group; as a row of cells, or as a card where the screen is narrow. */
 import type { Signal } from "@preact/signals";
+import { Component } from "preact";
 import { whole } from "../../format";
 import { Badge } from "../../parts/badge";
 import { Icon } from "../../parts/icon";
@@ -20,13 +21,23 @@ type Props = {
   select: (id: string, many: boolean) => void;
 };
 
-export function RunLine(props: Props) {
-  const { line, number, cards } = props;
-  if (line?.kind === "group")
-    return <GroupLine part={line.part} group={props.group} toggle={props.toggle} number={number} />;
-  const row = line?.row ?? null;
-  if (!row) return <div class="table-row waiting" role="row" aria-rowindex={number + 2} aria-busy="true" />;
-  return cards ? <Card {...props} row={row} /> : <CellRow {...props} row={row} />;
+/** Drawn anew only when what it shows has changed: while one scrolls, most lines have not. */
+export class RunLine extends Component<Props> {
+  override shouldComponentUpdate(next: Props): boolean {
+    const { line, columns, curve, cards, group } = this.props;
+    const other = columns !== next.columns || curve !== next.curve || cards !== next.cards || group !== next.group;
+    if (other || line?.kind !== next.line?.kind || line?.kind === "group") return true;
+    return line?.kind === "run" && next.line?.kind === "run" && (line.row !== next.line.row || line.row === null);
+  }
+
+  override render() {
+    const { line, number, cards } = this.props;
+    if (line?.kind === "group")
+      return <GroupLine part={line.part} group={this.props.group} toggle={this.props.toggle} number={number} />;
+    const row = line?.row ?? null;
+    if (!row) return <div class="table-row waiting" role="row" aria-rowindex={number + 2} aria-busy="true" />;
+    return cards ? <Card {...this.props} row={row} /> : <CellRow {...this.props} row={row} />;
+  }
 }
 
 type WithRow = Props & { row: Row };

@@ -8,10 +8,20 @@ export function NoRuns({ filter, state, archived, reset }: Props) {
   if (filter || state)
     return (
       <Empty title="No run is like this">
-        {[state && `state is ${state}`, filter && `the filter is ${filter}`, archived && "only archived ones are shown"]
-          .filter(Boolean)
-          .join(", and ")}
-        .{" "}
+        {archived ? "Of the archived runs, none " : "None "}
+        {state && (
+          <>
+            is <strong>{state}</strong>
+          </>
+        )}
+        {state && filter && " and "}
+        {filter && (
+          <>
+            fits <code>{filter}</code>
+          </>
+        )}
+        .
+        <br />
         <button type="button" onClick={reset}>
           Show all runs
         </button>

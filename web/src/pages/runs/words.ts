@@ -33,6 +33,17 @@ export function wordAt(text: string, at: number): Spot {
   };
 }
 
+const LANGUAGE =
+  /^[\s(]*(not\b[\s(]*)*((metrics|params|tags)\.|(min|max|last)\(|(state|name|id|user|experiment|cluster|source|reason|created|started|ended|updated|duration|step|leg)\s*($|[<>=!]|\s(like|ilike|in|is|not)\b))/i;
+
+/** Whether a text can be asked for as it stands: words always, a filter once its last comparison is whole. */
+export function isWhole(text: string): boolean {
+  if (!LANGUAGE.test(text)) return true;
+  const { word, after } = wordAt(text, text.length);
+  const opened = (text.match(/\(/g)?.length ?? 0) > (text.match(/\)/g)?.length ?? 0);
+  return !opened && ((after === "value" && !word) || (after === "sign" && word !== "" && !/^'[^']*$/.test(word)));
+}
+
 function placeAfter(words: readonly string[]): Spot["after"] {
   let place: Spot["after"] = "start";
   for (const word of words) {
