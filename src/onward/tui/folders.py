@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onward.errors import NotFound, OnwardError, StorageError
 from onward.model.event import Event
 from onward.model.finish import Pace
 from onward.model.run import Run, fold
-from onward.model.standing import standing
+from onward.model.standing import Standing, standing
 from onward.model.timeline import timeline
 from onward.operations.cluster import Clusters, ask
 from onward.operations.control import stop
@@ -32,6 +33,7 @@ from onward.tui.spools import Metrics
 from onward.tui.words import facts_of
 
 _MOST = 500  # runs that are read
+_SETTLED = 30.0  # seconds after which a list of folders is made again
 _OPEN = 12  # runs whose metrics are held
 
 
@@ -44,11 +46,21 @@ class _Read:
     events: tuple[Event, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Listed:
+    """The folders, and when they were looked for."""
+
+    dirs: list[RunDir]
+    at: float
+    mark: tuple[int, ...]
+
+
 class Folders:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._read: dict[Path, _Read] = {}
-        self._rows: dict[Path, tuple[tuple[int, ...], Row]] = {}
+        self._rows: dict[Path, tuple[tuple[int, ...], Row, Standing]] = {}
+        self._listed: _Listed | None = None
         self._dirs: dict[str, RunDir] = {}
         self._metrics: OrderedDict[str, Metrics] = OrderedDict()
         self._clusters = Clusters(desk.settings, lambda name: ask(Reach(desk, lambda _: None), name), desk.clock)
@@ -60,7 +72,7 @@ class Folders:
     # ── runs ──────────────────────────────────────────────────────────────────
 
     def runs(self, filter: str) -> Runs:
-        dirs = self._desk.runs()
+        dirs = self._list()
         shown, broken = dirs[-_MOST:], 0
         rows = []
         for dir in reversed(shown):
@@ -74,13 +86,24 @@ class Folders:
         found = tuple(row for row in rows if all(word in _haystack(row) for word in words))
         return Runs(rows=found, note="; ".join(notes))
 
+    def _list(self) -> list[RunDir]:
+        """Anew when a root changed, for a while after that (a folder is made before what is in it), and now and then."""
+        now, mark = time.monotonic(), tuple(_changed(root) for root in self._desk.roots)
+        listed = self._listed
+        fresh = any(time.time() - changed / 1e9 < _SETTLED for changed in mark)
+        if listed is None or listed.mark != mark or fresh or now - listed.at > _SETTLED:
+            listed = self._listed = _Listed(dirs=self._desk.runs(), at=now, mark=mark)
+        return listed.dirs
+
     def _row(self, dir: RunDir) -> Row:
+        """Made anew when something in the folder changed; a wait that goes on grows meanwhile."""
+        known, now = self._rows.get(dir.path), self._desk.clock.now()
         read = self._look(dir)
-        mark = (*read.mark, *_sizes(dir.spool))
-        known = self._rows.get(dir.path)
-        if known and known[0] == mark and (read.run.closed or known[1].waited is None):
-            return known[1]
-        run, now = read.run, self._desk.clock.now()
+        mark = read.mark if read.run.closed else (*read.mark, *_sizes(dir.spool))
+        if known and known[0] == mark:
+            row, held = known[1:]
+            return row if held.begun_at is not None else replace(row, waited=held.queue_wait(now, over=read.run.closed is not None))
+        run = read.run
         held, pace = standing(run), _pace(dir, run)
         whole = run.closed is not None and run.closed.state == "finished" and pace.total
         last = run.last_leg
@@ -101,13 +124,13 @@ class Folders:
             saved_at=held.saved_at,
             waited=held.queue_wait(now, over=run.closed is not None),
         )
-        self._rows[dir.path] = mark, row
+        self._rows[dir.path] = mark, row, held
         return row
 
     def _look(self, dir: RunDir) -> _Read:
-        """Journals are read again only when they changed."""
-        mark = (*_sizes(dir.journals), *_sizes(dir.claims))
-        known = self._read.get(dir.path)
+        """Journals are read again only when they changed; of a run that is over, one mark says that nothing did."""
+        known, done = self._read.get(dir.path), _changed(dir.done)
+        mark = (done,) if done else (*_sizes(dir.journals), *_sizes(dir.claims))
         if known is None or known.mark != mark:
             try:
                 events = read_history(dir)
@@ -239,6 +262,14 @@ def _pace(dir: RunDir, run: Run) -> Pace:
         if told.last_step is not None:
             break
     return Pace(step=told.last_step, total=total, rate=told.steps_per_second, at=told.last_time)
+
+
+def _changed(path: Path) -> int:
+    """When, in nanoseconds; 0 where there is nothing."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _sizes(folder: Path) -> tuple[int, ...]:
