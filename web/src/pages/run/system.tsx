@@ -153,39 +153,41 @@ function Idle({ node, data }: { node: MachineNode; data: System }) {
     width: `${Math.max(0.3, ((to - from) / (end - start)) * 100)}%`,
   });
   return (
-    <table class="plain idle">
-      <thead>
-        <tr>
-          <th>GPU</th>
-          <th class="right">Mean use</th>
-          <th class="right">Idle</th>
-          <th>When it was idle</th>
-        </tr>
-      </thead>
-      <tbody>
-        {node.gpus.map((gpu) => (
-          <tr key={gpu.uuid}>
-            <th title={gpu.uuid}>{gpuName(gpu.uuid, node)}</th>
-            <td class="right">
-              {gpu.mean === null ? NONE : `${gpu.mean.toFixed(gpu.mean > 0 && gpu.mean < 1 ? 1 : 0)} %`}
-            </td>
-            <td class="right">{duration(gpu.idle_s)}</td>
-            <td class="wide">
-              <span class="idle-bar">
-                {gpu.idle.map((band) => (
-                  <i
-                    key={band.start}
-                    style={part(band.start, band.end)}
-                    title={`Idle from ${when(band.start, now)} for ${duration(band.end - band.start)}`}
-                  />
-                ))}
-              </span>
-              {gpu.idle.length === 0 && <small>never for five minutes</small>}
-            </td>
+    <div class="scroll-x">
+      <table class="plain idle">
+        <thead>
+          <tr>
+            <th>GPU</th>
+            <th class="right">Mean use</th>
+            <th class="right">Idle</th>
+            <th>When it was idle</th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {node.gpus.map((gpu) => (
+            <tr key={gpu.uuid}>
+              <th title={gpu.uuid}>{gpuName(gpu.uuid, node)}</th>
+              <td class="right">
+                {gpu.mean === null ? NONE : `${gpu.mean.toFixed(gpu.mean > 0 && gpu.mean < 1 ? 1 : 0)} %`}
+              </td>
+              <td class="right">{duration(gpu.idle_s)}</td>
+              <td class="wide">
+                <span class="idle-bar">
+                  {gpu.idle.map((band) => (
+                    <i
+                      key={band.start}
+                      style={part(band.start, band.end)}
+                      title={`Idle from ${when(band.start, now)} for ${duration(band.end - band.start)}`}
+                    />
+                  ))}
+                </span>
+                {gpu.idle.length === 0 && <small>never for five minutes</small>}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

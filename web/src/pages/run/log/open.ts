@@ -14,7 +14,8 @@ export type Opened = {
   jump: (at: number | null) => void;
 };
 
-export function useBook(source: Source, at: number | null, growing: boolean): Opened {
+/** `there`: the log exists; one that does not yet is opened when it does. */
+export function useBook(source: Source, at: number | null, growing: boolean, there: boolean): Opened {
   const [turn, next] = useState(0);
   const [goal, setGoal] = useState({ number: 0, at });
   const { run, leg, stream } = source;
@@ -32,12 +33,13 @@ export function useBook(source: Source, at: number | null, growing: boolean): Op
     void book.open(to).then(() => setGoal((old) => ({ number: old.number + 1, at: to })));
   };
   useEffect(() => {
-    jump(first.current);
+    if (there) jump(first.current);
     return () => book.close();
-  }, [book]);
+  }, [book, there]);
   useEffect(() => {
+    if (!there) return;
     const timer = setInterval(() => !document.hidden && void book.grow(), growing ? SOON : LATER);
     return () => clearInterval(timer);
-  }, [book, growing]);
+  }, [book, growing, there]);
   return { book, turn, goal, jump };
 }

@@ -34,7 +34,7 @@ export function LogView(props: ViewProps) {
   const [seen, setSeen] = useState(0);
   const follow = at < 0;
   const source = { run: id, leg, stream };
-  const opened = useBook(source, follow ? null : at, growing);
+  const opened = useBook(source, follow ? null : at, growing, props.bytes !== null);
   const { book, jump } = opened;
   const found = useFind(props.bytes === null ? null : source, find, book.size);
   /** The leg is named as soon as one looks at a place of it: another one that begins takes nothing away. */
