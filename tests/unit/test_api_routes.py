@@ -345,6 +345,8 @@ def test_points_of_a_run_that_is_not_there_are_a_404_and_too_many_a_4xx(scene: S
     many = {"points": [{"name": "a", "value": 1, "step": i} for i in range(10_001)]}
     assert scene.client.post(f"/api/v1/runs/{scene.run()}/metrics", many).status == 400
     assert scene.client.post(f"/runs/{scene.run()}/metrics", body=b'"' + b"x" * (1 << 21) + b'"').status == 413
+    unsaid = scene.client.post("/api/v1/runs", body=b"x" * (2 << 20), headers={"content-length": None})
+    assert (unsaid.status, unsaid.json["detail"]) == (413, "the body is too long")
 
 
 def test_a_reader_cannot_log_and_a_run_token_only_to_its_run(scene: Scene) -> None:

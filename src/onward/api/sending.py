@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from onward.api.problems import MLFLOW, Problem
 
 Message = MutableMapping[str, Any]
@@ -28,8 +30,11 @@ _JSON_LIMIT = 1 * _MB
 _RECORDS_LIMIT = 16 * _MB
 
 
-class TooMuch(Exception):
-    """The body is longer than its path allows."""
+class TooMuch(HTTPException):
+    """The body is longer than its path allows. Of a kind that what reads bodies for routes lets through."""
+
+    def __init__(self) -> None:
+        super().__init__(413, "the body is too long")
 
 
 class Guarded:
