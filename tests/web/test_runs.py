@@ -58,6 +58,21 @@ def test_a_pasted_token_leads_to_the_view_that_was_asked_for(server: Running, wa
     assert rows(page) == ["lr-0.1"]
 
 
+def test_under_a_prefix_everything_is_found_there(browser: Browser, tmp_path: Path) -> None:
+    with Running(tmp_path, "--demo-data", "--root-path", "/lab") as server:
+        context, watch = new_context(browser, server.url)
+        page = context.new_page()
+        log_in(page, server.link)
+        page.get_by_role("link", name="lr-0.01").first.click()
+        expect(page).to_have_url(re.compile(r"/lab/runs/\w+$"))
+        page.reload()
+        page.get_by_role("link", name="Runs", exact=True).click()
+        expect(page).to_have_url(re.compile(r"/lab/$"))
+        assert len(rows(page)) == 10
+        context.close()
+    assert watch.wrong == []
+
+
 # ── the list ──────────────────────────────────────────────────────────────────
 
 

@@ -15,7 +15,7 @@ import { useRows } from "./feed";
 import { FilterBox } from "./filterbox";
 import { RunLine } from "./line";
 import { NoRuns } from "./none";
-import { groupKey, type Part, type Rows } from "./rows";
+import { all, groupKey, type Part, type Rows } from "./rows";
 import "./runs.css";
 import { States } from "./states";
 import { Views } from "./views";
@@ -74,7 +74,7 @@ export default function RunsPage() {
           <GroupMenu value={group} set={(to) => setGroup(to, { push: true })} />
           <CurveMenu value={drawn} set={(to) => setCurve(to || "-")} />
           <ColumnMenu chosen={columns} set={setColumns} />
-          <Views />
+          <Views filter={rows?.readAs === "text" ? "" : all([filter, state && `state = ${state}`])} />
         </div>
       </div>
       <div class="runs-bar">

@@ -1,6 +1,6 @@
 /** Named views: the address of a list as it is set up, kept on the server under a name, for everyone or for oneself. */
 import { useEffect, useState } from "preact/hooks";
-import { type Got, get, put, remove } from "../../api";
+import { address, type Got, get, put, remove } from "../../api";
 import { Icon } from "../../parts/icon";
 import { Menu } from "../../parts/menu";
 import { complain, say } from "../../parts/toast";
@@ -9,7 +9,8 @@ import { go, here, root } from "../../url";
 type View = Got<"/api/v1/views">["views"][number];
 const PAGE = "runs";
 
-export function Views() {
+/** `filter`: what the list shows, for those who take it along. */
+export function Views({ filter }: { filter: string }) {
   return (
     <Menu
       title="Views"
@@ -21,12 +22,12 @@ export function Views() {
         </>
       }
     >
-      {(close) => <Panel close={close} />}
+      {(close) => <Panel close={close} filter={filter} />}
     </Menu>
   );
 }
 
-function Panel({ close }: { close: () => void }) {
+function Panel({ close, filter }: { close: () => void; filter: string }) {
   const [views, setViews] = useState<readonly View[] | null>(null);
   const [name, setName] = useState("");
   const [shared, setShared] = useState(false);
@@ -101,6 +102,9 @@ function Panel({ close }: { close: () => void }) {
           Others see it too
         </label>
       </form>
+      <a class="button quiet" href={address("/api/v1/export/runs", { query: { filter } })} download>
+        <Icon name="download" /> All that match as CSV
+      </a>
       <button
         type="button"
         class="quiet"
