@@ -60,3 +60,9 @@ export function clock(seconds: number): string {
   const days = Math.floor(seconds / 86400);
   return `${days ? `${days}-` : ""}${two((seconds % 86400) / 3600)}:${two((seconds % 3600) / 60)}:${two(seconds % 60)}`;
 }
+
+/** A number stays one, and so do yes and no. */
+export function typed(text: string): string | number | boolean {
+  if (text === "true" || text === "false") return text === "true";
+  return /^-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text.trim()) ? Number(text) : text;
+}

@@ -6,7 +6,7 @@ import { Dialog } from "../../parts/dialog";
 import { say } from "../../parts/toast";
 import { go } from "../../url";
 import { runPage } from "./address";
-import { type Changed, Changes, given, NOTHING } from "./changes";
+import { type Changed, Changes, given, NOTHING, typed } from "./changes";
 import { Wrong } from "./ending";
 import type { Overview } from "./feed";
 
@@ -113,10 +113,4 @@ export function CloneDialog({ told, close, from }: Props) {
       </form>
     </Dialog>
   );
-}
-
-/** A number stays one, and so do yes and no. */
-export function typed(text: string): string | number | boolean {
-  if (text === "true" || text === "false") return text === "true";
-  return /^-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text.trim()) ? Number(text) : text;
 }

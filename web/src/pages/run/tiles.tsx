@@ -4,10 +4,14 @@ import { ago, duration, NONE, num, percent, rough, stamp, when, whole } from "..
 import { Progress } from "../../parts/progress";
 import { useNow } from "../../parts/stale";
 import { isOver, type Overview } from "./feed";
+import { Waiting } from "./waiting";
+
+const WAITS = new Set(["submitted", "waiting"]);
 
 export function Tiles({ told }: { told: Overview }) {
   return (
     <dl class="tiles">
+      {WAITS.has(told.run.state) && <Waiting id={told.run.id} cluster={told.run.cluster} />}
       <Far told={told} />
       <Finish told={told} />
       <Risk told={told} />

@@ -61,6 +61,7 @@ function Drawing({ id, told, over }: { id: string; told: Told; over: boolean }) 
     atEnd.current = middle > 0.98;
     requestAnimationFrame(() => at?.scrollTo({ left: middle * at.scrollWidth - at.clientWidth / 2 }));
   };
+  const drawn = told.marks.filter(({ kind }) => kind === "checkpoint").length;
   const shown = items.find(({ key }) => key === current) ?? null;
   return (
     <div class="timeline">
@@ -125,6 +126,11 @@ function Drawing({ id, told, over }: { id: string; told: Told; over: boolean }) 
           </g>
         </svg>
       </div>
+      {told.checkpoints > drawn && (
+        <p class="muted timeline-few">
+          {drawn.toLocaleString("en-US")} of {told.checkpoints.toLocaleString("en-US")} checkpoints are drawn.
+        </p>
+      )}
       <details class="timeline-table">
         <summary>As a table</summary>
         <AsTable id={id} items={items} now={now} />
@@ -174,7 +180,8 @@ function Part({ id, item, tab, on, look }: PartProps) {
       }}
     >
       {lane === 0 && (
-        <>
+        // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a group of shapes takes no focus; the link around it does, and is named
+        <g aria-hidden="true">
           <rect
             x={left}
             y={kind === "queue" ? 22 : 16}
@@ -188,7 +195,7 @@ function Part({ id, item, tab, on, look }: PartProps) {
               {width > 76 && <tspan class="how"> {HOW[state] ?? state}</tspan>}
             </text>
           )}
-        </>
+        </g>
       )}
       {lane === 1 && <rect x={left} y="48" width={width} height="6" rx="2" />}
       {lane === 2 && (

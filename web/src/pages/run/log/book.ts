@@ -1,5 +1,6 @@
 /** An open log, of which only the part around what is looked at is held: it grows at the end that is neared, and lets go of the other. */
-import type { LogLine, Piece } from "./piece";
+import type { LogLine } from "./lines";
+import type { Piece } from "./piece";
 
 export type Read = (offset: number, limit: number, signal: AbortSignal) => Promise<Piece>;
 

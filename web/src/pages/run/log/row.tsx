@@ -1,7 +1,7 @@
 /** One line of a log: its colours, and what was searched for marked in it. */
 import type { VNode } from "preact";
 import { plain, type Span, type Style, spans } from "./ansi";
-import type { LogLine } from "./piece";
+import type { LogLine } from "./lines";
 
 const LONGEST = 20_000; // characters of a line that are drawn
 const ERROR =

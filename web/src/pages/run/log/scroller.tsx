@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Book } from "./book";
-import type { LogLine } from "./piece";
+import type { LogLine } from "./lines";
 import { Row } from "./row";
 
 const NEAR = 1500; // px from an end

@@ -1,0 +1,47 @@
+/** When a run that waits will start, as its scheduler expects it, and what stands before it. */
+import type { ComponentChildren } from "preact";
+import { get } from "../../api";
+import { duration, NONE, rough, stamp, when } from "../../format";
+import { useNow } from "../../parts/stale";
+import { href } from "../../url";
+import { useReading } from "./feed";
+
+export function Waiting({ id, cluster }: { id: string; cluster: string | null }) {
+  const now = useNow(10);
+  const { data, fault } = useReading(
+    id,
+    `start ${id}`,
+    (signal) => get("/api/v1/runs/{run_id}/start", { path: { run_id: id }, signal }),
+    30,
+  );
+  if (fault && !data) return <Tile note={`${fault.what}. ${fault.next}`}>{NONE}</Tile>;
+  if (!data?.waiting) return null;
+  const ahead = data.ahead ? `${data.ahead} before it in ${data.queue || "its queue"}` : "";
+  const notes = [data.reason, ahead, data.trouble].filter(Boolean).join(" · ");
+  return (
+    <Tile note={notes || "the scheduler does not say why it waits"} title={data.native}>
+      {data.expected === null ? (
+        "not known"
+      ) : (
+        <span title={stamp(data.expected)}>
+          {when(data.expected, now)}{" "}
+          <small>{data.expected > now ? `in ${duration(data.expected - now)}` : "any moment"}</small>
+        </span>
+      )}{" "}
+      <small>
+        {cluster && <a href={href("/cluster", { name: cluster })}>cluster</a>}{" "}
+        {data.taken_at !== null && now - data.taken_at > 60 && `asked ${rough(now - data.taken_at)} ago`}
+      </small>
+    </Tile>
+  );
+}
+
+function Tile({ children, note, title }: { children: ComponentChildren; note: string; title?: string }) {
+  return (
+    <div class="tile" title={title}>
+      <dt>Expected start</dt>
+      <dd>{children}</dd>
+      <dd class="note">{note}</dd>
+    </div>
+  );
+}
