@@ -31,6 +31,7 @@ web: $(READY)
 
 test: $(READY) beds web
 	@scripts/chromium
+	@scripts/tmux
 	@scripts/test
 
 check: $(READY)

@@ -29,9 +29,10 @@ HOSTILE = (
 )
 
 
-def populate(folder: Path) -> Place:
-    """A run at work in its second leg, one that failed, one that waits, one that finished."""
+def populate(folder: Path, *, at: float = NOON) -> Place:
+    """A run at work in its second leg, one that failed, one that waits, one that finished; all from about this time."""
     place = Place(folder)
+    place.clock.sleep(at - NOON)
     train(place.play("digits"), legs=2)
     failed = place.play("broken").begin(1, successor=False)
     metrics(failed, 1, range(12), slope=9.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -22,6 +23,8 @@ def top(
     from onward.tui.app import Top
     from onward.tui.choose import open_source
 
+    for name in ("COLUMNS", "LINES"):  # a size that a shell exported stays as it was when the terminal is resized
+        os.environ.pop(name, None)
     source = open_source(open_desk(), folders=folders)
     try:
         links = Top(source).run(mouse=False)
