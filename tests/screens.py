@@ -14,7 +14,7 @@ from onward.model.cluster import Asked, ClusterJob, ClusterSnapshot, Gpus, Node,
 from onward.model.job import JobId, JobState
 from onward.model.run import LegEnd
 from onward.tui.logs import lines_of
-from onward.tui.source import Detail, Gpu, Log, Picture, Row, Runs, Series, Stream
+from onward.tui.source import Alerts, Detail, Gpu, Log, Notice, Picture, Row, Runs, Series, Stream
 from tests.desks import NOON, Place, PlayedRun
 
 HOSTILE = (
@@ -114,6 +114,7 @@ class FakeSource:
         self.clusters: dict[str, ClusterSnapshot | None] = {}
         self.page: str | None = "http://lab:8765/runs/"
         self.closed = False
+        self.notices: tuple[Notice, ...] = ()
 
     def runs(self, filter: str) -> Runs:
         self._answer()
@@ -158,6 +159,10 @@ class FakeSource:
         name = cluster or next(iter(self.clusters), "local")
         found = self.clusters.get(name)
         return Picture(name=name, snapshot=found, age=3.0, trouble="" if found else "no snapshot yet", others=tuple(self.clusters))
+
+    def alerts(self) -> Alerts:
+        self._answer()
+        return Alerts(notices=self.notices, note="" if self.notices else "no rules: the web page makes them")
 
     def stop(self, run: str) -> str:
         self.stopped.append(run)

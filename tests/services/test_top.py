@@ -198,7 +198,7 @@ def test_the_screens_look_as_they_did(
     terminal.shows("these keys")
     compare(f"help-{size}", terminal.quiet(), folder)
     terminal.press("5")
-    terminal.shows("1 runs failed")
+    terminal.shows("1 run failed")
     compare(f"alerts-{size}", terminal.quiet(), folder)
     terminal.press("3")
     terminal.shows("local · mine")

@@ -12,6 +12,7 @@ import pytest
 from onward.errors import HostUnreachable
 from onward.tui.app import Top
 from onward.tui.keys import KEYS
+from onward.tui.source import Notice
 from tests.desks import NOON
 from tests.screens import HOSTILE, FakeSource, cluster, row
 
@@ -128,7 +129,7 @@ def test_numbers_open_the_five_screens(source: FakeSource) -> None:
         assert "overview" in await seat.press("2")
         assert "slurm · mine 1 jobs" in await seat.press("3")
         assert "slurm · 3 nodes" in await seat.press("4")
-        assert "No alert rules are set up" in await seat.press("5")
+        assert "no rules: the web page makes them" in await seat.press("5")
         assert "3 runs" in await seat.press("1")
 
     sit(source, play)
@@ -379,8 +380,26 @@ def test_the_nodes_are_a_map_with_what_is_under_the_cursor(source: FakeSource) -
 def test_alerts_name_the_runs_that_failed_and_enter_opens_one(source: FakeSource) -> None:
     async def play(seat: Seat) -> None:
         text = await seat.press("5")
-        assert "1 runs failed" in text and "✗ beta" in text and "alpha" not in text
+        assert "1 run failed" in text and "✗ beta" in text and "alpha" not in text
         assert "✗ failed" in await seat.press("enter")
+
+    sit(source, play)
+
+
+def test_alerts_list_what_rules_told_and_enter_opens_the_run(source: FakeSource) -> None:
+    source.notices = tuple(
+        Notice(
+            at=NOON - n, level="error", title=f"told {n}", text=f"all about {n}", run="id-alpha", sent=n > 0, error="" if n else "refused"
+        )
+        for n in range(60)
+    )
+
+    async def play(seat: Seat) -> None:
+        text = await seat.press("5")
+        assert "60 told" in text and "not sent  told 0" in text and "sent      told 1" in text and "all about 0 refused" in text
+        assert "told 40" not in text and "told 40" in await seat.press(*["down"] * 40)
+        assert "beta" in await seat.press("end")
+        assert "alpha ▶ running" in await seat.press("home", "enter")
 
     sit(source, play)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from onward.clock import HandClock
 from onward.errors import Conflict, HostUnreachable, NotAllowed, NotFound
 from onward.model.run import LegEnd
 from onward.operations.snapshots import keep, kept
@@ -18,7 +19,7 @@ from onward.tui.choose import open_source
 from onward.tui.folders import Folders
 from onward.tui.logs import PIECE, lines_of
 from onward.tui.server import Server
-from onward.tui.source import Source
+from onward.tui.source import Alerts, Source
 from tests.desks import Place
 from tests.screens import cluster, metrics, populate
 from tests.servers import Running
@@ -266,6 +267,32 @@ def test_a_servers_filter_is_its_own_language_and_a_slip_in_it_is_told(remote: S
 def test_a_server_shows_its_clusters(remote: Server) -> None:
     seen = remote.picture("local")
     assert seen.name == "local" and seen.snapshot and len(seen.snapshot.nodes) == 1 and "local" in seen.others
+
+
+def test_a_server_tells_what_its_rules_told(served: tuple[Place, Running], remote: Server) -> None:
+    assert remote.alerts() == Alerts(note="no rules: the web page makes them")
+    token = served[1].token("--rights", "admin")
+    served[1].json("POST", "/api/v1/alerts/rules", token, {"name": "any", "kind": "failed"})
+    assert remote.alerts().note == "1 rule, and nothing to tell of yet"
+
+
+def test_a_notice_to_several_channels_is_one_and_sent_if_any_took_it() -> None:
+    class Told:
+        url = "http://lab"
+
+        def get(self, path: str, query: Any = None) -> Any:
+            one = {"rule": "r", "run_id": "a", "title": "t", "at": 1.0, "level": "error", "text": "x", "error": ""}
+            sent, refused, waits = {**one, "sent": 2.0}, {**one, "sent": None, "error": "refused"}, {**one, "at": 9.0, "sent": None}
+            return {"notices": [waits, refused, sent], "rules": []}
+
+        def raw(self, path: str, query: Any = None) -> bytes:
+            return b""
+
+        def post(self, path: str, body: Any) -> Any:
+            return {}
+
+    found = Server(Told(), HandClock()).alerts().notices
+    assert [(notice.at, notice.sent, notice.error) for notice in found] == [(9.0, False, ""), (1.0, True, "")]
 
 
 def test_a_run_has_an_address_on_its_server(served: tuple[Place, Running], remote: Server) -> None:

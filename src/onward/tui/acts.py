@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onward.tui.frame import body_height
 from onward.tui.logview import scrolled
-from onward.tui.page_alerts import failures
+from onward.tui.page_alerts import entries, run_of
 from onward.tui.page_cluster import nodes_across, queue_rows, shown_jobs
 from onward.tui.page_run import log_height
 from onward.tui.page_runs import chart_height, list_rows
@@ -60,9 +60,10 @@ class Acts:
         elif view.screen == QUEUE:
             self._open_job()
         elif view.screen == ALERTS:
-            failed = failures(self.board, self._now())
-            if failed:
-                view.choose(failed[min(view.at.get(ALERTS, 0), len(failed) - 1)].id)
+            found = entries(self.board, self._now())
+            run = run_of(found[min(view.at.get(ALERTS, 0), len(found) - 1)]) if found else None
+            if run:
+                view.choose(run)
                 view.open(RUN)
         elif view.screen == RUNS and view.chosen:
             view.open(RUN)
@@ -291,7 +292,7 @@ class Acts:
         elif view.screen == NODES and board.picture and board.picture.snapshot:
             self._cursor(NODES, by * (nodes_across(self.size.width) if abs(by) < _FAR else 1), len(board.picture.snapshot.nodes))
         elif view.screen == ALERTS:
-            self._cursor(ALERTS, by, len(failures(board, self._now())))
+            self._cursor(ALERTS, by, len(entries(board, self._now())))
         elif view.screen == RUN and view.pane == "overview":
             view.scroll = max(0, min(view.scroll + by, 200))
         elif view.screen == RUN and view.pane == "charts":

@@ -28,7 +28,7 @@ from onward.rundir.log_search import search
 from onward.rundir.spool import Progress, leg_progress
 from onward.tui.gpus import gpus_of
 from onward.tui.logs import lines_of
-from onward.tui.source import Detail, Log, Picture, Row, Runs, Series, Stream
+from onward.tui.source import Alerts, Detail, Log, Picture, Row, Runs, Series, Stream
 from onward.tui.spools import Metrics
 from onward.tui.words import facts_of
 
@@ -238,6 +238,9 @@ class Folders:
             hint = f"no snapshot yet: `onward cluster {chosen.name}` takes one, a server (`onward up`) keeps one fresh"
             return Picture(name=chosen.name, trouble=hint, others=names)
         return Picture(name=chosen.name, snapshot=snapshot, age=self._desk.clock.now() - snapshot.taken_at, others=names)
+
+    def alerts(self) -> Alerts:
+        return Alerts(note="a server watches for alerts: onward up, and its page has the rules")
 
     def stop(self, run: str) -> str:
         stopped = stop(self._desk, self._dir(run))

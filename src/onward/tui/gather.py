@@ -35,6 +35,8 @@ def _gathered(source: Source, view: View, before: Board, size: Size, now: float)
         board.runs = source.runs("" if view.screen in (QUEUE, NODES) else view.filter)
     if view.screen in (QUEUE, NODES):
         board.picture = source.picture(view.cluster)
+    if view.screen == ALERTS:
+        board.alerts = source.alerts()
     if view.screen in (RUNS, ALERTS) and view.chosen not in {row.id for row in board.runs.rows}:
         rows = shown_rows(view, board)
         view.choose(rows[0].id if rows else None)

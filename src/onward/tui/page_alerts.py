@@ -1,36 +1,62 @@
-"""Screen 5: alerts. There are no rules yet, so it lists what a person would want to be told: runs that failed lately. Pure."""
+"""Screen 5: what rules told of, and beside it what a person would want to be told: runs that failed lately. Pure."""
 
 from __future__ import annotations
 
-from onward.tui.source import Row
-from onward.tui.text import Block, boxed, fit, line, span, titled, wrapped
+from onward.tui.source import Notice, Row
+from onward.tui.text import Block, Line, boxed, clock, fit, line, span, titled, wrapped
 from onward.tui.view import ALERTS, Board, View
 
 _LATELY = 3 * 86_400.0  # seconds
+_ABOUT = 4  # lines about what is under the cursor
+_LEVELS = {"error": "✗", "warn": "!", "warning": "!", "info": "·"}
 
 
 def alerts_page(view: View, board: Board, *, width: int, height: int, now: float) -> Block:
-    failed = failures(board, now)
-    lines: Block = [
-        titled("alerts", width, focus=True),
-        line(fit("  No alert rules are set up: there is nothing to show of them.", width), "dim"),
-    ]
-    lines += [line(""), titled(f"{len(failed)} runs failed in the last 3 days", width)]
+    found = entries(board, now)
+    told = [one for one in found if isinstance(one, Notice)]
+    at = max(0, min(view.at.get(ALERTS, 0), len(found) - 1))
+    lines: Block = [titled(f"alerts · {len(told)} told", width, focus=True)]
+    if not told:
+        note = board.alerts.note if board.alerts else "looking …"
+        lines += [line(fit(f"  {part}", width), "dim") for part in wrapped(note or "no rule has told of anything yet", width - 2)]
+    lines += [_notice(one, width, here=n == at, now=now) for n, one in enumerate(told)]
+    failed = len(found) - len(told)
+    lines.append(titled(f"{failed} run{'s' if failed != 1 else ''} failed in the last 3 days", width))
     if not failed:
-        lines.append(line(fit("  none: all is well, as far as runs can tell", width), "dim"))
-    at = max(0, min(view.at.get(ALERTS, 0), len(failed) - 1))
-    for n, row in enumerate(failed[max(at - 2, 0) :], start=max(at - 2, 0)):
-        lines.append(
-            line(fit(f" ✗ {fit(row.name, 24)} {span(now - row.created):>6} old  {row.why}", width), "cursor" if n == at else "state.failed")
-        )
-        lines += [
-            line(fit(f"   → {part}" if i == 0 else f"     {part}", width))
-            for i, part in enumerate(wrapped(row.next, width - 5, most=2))
-            if part
-        ]
-    return boxed(lines, width, height)
+        lines.append(line(fit("  none", width), "dim"))
+    lines += [_failure(one, width, here=n == at, now=now) for n, one in enumerate(found) if isinstance(one, Row)]
+    rows = height - _ABOUT
+    place = at + (1 if at < len(told) else len(lines) - len(found) + len(told)) if found else 0
+    first = max(0, min(place - rows // 2, len(lines) - rows))
+    return [*boxed(lines[first:], width, rows), *_about(found[at] if found else None, width)]
 
 
-def failures(board: Board, now: float) -> list[Row]:
+def entries(board: Board, now: float) -> list[Notice | Row]:
+    """Under one cursor: what was told, newest first, then the runs that failed."""
     rows = board.runs.rows if board.runs else ()
-    return [row for row in rows if row.state == "failed" and now - row.created < _LATELY]
+    failed = [row for row in rows if row.state == "failed" and now - row.created < _LATELY]
+    return [*(board.alerts.notices if board.alerts else ()), *failed]
+
+
+def run_of(entry: Notice | Row) -> str | None:
+    return entry.run if isinstance(entry, Notice) else entry.id
+
+
+def _notice(one: Notice, width: int, *, here: bool, now: float) -> Line:
+    state = "not sent" if one.error else "sent" if one.sent else "waits"
+    text = f" {_LEVELS.get(one.level, '·')} {clock(one.at, now):>11}  {fit(state, 8)}  {one.title}"
+    return line(fit(text, width), "cursor" if here else "bad" if one.level == "error" or one.error else "")
+
+
+def _failure(row: Row, width: int, *, here: bool, now: float) -> Line:
+    return line(fit(f" ✗ {fit(row.name, 24)} {span(now - row.created):>6} old  {row.why}", width), "cursor" if here else "state.failed")
+
+
+def _about(entry: Notice | Row | None, width: int) -> Block:
+    if entry is None:
+        return boxed([], width, _ABOUT)
+    title, words = (
+        (entry.title, f"{entry.text} {entry.error}") if isinstance(entry, Notice) else (entry.name, f"{entry.why}. → {entry.next}")
+    )
+    lines = [line(fit(f" {part}", width)) for part in wrapped(words, width - 1, most=_ABOUT - 1)]
+    return boxed([titled(title, width), *lines], width, _ABOUT)

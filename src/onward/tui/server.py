@@ -8,20 +8,21 @@ from typing import Any
 from urllib.parse import quote
 
 from onward.clock import Clock
-from onward.errors import OnwardError
+from onward.errors import NotAllowed, NotFound, OnwardError
 from onward.model.cluster import ClusterSnapshot
 from onward.model.timeline import Timeline
 from onward.operations.answers import value_from_json
 from onward.tracker.stitch import SYSTEM
 from onward.tui.api import Asks
 from onward.tui.logs import lines_of
-from onward.tui.source import Detail, Gpu, Log, Picture, Row, Runs, Series, Stream
+from onward.tui.source import Alerts, Detail, Gpu, Log, Notice, Picture, Row, Runs, Series, Stream
 from onward.tui.words import facts_of
 
 _PAGE = 500
 _KEYS = 2000
 _JOBS = 2000
 _HISTORY = 120
+_NOTICES = 200
 _RUNS = "/api/v1/runs"
 
 
@@ -105,6 +106,18 @@ class Server:
         snapshot = value_from_json(ClusterSnapshot, told)
         return Picture(name=told["name"], snapshot=snapshot, age=told["age"], trouble=told["trouble"], others=names)
 
+    def alerts(self) -> Alerts:
+        try:
+            told = self._api.get("/api/v1/alerts/history", {"limit": _NOTICES})["notices"]
+            rules = self._api.get("/api/v1/alerts/rules")["rules"]
+        except (NotAllowed, NotFound) as error:
+            return Alerts(note=error.message)
+        watched = sum(1 for rule in rules if rule["enabled"])
+        note = (
+            f"{watched} rule{'s' if watched != 1 else ''}, and nothing to tell of yet" if watched else "no rules: the web page makes them"
+        )
+        return Alerts(notices=_notices(told), note=note)
+
     def stop(self, run: str) -> str:
         told = self._api.post(f"{_RUNS}/{quote(run, safe='')}/stop", {})
         if told["state"] in ("finished", "failed", "cancelled"):
@@ -158,6 +171,20 @@ def _series(told: Mapping[str, Any]) -> Series:
 
 def _float(value: float | str | None) -> float:
     return math.nan if value is None else float(value)
+
+
+def _notices(told: Sequence[Mapping[str, Any]]) -> tuple[Notice, ...]:
+    """One for all channels that it went to: sent, if any of them took it."""
+    found: dict[tuple[Any, ...], Notice] = {}
+    for one in told:
+        key = (one["rule"], one["run_id"], one["title"], one["at"])
+        before = found.get(key)
+        sent = one["sent"] is not None or (before is not None and before.sent)
+        error = "" if sent else one["error"]
+        found[key] = Notice(
+            at=one["at"], level=one["level"], title=one["title"], text=one["text"], run=one["run_id"], sent=sent, error=error
+        )
+    return tuple(found.values())
 
 
 def _gpus(told: Mapping[str, Any]) -> tuple[Gpu, ...]:

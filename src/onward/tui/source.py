@@ -107,6 +107,25 @@ class Picture:
     others: tuple[str, ...] = field(default=())  # names of all clusters
 
 
+@dataclass(frozen=True, kw_only=True)
+class Notice:
+    """What a rule told of."""
+
+    at: float
+    level: str
+    title: str
+    text: str = ""
+    run: str | None = None
+    sent: bool = False
+    error: str = ""  # why it was not
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alerts:
+    notices: tuple[Notice, ...] = ()  # newest first
+    note: str = ""  # why there are none
+
+
 class Source(Protocol):
     """Each call may raise an OnwardError: then what was shown stays, and the screen says so."""
 
@@ -136,6 +155,8 @@ class Source(Protocol):
     def picture(self, cluster: str | None) -> Picture:
         """None: the one that runs go to by themselves."""
         ...
+
+    def alerts(self) -> Alerts: ...
 
     def stop(self, run: str) -> str:
         """Have it save and end; in words what becomes of it."""

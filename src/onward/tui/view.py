@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from onward.tui.source import STREAMS, Detail, Log, Picture, Row, Runs, Series, Stream
+from onward.tui.source import STREAMS, Alerts, Detail, Log, Picture, Row, Runs, Series, Stream
 
 RUNS, RUN, QUEUE, NODES, ALERTS = range(1, 6)
 SCREENS = {RUNS: "Runs", RUN: "Run", QUEUE: "Queue", NODES: "Nodes", ALERTS: "Alerts"}
@@ -82,6 +82,7 @@ class Board:
     series: tuple[Series, ...] = ()
     log: Log | None = None
     picture: Picture | None = None
+    alerts: Alerts | None = None
     trouble: str = ""
     heard: float | None = None  # when
     message: str = ""
