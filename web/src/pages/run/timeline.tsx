@@ -123,6 +123,9 @@ function Drawing({ id, told, over }: { id: string; told: Told; over: boolean }) 
                 look={setCurrent}
               />
             ))}
+            {items.map((item) => (
+              <Label key={item.key} item={item} />
+            ))}
           </g>
         </svg>
       </div>
@@ -180,22 +183,13 @@ function Part({ id, item, tab, on, look }: PartProps) {
       }}
     >
       {lane === 0 && (
-        // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a group of shapes takes no focus; the link around it does, and is named
-        <g aria-hidden="true">
-          <rect
-            x={left}
-            y={kind === "queue" ? 22 : 16}
-            width={Math.max(2, width - 1)}
-            height={kind === "queue" ? 16 : 28}
-            rx="3"
-          />
-          {kind === "leg" && width > ROOM && (
-            <text x={left + 7} y="34">
-              {item.leg}
-              {width > 76 && <tspan class="how"> {HOW[state] ?? state}</tspan>}
-            </text>
-          )}
-        </g>
+        <rect
+          x={left}
+          y={kind === "queue" ? 22 : 16}
+          width={Math.max(2, width - 1)}
+          height={kind === "queue" ? 16 : 28}
+          rx="3"
+        />
       )}
       {lane === 1 && <rect x={left} y="48" width={width} height="6" rx="2" />}
       {lane === 2 && (
@@ -208,6 +202,17 @@ function Part({ id, item, tab, on, look }: PartProps) {
         </>
       )}
     </a>
+  );
+}
+
+/** Drawn over the links, which have names of their own. */
+function Label({ item: { kind, left, width, leg, state } }: { item: Item }) {
+  if (kind !== "leg" || width <= ROOM) return null;
+  return (
+    <text class="leg-label" x={left + 7} y="34">
+      {leg}
+      {width > 76 && <tspan> {HOW[state] ?? state}</tspan>}
+    </text>
   );
 }
 

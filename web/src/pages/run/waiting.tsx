@@ -29,7 +29,7 @@ export function Waiting({ id, cluster }: { id: string; cluster: string | null })
         </span>
       )}{" "}
       <small>
-        {cluster && <a href={href("/cluster", { name: cluster })}>cluster</a>}{" "}
+        {cluster && <a href={href("/cluster", { cluster })}>cluster</a>}{" "}
         {data.taken_at !== null && now - data.taken_at > 60 && `asked ${rough(now - data.taken_at)} ago`}
       </small>
     </Tile>
