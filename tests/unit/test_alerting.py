@@ -200,12 +200,14 @@ def test_what_a_training_tells_goes_the_same_way(scene: Scene) -> None:
     assert scene.later(SPACING) == []
 
 
-def test_a_nearly_full_disk_is_told_and_a_folder_that_is_not_there_is_not(scene: Scene) -> None:
+def test_a_nearly_full_disk_is_told_also_of_a_folder_that_is_not_made_yet(scene: Scene) -> None:
     scene.rule(Kind.QUOTA, after=1e-9)
     [text] = scene.later()
     assert text.startswith(f"the disk of {scene.folder} is ")
     assert scene.later(SPACING) == []
-    assert used(scene.folder / "nowhere") is None
+    later = used(scene.folder / "not" / "yet")
+    assert later is not None and later.path.endswith("/not/yet")
+    assert used(Path("/proc")) is None  # which has no room to run out of
 
 
 @pytest.mark.parametrize("lines", [False, True])

@@ -1522,6 +1522,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/bests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The best run of every experiment
+         * @description By the lowest or highest finite value that a run reached. Experiments whose runs do not have the metric are left out.
+         */
+        get: operations["listed_api_v1_bests_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/2.0/mlflow/experiments/create": {
         parameters: {
             query?: never;
@@ -2390,6 +2410,34 @@ export interface components {
             start: number;
             /** End */
             end: number;
+        };
+        /** BestOut */
+        BestOut: {
+            /** Experiment */
+            experiment: number;
+            /** Run Id */
+            run_id: string;
+            /** Name */
+            name: string;
+            /** Value */
+            value: number;
+            /** Step */
+            step: number | null;
+        };
+        /** Bests */
+        Bests: {
+            /**
+             * Metric
+             * @description None: nobody logs any.
+             */
+            metric: string | null;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "min" | "max";
+            /** Bests */
+            bests: components["schemas"]["BestOut"][];
         };
         /**
          * BranchIn
@@ -8162,6 +8210,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Tested"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listed_api_v1_bests_get: {
+        parameters: {
+            query?: {
+                /** @description By which; left out: the loss or score that most runs have. */
+                metric?: string | null;
+                /** @description What is better; left out: as the metric's name suggests. */
+                mode?: ("min" | "max") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Bests"];
                 };
             };
             /** @description It could not be done, and why. */

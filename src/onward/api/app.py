@@ -32,6 +32,7 @@ from onward.api.routes import (
     alert_channels,
     alerts,
     artifacts,
+    bests,
     checkpoints,
     clusters,
     code_diff,
@@ -78,7 +79,7 @@ _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, drafts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, checkpoints, code_diff, live, records, export, tokens, seed, hints, clusters),
     *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files, start),
-    *(alerts, alert_channels),
+    *(alerts, alert_channels, bests),
 )
 
 

@@ -104,9 +104,10 @@ class Alerting:
 
 
 def used(path: Path) -> Disk | None:
-    """How full the disk of a folder is for its user, as df says it; file counts too. None where it does not say."""
+    """How full the disk of a folder, be it made yet or not, is for its user, as df says it; file counts too. None where it does not say."""
+    there = next((folder for folder in (path, *path.parents) if folder.exists()), path)
     try:
-        seen = os.statvfs(path)
+        seen = os.statvfs(there)
     except OSError:
         return None
     shares = []

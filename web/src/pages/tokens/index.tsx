@@ -1,5 +1,150 @@
+/** Tokens: who may come in, as what, until when. */
+import { useState } from "preact/hooks";
+import { type Got, get, remove } from "../../api";
+import { ago, NONE, stamp, when } from "../../format";
+import { useKeys } from "../../keys";
 import { Empty } from "../../parts/empty";
+import { useNow } from "../../parts/stale";
+import { complain, say } from "../../parts/toast";
+import { useReading } from "../../reading";
+import "../../styles/sheet.css";
+import { flag, text, useParam } from "../../url";
+import { NewToken } from "./new";
 
-export default function Page() {
-  return <Empty title="Tokens">This page is being built.</Empty>;
+type Token = Got<"/api/v1/tokens">["tokens"][number];
+
+const OPEN = text("");
+const ALL = flag();
+const AS: Record<string, string> = {
+  user: "a person",
+  session: "a login",
+  login: "a login link",
+  run: "a run",
+  agent: "an agent",
+  webhook: "a webhook",
+};
+
+export default function TokensPage() {
+  const { data, fault, again } = useReading("tokens", (signal) => get("/api/v1/tokens", { signal }), 15_000);
+  const [open, setOpen] = useParam("new", OPEN);
+  const [all, setAll] = useParam("all", ALL);
+  const now = useNow(5);
+  useKeys("Tokens", [{ keys: "n", does: "New token", act: () => setOpen("1", { push: true }) }]);
+  if (!data)
+    return fault ? (
+      <Empty title="The tokens cannot be shown">
+        {fault.what}. {fault.next || "An admin makes them here, or by onward token create."}
+      </Empty>
+    ) : (
+      <p class="empty" role="status">
+        Asking …
+      </p>
+    );
+  const stands = ({ revoked, expires }: Token) => revoked === null && (expires === null || expires > now);
+  const kept = data.tokens.filter(
+    (token) => all || (stands(token) && token.scope !== "run" && token.scope !== "login"),
+  );
+  const shown = [...kept].sort((one, other) => other.created - one.created);
+  const hidden = data.tokens.length - shown.length;
+  return (
+    <div class="sheet narrow">
+      <header class="sheet-head">
+        <h1>Tokens</h1>
+        <button type="button" class="quiet" aria-pressed={all} onClick={() => setAll(!all, { push: true })}>
+          {all ? "Only those that stand" : `All of them${hidden ? ` (${hidden} more)` : ""}`}
+        </button>
+        <button type="button" class="primary" onClick={() => setOpen("1", { push: true })}>
+          New token
+        </button>
+      </header>
+      {shown.length ? (
+        <div class="sheet-scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Name</th>
+                <th scope="col">For</th>
+                <th scope="col">May</th>
+                <th scope="col">Made</th>
+                <th scope="col">Last used</th>
+                <th scope="col">Until</th>
+                <th scope="col">
+                  <span class="hidden">Acts</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((token) => (
+                <Row key={token.id} token={token} stands={stands(token)} now={now} again={again} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ) : (
+        <Empty title="No token stands">Logins and scripts need one each.</Empty>
+      )}
+      {open && <NewToken close={() => setOpen("")} made={again} />}
+    </div>
+  );
+}
+
+type RowProps = { token: Token; stands: boolean; now: number; again: () => void };
+
+function Row({ token, stands, now, again }: RowProps) {
+  const [sure, setSure] = useState(false);
+  const revoke = async () => {
+    try {
+      await remove("/api/v1/tokens/{id}", { path: { id: token.id } });
+      say(`The token ${token.name || token.id} opens nothing any more`);
+      again();
+    } catch (error) {
+      complain(error);
+    }
+    setSure(false);
+  };
+  const until =
+    token.revoked !== null
+      ? `revoked ${ago(token.revoked, now)}`
+      : token.expires
+        ? when(token.expires, now)
+        : "it is revoked";
+  return (
+    <tr class={stands ? "" : "off"}>
+      <th scope="row" class="words">
+        <bdi>{token.name || NONE}</bdi>
+        <small class="mono">{token.id}</small>
+      </th>
+      <td>
+        {AS[token.scope] ?? token.scope}
+        {token.run && <small class="mono">{token.run}</small>}
+        {token.cluster && <small>{token.cluster}</small>}
+      </td>
+      <td>{token.scope === "user" || token.scope === "session" || token.scope === "login" ? token.rights : NONE}</td>
+      <td title={stamp(token.created)}>{ago(token.created, now)}</td>
+      <td title={stamp(token.last_used)}>{token.last_used === null ? "never" : ago(token.last_used, now)}</td>
+      <td title={stamp(token.expires)}>{until}</td>
+      <td class="acts">
+        {stands &&
+          (sure ? (
+            <>
+              <button type="button" class="danger" onClick={() => void revoke()}>
+                Yes, revoke it
+              </button>{" "}
+              <button type="button" class="quiet" onClick={() => setSure(false)}>
+                Keep it
+              </button>
+            </>
+          ) : (
+            <button
+              type="button"
+              class="quiet danger"
+              aria-label={`Revoke ${token.name || token.id}`}
+              onClick={() => setSure(true)}
+            >
+              Revoke
+            </button>
+          ))}
+      </td>
+    </tr>
+  );
 }

@@ -1,0 +1,130 @@
+/** A channel, new or changed. What it keeps secret goes to the server and does not come back. */
+import { useState } from "preact/hooks";
+import { inWords, post, put } from "../../api";
+import { Dialog } from "../../parts/dialog";
+import { Secret } from "../../parts/secret";
+import type { Fault } from "../../reading";
+import { type Mail, MailFields, mailOf } from "./mailfields";
+import { type Quiet, QuietFields } from "./quietfields";
+import type { Channel } from "./words";
+
+type Props = { channel: Channel | null; close: () => void; done: () => void };
+type Kind = Channel["kind"];
+
+export function ChannelForm({ channel, close, done }: Props) {
+  const [kind, setKind] = useState<Kind>(channel?.kind ?? "slack");
+  const [name, setName] = useState(channel?.name ?? "");
+  const [url, setUrl] = useState("");
+  const [mail, setMail] = useState<Mail>(mailOf(channel));
+  const [quiet, setQuiet] = useState<Quiet | null>(channel?.quiet ?? null);
+  const [enabled, setEnabled] = useState(channel?.enabled ?? true);
+  const [fault, setFault] = useState<Fault | null>(null);
+  const [key, setKey] = useState<string | null>(null);
+  const save = async () => {
+    const { to, password, ...rest } = mail;
+    const own =
+      kind === "email"
+        ? {
+            ...rest,
+            port: Number(rest.port),
+            to: to.split(/[\s,;]+/).filter(Boolean),
+            ...(password ? { password } : {}),
+          }
+        : url
+          ? { url: url.trim() }
+          : {};
+    const body = { kind, name: name.trim() || kind, quiet, enabled, ...own };
+    try {
+      const made = channel
+        ? await put("/api/v1/alerts/channels/{channel}", { path: { channel: channel.id }, body })
+        : await post("/api/v1/alerts/channels", { body });
+      if (made.key) setKey(made.key);
+      else done();
+    } catch (error) {
+      setFault(inWords(error));
+    }
+  };
+  if (key)
+    return (
+      <Dialog title="The key of this webhook" close={done}>
+        <p>Its messages are signed with this key. It is shown this once: give it to the program that receives them.</p>
+        <Secret value={key} label="The key" />
+        <footer>
+          <button type="button" class="primary" onClick={done}>
+            I have it
+          </button>
+        </footer>
+      </Dialog>
+    );
+  return (
+    <Dialog title={channel ? "Edit a channel" : "New channel"} close={close}>
+      <form
+        class="sheet-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save();
+        }}
+      >
+        {!channel && (
+          <label>
+            Kind
+            <select value={kind} onChange={(event) => setKind(event.currentTarget.value as Kind)}>
+              <option value="slack">Slack, or what takes the same</option>
+              <option value="email">E-mail</option>
+              <option value="webhook">Signed webhook, for a program</option>
+            </select>
+          </label>
+        )}
+        <label>
+          Name
+          <input
+            type="text"
+            maxLength={250}
+            placeholder={kind}
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </label>
+        {kind === "email" ? (
+          <MailFields mail={mail} set={setMail} known={channel !== null} />
+        ) : (
+          <label>
+            Address
+            <input
+              type="text"
+              required={!channel}
+              autocomplete="off"
+              spellcheck={false}
+              placeholder={channel ? "as it is" : "https://…"}
+              value={url}
+              onInput={(event) => setUrl(event.currentTarget.value)}
+            />
+            <small>
+              {kind === "slack" ? "An incoming webhook of your workspace." : "Messages are posted there, signed."} It is
+              not shown again.
+            </small>
+          </label>
+        )}
+        <QuietFields quiet={quiet} set={setQuiet} />
+        <label class="check">
+          <input type="checkbox" checked={enabled} onChange={(event) => setEnabled(event.currentTarget.checked)} />
+          Switched on
+        </label>
+        {fault && (
+          <p role="alert">
+            {fault.what}
+            {fault.next && ` – ${fault.next}`}
+          </p>
+        )}
+        <footer>
+          <button type="button" onClick={close}>
+            Leave it
+          </button>
+          <button type="submit" class="primary">
+            {channel ? "Save" : "Make the channel"}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

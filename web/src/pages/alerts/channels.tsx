@@ -1,0 +1,113 @@
+/** The channels there are: where to, whether they work, a test. */
+import { useState } from "preact/hooks";
+import { post, remove } from "../../api";
+import { complain, say } from "../../parts/toast";
+import { type Channel, target } from "./words";
+
+type Props = { channels: readonly Channel[]; open: (id: string) => void; changed: () => void };
+type Outcome = { delivered: boolean; words: string };
+
+export function Channels({ channels, open, changed }: Props) {
+  const [tested, setTested] = useState<Record<string, Outcome | "asked">>({});
+  if (!channels.length)
+    return (
+      <p class="muted">
+        None yet. A Slack channel, mail addresses or a program of yours can be told; an admin of this server adds them
+        here.
+      </p>
+    );
+  const test = async (id: string) => {
+    setTested((before) => ({ ...before, [id]: "asked" }));
+    try {
+      const outcome = await post("/api/v1/alerts/channels/{channel}/test", { path: { channel: id } });
+      setTested((before) => ({ ...before, [id]: outcome }));
+    } catch (error) {
+      setTested(({ [id]: _, ...rest }) => rest);
+      complain(error);
+    }
+  };
+  const drop = async ({ id, name }: Channel) => {
+    if (!window.confirm(`Delete the channel ${name}? Rules go on without it.`)) return;
+    try {
+      await remove("/api/v1/alerts/channels/{channel}", { path: { channel: id } });
+      say(`The channel ${name} is deleted`);
+      changed();
+    } catch (error) {
+      complain(error);
+    }
+  };
+  return (
+    <div class="sheet-scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Kind</th>
+            <th scope="col">To</th>
+            <th scope="col">Quiet</th>
+            <th scope="col">
+              <span class="hidden">Acts</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {channels.map((channel) => (
+            <tr key={channel.id} class={channel.enabled ? "" : "off"}>
+              <th scope="row">
+                <bdi>{channel.name}</bdi>
+                {!channel.enabled && <small>switched off</small>}
+                {!channel.ready && <small class="bad">its secret is not on this server: enter it again</small>}
+              </th>
+              <td>{channel.kind}</td>
+              <td class="words">
+                <bdi>{target(channel)}</bdi>
+                <Tested outcome={tested[channel.id]} />
+              </td>
+              <td>
+                {channel.quiet
+                  ? `${channel.quiet.begins}–${channel.quiet.ends} ${channel.quiet.zone}`
+                  : "no quiet hours"}
+              </td>
+              <td class="acts">
+                <button
+                  type="button"
+                  aria-label={`Test ${channel.name}`}
+                  disabled={tested[channel.id] === "asked"}
+                  onClick={() => void test(channel.id)}
+                >
+                  Test
+                </button>{" "}
+                <button
+                  type="button"
+                  class="quiet"
+                  aria-label={`Edit ${channel.name}`}
+                  onClick={() => open(channel.id)}
+                >
+                  Edit
+                </button>
+                <button
+                  type="button"
+                  class="quiet danger"
+                  aria-label={`Delete ${channel.name}`}
+                  onClick={() => void drop(channel)}
+                >
+                  Delete
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Tested({ outcome }: { outcome: Outcome | "asked" | undefined }) {
+  if (!outcome) return null;
+  if (outcome === "asked") return <small role="status">sending a test …</small>;
+  return (
+    <small role="status" class={outcome.delivered ? "good" : "bad"}>
+      {outcome.delivered ? "the test was taken" : `the test did not arrive: ${outcome.words}`}
+    </small>
+  );
+}

@@ -1,0 +1,94 @@
+/** The rules there are, as sentences. */
+import { put, remove } from "../../api";
+import { complain, say } from "../../parts/toast";
+import { type Channel, type Rule, sentence } from "./words";
+
+type Props = { rules: readonly Rule[]; channels: readonly Channel[]; open: (id: string) => void; changed: () => void };
+
+export function Rules({ rules, channels, open, changed }: Props) {
+  if (!rules.length)
+    return (
+      <p class="muted">
+        None yet. A rule says what is told, of which runs, and to which channels: failures to Slack, say, or a loss that
+        grows beyond 10.
+      </p>
+    );
+  const names = new Map(channels.map(({ id, name }) => [id, name]));
+  const turn = async (rule: Rule) => {
+    const { id, limit: _, since: __, ...body } = rule;
+    try {
+      await put("/api/v1/alerts/rules/{rule}", { path: { rule: id }, body: { ...body, enabled: !rule.enabled } });
+      changed();
+    } catch (error) {
+      complain(error);
+    }
+  };
+  const drop = async ({ id, name }: Rule) => {
+    if (!window.confirm(`Delete the rule ${name}? What it told stays in the history.`)) return;
+    try {
+      await remove("/api/v1/alerts/rules/{rule}", { path: { rule: id } });
+      say(`The rule ${name} is deleted`);
+      changed();
+    } catch (error) {
+      complain(error);
+    }
+  };
+  return (
+    <div class="sheet-scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Tells when</th>
+            <th scope="col">To</th>
+            <th scope="col">
+              <span class="hidden">Acts</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rules.map((rule) => (
+            <tr key={rule.id} class={rule.enabled ? "" : "off"}>
+              <th scope="row">
+                <bdi>{rule.name}</bdi>
+                {!rule.enabled && <small>switched off</small>}
+              </th>
+              <td class="words">
+                {sentence(rule)}
+                {rule.filter && (
+                  <>
+                    {rule.kind !== "metric" && ", of"} <code>{rule.filter}</code>
+                  </>
+                )}
+                {rule.lines && <small>with the last lines it printed</small>}
+              </td>
+              <td class="words">
+                {rule.channels.length ? (
+                  <bdi>{rule.channels.map((id) => names.get(id) ?? id).join(", ")}</bdi>
+                ) : (
+                  <span class="bad">nobody: choose a channel</span>
+                )}
+              </td>
+              <td class="acts">
+                <button type="button" class="quiet" onClick={() => void turn(rule)}>
+                  {rule.enabled ? "Switch off" : "Switch on"}
+                </button>
+                <button type="button" class="quiet" aria-label={`Edit ${rule.name}`} onClick={() => open(rule.id)}>
+                  Edit
+                </button>
+                <button
+                  type="button"
+                  class="quiet danger"
+                  aria-label={`Delete ${rule.name}`}
+                  onClick={() => void drop(rule)}
+                >
+                  Delete
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

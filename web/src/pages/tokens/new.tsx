@@ -1,0 +1,98 @@
+/** A new token: for whom, what it may, how long. Its secret is shown once. */
+import { useState } from "preact/hooks";
+import { inWords, post } from "../../api";
+import { Dialog } from "../../parts/dialog";
+import { Secret } from "../../parts/secret";
+import type { Fault } from "../../reading";
+
+const DAY = 86400;
+type Rights = "read" | "write" | "admin";
+const MAY: Record<Rights, string> = {
+  read: "Look only",
+  write: "Look, log, start and stop runs",
+  admin: "All of it, tokens too",
+};
+
+export function NewToken({ close, made }: { close: () => void; made: () => void }) {
+  const [name, setName] = useState("");
+  const [rights, setRights] = useState<Rights>("write");
+  const [days, setDays] = useState("90");
+  const [secret, setSecret] = useState("");
+  const [fault, setFault] = useState<Fault | null>(null);
+  const make = async () => {
+    const body = { scope: "user", name: name.trim(), rights, expires_in: days ? Number(days) * DAY : null };
+    try {
+      const told = await post("/api/v1/tokens", { body });
+      setSecret(told.secret);
+      made();
+    } catch (error) {
+      setFault(inWords(error));
+    }
+  };
+  if (secret)
+    return (
+      <Dialog title="The new token" close={close}>
+        <p>
+          It is shown this once. A script takes it from <code>MLFLOW_TRACKING_TOKEN</code>,{" "}
+          <code>onward.Client(token=…)</code> or a file of mode 600 that <code>token-file</code> in the settings names.
+        </p>
+        <Secret value={secret} label="The token" />
+        <footer>
+          <button type="button" class="primary" onClick={close}>
+            I have it
+          </button>
+        </footer>
+      </Dialog>
+    );
+  return (
+    <Dialog title="New token" close={close}>
+      <form
+        class="sheet-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void make();
+        }}
+      >
+        <label>
+          Name
+          <input
+            type="text"
+            maxLength={250}
+            placeholder="whose, or what for"
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </label>
+        <label>
+          May
+          <select value={rights} onChange={(event) => setRights(event.currentTarget.value as Rights)}>
+            {(Object.keys(MAY) as Rights[]).map((one) => (
+              <option key={one} value={one}>
+                {MAY[one]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Until
+          <select value={days} onChange={(event) => setDays(event.currentTarget.value)}>
+            <option value="1">a day from now</option>
+            <option value="30">30 days from now</option>
+            <option value="90">90 days from now</option>
+            <option value="365">a year from now</option>
+            <option value="">it is revoked</option>
+          </select>
+        </label>
+        {fault && <p role="alert">{fault.what}</p>}
+        <footer>
+          <button type="button" onClick={close}>
+            Leave it
+          </button>
+          <button type="submit" class="primary">
+            Make the token
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
