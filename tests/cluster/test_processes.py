@@ -225,6 +225,37 @@ def test_a_rank_that_fails_ends_the_others_and_is_named(alice: Person, launcher:
     assert_nothing_runs(run)
 
 
+HEAVY = """
+import time
+import onward
+run = onward.init()
+ballast = bytearray(b"x") * (96 << 20)
+until = time.monotonic() + 26
+while time.monotonic() < until:
+    sum(range(100_000))
+    time.sleep(0.05)
+run.finish()
+"""
+
+
+@pytest.mark.takes("pair")
+def test_both_nodes_are_sampled_with_what_runs_on_each(alice: Person) -> None:
+    alice.write("heavy.py", HEAVY)
+    flags = ("--launcher", "srun", "--nodes", "2", "--ntasks-per-node", "1", "--mem", "400M", "--time", "5:00")
+    run = alice.submit(*flags, "--", "python3", "heavy.py")
+    shown = run.until_over(within=180)
+    assert shown["state"] == "finished", (shown["reason"], run.log())
+    peaks: dict[str, float] = {}
+    for path in (run.folder / "spool").glob("leg-0001.system*.jsonl"):
+        for key, value in ((k, v) for line in path.read_text().splitlines() for k, v in json.loads(line)["m"].items()):
+            peaks[key] = max(peaks.get(key, 0.0), value)
+    for node in shown["legs"][0]["nodes"]:
+        figures = {name: peaks.get(f"system/node/{node}/{name}", 0.0) for name in ("rss_mib", "cpu_percent", "host_mem_total_mib")}
+        assert figures["rss_mib"] >= 96 and figures["cpu_percent"] > 0 and figures["host_mem_total_mib"] > 0, (node, peaks, run.log())
+    assert len(shown["legs"][0]["nodes"]) == 2 and all(key.startswith("system/node/") for key in peaks)
+    assert_nothing_runs(run)
+
+
 @pytest.mark.takes("pair")
 def test_a_cancelled_training_of_two_nodes_leaves_nothing_running(alice: Person) -> None:
     run, _ = train(alice, "--launcher", "torchrun", *TWO_BY_TWO, "--time", "10:00", steps=100_000)

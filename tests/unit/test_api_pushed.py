@@ -82,6 +82,7 @@ def test_the_logs_of_a_run_that_is_elsewhere_are_listed_and_read_as_they_grow(sc
     assert scene.client.get(f"/api/v1/runs/{scene.spec.id}/logs/1/out").status == 404
     scene.dir.log(1, "out").write_bytes(b"epoch 1\n\xffepo")
     scene.dir.supervisor_log.write_bytes(b"started\n")
+    (scene.dir.logs / "leg-0001.gpu-n1.csv").write_bytes(b"time\n")
     scene.push.send_all()
     with scene.dir.log(1, "out").open("ab") as file:
         file.write(b"ch 2\n")
@@ -91,6 +92,7 @@ def test_the_logs_of_a_run_that_is_elsewhere_are_listed_and_read_as_they_grow(sc
     assert scene.get("logs/1/out").body == b"epoch 1\n\xffepoch 2\n"
     assert scene.get("logs/1/out?offset=-5").body == b"ch 2\n"
     kept = scene.at.files / ".pushed" / scene.spec.id / "logs" / "leg-0001.out"
+    assert kept.with_name("leg-0001.gpu-n1.csv").read_bytes() == b"time\n"
     assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onward.supervisor.gpu import GpuSampler
+from onward.supervisor.gpu import GpuSampler, step_gpus
 
 UUIDS = ("GPU-aaaa-1", "GPU-bbbb-2", "GPU-cccc-3")
 
@@ -91,6 +91,35 @@ def test_a_job_that_has_no_gpu_gets_no_samples(nvml: FakeNvml) -> None:
 )
 def test_a_job_sees_its_own_gpus_by_index_or_uuid(nvml: FakeNvml, own: tuple[str, ...], seen: set[str]) -> None:
     assert set(GpuSampler(own).sample()) == seen
+
+
+@pytest.mark.parametrize(
+    ("told", "own"),
+    [
+        ({"SLURM_JOB_GPUS": "0,1", "SLURM_STEP_GPUS": "2,3", "CUDA_VISIBLE_DEVICES": "2,3"}, ("2", "3")),
+        ({"SLURM_JOB_GPUS": "0", "SLURM_STEP_GPUS": "1"}, ("1",)),
+        ({"SLURM_JOB_GPUS": "0", "CUDA_VISIBLE_DEVICES": "NoDevFiles"}, ()),
+        ({"SGE_HGR_gpu": "0 GPU-aaaa-1"}, ("0", "GPU-aaaa-1")),
+        ({}, ()),
+    ],
+)
+def test_a_step_on_another_node_has_that_nodes_gpus_and_not_the_first_ones(told: dict[str, str], own: tuple[str, ...]) -> None:
+    assert step_gpus(told) == own
+
+
+def test_the_driver_is_woken_by_the_first_sample_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    woken: list[str] = []
+
+    class Sleepy(FakeNvml):
+        def nvmlInit(self) -> None:
+            woken.append("now")
+
+    monkeypatch.setitem(sys.modules, "pynvml", Sleepy())
+    sampler = GpuSampler(("0",))
+    assert woken == []
+    sampler.sample()
+    sampler.sample()
+    assert woken == ["now"]
 
 
 def test_the_figures_are_in_the_units_their_names_say(nvml: FakeNvml) -> None:

@@ -45,10 +45,18 @@ def test_a_session_is_its_members_and_all_they_started(family: subprocess.Popen[
     assert os.getpid() not in pids
 
 
+def test_of_several_sessions_each_process_counts_once(family: subprocess.Popen[str]) -> None:
+    assert family.stdout
+    first, own_session, same_session = (int(word) for word in family.stdout.readline().split())
+    assert session_processes(own_session) == [own_session]
+    assert session_processes(own_session, first) == sorted([first, own_session, same_session])
+    assert session_processes() == []
+
+
 def test_the_trainings_memory_and_work_are_sampled(family: subprocess.Popen[str], tmp_path: Path) -> None:
     assert family.stdout and family.stdin
     family.stdout.readline()
-    sampler = HostSampler(session=family.pid, disk=tmp_path)
+    sampler = HostSampler(sessions=lambda: [family.pid], disk=tmp_path)
     first = sampler.sample(100.0)
     assert "system/cpu_percent" not in first, "use is told over the time since the last sample"
     family.stdin.write("work\n")
@@ -64,7 +72,7 @@ def test_the_trainings_memory_and_work_are_sampled(family: subprocess.Popen[str]
 def test_a_training_that_has_gone_leaves_its_peak_and_no_negative_work(family: subprocess.Popen[str], tmp_path: Path) -> None:
     assert family.stdout
     pids = [int(word) for word in family.stdout.readline().split()]
-    sampler = HostSampler(session=family.pid, disk=tmp_path)
+    sampler = HostSampler(sessions=lambda: [family.pid], disk=tmp_path)
     until(lambda: sampler.sample(100.0)["system/rss_mib"] >= 64, what="the ballast")
     family.kill()
     family.wait()
@@ -75,7 +83,7 @@ def test_a_training_that_has_gone_leaves_its_peak_and_no_negative_work(family: s
 
 
 def test_a_figure_that_cannot_be_had_is_left_out(tmp_path: Path) -> None:
-    values = HostSampler(session=2**30, disk=tmp_path / "nowhere").sample(1.0)
+    values = HostSampler(sessions=list, disk=tmp_path / "nowhere").sample(1.0)
     assert "system/disk_free_mib" not in values
     assert values["system/rss_mib"] == 0.0
 
@@ -103,6 +111,15 @@ def test_a_job_without_a_cgroup_of_its_own_knows_of_no_kill(monkeypatch: pytest.
 
 def test_here_and_now_nothing_was_killed() -> None:
     assert not MemoryWatch().killed()
+
+
+def test_memory_is_told_of_the_whole_job_rather_than_of_our_own_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step, job = tmp_path / "step_0", tmp_path
+    step.mkdir()
+    (step / "memory.stat").write_text(f"anon {1 << 20}\nfile 0\n")
+    (job / "memory.stat").write_text(f"anon {900 << 20}\nfile 0\n")
+    monkeypatch.setattr(host, "_memory_cgroups", lambda: [step, job])
+    assert HostSampler(sessions=list, disk=tmp_path).sample(1.0)["system/mem_anon_mib"] == 900.0
 
 
 @pytest.mark.parametrize("stat", ["anon 104857600\nfile 52428800\nkernel 1\n", "cache 1\ntotal_rss 104857600\ntotal_cache 52428800\n"])

@@ -20,15 +20,18 @@ from onward.checkpoints.gather import assemble
 from onward.checkpoints.publish import publish
 from onward.model.checkpoint import CheckpointName
 from onward.model.spec import Cluster, spec_to_json
+from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk.ranks import Ranks
 from onward.sdk.shares import commit_share, partial_share
 from onward.supervisor.nodes import Nodes, NodesFailed, agent_commands, clear_left_behind, own, ready_by
 from onward.supervisor.stopping import Crew
+from onward.supervisor.surroundings import local_folder
 from onward.supervisor.task import Node
 from tests.histories import make_spec
 
 ENTRY = "import sys; from onward.supervisor.entry import main; sys.exit(main(sys.argv[1:]))"
+BALLAST = "import sys; ballast = bytearray(b'x') * (64 << 20); print('there', flush=True); sys.stdin.read()"
 
 
 @pytest.fixture
@@ -160,6 +163,39 @@ def test_shares_and_logs_of_every_node_are_carried_over_before_it_ends(run: RunD
     assert len(list(assemble(run.checkpoints, leg=1, created=1.0))) == 1
     assert (run.spool / "leg-0001.train-r1-77.jsonl").read_text() == '{"n": 0}\n'
     assert not local.path.exists()
+
+
+def test_every_node_is_sampled_with_its_ranks_and_its_own_gpus(
+    run: RunDir, start: Callable[..., Nodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first sample is taken at once, so the rank is there before the agents."""
+    smi = "0, GPU-a, A100, 97, 1000, 40960, 301.5, 65\\n1, GPU-b, A100, 31, 9, 40960, 80.0, 40\\n"
+    (tmp_path / "pynvml.py").write_text("raise ImportError('no NVML here')")
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{smi}'\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    rank = subprocess.Popen([sys.executable, "-c", BALLAST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert rank.stdout and rank.stdout.readline()
+        note = {"rank": 1, "world": 3, "pid": rank.pid, "host": "g2"}
+        (local_folder(read_spec(run), 1, node=1).ranks / "task-00001.json").write_text(json.dumps(note))
+        nodes = start()
+        ready(nodes)
+        spools = {host: run.spool / f"leg-0001.system-n{number}.jsonl" for number, host in ((1, "g2"), (2, "g3"))}
+        until(lambda: all(spool.exists() and spool.read_text() for spool in spools.values()), "a sample of each node")
+    finally:
+        rank.kill()
+        rank.communicate()
+    told = {host: json.loads(spool.read_text().splitlines()[0])["m"] for host, spool in spools.items()}
+    assert told["g2"]["system/node/g2/rss_mib"] >= 64 and told["g3"]["system/node/g3/rss_mib"] == 0.0
+    for host, figures in told.items():
+        assert figures[f"system/node/{host}/gpu/GPU-b/percent"] == 31.0
+        assert not any("GPU-a" in key for key in figures), "the job's GPU on the first node is none of this one's"
+    nodes.drain(until=time.time() + 30)
+    assert "GPU-b,A100,31.0" in (run.logs / "leg-0001.gpu-n2.csv").read_text()
 
 
 def test_a_node_that_falls_silent_is_known(start: Callable[..., Nodes]) -> None:

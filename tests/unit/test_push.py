@@ -194,6 +194,7 @@ def test_logs_and_event_files_follow_as_they_grow_and_nothing_else_does(server: 
     assert push
     run.log(1, "out").write_bytes(b"epoch 1\nepo")
     (run.logs / "core").write_bytes(b"not ours")
+    (run.logs / "leg-0001.gpu-n1.csv").write_bytes(b"of another node\n")
     (run.tensorboard / "train").mkdir()
     events = run.tensorboard / "train" / "events.out.tfevents.1.node"
     events.write_bytes(b"\0\1\2")
@@ -204,7 +205,11 @@ def test_logs_and_event_files_follow_as_they_grow_and_nothing_else_does(server: 
         file.write(b"ch 2\n")
     push.send_all()
     told = {name: data for name, data in server.files.items() if not name.startswith("journal/")}
-    assert told == {"logs/leg-0001.out": b"epoch 1\nepoch 2\n", "results/tensorboard/train/events.out.tfevents.1.node": b"\0\1\2"}
+    assert told == {
+        "logs/leg-0001.out": b"epoch 1\nepoch 2\n",
+        "logs/leg-0001.gpu-n1.csv": b"of another node\n",
+        "results/tensorboard/train/events.out.tfevents.1.node": b"\0\1\2",
+    }
     before = server.asked
     assert (push.send_all(), server.asked) == (0, before)
 

@@ -14,6 +14,7 @@ from onward.model.run import LegEnd, Run
 from onward.model.spec import Resources
 from onward.model.usage import Comparison, Used, compare, idle_bands
 from onward.operations.tracking import open_tracker, place_of
+from onward.tracker.records import read_records
 from onward.tracker.run_rows import Metric
 from onward.tracker.samples import machines
 from tests.histories import History
@@ -100,6 +101,29 @@ def test_series_are_sorted_by_node_and_gpu() -> None:
         {"GPU-1": ["percent", "power_w"]},
     )
     assert (other.node, list(other.figures), list(other.gpus)) == ("n2", ["cpu_percent"], ["GPU-9"])
+
+
+def test_the_gpus_of_every_node_count_for_how_busy_a_run_is() -> None:
+    figures = {"node/n2/gpu/GPU-9/percent": 80, "system/node/n2/gpu/GPU-8/percent": 40, "system/node/n2/cpu_percent": 700}
+    [record] = read_records([{"n": 0, "t": 1e9, "kind": "system", "m": figures}]).records
+    assert record.gpu_use == pytest.approx(0.6)
+
+
+def test_of_a_run_on_several_nodes_all_are_shown_and_those_of_the_last_leg_compared(scene: Scene) -> None:
+    run = scene.place.play(resources=Resources(gpus="3", nodes=2)).begin(1)
+    run.write(ev.Claimed(leg=1, at=run.now(), job=run.job(1), hosts=["n1", "n2"], deadline=None, gpus=["GPU-1"]))
+    for writer, node, uuid in (("system", "n1", "GPU-1"), ("system-n1", "n2", "GPU-2"), ("system-n2", "n0", "GPU-0")):
+        figures = {f"system/node/{node}/rss_mib": 100.0, f"system/node/{node}/gpu/{uuid}/percent": 90.0 if node == "n1" else 0.0}
+        line = json.dumps({"n": 0, "t": run.now(), "kind": "system", "m": figures})
+        (run.dir.spool / f"leg-0001.{writer}.jsonl").write_text(line + "\n")
+    assert scene.server.services.tracker.files.look(scene.place.desk.roots).problems == []
+    told = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/system"))
+    shown = [
+        (node["node"], [figure["name"] for figure in node["figures"]], [gpu["uuid"] for gpu in node["gpus"]]) for node in told["nodes"]
+    ]
+    assert shown == [("n0", ["rss_mib"], ["GPU-0"]), ("n1", ["rss_mib"], ["GPU-1"]), ("n2", ["rss_mib"], ["GPU-2"])]
+    (gpus,) = (one for one in told["compared"] if one["what"] == "gpus")
+    assert (gpus["asked"], gpus["words"]) == ("2", "1 of 2 did nothing"), "n0 is none of the last leg's nodes"
 
 
 def test_the_system_page_has_nodes_gpus_idle_stretches_and_advice(scene: Scene) -> None:

@@ -32,6 +32,7 @@ from onward.supervisor.host import HostSampler, MemoryWatch
 from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
 from onward.supervisor.push import PUSH_SECONDS, push_of
+from onward.supervisor.ranks import task_pids
 from onward.supervisor.relay import start_relay
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals, spared
@@ -75,8 +76,9 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     except InvalidInput:
         crew.drain(until=clock.now() + 5)
         raise
-    host = HostSampler(session=child.pid, disk=local.path)
-    sampler = Sampler(local, leg, host, GpuSampler(scene.allocation.gpus))
+    host = HostSampler(sessions=lambda: (child.pid, *task_pids(local.ranks)), disk=local.path)
+    hosts = scene.allocation.hosts
+    sampler = Sampler(local, leg, host, GpuSampler(scene.allocation.gpus), node=hosts[0] if len(hosts) > 1 else "")
     mirroring = Repeating("mirroring", lambda: carry(local, dir), every=MIRROR_SECONDS)
     outputs = output_files(scene, local)
     copying = Repeating("copying the output", outputs.carry, every=MIRROR_SECONDS)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from onward.errors import SchedulerUnavailable
@@ -22,15 +24,17 @@ class GpuSampler:
     def __init__(self, own: Sequence[str]) -> None:
         self._own = tuple(own)
         self.names: dict[str, str] = {}  # UUID → model
-        self._nvml = self._open() if self._own else None
-        self._smi = bool(self._own) and self._nvml is None and shutil.which("nvidia-smi") is not None
 
     def sample(self) -> Sample:
+        if not self._own:
+            return {}
         if self._nvml is not None:
             return self._by_nvml(self._nvml)
         return self._by_smi() if self._smi else {}
 
-    def _open(self) -> Any:
+    @cached_property
+    def _nvml(self) -> Any:
+        """Opened at the first sample, where nobody waits for it: a driver that sleeps takes seconds to wake."""
         try:
             import pynvml
 
@@ -39,6 +43,10 @@ class GpuSampler:
             log.info("no NVML here: %s", error)
             return None
         return pynvml
+
+    @cached_property
+    def _smi(self) -> bool:
+        return shutil.which("nvidia-smi") is not None
 
     def _mine(self, index: int, uuid: str) -> bool:
         return str(index) in self._own or any(name and uuid.startswith(name) for name in self._own if not name.isdigit())
@@ -68,6 +76,12 @@ class GpuSampler:
             names = ("percent", "mem_used_mib", "mem_total_mib", "power_w", "temperature_c")
             found[parts[1]] = {name: float(value) for name, value in zip(names, parts[3:], strict=True) if _is_number(value)}
         return found
+
+
+def step_gpus(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Of the node that this step of a job is on. What Slurm says of the job's GPUs was carried here from the first node."""
+    told = env.get("CUDA_VISIBLE_DEVICES") or env.get("SLURM_STEP_GPUS") or env.get("SGE_HGR_gpu") or ""
+    return tuple(part for part in re.split(r"[,\s]+", told) if part and part != "NoDevFiles")
 
 
 def _figures(nvml: Any, handle: Any) -> dict[str, float]:

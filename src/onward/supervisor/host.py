@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -12,10 +13,10 @@ _MIB = 1 << 20
 
 
 class HostSampler:
-    """CPU use is told over the time since the last sample."""
+    """`sessions` are those of the training on this node, which may come and go. CPU use is told over the time since the last sample."""
 
-    def __init__(self, *, session: int, disk: Path) -> None:
-        self._session = session
+    def __init__(self, *, sessions: Callable[[], Iterable[int]], disk: Path) -> None:
+        self._sessions = sessions
         self._disk = disk
         self._before: tuple[float, float] | None = None
         self._folders = _memory_cgroups()
@@ -23,7 +24,7 @@ class HostSampler:
 
     def sample(self, now: float) -> dict[str, float]:
         rss, cpu = 0, 0.0
-        for pid in session_processes(self._session):
+        for pid in session_processes(*self._sessions()):
             usage = _usage(pid)
             rss += usage[0]
             cpu += usage[1]
@@ -35,7 +36,7 @@ class HostSampler:
                 values["system/cpu_percent"] = round(100 * max(cpu - self._before[1], 0.0) / elapsed, 1)
         self._before = (now, cpu)
         values.update(_memory())
-        values.update(_memory_split(self._folders))
+        values.update(_memory_split(self._folders[::-1]))  # the job's before our own step's: ranks have steps of theirs
         try:
             values["system/load_1m"] = round(os.getloadavg()[0], 2)
             values["system/disk_free_mib"] = float(shutil.disk_usage(self._disk).free // _MIB)
@@ -44,8 +45,8 @@ class HostSampler:
         return values
 
 
-def session_processes(session: int) -> list[int]:
-    """All processes of a session, and those that its members started in sessions of their own."""
+def session_processes(*sessions: int) -> list[int]:
+    """All processes of these sessions, and those that their members started in sessions of their own."""
     parents: dict[int, int] = {}
     members: set[int] = set()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
@@ -54,7 +55,7 @@ def session_processes(session: int) -> list[int]:
         fields = _stat(int(name))
         if fields:
             parents[int(name)] = int(fields[1])
-            if int(fields[3]) == session:
+            if int(fields[3]) in sessions:
                 members.add(int(name))
     grown = True
     while grown:

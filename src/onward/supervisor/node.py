@@ -1,8 +1,8 @@
 """Our agent on every node of a leg but the supervisor's own: gives the ranks there what they have on the first node.
 
-It makes the node's folder, restores the checkpoint to it, carries what the ranks log, puts their shares of checkpoints
-into the store, and passes notes: lines on its input from the supervisor, lines on its output to it. It ends when its
-input does.
+It makes the node's folder, restores the checkpoint to it, samples the node, carries what the ranks log, puts their shares
+of checkpoints into the store, and passes notes: lines on its input from the supervisor, lines on its output to it. It ends
+when its input does.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import carry
 from onward.sdk.files import write_whole
+from onward.supervisor.gpu import GpuSampler, step_gpus
+from onward.supervisor.host import HostSampler
 from onward.supervisor.nodes import BEAT_SECONDS, clear_left_behind, own
-from onward.supervisor.ranks import Notes, signal_tasks
+from onward.supervisor.ranks import Notes, signal_tasks, task_pids
 from onward.supervisor.relay import start_relay
 from onward.supervisor.surroundings import local_folder
 from onward.supervisor.task import this_host
-from onward.supervisor.watchers import MIRROR_SECONDS, Repeating, never_hurts_training
+from onward.supervisor.watchers import MIRROR_SECONDS, SAMPLE_SECONDS, Repeating, Sampler, never_hurts_training
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,8 @@ class Agent:
         clear_left_behind(self.local.path.parent, leg=leg)
         own(self.local.path)
         self._relay = start_relay(spec, run, self.local, leg=leg, node=number)
+        training = HostSampler(sessions=lambda: task_pids(self.local.ranks), disk=self.local.path)
+        self._sampler = Sampler(self.local, leg, training, GpuSampler(step_gpus(os.environ)), node=host, number=number)
         self._notes = Notes(self.local.ranks)
         self._tail = b""
         self._told_to_end = False
@@ -101,6 +105,7 @@ class Agent:
     def serve(self) -> None:
         mirroring = Repeating("mirroring", lambda: carry(self.local, self._run), every=MIRROR_SECONDS)
         gathering = Repeating("gathering shares", self._put_shares, every=MIRROR_SECONDS / 2)
+        sampling = Repeating("sampling", self._sampler.sample, every=SAMPLE_SECONDS)
         while self._hear(_TICK):
             self._tell()
             if time.monotonic() >= self._beat_at:
@@ -110,6 +115,7 @@ class Agent:
         if not self._told_to_end:
             log.warning("the supervisor has gone; ending the ranks of this node")
             signal_tasks(self.local.ranks, signal.SIGKILL, all_they_started=True)
+        sampling.stop()
         gathering.stop(within=3600.0)
         if self._relay:
             self._relay.close(within=600.0)

@@ -15,7 +15,7 @@ from onward.rundir.layout import LegLocal, RunDir
 JOURNAL, SPOOL, LOGS, EVENTS, ARTIFACTS = "journal", "spool", "logs", "results/tensorboard", "results/artifacts"
 LARGEST_ARTIFACT = 16 << 20
 _MOST = 2000  # files of a room
-_LOG = re.compile(r"leg-\d{4,9}\.(?:out|err|gpu\.csv)|supervisor\.log")
+_LOG = re.compile(r"leg-\d{4,9}\.(?:out|err|gpu(?:-n\d{1,9})?\.csv)|supervisor\.log")
 
 Rooms = Mapping[str, Sequence[Path]]
 

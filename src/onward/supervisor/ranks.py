@@ -154,13 +154,20 @@ def _ranks(numbers: Sequence[int]) -> str:
     return f"rank {few}" if len(numbers) == 1 else f"ranks {few}"
 
 
-def signal_tasks(folder: Path, number: int, *, all_they_started: bool) -> None:
-    """To the training processes of this node; or to everything they started as well."""
+def task_pids(folder: Path) -> list[int]:
+    """The training processes of this node, each the first of a session of its own, as their tasks have noted them."""
+    found = []
     for path in folder.glob(f"{TASK}*.json"):
         try:
-            pid = int(json.loads(path.read_bytes())["pid"])
-        except (OSError, ValueError, KeyError):
+            found.append(int(json.loads(path.read_bytes())["pid"]))
+        except (OSError, ValueError, KeyError, TypeError):
             continue
+    return found
+
+
+def signal_tasks(folder: Path, number: int, *, all_they_started: bool) -> None:
+    """To the training processes of this node; or to everything they started as well."""
+    for pid in task_pids(folder):
         for process in session_processes(pid) if all_they_started else [pid]:
             try:
                 os.kill(process, number)

@@ -79,11 +79,16 @@ class Repeating:
 
 
 class Sampler:
-    """Host and GPU figures into the spool, as records like any metric; the GPUs also as a table people know."""
+    """Host and GPU figures into the spool, as records like any metric; the GPUs also as a table people know.
 
-    def __init__(self, local: LegLocal, leg: int, host: HostSampler, gpu: GpuSampler) -> None:
-        self._spool = local.spool / f"leg-{leg:04d}.system.jsonl"
-        self._table = local.logs / f"leg-{leg:04d}.gpu.csv"
+    `node` is the node's name in a leg of several, `number` its place among them: each writes files of its own.
+    """
+
+    def __init__(self, local: LegLocal, leg: int, host: HostSampler, gpu: GpuSampler, *, node: str = "", number: int = 0) -> None:
+        writer = f"-n{number}" if number else ""
+        self._spool = local.spool / f"leg-{leg:04d}.system{writer}.jsonl"
+        self._table = local.logs / f"leg-{leg:04d}.gpu{writer}.csv"
+        self._node = node
         self._host = host
         self._gpu = gpu
         self._sequence = 0
@@ -94,6 +99,8 @@ class Sampler:
         gpus = self._gpu.sample()
         for uuid, figures in gpus.items():
             values.update({f"gpu/{uuid}/{name}": value for name, value in figures.items()})
+        if self._node:
+            values = {f"system/node/{self._node}/{key.removeprefix('system/')}": value for key, value in values.items()}
         _append(self._spool, json.dumps({"n": self._sequence, "t": now, "kind": "system", "m": values}, separators=(",", ":")))
         self._sequence += 1
         if gpus and not self._table.exists():

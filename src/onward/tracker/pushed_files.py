@@ -21,7 +21,7 @@ LARGEST = 1 << 30  # bytes of one log or event file
 ARTIFACTS = "results/artifacts/"
 _EVENTS = "results/tensorboard/"
 _RECORDS = ("journal/", "spool/")
-_LOG = re.compile(r"logs/(?:leg-\d{4,9}\.(?:out|err|gpu\.csv)|supervisor\.log)")
+_LOG = re.compile(r"logs/(?:leg-\d{4,9}\.(?:out|err|gpu(?:-n\d{1,9})?\.csv)|supervisor\.log)")
 
 
 def is_record(file: str) -> bool:

@@ -47,7 +47,7 @@ class Record:
         """The mean over the GPUs of a sample, 0 to 1."""
         if self.prefix != SYSTEM:
             return None
-        uses = [float(value) for key, value in self.metrics.items() if key.startswith("gpu/") and key.endswith("/percent")]
+        uses = [float(value) for key, value in self.metrics.items() if "gpu/" in key and key.endswith("/percent")]
         return sum(uses) / len(uses) / 100 if uses and math.isfinite(sum(uses)) else None
 
     def add_to(self, columns: dict[str, Columns]) -> None:

@@ -1,8 +1,8 @@
 """Samples of the machines that a run was on: its `system/` series, by node and GPU.
 
-system/cpu_percent                    of the node that the leg's supervisor is on
+system/cpu_percent                    of a leg's one node; where older runs had several, of the supervisor's
 system/gpu/GPU-5a…/percent            of one of its GPUs
-system/node/n2/cpu_percent            the same of another node
+system/node/n2/cpu_percent            of one of a leg's several nodes
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _series = schema.series
 
 @dataclass(kw_only=True)
 class Machine:
-    """Keys of series by figure; `node` empty: the one of the leg's supervisor."""
+    """Keys of series by figure; `node` empty: the leg's only one, or in older runs its supervisor's."""
 
     node: str
     figures: dict[str, Metric] = field(default_factory=dict)

@@ -155,8 +155,10 @@ def _used(found: list[Machine], nodes: list[dict[str, Any]], history: History) -
     busy = [_mean(figure["means"]) for node in nodes for figure in node["figures"] if figure["name"] == "cpu_percent"]
     cpus = [value / 100 for value in busy if value is not None]
     last = history.run.last_leg
-    own = last.claimed.gpus if last and last.claimed else []
-    gpus = {gpu["uuid"]: gpu["mean"] for node in nodes for gpu in node["gpus"] if gpu["mean"] is not None and _is_mine(gpu["uuid"], own)}
+    hosts, own = (last.claimed.hosts, last.claimed.gpus) if last and last.claimed else ([], [])
+    lately = [node for node in nodes if len(hosts) < 2 or node["node"] in hosts]
+    own = own if len(hosts) < 2 else []  # those of the first node alone
+    gpus = {gpu["uuid"]: gpu["mean"] for node in lately for gpu in node["gpus"] if gpu["mean"] is not None and _is_mine(gpu["uuid"], own)}
     return Used(mem_peak=peak, cpus=max(cpus, default=None), gpus=gpus)
 
 
