@@ -212,6 +212,22 @@ def test_a_run_that_is_not_there_is_said_so(watched: tuple[Page, Watch], link: s
     expect(page.locator(".empty")).to_contain_text("There is no run nosuchrn")
 
 
+def test_hostile_names_are_only_names(server: Running, browser: Browser, link: str, token: str) -> None:
+    name = "<script>document.title='taken'</script> \u202e" + "x" * 240
+    asked = {"name": name, "experiment": "e" * 300, "params": {"p" * 200: "v" * 2000}, "tags": {"<b>": "\u202e" + "t" * 500}}
+    run = server.json("POST", "/api/v1/runs", token, asked)["id"]
+    context, watch = new_context(browser, server.url, width=390, height=844)
+    page = context.new_page()
+    log_in(page, link)
+    page.goto(f"{server.url}/runs/{run}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+    expect(page.get_by_role("region", name="Params")).to_contain_text("v" * 2000)
+    assert not page.title().startswith("taken")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
+    assert watch.wrong == []
+
+
 @pytest.mark.parametrize("tab", SHOWN)
 def test_on_a_narrow_screen_no_tab_is_wider_than_it(server: Running, browser: Browser, link: str, finished: Started, tab: str) -> None:
     context, watch = new_context(browser, server.url, width=390, height=844, dark=True)

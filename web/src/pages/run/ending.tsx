@@ -114,7 +114,7 @@ function AtRisk({ told }: { told: Overview }) {
   const { risk } = told;
   if (!risk) return <>No leg is at work, so nothing that was computed is lost.</>;
   const seconds = risk.seconds + Math.max(0, now - told.as_of);
-  const steps = risk.steps ? `, ${whole(risk.steps)} steps,` : "";
+  const steps = risk.steps ? `, ${whole(risk.steps)} ${risk.steps === 1 ? "step" : "steps"},` : "";
   return (
     <strong>
       The work of {duration(seconds)}

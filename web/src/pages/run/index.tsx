@@ -37,6 +37,9 @@ export default function RunPage({ params }: PageProps) {
       left = true;
     };
   }, [tab, known]);
+  useEffect(() => {
+    document.querySelector(".tabs [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
+  }, [tab]);
   const name = reading.data?.run.name;
   useEffect(() => {
     if (name) document.title = `${name} · ${known?.name ?? "Run"} · Onward`;

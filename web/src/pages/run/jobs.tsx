@@ -1,11 +1,18 @@
 /** A run's jobs, one a leg: where, when, and how each ended. */
 import { bytes, duration, NONE, stamp, when, whole } from "../../format";
 import { useNow } from "../../parts/stale";
+import { flag, useParam } from "../../url";
 import { logPage } from "./address";
 import type { Overview } from "./feed";
 
+const ALL = flag();
+const FEW = 8;
+
 export function Jobs({ id, told }: { id: string; told: Overview }) {
   const now = useNow(30);
+  const [all, setAll] = useParam("alljobs", ALL);
+  const shown = [...told.jobs].reverse().slice(0, all ? undefined : FEW);
+  const rest = told.jobs.length - shown.length;
   if (!told.jobs.length) return <p class="muted">None: Onward did not submit a job for it.</p>;
   return (
     <div class="scroll-x">
@@ -13,28 +20,19 @@ export function Jobs({ id, told }: { id: string; told: Overview }) {
         <thead>
           <tr>
             <th>Leg</th>
-            <th>Job</th>
-            <th>Where</th>
+            <th>End</th>
             <th>Started</th>
             <th>Took</th>
             <th>From step</th>
-            <th>End</th>
+            <th>Where</th>
+            <th>Job</th>
             <th>Logs</th>
           </tr>
         </thead>
         <tbody>
-          {[...told.jobs].reverse().map((job) => (
+          {shown.map((job) => (
             <tr key={job.leg}>
               <td>{job.leg}</td>
-              <td class="mono">
-                <bdi>{job.job ?? NONE}</bdi>
-              </td>
-              <td title={[job.gpus.join(", "), job.mem ? bytes(job.mem * 1048576) : ""].filter(Boolean).join("; ")}>
-                <bdi>{job.nodes.join(", ") || NONE}</bdi>
-              </td>
-              <td title={stamp(job.started)}>{job.started === null ? "in the queue" : when(job.started, now)}</td>
-              <td>{job.started === null ? NONE : duration((job.ended ?? now) - job.started)}</td>
-              <td>{whole(job.resumed_step)}</td>
               <td class="wide">
                 {job.end ? (
                   <span class={`leg-end ${job.end}`}>{job.end.replaceAll("_", " ")}</span>
@@ -50,6 +48,15 @@ export function Jobs({ id, told }: { id: string; told: Overview }) {
                   </small>
                 ))}
               </td>
+              <td title={stamp(job.started)}>{job.started === null ? "in the queue" : when(job.started, now)}</td>
+              <td>{job.started === null ? NONE : duration((job.ended ?? now) - job.started)}</td>
+              <td>{whole(job.resumed_step)}</td>
+              <td title={[job.gpus.join(", "), job.mem ? bytes(job.mem * 1048576) : ""].filter(Boolean).join("; ")}>
+                <bdi>{job.nodes.join(", ") || NONE}</bdi>
+              </td>
+              <td class="mono">
+                <bdi>{job.job ?? NONE}</bdi>
+              </td>
               <td class="links">
                 {job.started !== null && (
                   <>
@@ -62,6 +69,11 @@ export function Jobs({ id, told }: { id: string; told: Overview }) {
           ))}
         </tbody>
       </table>
+      {rest > 0 && (
+        <button type="button" class="quiet" onClick={() => setAll(true)}>
+          Show all {told.jobs.length}
+        </button>
+      )}
     </div>
   );
 }

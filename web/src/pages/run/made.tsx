@@ -74,8 +74,8 @@ function Code({ id, code }: { id: string; code: Overview["code"] }) {
       )}
       {code.frozen ? (
         <span class="muted">
-          frozen at submit, {whole(Number(code.files ?? 0))} files, {bytes(Number(code.bytes ?? 0))}, from{" "}
-          <bdi>{String(code.from ?? "")}</bdi>
+          frozen at submit, {whole(Number(code.files ?? 0))} {code.files === 1 ? "file" : "files"},{" "}
+          {bytes(Number(code.bytes ?? 0))}, from <bdi>{String(code.from ?? "")}</bdi>
         </span>
       ) : null}
     </Fact>

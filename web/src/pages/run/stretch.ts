@@ -40,7 +40,7 @@ export function layout(told: Told, width: number, now: number): Item[] {
       kind: one.kind,
       lane: one.kind === "leg" || one.kind === "queue" ? 0 : 1,
       left: at(one.start),
-      width: Math.max(THIN, at(until) - at(one.start)),
+      width: Math.max(one.kind === "leg" || one.kind === "queue" ? THIN : 1, at(until) - at(one.start)),
       leg: one.leg,
       state: one.state,
       words: `${one.words} (${duration(until - one.start)}${one.end === null ? " so far" : ""})`,

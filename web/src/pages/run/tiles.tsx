@@ -102,7 +102,7 @@ function Risk({ told }: Props) {
         none
       </Tile>
     );
-  const steps = risk.steps === null ? "" : `${whole(risk.steps)} steps `;
+  const steps = risk.steps === null ? "" : `${whole(risk.steps)} ${risk.steps === 1 ? "step" : "steps"} `;
   const since =
     risk.since_step === null ? "since the beginning: no checkpoint yet" : `since step ${whole(risk.since_step)}`;
   return (

@@ -38,8 +38,10 @@ function Drawing({ id, told, over }: { id: string; told: Told; over: boolean }) 
   const box = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState(600);
   const [current, setCurrent] = useState<string | null>(null);
+  const [table, setTable] = useState(false);
   const now = useNow(over ? 3600 : 5);
-  const width = Math.max(seen, 240) * Math.min(MOST, Math.max(1, zoom)) - 2 * PAD;
+  const legs = told.segments.filter(({ kind }) => kind === "leg").length;
+  const width = Math.max(seen, 240, legs * (ROOM + 2)) * Math.min(MOST, Math.max(1, zoom)) - 2 * PAD;
   const items = useMemo(() => layout(told, width, now), [told, width, now]);
   const whole = Math.max(now * Number(!over), told.end);
   useLayoutEffect(() => {
@@ -134,9 +136,9 @@ function Drawing({ id, told, over }: { id: string; told: Told; over: boolean }) 
           {drawn.toLocaleString("en-US")} of {told.checkpoints.toLocaleString("en-US")} checkpoints are drawn.
         </p>
       )}
-      <details class="timeline-table">
+      <details class="timeline-table" onToggle={(event) => setTable(event.currentTarget.open)}>
         <summary>As a table</summary>
-        <AsTable id={id} items={items} now={now} />
+        {table && <AsTable id={id} items={items} now={now} />}
       </details>
     </div>
   );

@@ -23,6 +23,12 @@ type Props = ViewProps & {
   follow: boolean;
 };
 
+const ABOUT: Record<Stream, string> = {
+  out: "What the training printed (o)",
+  err: "What it wrote to stderr (e)",
+  supervisor: "What the supervisor says of all legs, and what the scheduler wrote into the jobs' output (v)",
+};
+
 export function Tools(props: Props) {
   const { leg, legs, stream, source, find, found, mark, show, wrap, setWrap, choose } = props;
   const field = useRef<HTMLInputElement>(null);
@@ -75,7 +81,13 @@ export function Tools(props: Props) {
     <div class="log-tools" role="toolbar" aria-label="Which log, and what to look for">
       <span class="choices">
         {(Object.keys(STREAMS) as Stream[]).map((one) => (
-          <button key={one} type="button" aria-pressed={stream === one} onClick={() => choose({ stream: one })}>
+          <button
+            key={one}
+            type="button"
+            aria-pressed={stream === one}
+            title={ABOUT[one]}
+            onClick={() => choose({ stream: one })}
+          >
             {STREAMS[one]}
           </button>
         ))}
