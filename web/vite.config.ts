@@ -9,6 +9,7 @@ export default defineConfig({
     emptyOutDir: true,
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    cssCodeSplit: false, // a page whose code came and whose styles did not would stand there bare
     target: "es2022",
     chunkSizeWarningLimit: 250,
   },

@@ -1,17 +1,16 @@
 /** The shell around every page: bar, live marker, `?` sheet, toasts; and what is shown while there is no page to show. */
 import { useSignalEffect } from "@preact/signals";
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { inWords, loginNeeded } from "./api";
+import { useMemo } from "preact/hooks";
+import { loginNeeded } from "./api";
 import { sheetOpen, useKeys } from "./keys";
+import { NotLoaded, useLoaded } from "./loaded";
 import { Bar } from "./parts/bar";
 import { Empty } from "./parts/empty";
 import { Boundary } from "./parts/fault";
 import { KeySheet } from "./parts/keysheet";
 import { Toasts } from "./parts/toast";
-import { find, type Page, type Route, routes } from "./routes";
+import { find, routes } from "./routes";
 import { go, here, href } from "./url";
-
-const loaded = new Map<Route, Page>();
 
 export function App() {
   useKeys("Everywhere", [
@@ -38,24 +37,7 @@ export function App() {
 function CurrentPage() {
   const { path } = here.value;
   const found = useMemo(() => find(path), [path]);
-  const [, redraw] = useState(0);
-  const [fault, setFault] = useState<unknown>(null);
-  const route = found?.route;
-  useEffect(() => {
-    setFault(null);
-    if (!route || loaded.has(route)) return;
-    let left = false;
-    route
-      .load()
-      .then((module) => {
-        loaded.set(route, module.default);
-        if (!left) redraw((count) => count + 1);
-      })
-      .catch((error: unknown) => !left && setFault(error));
-    return () => {
-      left = true;
-    };
-  }, [route]);
+  const { got, missing } = useLoaded(found?.route.load ?? null);
   useSignalEffect(() => {
     document.title = `${find(here.value.path)?.route.name ?? "Not found"} · Onward`;
   });
@@ -65,16 +47,8 @@ function CurrentPage() {
         <a href={href("/")}>To the runs</a>
       </Empty>
     );
-  if (fault)
-    return (
-      <Empty title="This page could not be loaded">
-        {inWords(fault)?.what}. The server may have been upgraded.{" "}
-        <button type="button" onClick={() => location.reload()}>
-          Load it anew
-        </button>
-      </Empty>
-    );
-  const Shown = loaded.get(found.route);
+  if (missing) return <NotLoaded missing={missing} />;
+  const Shown = got?.default;
   return Shown ? (
     <Boundary key={found.route.path}>
       <Shown params={found.params} />

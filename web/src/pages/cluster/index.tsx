@@ -29,7 +29,7 @@ export default function ClusterPage() {
       <header class="cluster-head">
         <h1>Cluster</h1>
         {clusters && (
-          <div class="choices" role="group" aria-label="Clusters">
+          <div class="cluster-choices" role="group" aria-label="Clusters">
             {clusters.map((one) => (
               <button
                 key={one.name}
@@ -115,7 +115,7 @@ function Shown({ picture, trouble }: { picture: Picture; trouble: string }) {
             Jobs{here && ` of ${queue}`}
             {one && ` on ${node}`} <span class="count">{jobs.length}</span>
           </h2>
-          <div class="choices" role="group" aria-label="Whose jobs">
+          <div class="cluster-choices" role="group" aria-label="Whose jobs">
             <button type="button" class="quiet" aria-pressed={whose === "all"} onClick={() => setWhose("all")}>
               All
             </button>

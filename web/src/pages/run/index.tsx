@@ -1,7 +1,8 @@
 /** One run: its header, and a tab for each way to look at it. A tab's code is loaded when it is first opened. */
 import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { useKeys } from "../../keys";
+import { NotLoaded, useLoaded } from "../../loaded";
 import { Empty } from "../../parts/empty";
 import { Boundary } from "../../parts/fault";
 import { Tabs } from "../../parts/tabs";
@@ -28,15 +29,8 @@ export default function RunPage({ params }: PageProps) {
   const id = params.id ?? "";
   const tab = params.tab ?? "overview";
   const known = TABS[tab];
-  const [shown, setShown] = useState<{ tab: string; page: TabPage } | null>(null);
+  const { got, missing } = useLoaded(known?.load ?? null);
   const reading = useOverview(id);
-  useEffect(() => {
-    let left = false;
-    known?.load().then((module) => !left && setShown({ tab, page: module.default }));
-    return () => {
-      left = true;
-    };
-  }, [tab, known]);
   useEffect(() => {
     document.querySelector(".tabs [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
   }, [tab]);
@@ -57,13 +51,14 @@ export default function RunPage({ params }: PageProps) {
       </Empty>
     );
   const tabs = Object.entries(TABS).map(([tab, { name }]) => ({ id: tab, name, to: tabPath(id, tab) }));
-  const Page = shown?.tab === tab ? shown.page : null;
+  const Page = got?.default;
   return (
     <RunContext.Provider value={reading}>
       <div class={`page run-page tab-${tab}`}>
         <Header id={id} reading={reading} brief={tab !== "overview"} />
         <Tabs tabs={tabs} current={tab} label="Parts of this run" />
         {!known && <Empty title="There is no such tab" />}
+        {missing && <NotLoaded missing={missing} />}
         {Page && (
           <Boundary key={`${id}/${tab}`}>
             <Page id={id} />
