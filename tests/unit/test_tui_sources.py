@@ -19,7 +19,8 @@ from onward.tui.choose import open_source
 from onward.tui.folders import Folders
 from onward.tui.logs import PIECE, lines_of
 from onward.tui.server import Server
-from onward.tui.source import Alerts, Source
+from onward.tui.source import Alerts, Series, Source
+from onward.tui.spools import Metrics
 from tests.desks import Place
 from tests.screens import cluster, metrics, populate
 from tests.servers import Running
@@ -103,6 +104,20 @@ def test_new_points_are_read_from_where_the_last_look_ended(place: Place, source
     with file.open("a") as out:
         out.write(f': {run.now()}, "s": 6, "m": {{"new": 2.0}}}}\n')
     assert source.series([run.spec.id], ["new"], points=10)[0].highs == (1.0, 2.0)
+
+
+def test_a_history_that_takes_long_to_read_comes_in_parts_and_says_so(place: Place) -> None:
+    run = place.play("long").begin(1)
+    line = json.dumps({"n": 1, "t": 1.0, "s": 1, "m": {"a": 1.0}, "x": "y" * 500}) + "\n"
+    (run.dir.spool / "leg-0001.train-7.jsonl").write_text(line * 10_000)
+    long = Metrics(run.dir.spool)
+    seen: list[Series] = []
+    while not seen or not seen[-1].whole:
+        long.read(seconds=0)
+        series = long.series("r", "a", points=10, resumed={}, began=None)
+        assert series
+        seen.append(series)
+    assert len(seen) > 2 and [one.points for one in seen] == sorted({one.points for one in seen}) and seen[-1].points == 10_000
 
 
 def test_steps_out_of_order_are_drawn_in_order(place: Place, source: Folders) -> None:

@@ -7,16 +7,17 @@ from rich.cells import cell_len, set_cell_size
 from onward.rundir.log_search import ERRORS
 from onward.tui.source import Log, LogLine
 from onward.tui.text import Block, boxed, fit, line, plain, titled
-from onward.tui.view import View
+from onward.tui.view import LOOKING, Board, View
 
 _NAMES = {"out": "stdout", "err": "stderr", "supervisor": "supervisor"}
 _ERRORS = tuple(word.decode() for word in ERRORS)
 
 
-def log_pane(view: View, log: Log | None, *, width: int, height: int, focus: bool) -> Block:
-    name = _NAMES[view.stream]
+def log_pane(view: View, board: Board, *, width: int, height: int, focus: bool) -> Block:
+    log, name = board.log, _NAMES[view.stream]
     if log is None:
         words = "nothing printed yet" if view.stream == "out" else f"nothing on {name}"
+        words = words if board.run == view.chosen else LOOKING
         return boxed([titled(name, width, focus=focus), line(fit(f"  {words}", width), "dim")], width, height)
     where = name if log.stream == "supervisor" else f"{name} of leg {log.leg}" + (f"/{max(log.legs)}" if len(log.legs) > 1 else "")
     lines = [*shown(view, log, width=width, height=height - 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onward.tui.source import Notice, Row
 from onward.tui.text import Block, Line, boxed, clock, fit, line, span, titled, wrapped
-from onward.tui.view import ALERTS, Board, View
+from onward.tui.view import ALERTS, LOOKING, Board, View
 
 _LATELY = 3 * 86_400.0  # seconds
 _ABOUT = 4  # lines about what is under the cursor
@@ -17,7 +17,7 @@ def alerts_page(view: View, board: Board, *, width: int, height: int, now: float
     at = max(0, min(view.at.get(ALERTS, 0), len(found) - 1))
     lines: Block = [titled(f"alerts · {len(told)} told", width, focus=True)]
     if not told:
-        note = board.alerts.note if board.alerts else "looking …"
+        note = board.alerts.note if board.alerts else LOOKING
         lines += [line(fit(f"  {part}", width), "dim") for part in wrapped(note or "no rule has told of anything yet", width - 2)]
     lines += [_notice(one, width, here=n == at, now=now) for n, one in enumerate(told)]
     failed = len(found) - len(told)

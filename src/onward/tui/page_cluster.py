@@ -5,7 +5,7 @@ from __future__ import annotations
 from onward.model.cluster import ClusterJob, ClusterSnapshot, Gpus, Node
 from onward.tui.source import Picture
 from onward.tui.text import Block, Line, bar, boxed, clock, cut, fit, line, size, span, titled, wrapped
-from onward.tui.view import NODES, QUEUE, Board, View
+from onward.tui.view import LOOKING, NODES, QUEUE, Board, View
 
 _ABOUT = 4  # lines about what is under the cursor
 _NODE = 26  # cells of a node on the map
@@ -79,7 +79,7 @@ def _title(picture: Picture | None, what: str, width: int, now: float) -> Line:
 
 def _unseen(board: Board, picture: Picture | None, *, width: int, height: int) -> Block:
     """Without a picture, what the runs themselves say of their waiting."""
-    words = picture.trouble if picture else "looking …"
+    words = picture.trouble if picture else LOOKING
     lines: Block = [line(fit(f"  {part}", width), "dim") for part in wrapped(words or "no snapshot yet", width - 2)]
     waiting = [row for row in (board.runs.rows if board.runs else ()) if row.state in ("submitted", "waiting")]
     if waiting:

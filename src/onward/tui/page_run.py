@@ -12,7 +12,7 @@ from onward.tui.plots import plot
 from onward.tui.source import Detail, Gpu
 from onward.tui.text import Block, Line, bar, beside, boxed, cut, fit, line, size, titled, wrapped
 from onward.tui.timeline import timeline_block
-from onward.tui.view import Board, View, metric_of, ordered_metrics, overlay
+from onward.tui.view import LOOKING, Board, View, metric_of, ordered_metrics, overlay
 
 _CELL = (36, 9)  # the smallest chart
 _ROOMY = (150, 36)
@@ -70,12 +70,12 @@ def _tabs(view: View, board: Board, width: int) -> Line:
 def _pane(view: View, board: Board, pane: str, *, width: int, height: int, now: float) -> Block:
     focus = view.pane == pane
     if pane == "logs":
-        return log_pane(view, board.log, width=width, height=height, focus=focus)
+        return log_pane(view, board, width=width, height=height, focus=focus)
     if pane == "charts":
         return _charts(view, board, width=width, height=height, focus=focus)
     detail = board.detail if board.detail and board.detail.row.id == view.chosen else None
     if detail is None:
-        return boxed([titled(pane, width, focus=focus), line(fit("  looking …", width), "dim")], width, height)
+        return boxed([titled(pane, width, focus=focus), line(fit(f"  {LOOKING}", width), "dim")], width, height)
     if pane == "GPUs":
         return _gpus(detail, width=width, height=height, focus=focus)
     lines = overview_lines(detail, width=width, now=now)
@@ -104,7 +104,7 @@ def overview_lines(detail: Detail, *, width: int, now: float) -> Block:
 def _charts(view: View, board: Board, *, width: int, height: int, focus: bool) -> Block:
     keys = _page(view, board.metrics, width, height)
     if not keys:
-        words = "no metrics logged yet" if view.chosen else ""
+        words = "no metrics logged yet" if board.run == view.chosen else LOOKING
         return boxed([titled("charts", width, focus=focus), line(fit(f"  {words}", width), "dim")], width, height)
     names = {run: row.name if (row := board.row(run)) else run for run in overlay(view, board)}
     across, down = (1, 1) if len(keys) == 1 else _grid(width, height)

@@ -8,7 +8,7 @@ from onward.tui.logview import log_pane
 from onward.tui.plots import plot
 from onward.tui.source import Row
 from onward.tui.text import Block, Line, beside, boxed, cut, fit, line, span, titled, wrapped
-from onward.tui.view import GROUPS, Board, View, arranged, metric_of, overlay
+from onward.tui.view import GROUPS, LOOKING, Board, View, arranged, metric_of, overlay
 
 MARKS = {"running": "▶", "waiting": "◌", "submitted": "◌", "finished": "✓", "failed": "✗", "cancelled": "■"}
 _WHY = 3  # lines below the list
@@ -24,11 +24,12 @@ def runs_page(view: View, board: Board, *, width: int, height: int, now: float) 
     if view.chosen is None:
         beyond = boxed([titled("chart", right)], right, above)
     elif key is None:
-        note = line(fit("  this run has logged no metrics yet", right), "dim")
+        words = "this run has logged no metrics yet" if board.run == view.chosen else LOOKING
+        note = line(fit(f"  {words}", right), "dim")
         beyond = boxed([titled("chart", right, focus=view.pane == "chart"), note], right, above)
     else:
         beyond = plot(view, key, board.series, names, width=right, height=above, focus=view.pane == "chart")
-    log = log_pane(view, board.log if view.chosen else None, width=right, height=height - above, focus=view.pane == "log")
+    log = log_pane(view, board, width=right, height=height - above, focus=view.pane == "log")
     return beside(listed, [*boxed(beyond, right, above), *log])
 
 
@@ -48,7 +49,7 @@ def list_rows(height: int) -> int:
 def _list(view: View, board: Board, *, width: int, height: int, now: float) -> Block:
     focus = view.pane == "list"
     if board.runs is None:
-        words = "looking …" if not board.trouble else "nothing heard yet"
+        words = LOOKING if not board.trouble else "nothing heard yet"
         return boxed([titled("runs", width, focus=focus), line(fit(f"  {words}", width), "dim")], width, height)
     entries = arranged(board.runs.rows, view.pinned, GROUPS[view.group])
     rows = list_rows(height)

@@ -37,6 +37,8 @@ def _title(view: View, key: str, mine: Sequence[Series], width: int) -> str:
     parts = [short + "".join(f" = {number(value)}" for value in known)]
     parts += ["log" if view.log_axis else "", f"by {AXES[view.axis]}" if view.axis else ""]
     parts += [f"smooth {SMOOTH[view.smooth]}" if view.smooth else ""]
+    if not all(one.whole for one in mine):
+        parts.insert(0, "reading …")
     if any(one.points > len(one.steps) for one in mine):
         parts.append(f"{sum(len(one.steps) for one in mine)} of {_many(sum(one.points for one in mine))} points")
     return " · ".join(part for part in parts if part)

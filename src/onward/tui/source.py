@@ -57,6 +57,7 @@ class Series:
     points: int
     began: float | None = None  # where relative time begins
     legs: tuple[int, ...] = ()  # the first steps of legs after the first
+    whole: bool = True  # False: more is being read
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from onward.tui.chart import bucketed
 from onward.tui.source import Series
 
 _MOST_KEYS = 5000
-_PIECE = 4 << 20  # bytes that one look reads of one file: a long history comes in several
+_PIECE = 2 << 20  # bytes of a file that are read at once
 
 
 @dataclass(kw_only=True)
@@ -51,17 +52,24 @@ class Metrics:
         self._spool = spool
         self._offsets: dict[str, int] = {}
         self._columns: dict[str, dict[int, _Column]] = {}  # by key, then leg
+        self._drawn: dict[str, tuple[object, Series]] = {}  # by key: what it was drawn of
+        self.whole = True  # all that is there was read
 
-    def read(self) -> bool:
-        """Take what is new; whether all of it was taken."""
-        whole = True
+    def read(self, *, seconds: float = 1.0) -> None:
+        """Take what is new, of a long history as much as can be read in so long."""
+        until = time.monotonic() + seconds
+        while not self._read_once() and time.monotonic() < until:
+            pass
+
+    def _read_once(self) -> bool:
+        self.whole = True
         try:
             names = sorted(name for name in os.listdir(self._spool) if leg_of(name) is not None and name.endswith(".jsonl"))
         except OSError:
             return True
         for name in names:
-            whole = self._take(name) and whole
-        return whole
+            self.whole = self._take(name) and self.whole
+        return self.whole
 
     def keys(self) -> tuple[str, ...]:
         return tuple(sorted(self._columns, key=lambda key: (key.startswith(SYSTEM), key)))
@@ -78,6 +86,13 @@ class Metrics:
         legs = self._columns.get(key)
         if not legs:
             return None
+        of = (points, began, tuple(resumed.items()), tuple((leg, len(column.steps)) for leg, column in legs.items()))
+        known = self._drawn.get(key)
+        if known is None or known[0] != of:
+            known = self._drawn[key] = of, self._draw(run, key, legs, points=points, resumed=resumed, began=began)
+        return known[1] if self.whole else replace(known[1], whole=False)
+
+    def _draw(self, run: str, key: str, legs: dict[int, _Column], *, points: int, resumed: dict[int, int], began: float | None) -> Series:
         for column in legs.values():
             column.sort()
         shown = limits(key, {leg: int(column.steps[0]) for leg, column in legs.items()}, resumed)

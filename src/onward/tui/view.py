@@ -13,6 +13,7 @@ PANES = {RUNS: ("list", "chart", "log"), RUN: ("overview", "charts", "logs", "GP
 AXES = ("step", "relative time", "wall time")
 SMOOTH = (0.0, 0.6, 0.9, 0.99)
 GROUPS = ("", "state", "experiment", "cluster", "user")
+LOOKING = "looking …"
 OVERLAY = 8  # runs that one chart shows
 
 
