@@ -256,3 +256,4 @@ def test_tokens_are_listed_without_secrets_and_end_when_revoked(tmp_path: Path) 
         assert server.onward("token", "create", "--scope", "king").returncode == 2
         assert server.onward("token", "create", "--scope", "run").returncode == 2
         assert server.onward("token", "create", "--expires", "soon").returncode == 2
+        assert server.onward("token", "create", "--scope", "run", "--run", "nosuch").returncode == 3

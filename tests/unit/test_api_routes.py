@@ -641,6 +641,7 @@ def test_an_admin_makes_and_revokes_tokens(scene: Scene) -> None:
     good(scene.client.ask("DELETE", f"/api/v1/tokens/{made['token']['id']}"))
     assert other.get("/api/v1/runs").status == 401
     assert scene.client.ask("DELETE", "/api/v1/tokens/deadbeef").status == 404
+    assert scene.client.post("/api/v1/tokens", {"scope": "run", "run": "nosuchrn"}).status == 404
 
 
 def test_json_is_strict(scene: Scene) -> None:

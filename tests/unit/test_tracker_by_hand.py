@@ -15,7 +15,7 @@ import pytest
 from onward.operations.tracking import open_tracker, place_of
 from onward.sdk import contract, process
 from onward.tracker import hand_watch
-from onward.tracker.hand_watch import SILENCE, Presumed, judge
+from onward.tracker.hand_watch import SILENCE, HandWatch, Presumed, judge
 from onward.tracker.run_rows import RunView
 from onward.tracker.runs import RunQuery
 from onward.tracker.store import Tracker
@@ -105,7 +105,7 @@ def test_how_it_ended_is_what_it_told(hand: Hand, record: dict[str, Any], state:
 
 def test_an_end_of_no_known_state_ends_nothing(hand: Hand) -> None:
     hand.begin()
-    hand.tell({"kind": "end", "state": "exploded"}, {"kind": "end"})
+    hand.tell({"kind": "end", "state": "exploded"}, {"kind": "end"}, {"kind": "end", "state": ["failed"]})
     assert hand.look().info.state == "running"
 
 
@@ -116,6 +116,16 @@ def test_a_process_that_is_gone_has_failed_once_it_is_missed_twice(hand: Hand) -
     assert (info.state, info.ended) == ("failed", NOW)
     assert info.reason == f"its process ({os.getpid()} on {os.uname().nodename}) ended without a word"
     assert hand.legs() == [(1, "unknown", "lost")]
+
+
+def test_a_clock_that_is_set_back_does_not_put_the_looks_off(hand: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand.begin(of=gone())
+    hand.look()
+    monkeypatch.setattr(hand_watch, "EVERY", 5.0)
+    watch = HandWatch(hand.tracker.database, hand.tracker._writer)
+    for now in (NOW + 7200, NOW):
+        watch.look(now)
+    assert hand.tracker.runs.search(RunQuery()).runs[0].info.state == "failed"
 
 
 def test_last_words_that_come_late_are_believed(hand: Hand) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,7 @@ def test_tags_files_and_notes(tracker: Tracker, run: str) -> None:
         {"kind": "model", "model": 7},
         {"kind": "model", "model": {"id": MODEL, "name": "x" * 9999, "status": None, "params": {"": 1, "k": {"a": [1]}}, "tags": [1]}},
         {"kind": "model-metrics", "metrics": [7, {"model": MODEL, "key": "", "value": 1}, {"model": MODEL, "key": "k", "value": "x"}]},
+        {"kind": "model-metrics", "metrics": [{"model": [], "key": "k"}, {"model": MODEL, "key": "k", "value": 10**400}]},
         {"kind": "inputs", "datasets": "x", "models": [None, 7]},
         {"kind": "inputs", "datasets": [{}, {"name": "n\x00", "digest": 7}, {"name": "n\x00", "digest": 7}]},
         {"kind": "outputs", "models": [[MODEL], 7, [MODEL, "x"], [MODEL, 1], [MODEL, 2]]},
@@ -102,6 +104,34 @@ def test_tags_files_and_notes(tracker: Tracker, run: str) -> None:
 def test_a_record_that_is_odd_keeps_no_other_from_being_read(tracker: Tracker, run: str, odd: dict[str, Any]) -> None:
     tell(tracker, run, odd, {"s": 1, "m": {"loss": 0.5}})
     assert [point.step for point in tracker.series.points(run, "loss")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ({"loss": 10**400, "acc": 1}, {"acc": 1.0}),
+        ({"loss": "x", "acc": None, "a": [1]}, {}),
+        ({"loss": "Infinity", "acc": "-Infinity"}, {"loss": math.inf, "acc": -math.inf}),
+        ({"loss": 10**300, "acc": True}, {"loss": 1e300, "acc": 1.0}),
+        ({"": 1, "x" * 999: 1, "acc": 2}, {"acc": 2.0}),
+    ],
+)
+def test_values_that_are_no_numbers_are_told_of_and_the_others_are_kept(
+    tracker: Tracker, run: str, told: dict[str, Any], kept: dict[str, float]
+) -> None:
+    taken = tracker.ingest.records(run, 1, "train", [{"n": 0, "t": 1.7e9, "s": 1, "m": told}])
+    assert (taken.points, bool(taken.refused)) == (len(kept), len(kept) < len(told))
+    assert {key: tracker.series.points(run, key)[0].value for key in kept} == kept
+
+
+@pytest.mark.parametrize("odd", [{"n": True}, {"n": 1.5}, {"n": "1"}])
+def test_a_number_that_is_none_is_refused(tracker: Tracker, run: str, odd: dict[str, Any]) -> None:
+    assert tracker.ingest.records(run, 1, "train", [{"t": 1.7e9, "s": 1, "m": {"loss": 1}, **odd}]).refused == 1
+
+
+def test_a_total_that_is_none_is_passed_over(tracker: Tracker, run: str) -> None:
+    tell(tracker, run, *({"kind": "init", "total": total} for total in (True, 1.5, "9", -1, 10**30)))
+    assert tracker.runs.get(run).total_steps is None
 
 
 def test_the_project_of_a_run_by_hand_is_its_experiment(tracker: Tracker) -> None:

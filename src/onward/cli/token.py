@@ -52,6 +52,7 @@ def create(
 
     from onward.errors import InvalidInput
     from onward.model.quantity import parse_duration
+    from onward.operations.tracking import open_tracker, place_of
     from onward.tracker.tokens import Rights, Scope
 
     if scope not in ("user", "run", "agent", "webhook"):
@@ -60,8 +61,9 @@ def create(
         raise InvalidInput(f"--rights {rights!r} are none", hint="they are read, write or admin")
     now = time.time()
     until = now + parse_duration(expires) if expires else None
-    with _store(db) as store:
-        token, secret = store.create(
+    with open_tracker(place_of(os.environ, db)) as opened:
+        run = opened.tracker.runs.find(run).run_id if run else None
+        token, secret = opened.tokens.create(
             Scope(scope), name=name or getpass.getuser(), rights=Rights(rights), run=run, cluster=cluster, expires=until, now=now
         )
     if json:

@@ -85,8 +85,7 @@ def _state(at: float, told: Mapping[str, Any]) -> dict[str, Any]:
             return {"state": "running", "reason": "", "ended": None, "process": process if isinstance(process, dict) else None}
         case "finish":
             return {"state": "finished", "reason": "", "ended": at}
-        case "end" if told.get("state") in LEG_ENDS:
-            state = str(told["state"])
+        case "end" if (state := str(told.get("state"))) in LEG_ENDS:
             return {"state": state, "reason": _text(told.get("reason"), 2000), "ended": None if state == "waiting" else at}
         case _:
             return {}

@@ -56,7 +56,7 @@ class HandWatch:
     def look(self, now: float) -> None:
         """After the records were read, so that an end that was told is not presumed. A process must be gone twice: its last
         words may have come in between."""
-        if now - self._looked < EVERY:
+        if 0 <= now - self._looked < EVERY:  # a clock may be set back
             return
         self._looked = now
         here = process.place()

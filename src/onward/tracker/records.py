@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onward.tracker.chunks import Columns
-from onward.tracker.relayed import KINDS
+from onward.tracker.relayed import KINDS, is_number
 from onward.tracker.stitch import SYSTEM
 from onward.tracker.texts import LONGEST_KEY, clean, is_plain
 
 _MOST_STEP = (1 << 63) - 1
 _LONGEST_METRIC = LONGEST_KEY - len(SYSTEM)
-_NUMBERS = (int, float)
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 @dataclass(slots=True)
@@ -102,15 +102,19 @@ def _take(reading: Reading, data: Any) -> None:
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         reading.refuse(f"{str(data)[:80]} is no record: {error!r}")
         return
-    if record is not None:
-        reading.records.append(record)
+    if record is None:
+        return
+    reading.records.append(record)
+    told = data.get("m")
+    if isinstance(told, dict) and len(record.metrics) < len(told):
+        reading.refuse(f"{str(data)[:80]} has values that are no numbers, or names that are none")
 
 
 def _record(data: Mapping[str, Any]) -> Record | None:
     n, t = data.get("n"), float(data["t"])
     if not 0 <= t < 1e11:
         raise ValueError("its time is no unix time")
-    if n is not None and (not isinstance(n, int) or not 0 <= n <= _MOST_STEP):
+    if n is not None and (type(n) is not int or not 0 <= n <= _MOST_STEP):
         raise ValueError("its number is none")
     match data.get("kind"):
         case None:
@@ -126,7 +130,7 @@ def _record(data: Mapping[str, Any]) -> Record | None:
                 n,
                 t,
                 params=_words(data.get("params")),
-                total=total if isinstance(total, int) and 0 < total <= _MOST_STEP else None,
+                total=total if type(total) is int and 0 < total <= _MOST_STEP else None,
                 told=data,
             )
         case "params":
@@ -143,10 +147,10 @@ def _record(data: Mapping[str, Any]) -> Record | None:
 
 def _metrics(told: Mapping[str, Any]) -> Mapping[str, Any]:
     """The usual case is that all of them are fine."""
-    if all(type(v) in _NUMBERS for v in told.values()) and all(0 < len(k) <= _LONGEST_METRIC and is_plain(k) for k in told):
+    if all(type(v) is float or is_number(v) for v in told.values()) and all(0 < len(k) <= _LONGEST_METRIC and is_plain(k) for k in told):
         return told
-    kept = ((clean(k), float(v)) for k, v in told.items() if isinstance(v, int | float))
-    return {k: v for k, v in kept if 0 < len(k) <= _LONGEST_METRIC}
+    kept = {clean(k): v if is_number(v) or isinstance(v, bool) else _WORDS.get(str(v)) for k, v in told.items()}
+    return {k: float(v) for k, v in kept.items() if v is not None and 0 < len(k) <= _LONGEST_METRIC}
 
 
 def _words(told: Mapping[str, Any] | None) -> Mapping[str, Any]:

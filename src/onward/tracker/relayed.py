@@ -16,7 +16,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from sqlalchemy import delete, insert, select, update
 
@@ -31,6 +31,7 @@ KINDS = ("untag", "model", "model-metrics", "inputs", "outputs", "artifact", "al
 _models, _metrics = schema.models, schema.model_metrics
 _MODEL = re.compile(r"m-[0-9a-f]{32}")
 _WHOLE = 1 << 63
+_MOST = 1 << 1023
 _TRAINING = "training"
 
 
@@ -93,12 +94,13 @@ def _take_model(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> N
 
 
 def _take_metrics(batch: Batch, run: int, at: float, metrics: Sequence[Mapping[str, Any]]) -> None:
-    asked = {metric.get("model") for metric in metrics if _is_model(metric.get("model"))}
+    metrics = [metric for metric in metrics if _is_model(metric.get("model"))]
+    asked = {metric["model"] for metric in metrics}
     known = set(batch.connection.execute(select(_models.c.id).where(_models.c.id.in_(asked))).scalars())
     rows = []
     for metric in metrics:
         value, key = metric.get("value"), _text(metric.get("key"), LONGEST_KEY)
-        if metric.get("model") not in known or not isinstance(value, int | float) or not key:
+        if metric["model"] not in known or not is_number(value) or not key:
             continue
         time = metric.get("time")
         rows.append(
@@ -159,6 +161,11 @@ def _take_artifact(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -
         "created": at,
     }
     upsert(batch, table, [row], keys=("run", "path"), change=("kind", "bytes", "sha256", "stored", "created"))
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """One that a 64-bit float can be."""
+    return type(value) is float or (type(value) is int and -_MOST < value < _MOST)
 
 
 def _is_model(id: object) -> bool:

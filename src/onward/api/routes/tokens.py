@@ -65,7 +65,7 @@ def create(svc: Svc, who: Who, asked: TokenIn) -> NewToken:
         Scope(asked.scope),
         name=asked.name or who.name,
         rights=asked.rights,
-        run=asked.run,
+        run=svc.tracker.runs.get(asked.run).run_id if asked.run else None,
         cluster=asked.cluster,
         expires=now + asked.expires_in if asked.expires_in else None,
         now=now,
