@@ -17,6 +17,8 @@ In a training script:
 `import onward as wandb` works for scripts that use init, config, log, summary, alert and finish, and for most that use more:
 what Onward does not keep is said once, and ends no training.
 
+In a notebook `onward.Client()` reads runs and their series as tables.
+
 Nothing is loaded until it is used: importing this package costs no more than Python itself.
 """
 
@@ -25,10 +27,11 @@ from __future__ import annotations
 TYPE_CHECKING = False  # the constant type checkers know; importing typing for it would double the cost
 
 __version__ = "0.1.0"
-__all__ = ["Run", "alert", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
+__all__ = ["Client", "Run", "alert", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
 _OF_THE_RUN = ("config", "run", "summary")  # not above: `from onward import *` would begin a run
 
 if TYPE_CHECKING:
+    from onward.client import Client
     from onward.sdk.config import Config, Summary
     from onward.sdk.names import *  # noqa: F403
     from onward.sdk.run import Run, alert, checkpoint, finish, init, log, resume, should_stop
@@ -39,6 +42,12 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
+    if name == "Client":
+        try:
+            from onward.client import Client
+        except ModuleNotFoundError as error:  # the archive that jobs import has the rest alone
+            raise AttributeError(f"onward.Client needs Onward installed in this environment: {error}") from error
+        return Client
     if name in __all__:
         from onward.sdk import run
 

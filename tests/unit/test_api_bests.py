@@ -18,9 +18,10 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_each_experiment_has_one_best_run_by_its_best_value_and_archived_ones_do_not_count(scene: Scene) -> None:
+    logged: list[list[float | str]] = [[3.0, 1.0, 2.0], [1.0, "NaN"], [0.5]]
     night = [scene.run(name=f"n{i}", experiment="night") for i in range(3)]
     day = scene.run(name="d", experiment="day")
-    for run, values in zip(night, ([3.0, 1.0, 2.0], [1.0, "NaN"], [0.5]), strict=True):
+    for run, values in zip(night, logged, strict=True):
         scene.log(run, "loss", values)
         scene.log(run, "system/cpu_percent", [1.0])
     scene.log(day, "loss", [7.0])
