@@ -242,6 +242,15 @@ def test_what_is_torn_or_damaged_is_said(tracker: Tracker, tmp_path: Path) -> No
     assert "no whole record yet" in done.torn[0]
 
 
+def test_a_file_whose_first_record_is_none_is_said_so_and_an_empty_one_waits(tracker: Tracker, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / NAME).write_bytes(b"\xff" * 1000)
+    (tmp_path / "logs" / f"{NAME}.2").write_bytes(b"")
+    done = imported(tracker, tmp_path / "logs")
+    assert (done.points, len(done.torn)) == (0, 1)
+    assert f"{NAME} is read up to byte 0" in done.torn[0]
+
+
 def test_runs_of_ours_are_left_to_the_server(tracker: Tracker, folder: Folder) -> None:
     files.training(folder.dir.tensorboard / NAME, range(10), at=NOW)
     done = imported(tracker, folder.dir.path.parent)

@@ -66,6 +66,9 @@ def _check_ours(path: Path) -> None:
     except sqlite3.OperationalError:  # busy, or its log needs mending: whoever opens it will see
         return
     except sqlite3.DatabaseError as error:
+        if "malformed" in str(error):
+            hint = "serve a backup by --db, or have `sqlite3 FILE .recover` save what it can; this file is left as it is"
+            raise StorageError(f"the database {path} is damaged: {error}", hint=hint) from error
         raise InvalidInput(f"{path} is no SQLite database: {error}", hint="name another file, or one that is not there yet") from error
     if found and not found >= _OURS:
         names = ", ".join(sorted(found - {"alembic_version"})[:4])

@@ -98,6 +98,8 @@ class EventFiles:
             if known.get(name, _At()).begun is None:
                 begun = _begun(folder / name)
                 known[name] = _At(begun=begun, size=files[name] if begun is None else -1)
+                if begun is None and files[name]:
+                    seen.torn[str(folder / name)] = 0
         if changed:
             legs = {} if by_lives else self._legs(run)
             starts = {leg: start for leg, (start, _) in legs.items()}
