@@ -203,7 +203,7 @@ def test_the_screens_look_as_they_did(
     terminal.press("3")
     terminal.shows("local · mine")
     terminal.press("4")
-    terminal.shows("local · 1 nodes", "in use: ")
+    terminal.shows("local · 1 node ·", "in use: ")
     terminal.press("q")
     terminal.shows("left with 0")
 

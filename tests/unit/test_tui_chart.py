@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from onward.tui.chart import Curve, bucketed, chart, smoothed, sparkline
-from onward.tui.text import Block, bar, beside, boxed, clock, fit, line, number, plain, span, width_of, wrapped
+from onward.tui.text import Block, bar, beside, boxed, clock, fit, line, many, number, plain, short, span, width_of, wrapped
 from tests.screens import HOSTILE
 
 
@@ -132,4 +132,15 @@ def test_values_are_said_shortly() -> None:
     assert [span(s) for s in (0, 45, 720, 12_000, 200_000, None, math.inf)] == ["0s", "45s", "12m", "3h20", "2d7h", "–", "–"]
     assert [number(v) for v in (0.123456, 81920.0, 1e-9, 1e30, math.nan, -math.inf)] == ["0.1235", "81920", "1e-09", "1e+30", "NaN", "-∞"]
     assert bar(0.5, 4) == "██░░" and bar(None, 3) == "···" and bar(7.0, 2) == "██"
+    assert [short(n) for n in (0, 897, 9999, 12_345, 999_000, 1_200_000, 250_000_000, -5)] == [
+        "0",
+        "897",
+        "9999",
+        "12k",
+        "999k",
+        "1.2M",
+        "250M",
+        "-5",
+    ]
+    assert (many(1, "run"), many(0, "run")) == ("1 run", "0 runs")
     assert clock(1e20, 0.0) == "–"

@@ -127,7 +127,7 @@ def test_enter_opens_the_run_and_escape_goes_back(source: FakeSource) -> None:
 def test_numbers_open_the_five_screens(source: FakeSource) -> None:
     async def play(seat: Seat) -> None:
         assert "overview" in await seat.press("2")
-        assert "slurm · mine 1 jobs" in await seat.press("3")
+        assert "slurm · mine 1 job ·" in await seat.press("3")
         assert "slurm · 3 nodes" in await seat.press("4")
         assert "no rules: the web page makes them" in await seat.press("5")
         assert "3 runs" in await seat.press("1")
@@ -150,7 +150,7 @@ def test_slash_filters_and_escape_clears_it(source: FakeSource) -> None:
     async def play(seat: Seat) -> None:
         await seat.press("slash")
         text = await seat.type("gam")
-        assert "1 runs · /gam" in text and "alpha" not in text
+        assert "1 run · /gam" in text and "alpha" not in text
         assert source.filters[-1] == "gam"
         assert "3 runs" in await seat.press("escape")
 
@@ -347,7 +347,7 @@ def test_the_queue_shows_mine_or_all_with_reason_and_expected_start(source: Fake
         text = await seat.press("3")
         assert "digits.1.ab" in text and "it waits for room" in text and "~" in text and "other" not in text
         text = await seat.press("tab", "down")
-        assert "all 2 jobs" in text and "bob: 1 node, 8 CPUs" in text
+        assert "all 2 jobs" in text and "bob in gpu: 1 node, 8 CPUs" in text
         text = await seat.press("right")
         assert "local" in text and "no snapshot yet" in text and "gamma" in text  # which waits, as its journal says
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -181,6 +184,18 @@ def test_without_a_picture_of_a_cluster_it_is_said_who_takes_one(tmp_path: Path)
     keep(place.desk.env, "big", cluster())
     seen = source.picture("big")
     assert seen.snapshot == cluster() and seen.age == 0.0 and place.scheduler.asked == 0
+
+
+def test_onward_cluster_keeps_the_picture_it_took(tmp_path: Path) -> None:
+    env = {
+        **os.environ,
+        "ONWARD_STATE_DIR": str(tmp_path / "state"),
+        "ONWARD_ROOT": str(tmp_path),
+        "ONWARD_SETTINGS": str(tmp_path / "none"),
+    }
+    subprocess.run([sys.executable, "-m", "onward", "cluster", "local"], env=env, check=True, capture_output=True, timeout=60)
+    seen = kept(env, "local")
+    assert seen and len(seen.nodes) == 1
 
 
 def test_a_picture_that_cannot_be_read_is_none(tmp_path: Path) -> None:

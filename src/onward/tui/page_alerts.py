@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onward.tui.source import Notice, Row
-from onward.tui.text import Block, Line, boxed, clock, fit, line, span, titled, wrapped
+from onward.tui.text import Block, Line, boxed, clock, fit, line, many, span, titled, wrapped
 from onward.tui.view import ALERTS, LOOKING, Board, View
 
 _LATELY = 3 * 86_400.0  # seconds
@@ -21,7 +21,7 @@ def alerts_page(view: View, board: Board, *, width: int, height: int, now: float
         lines += [line(fit(f"  {part}", width), "dim") for part in wrapped(note or "no rule has told of anything yet", width - 2)]
     lines += [_notice(one, width, here=n == at, now=now) for n, one in enumerate(told)]
     failed = len(found) - len(told)
-    lines.append(titled(f"{failed} run{'s' if failed != 1 else ''} failed in the last 3 days", width))
+    lines.append(titled(f"{many(failed, 'run')} failed in the last 3 days", width))
     if not failed:
         lines.append(line(fit("  none", width), "dim"))
     lines += [_failure(one, width, here=n == at, now=now) for n, one in enumerate(found) if isinstance(one, Row)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onward.model.cluster import ClusterJob, ClusterSnapshot, Gpus, Node
 from onward.tui.source import Picture
-from onward.tui.text import Block, Line, bar, boxed, clock, cut, fit, line, size, span, titled, wrapped
+from onward.tui.text import Block, Line, bar, boxed, clock, cut, fit, line, many, size, span, titled, wrapped
 from onward.tui.view import LOOKING, NODES, QUEUE, Board, View
 
 _ABOUT = 4  # lines about what is under the cursor
@@ -15,7 +15,7 @@ _STATES = {"free": " ", "partly": "·", "full": "■", "draining": "↓", "drain
 def queue_page(view: View, board: Board, *, width: int, height: int, now: float) -> Block:
     picture = board.picture
     jobs = shown_jobs(view, board)
-    head = _title(picture, f"{view.pane} {len(jobs)} jobs", width, now)
+    head = _title(picture, f"{view.pane} {many(len(jobs), 'job')}", width, now)
     if picture is None or picture.snapshot is None:
         return [head, *_unseen(board, picture, width=width, height=height - 1)]
     at = _cursor(view, QUEUE, len(jobs))
@@ -32,7 +32,7 @@ def queue_page(view: View, board: Board, *, width: int, height: int, now: float)
 def nodes_page(view: View, board: Board, *, width: int, height: int, now: float) -> Block:
     picture = board.picture
     nodes = picture.snapshot.nodes if picture and picture.snapshot else ()
-    head = _title(picture, f"{len(nodes)} nodes", width, now)
+    head = _title(picture, many(len(nodes), "node"), width, now)
     if picture is None or picture.snapshot is None:
         return [head, *_unseen(board, picture, width=width, height=height - 1)]
     across = nodes_across(width)
@@ -89,14 +89,15 @@ def _unseen(board: Board, picture: Picture | None, *, width: int, height: int) -
 
 
 def _columns(width: int) -> str:
-    user = f"{'user':10} " if width >= 100 else ""
-    return f"  {'job':9} {'name':22} {user}{'state':9} {'queue':10} {'start':>11}  why"
+    """Where there is little room, why it waits is worth more than whose it is and where."""
+    user, queue = (f"{'user':10} ", f"{'queue':10} ") if width >= 100 else ("", "")
+    return f"  {'job':9} {'name':20} {user}{'state':8} {queue}{'start':>11}  why"
 
 
 def _job(job: ClusterJob, width: int, *, here: bool, now: float) -> Line:
     mine = "*" if job.mine else " "
-    user = f"{fit(job.user, 10)} " if width >= 100 else ""
-    text = f"{fit(str(job.id), 9)} {fit(job.name, 22)} {user}{fit(str(job.state), 9)} {fit(job.queue, 10)} {_start(job, now):>11}  "
+    user, queue = (f"{fit(job.user, 10)} ", f"{fit(job.queue, 10)} ") if width >= 100 else ("", "")
+    text = f"{fit(str(job.id), 9)} {fit(job.name, 20)} {user}{fit(str(job.state), 8)} {queue}{_start(job, now):>11}  "
     words = fit(f"{mine} {text}{job.reason or ', '.join(job.nodes)}", width)
     return line(words, "cursor" if here else "state.running" if job.nodes else "")
 
@@ -111,12 +112,16 @@ def _about_job(job: ClusterJob | None, width: int, now: float) -> Block:
     if job is None:
         return boxed([], width, _ABOUT)
     asked = job.asked
-    parts = [f"{asked.nodes} node{'s' if asked.nodes != 1 else ''}", f"{asked.cpus} CPUs", size(asked.mem) if asked.mem else ""]
+    parts = [many(asked.nodes, "node"), many(asked.cpus, "CPU"), size(asked.mem) if asked.mem else ""]
     parts += [_gpus(asked.gpus), f"for {span(asked.time)}" if asked.time else ""]
     when = f"expected to start {clock(job.expected_start, now)}" if job.expected_start and not job.started else ""
     ends = f"ends by {clock(job.ends, now)}" if job.ends else ""
     lines = [titled(f"{job.id} {job.name}", width)]
-    lines.append(line(fit(f" {job.user}: {', '.join(part for part in parts if part)}. {when or ends}", width)))
+    lines.append(
+        line(
+            fit(f" {job.user}{f' in {job.queue}' if job.queue else ''}: {', '.join(part for part in parts if part)}. {when or ends}", width)
+        )
+    )
     reason = f"{job.reason}" + (f" ({job.native})" if job.native and job.native not in job.reason else "")
     lines += [line(fit(f" {part}", width), "focus") for part in wrapped(reason, width - 1, most=2)]
     return boxed(lines, width, _ABOUT)

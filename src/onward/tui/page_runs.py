@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from onward.tui.logview import log_pane
 from onward.tui.plots import plot
 from onward.tui.source import Row
-from onward.tui.text import Block, Line, beside, boxed, cut, fit, line, span, titled, wrapped
+from onward.tui.text import Block, Line, beside, boxed, cut, fit, line, many, short, span, titled, wrapped
 from onward.tui.view import GROUPS, LOOKING, Board, View, arranged, metric_of, overlay
 
 MARKS = {"running": "▶", "waiting": "◌", "submitted": "◌", "finished": "✓", "failed": "✗", "cancelled": "■"}
@@ -56,7 +56,7 @@ def _list(view: View, board: Board, *, width: int, height: int, now: float) -> B
     body = [_entry(view, entry, width, now) for entry in _window(view, entries, rows)]
     if not entries:
         body = [line(fit(f"  {words}", width), "dim") for words in _empty(view, width - 2)]
-    title = f"{len(board.runs.rows)} runs" + (f" · {len(view.selected)} selected" if view.selected else "")
+    title = many(len(board.runs.rows), "run") + (f" · {len(view.selected)} selected" if view.selected else "")
     title += f" · /{view.filter}" if view.filter else ""
     head = cut([(_columns(width), "dim")], width)
     return [titled(title, width, focus=focus), head, *boxed(body, width, rows), *_about(view, board, width)][:height]
@@ -88,7 +88,7 @@ def _entry(view: View, entry: Row | str, width: int, now: float) -> Line:
         return line(fit(f" {entry}", width), "head")
     here = entry.id == view.chosen
     mark = "*" if entry.id in view.selected else "^" if entry.id in view.pinned else " "
-    done = "–" if entry.fraction is None else f"{_percent(entry)}%"
+    done = f"{_percent(entry)}%" if entry.fraction is not None else "–" if entry.step is None else short(entry.step)
     text = f"{fit(entry.name, _name_width(width))} {done:>5}{entry.legs or '–':>4}"
     if width >= 60:
         saved = span(now - entry.saved_at) if entry.saved_at else "–"

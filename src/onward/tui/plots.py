@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from onward.tracker.stitch import SYSTEM
 from onward.tui.chart import Curve, chart, smoothed
 from onward.tui.source import Series
-from onward.tui.text import Block, Line, cut, fit, number, plain, span, titled
+from onward.tui.text import Block, Line, cut, fit, number, plain, short, span, titled
 from onward.tui.view import AXES, SMOOTH, View
 
 _LETTERS = "abcdefgh"
@@ -33,19 +33,15 @@ def _title(view: View, key: str, mine: Sequence[Series], width: int) -> str:
     """Of a long key the end: it says more than its beginning."""
     known = list(mine[0].highs[-1:]) if len(mine) == 1 else []
     room = max(width - 16, 12)
-    short = key if len(key) <= room else f"…{key[len(key) - room + 1 :]}"
-    parts = [short + "".join(f" = {number(value)}" for value in known)]
+    name = key if len(key) <= room else f"…{key[len(key) - room + 1 :]}"
+    parts = [name + "".join(f" = {number(value)}" for value in known)]
     parts += ["log" if view.log_axis else "", f"by {AXES[view.axis]}" if view.axis else ""]
     parts += [f"smooth {SMOOTH[view.smooth]}" if view.smooth else ""]
     if not all(one.whole for one in mine):
         parts.insert(0, "reading …")
     if any(one.points > len(one.steps) for one in mine):
-        parts.append(f"{sum(len(one.steps) for one in mine)} of {_many(sum(one.points for one in mine))} points")
+        parts.append(f"{sum(len(one.steps) for one in mine)} of {short(sum(one.points for one in mine))} points")
     return " · ".join(part for part in parts if part)
-
-
-def _many(count: int) -> str:
-    return f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count / 1e3:.1f} k" if count >= 10_000 else str(count)
 
 
 def _legend(mine: Sequence[Series], names: dict[str, str], width: int) -> list[Line]:

@@ -16,6 +16,7 @@ from onward.tracker.stitch import SYSTEM
 from onward.tui.api import Asks
 from onward.tui.logs import lines_of
 from onward.tui.source import Alerts, Detail, Gpu, Log, Notice, Picture, Row, Runs, Series, Stream
+from onward.tui.text import many
 from onward.tui.words import facts_of
 
 _PAGE = 500
@@ -113,9 +114,7 @@ class Server:
         except (NotAllowed, NotFound) as error:
             return Alerts(note=error.message)
         watched = sum(1 for rule in rules if rule["enabled"])
-        note = (
-            f"{watched} rule{'s' if watched != 1 else ''}, and nothing to tell of yet" if watched else "no rules: the web page makes them"
-        )
+        note = f"{many(watched, 'rule')}, and nothing to tell of yet" if watched else "no rules: the web page makes them"
         return Alerts(notices=_notices(told), note=note)
 
     def stop(self, run: str) -> str:

@@ -138,6 +138,19 @@ def number(value: float) -> str:
     return next((words for digits in (4, 3, 2) if len(words := f"{value:.{digits}g}") <= 8), f"{value:.1g}")
 
 
+def many(count: int, one: str) -> str:
+    """1 run, 2 runs."""
+    return f"{count} {one}{'' if count == 1 else 's'}"
+
+
+def short(count: int) -> str:
+    """In five characters: 897, 12k, 1.2M."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(count) >= (10 * size if unit == "k" else size):
+            return f"{count / size:.1f}{unit}" if abs(count) < 100 * size and unit != "k" else f"{count / size:.0f}{unit}"
+    return str(count)
+
+
 def size(mib: float) -> str:
     return f"{mib / 1024:.0f}G" if mib >= 10_240 else f"{mib / 1024:.1f}G" if mib >= 1024 else f"{mib:.0f}M"
 
