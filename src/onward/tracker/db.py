@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 
@@ -188,4 +189,12 @@ def _postgres(url: URL) -> Database:
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"), pool_size=8, max_overflow=24, pool_pre_ping=True, connect_args={"connect_timeout": 10}
     )
+    event.listen(engine, "connect", _prepare_session)
     return Database(engine=engine, path=None)
+
+
+def _prepare_session(connection: Any, _record: object) -> None:
+    """Queries of a list are over before a compiler would be done with them."""
+    connection.autocommit = True
+    connection.execute("SET jit = off")
+    connection.autocommit = False

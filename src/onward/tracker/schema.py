@@ -140,7 +140,7 @@ params = Table(
     Column("number", Double),  # the value, where it is a number
     Column("current", Boolean, nullable=False),  # of the newest leg that has it
 )
-Index("ix_params_key", params.c.key)
+Index("ix_params_key_run", params.c.key, params.c.run)
 
 tags = Table(
     "tags",
@@ -149,7 +149,7 @@ tags = Table(
     Column("key", String(250), primary_key=True),
     Column("value", Text, nullable=False),
 )
-Index("ix_tags_key", tags.c.key)
+Index("ix_tags_key_run", tags.c.key, tags.c.run)
 
 notes = Table(
     "notes",

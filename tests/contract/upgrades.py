@@ -1,0 +1,81 @@
+"""What a store of before keeps when it is brought up to date, on whatever database. `bare` is the place of one without tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect, text
+
+from onward.model.identity import hex_id
+from onward.tracker import migrate
+from onward.tracker.db import open_database
+from onward.tracker.runs import NewRun, RunQuery
+from onward.tracker.schema import metadata
+from onward.tracker.store import Tracker
+from tests.unit.test_tracker_files import Folder
+
+BEFORE = [f"{step:04d}" for step in range(1, int(migrate.HEAD))]
+_RUN = (
+    "INSERT INTO runs (id, run_id, hex_id, experiment, name, state, source, folder, created, updated, version)"
+    " VALUES (1, :id, :hex, 0, 'digits', 'running', 'onward', :folder, 1, 1, 1)"
+)
+
+
+def made_at(place: str | Path, step: str) -> Tracker:
+    """A store as that step left it, opened without being brought up."""
+    database = open_database(place)
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrate.__file__).with_name("migrations")))
+    with database.engine.connect().execution_options(onward_writes=True) as connection, connection.begin():
+        config.attributes["connection"] = connection
+        command.upgrade(config, step)
+    return Tracker(database)
+
+
+class UpgradeContract:
+    def test_the_steps_of_upgrading_lead_to_the_tables_of_the_schema(self, bare: str | Path) -> None:
+        with Tracker.open(bare) as tracker, tracker.reading() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == migrate.HEAD
+            assert set(metadata.tables) <= set(inspect(connection).get_table_names())
+
+    @pytest.mark.parametrize("step", BEFORE)
+    def test_a_store_of_any_step_before_is_brought_up_with_all_that_is_in_it(self, bare: str | Path, step: str) -> None:
+        with made_at(bare, step) as old:
+            run = old.runs.create(NewRun(experiment="night", name="old", params={"lr": 0.1}, tags={"team": "x"})).run_id
+            old.ingest.points(run, [("loss", at, 1e9 + at, 1.0 / (at + 1)) for at in range(50)])
+            note = "INSERT INTO notes (run, at, author, text) SELECT id, 1, 'ada', 'seen' FROM runs"
+            old.write(lambda batch: batch.connection.execute(text(note)))
+        with Tracker.open(bare) as tracker:
+            asked = RunQuery(filter="metrics.loss < 0.5 and params.lr = 0.1 and tags.team = 'x'", order=["gpu_use desc"], standings=True)
+            assert [(view.info.name, view.info.experiment_name) for view in tracker.runs.search(asked).runs] == [("old", "night")]
+            assert [point.step for point in tracker.series.points(run, "loss")] == list(range(50))
+            assert [(note["author"], note["text"]) for note in tracker.runs.notes(run)] == [("ada", "seen")]
+            tracker.ingest.points(run, [("loss", 50, 2e9, 0.0)])
+            tracker.views.save("ada", page="runs", name="mine", query="?q=x", shared=False)
+            assert tracker.runs.view(run).metrics["loss"].points == 51
+            with tracker.reading() as connection:
+                assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+    def test_a_store_of_before_tells_of_its_old_runs_once_it_has_looked_again(self, bare: str | Path, tmp_path: Path) -> None:
+        (tmp_path / "runs").mkdir()
+        folder = Folder(tmp_path / "runs")
+        folder.begin(1)
+        journal = folder.dir.leg_journal(1)
+        size = journal.stat().st_size
+        with made_at(bare, "0003") as old:
+            told = {"id": folder.spec.id, "hex": hex_id(folder.spec.id), "folder": str(folder.dir.path)}
+            old.write(lambda batch: batch.connection.execute(text(_RUN), told))
+            position = 'INSERT INTO positions (run, file, "offset", size) VALUES (1, :file, :size, :size)'
+            old.write(lambda batch: batch.connection.execute(text(position), {"file": f"journal/{journal.name}", "size": size}))
+        with Tracker.open(bare) as tracker:
+            assert tracker.runs.view(folder.spec.id).standing is None
+            tracker.files.look([tmp_path / "runs"])
+            held = tracker.runs.view(folder.spec.id).standing
+            assert held is not None
+            assert held.why == "leg 1 runs on n1"
