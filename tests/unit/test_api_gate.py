@@ -250,6 +250,14 @@ def test_a_login_code_opens_no_route(scene: Scene) -> None:
 # ── ends ──────────────────────────────────────────────────────────────────────
 
 
+def test_a_revoked_token_is_refused_where_the_clock_was_set_back(scene: Scene) -> None:
+    token = scene.token()
+    assert scene.client(token).get("/api/v1/runs").status == 200
+    scene.clock.sleep(-3600)
+    scene.store.revoke(token.split("_")[1], now=scene.clock.now())
+    assert scene.client(token).get("/api/v1/runs").status == 401
+
+
 def test_a_revoked_token_is_refused_within_seconds_or_at_once_where_it_was_revoked(scene: Scene) -> None:
     token = scene.token()
     client = scene.client(token)

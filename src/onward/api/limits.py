@@ -39,12 +39,15 @@ class Rate:
         return 0.0
 
     def _left(self, key: str) -> float:
+        now = self._clock.now()
         left, at = self._buckets.get(key, (self._room, 0.0))
-        return min(left + max(self._clock.now() - at, 0.0) * self._rate, self._room)
+        if at > now:  # the clock was set back: count from here
+            self._buckets[key] = (left, at) = (left, now)
+        return min(left + (now - at) * self._rate, self._room)
 
     def _sweep(self) -> None:
         """Full buckets say nothing. Where all are in use, all begin anew: better too much let in than memory without end."""
-        self._buckets = {key: held for key, held in self._buckets.items() if self._left(key) < self._room}
+        self._buckets = {key: held for key, held in list(self._buckets.items()) if self._left(key) < self._room}
         if len(self._buckets) >= _ROOM:
             self._buckets.clear()
 
