@@ -1,39 +1,40 @@
-"""Pictures of pages, light and dark, wide and narrow: `python -m tests.web.shots FOLDER NAME=PATH…`; a server of its own, demo data."""
+"""Pictures of every page, light and dark, wide and narrow, as docs/page.md shows them: `python -m tests.web.shots FOLDER [NAME…]`."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.servers import Running
 from tests.web.browser import chromium, log_in, new_context
+from tests.web.tour import STOPS, go, place, with_a_cluster
 
 SIZES = ((1280, 800), (390, 844))
 
 
-def shoot(server: Running, folder: Path, pages: dict[str, str]) -> None:
+def shoot(server: Running, folder: Path, names: Sequence[str]) -> list[str]:
+    """What went wrong meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
+    wrong: list[str] = []
     with chromium() as browser:
         for width, height in SIZES:
             for dark in (False, True):
                 context, watch = new_context(browser, server.url, width=width, height=height, dark=dark)
+                with_a_cluster(context)
                 page = context.new_page()
                 log_in(page, server.onward("token", "login").stdout.strip())
-                for name, path in pages.items():
-                    page.goto(server.url + path)
-                    page.wait_for_load_state("domcontentloaded")
-                    page.wait_for_timeout(900)
+                for name in names:
+                    go(page, STOPS[name])
+                    page.wait_for_timeout(600)  # curves and what else comes a moment later
                     page.screenshot(path=folder / f"{name}-{width}-{'dark' if dark else 'light'}.png")
                 context.close()
-                print(width, "dark" if dark else "light", *watch.wrong, sep="\n  ")
+                wrong += watch.wrong
+    return wrong
 
 
 if __name__ == "__main__":
     to, *given = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as own:
-        code = Path(own) / "digits"
-        code.mkdir()
-        (code / "train.py").write_text("print('trained')\n")
-        with Running(Path(own), "--demo-data", settings=f'[server]\ncode = ["{code}"]\n') as running:
-            shoot(running, Path(to), dict(one.partition("=")[::2] for one in given))
+    with tempfile.TemporaryDirectory() as own, place(Path(own)) as running:
+        print(*shoot(running, Path(to), given or list(STOPS)), sep="\n")

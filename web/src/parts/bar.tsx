@@ -4,6 +4,7 @@ import { routes } from "../routes";
 import { setTheme, theme } from "../theme";
 import { here, href } from "../url";
 import { Icon } from "./icon";
+import { useCurrentInView } from "./inview";
 import { LiveMarker } from "./stale";
 
 const NEXT = { system: "light", light: "dark", dark: "system" } as const;
@@ -13,13 +14,14 @@ export function Bar() {
   const inNav = routes.filter((route) => route.key && route.path !== "/new" && route.path !== "/tokens");
   const current = (to: string) =>
     to === "/" ? path === "/" || path.startsWith("/runs") : path === to || path.startsWith(`${to}/`);
+  const row = useCurrentInView(path);
   return (
     <header class="bar">
       <a class="brand" href={href("/")} aria-label="Onward: runs">
         <Icon name="onward" />
         <span>Onward</span>
       </a>
-      <nav aria-label="Pages">
+      <nav ref={row} aria-label="Pages">
         {inNav.map(({ name, path: to }) => (
           <a key={to} href={href(to)} aria-current={current(to) ? "page" : undefined}>
             {name}

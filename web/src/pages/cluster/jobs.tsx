@@ -1,6 +1,7 @@
 /** Jobs, mine first: what each asks for, where it runs until when, or why it waits and when it should start. */
 import { useState } from "preact/hooks";
 import { duration, stamp, when } from "../../format";
+import { Sideways } from "../../parts/sideways";
 import { useNow } from "../../parts/stale";
 import { asks, type Job, many } from "./words";
 
@@ -13,7 +14,7 @@ export function Jobs({ jobs, none, more }: Props) {
   if (!jobs.length) return <p class="none">{none}</p>;
   return (
     <>
-      <div class="wide">
+      <Sideways label="Jobs, in a table">
         <table class="plain jobs">
           <thead>
             <tr>
@@ -31,7 +32,7 @@ export function Jobs({ jobs, none, more }: Props) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Sideways>
       {jobs.length > shown && (
         <button type="button" onClick={() => setShown(jobs.length)}>
           Show all {jobs.length}

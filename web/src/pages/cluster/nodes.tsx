@@ -42,14 +42,14 @@ function Cell({ node, dense, pressed, choose }: CellProps) {
       type="button"
       class={`node ${node.state} ${isSpent(node) ? "spent" : ""}`}
       aria-pressed={pressed}
-      aria-label={said(node)}
       title={said(node)}
       onClick={() => choose(pressed ? "" : node.name)}
     >
+      <span class="hidden">{said(node)}</span>
       {dense ? (
         <span class="level" style={{ height: `${shareOf(node) * 100}%` }} />
       ) : (
-        <>
+        <span class="node-look" aria-hidden="true">
           <span class="node-name clip">{node.name}</span>
           <Meter name="CPU" used={node.cpus_used} total={node.cpus} />
           {node.mem > 0 && <Meter name="mem" used={node.mem_used} total={node.mem} />}
@@ -57,7 +57,7 @@ function Cell({ node, dense, pressed, choose }: CellProps) {
             <Pips key={gpus.type} {...gpus} />
           ))}
           {!takesJobs(node) && <span class="node-why clip">{node.why || node.state}</span>}
-        </>
+        </span>
       )}
     </button>
   );

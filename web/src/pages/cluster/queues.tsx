@@ -1,4 +1,5 @@
 /** The queues: their limits, how many wait, and what could start in each right now. */
+import { Sideways } from "../../parts/sideways";
 import { limitOf, many, type Opening, offers, type Queue } from "./words";
 
 type Props = {
@@ -10,7 +11,7 @@ type Props = {
 
 export function Queues({ queues, openings, queue, choose }: Props) {
   return (
-    <div class="wide">
+    <Sideways label="Queues, in a table">
       <table class="plain queues">
         <thead>
           <tr>
@@ -56,7 +57,7 @@ export function Queues({ queues, openings, queue, choose }: Props) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Sideways>
   );
 }
 

@@ -1,5 +1,6 @@
 /** A run's jobs, one a leg: where, when, and how each ended. */
 import { bytes, duration, NONE, stamp, when, whole } from "../../format";
+import { Sideways } from "../../parts/sideways";
 import { useNow } from "../../parts/stale";
 import { flag, useParam } from "../../url";
 import { logPage } from "./address";
@@ -15,7 +16,7 @@ export function Jobs({ id, told }: { id: string; told: Overview }) {
   const rest = told.jobs.length - shown.length;
   if (!told.jobs.length) return <p class="muted">None: Onward did not submit a job for it.</p>;
   return (
-    <div class="scroll-x">
+    <Sideways label="Jobs of each leg">
       <table class="plain jobs">
         <thead>
           <tr>
@@ -74,6 +75,6 @@ export function Jobs({ id, told }: { id: string; told: Overview }) {
           Show all {told.jobs.length}
         </button>
       )}
-    </div>
+    </Sideways>
   );
 }

@@ -1,6 +1,7 @@
 /** A run's first page: how far, when it will be done, what is at risk; its timeline; what it was made of. */
 import type { ComponentChildren } from "preact";
 import { num, short, stamp, whole } from "../../format";
+import { Sideways } from "../../parts/sideways";
 import { runPage } from "./address";
 import { isOver, type Overview, useRun } from "./feed";
 import { Jobs } from "./jobs";
@@ -68,7 +69,7 @@ function KeyMetrics({ id, told }: { id: string; told: Overview }) {
       </p>
     );
   return (
-    <div class="scroll-x">
+    <Sideways label="Key metrics">
       <table class="plain">
         <thead>
           <tr>
@@ -101,6 +102,6 @@ function KeyMetrics({ id, told }: { id: string; told: Overview }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Sideways>
   );
 }

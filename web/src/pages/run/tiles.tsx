@@ -47,7 +47,12 @@ function Far({ told }: Props) {
   const { step, total_steps: all, fraction, rate, at } = told.pace;
   const now = useNow(10);
   const over = isOver(told.run.state);
-  const speed = rate === null ? "" : rate >= 1 ? `${num(rate, 3)} steps a second` : `${duration(1 / rate)} a step`;
+  const speed =
+    rate === null
+      ? ""
+      : rate >= 1
+        ? `${num(rate, 3)} ${num(rate, 3) === "1" ? "step" : "steps"} a second`
+        : `${duration(1 / rate)} a step`;
   const heard = over || at === null ? "" : `newest ${ago(at, now)}`;
   const words = step === null ? NONE : all === null ? `step ${whole(step)}` : `step ${whole(step)} of ${whole(all)}`;
   return (

@@ -42,7 +42,7 @@ export const FIXED: readonly Column[] = [
     title: "Created",
     order: "created",
     down: true,
-    width: 92,
+    width: 112,
     right: true,
     about: "When it was submitted or first seen",
   },

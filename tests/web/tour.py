@@ -1,0 +1,79 @@
+"""Every page with something on it: where it is, and what is there once it is shown. For pictures, and for a look at all with axe."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import BrowserContext, Page
+
+from onward.operations.cluster import Seen, picture
+from tests.servers import Running
+from tests.unit.test_cluster_page import LAB, recorded
+from tests.web.story import AT_WORK, DEAD, tell
+
+_CLUSTERS = {"clusters": [{"name": "lab", "scheduler": "slurm", "host": "login.example", "auto": True}]}
+
+
+@dataclass(frozen=True)
+class Stop:
+    path: str
+    shown: str  # what is there once the page is
+
+
+STOPS = {
+    "runs": Stop("/", ".table-row .cell a, .card a"),
+    "runs-in-groups": Stop("/?group=experiment&open=%3Ddemo:%20digits", ".table-row .cell a, .card a"),
+    "new-run": Stop("/new", ".new-form"),
+    "run": Stop(f"/runs/{AT_WORK}", ".timeline svg"),
+    "run-that-died": Stop(f"/runs/{DEAD}", ".timeline svg"),
+    "run-charts": Stop(f"/runs/{AT_WORK}/charts", ".chart-count"),
+    "run-logs": Stop(f"/runs/{AT_WORK}/logs", ".log-line"),
+    "run-system": Stop(f"/runs/{AT_WORK}/system", "main .system, main .empty"),
+    "run-checkpoints": Stop(f"/runs/{AT_WORK}/checkpoints", "main .ledger, main .empty"),
+    "run-files": Stop(f"/runs/{AT_WORK}/files", "main .files, main .empty"),
+    "compare": Stop("/compare?filter=tags.demo%20%3D%20%27yes%27", ".chart-count"),
+    "compare-groups": Stop("/compare?filter=tags.demo%20%3D%20%27yes%27&group=params.batch_size", ".chart-count"),
+    "compare-params": Stop("/compare?filter=tags.demo%20%3D%20%27yes%27&tab=params", "main table"),
+    "compare-metrics": Stop("/compare?filter=tags.demo%20%3D%20%27yes%27&tab=metrics", "main table"),
+    "compare-parallel": Stop("/compare?filter=tags.demo%20%3D%20%27yes%27&tab=parallel", "main svg path, main canvas"),
+    "compare-scatter": Stop("/compare?filter=tags.demo%20%3D%20%27yes%27&tab=scatter", "main svg circle, main canvas"),
+    "experiments": Stop("/experiments", "main :is(table, .empty, .card)"),
+    "pipelines": Stop("/pipelines", "main :is(table, .empty, .card)"),
+    "requests": Stop("/requests", "main :is(table, .empty, .card)"),
+    "cluster": Stop("/cluster", "main h2"),
+    "alerts": Stop("/alerts", "main :is(table, .empty, .card, section)"),
+    "tokens": Stop("/tokens", "main :is(table, .empty, .card)"),
+}
+
+
+@contextmanager
+def place(folder: Path) -> Iterator[Running]:
+    """A server with demo data and both stories; it repairs nothing, for their jobs are only told of."""
+    code = folder / "digits"
+    code.mkdir(parents=True)
+    (code / "train.py").write_text("print('trained')\n")
+    tell(folder / "runs", time.time())
+    settings = f'[server]\ncode = ["{code}"]\nrequests = 1000\n'
+    with Running(folder, "--demo-data", "--no-tend", settings=settings) as server:
+        token = server.token()
+        until = time.monotonic() + 60
+        while server.ask("GET", f"/api/v1/runs/{DEAD}/overview", token=token)[0] != 200 and time.monotonic() < until:
+            time.sleep(0.2)
+        yield server
+
+
+def with_a_cluster(context: BrowserContext) -> None:
+    """The cluster's page shows a recorded Slurm."""
+    told = picture(Seen(cluster=LAB, snapshot=recorded(), age=3.0))
+    context.route("**/api/v1/clusters", lambda route: route.fulfill(json=_CLUSTERS))
+    context.route(re.compile(r"/api/v1/clusters/lab"), lambda route: route.fulfill(json=told))
+
+
+def go(page: Page, stop: Stop) -> None:
+    page.goto(stop.path)
+    page.wait_for_selector(stop.shown)
