@@ -187,14 +187,13 @@ def test_without_a_picture_of_a_cluster_it_is_said_who_takes_one(tmp_path: Path)
 
 
 def test_onward_cluster_keeps_the_picture_it_took(tmp_path: Path) -> None:
-    env = {
-        **os.environ,
-        "ONWARD_STATE_DIR": str(tmp_path / "state"),
-        "ONWARD_ROOT": str(tmp_path),
-        "ONWARD_SETTINGS": str(tmp_path / "none"),
-    }
-    subprocess.run([sys.executable, "-m", "onward", "cluster", "local"], env=env, check=True, capture_output=True, timeout=60)
-    seen = kept(env, "local")
+    settings = tmp_path / "settings.toml"
+    settings.write_text("")
+    own = {"ONWARD_STATE_DIR": str(tmp_path / "state"), "ONWARD_ROOT": str(tmp_path), "ONWARD_SETTINGS": str(settings)}
+    command = [sys.executable, "-m", "onward", "cluster", "local"]
+    done = subprocess.run(command, env={**os.environ, **own}, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    seen = kept(own, "local")
     assert seen and len(seen.nodes) == 1
 
 
