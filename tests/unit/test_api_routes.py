@@ -398,6 +398,12 @@ def test_other_jobs_params_or_experiments_are_other_runs(scene: Scene) -> None:
     assert len(set(found)) == len(found)
 
 
+@pytest.mark.parametrize("asked", ["team/digits", "team%2Fdigits", "a/runs"])
+def test_an_experiment_may_have_slashes_in_its_name(scene: Scene, asked: str) -> None:
+    run = good(scene.client.post(f"/experiments/{asked}/runs", {"slurm_job_id": "1"}))["run_id"]
+    assert good(scene.client.get(f"/api/v1/runs/{run}"))["experiment_name"] == asked.replace("%2F", "/")
+
+
 def test_a_runs_own_token_always_gets_that_run(scene: Scene) -> None:
     run = scene.run()
     made = good(scene.as_(Scope.RUN, run=run).post("/experiments/any/runs", {"slurm_job_id": "1", "config": {"lr": 1}}))

@@ -134,7 +134,7 @@ def test_where_there_is_no_relay_nothing_is_told(tmp_path: Path) -> None:
 
 def test_an_older_script_gets_the_run_of_its_job_whatever_it_asks_for(node: Node) -> None:
     asked = {"slurm_job_id": "17", "seed": 3, "config": {"lr": 0.1, "layers": [1, 2]}, "gpu_type": "a100"}
-    for experiment in ("digits", "7", "something else"):
+    for experiment in ("digits", "7", "something else", "team/digits"):
         assert node.ok("POST", f"/experiments/{quote(experiment)}/runs", asked) == {"run_id": "k3x9q2m7", "leg": 1}
     assert node.ok("POST", "/runs/k3x9q2m7/metrics", {"name": "loss", "value": 0.5, "step": 1}) == {"stored": 1}
     assert node.ok("POST", "/runs/x/metrics/batch", {"step": 2, "metrics": {"loss": 0.4, "acc": "NaN"}, "timestamp": 1.7e9}) == {
@@ -145,7 +145,7 @@ def test_an_older_script_gets_the_run_of_its_job_whatever_it_asks_for(node: Node
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     assert node.ask("POST", "/webhooks/slurm", b"job_id=17&status=completed", headers=form) == (200, {"received": True})
     params = [record["params"] for record in node.records() if record.get("kind") == "params"]
-    assert params == [{"lr": 0.1, "layers": [1, 2], "seed": 3}] * 3
+    assert params == [{"lr": 0.1, "layers": [1, 2], "seed": 3}] * 4
     (first, loss), (second, both) = node.points()
     assert (first, loss, second, both["loss"]) == (1, {"loss": 0.5}, 2, 0.4)
     assert both["acc"] != both["acc"]

@@ -67,7 +67,7 @@ _TABLE: Final[dict[Scope, tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]]] 
             ("GET|HEAD", r"(?:/api/v1)?/runs/(?P<run>[^/]+)(?:/.*)?"),
             ("POST|PUT", rf"(?:/api/v1)?/runs/(?P<run>[^/]+)/(?:{_APPEND})"),
             ("PATCH", r"/runs/(?P<run>[^/]+)"),
-            ("POST", r"/experiments/[^/]+/runs"),  # asked for by body: answers with the token's own run
+            ("POST", r"/experiments/.+/runs"),  # asked for by body: answers with the token's own run
             ("POST", r"/api/v1/records"),  # held to the run inside
             ("GET|HEAD|POST", r"/api/2\.0/mlflow/experiments/(?:get|get-by-name|search|create)"),  # held to the run's own inside
             ("GET|HEAD|POST|PUT|PATCH", rf"/api/2\.0/mlflow(?:-artifacts)?/(?!{_NOT_TO_APPEND}).*"),  # held to the run inside

@@ -42,7 +42,7 @@ class ScriptCalls:
         """None: not known here. A pair: status and value."""
         parts = path.removeprefix("/api/v1").strip("/").split("/")
         match method, parts:
-            case "POST", ["experiments", _, "runs"]:
+            case "POST", ["experiments", _, *_, "runs"]:
                 return self._begin(body)
             case "POST", ["runs"]:
                 return 201, {"id": self._run, **self._begin(body)}

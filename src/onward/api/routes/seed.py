@@ -103,7 +103,7 @@ class Received(BaseModel):
     received: bool = True
 
 
-@router.post("/experiments/{experiment}/runs", summary="Begin a run, or go on with it")
+@router.post("/experiments/{experiment:path}/runs", summary="Begin a run, or go on with it")
 def begin(svc: Svc, who: Who, experiment: ExperimentId, asked: ScriptRunIn) -> RunMade:
     """The experiment is made where there is none of that name or number; one that is archived takes no new runs (409)."""
     if who.scope is Scope.RUN and who.run is not None:
