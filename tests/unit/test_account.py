@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from onward.cli.show import account_words
@@ -200,6 +202,14 @@ def test_a_timeline_has_every_stretch_and_moment_in_order_with_the_log_that_tell
     assert crash.log is not None
     assert (crash.log.leg, crash.log.stream, crash.state) == (1, "err", "crashed")
     assert crash.words == "leg 1 on n1, crashed: as told"
+
+
+def test_a_timeline_of_a_run_that_was_made_known_after_its_end_spans_what_took_place() -> None:
+    run, events = crashed_and_went_on()
+    closed, _ = told(*events, ev.Closed(leg=2, at=T + 480, state="cancelled", cause="enough"))
+    late = dataclasses.replace(closed, spec=dataclasses.replace(run.spec, created=T + 9000))
+    line = timeline(late, [], now=T + 9999)
+    assert (line.start, line.end) == (T, T + 480)
 
 
 def test_a_stall_shows_as_long_as_it_was_let_go_on() -> None:

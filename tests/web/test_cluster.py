@@ -29,12 +29,12 @@ def lab(page: Page) -> Page:
 
 
 def rows(page: Page) -> list[str]:
-    return page.locator("table.jobs tbody tr").all_inner_texts()
+    return page.locator("table.jobs-table tbody tr").all_inner_texts()
 
 
 def test_a_person_sees_why_a_job_waits_and_when_it_should_start(lab: Page) -> None:
     lab.get_by_role("searchbox", name="Search jobs").fill("big")
-    expect(lab.locator("table.jobs tbody tr")).to_have_count(1)
+    expect(lab.locator("table.jobs-table tbody tr")).to_have_count(1)
     [row] = rows(lab)
     assert "next in line: waits until enough nodes, CPUs, memory or GPUs are free" in row
     assert "starts about" in row and "3 nodes" in row
@@ -52,13 +52,13 @@ def test_a_queue_narrows_nodes_and_jobs_the_address_keeps_it_and_back_and_escape
     expect(lab.get_by_role("heading", name="Nodes of gpu")).to_be_visible()
     lab.get_by_role("button", name=re.compile("^g1:")).click()
     assert lab.url.endswith("/cluster?queue=gpu&node=g1")
-    expect(lab.locator("table.jobs tbody tr")).to_have_count(1)
+    expect(lab.locator("table.jobs-table tbody tr")).to_have_count(1)
     lab.reload()
     expect(lab.get_by_role("region", name="Node g1")).to_contain_text("2 of 2 handed out")
     lab.go_back()
     lab.keyboard.press("Escape")
     lab.wait_for_url("**/cluster")
-    expect(lab.locator("table.jobs tbody tr")).to_have_count(everything)
+    expect(lab.locator("table.jobs-table tbody tr")).to_have_count(everything)
 
 
 def test_what_could_start_now_stands_by_its_queue_with_those_in_line(lab: Page) -> None:
@@ -83,8 +83,8 @@ def test_names_of_others_are_text_and_nothing_else(page: Page) -> None:
     page.route(re.compile(r"/api/v1/clusters/lab"), lambda route: route.fulfill(json=told(jobs=jobs)))
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto("/cluster")
-    expect(page.locator("table.jobs tbody tr")).to_have_count(len(jobs))
-    assert page.locator("table.jobs img").count() == 0
+    expect(page.locator("table.jobs-table tbody tr")).to_have_count(len(jobs))
+    assert page.locator("table.jobs-table img").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

@@ -12,13 +12,8 @@ from onward.model.run import RunState
 from onward.model.standing import Standing
 from onward.tracker.run_rows import RunInfo, RunView
 
-_MADE_BY = {
-    "mlflow": "an MLflow client records it",
-    "by-hand": "its script records it",
-    "seed": "its script records it",
-    "tensorboard": "read from TensorBoard's files",
-    "import": "imported",
-}
+_RECORDERS = {"mlflow": "an MLflow client", "by-hand": "its script", "seed": "its script"}
+_READ = {"tensorboard": "read from TensorBoard's files", "import": "imported"}
 
 
 class ProgressOut(BaseModel):
@@ -73,13 +68,24 @@ def standing_record(view: RunView, now: float) -> dict[str, Any]:
     over = RunState(info.state).over
     return {
         **run_record(view),
-        "why": held.why or info.reason or _MADE_BY.get(info.source, ""),
+        "why": held.why or info.reason or _recorded(info),
         "next": held.next,
         "progress": progress_record(info),
         "checkpoint": {"step": held.saved_step, "at": held.saved_at} if held.saved_step is not None else None,
         "queue_wait_s": held.queue_wait(now, over=over),
         "gpu_use": held.gpu_use,
     }
+
+
+def _recorded(info: RunInfo) -> str:
+    """What there is to say of a run that others execute, where they give no reason."""
+    by = _RECORDERS.get(info.source)
+    if by is None:
+        return _READ.get(info.source, "")
+    state = RunState(info.state)
+    if not state.over:
+        return f"{by} records it"
+    return f"{by} recorded it to its end" if state is RunState.FINISHED else f"{by} set it to {state}, and gave no reason"
 
 
 def progress_record(info: RunInfo) -> dict[str, Any]:

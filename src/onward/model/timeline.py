@@ -91,7 +91,8 @@ def timeline(run: Run, events: Iterable[ev.Event], *, now: float, logged: Sequen
         marks.append(Mark(kind="closed", leg=run.closed.leg, at=run.closed.at, words=f"{run.closed.state}: {run.closed.cause}"))
     segments.sort(key=lambda s: (s.start, s.leg))
     marks.sort(key=lambda m: (m.at, m.leg))
-    times = [run.spec.created, *(s.start for s in segments), *(s.end for s in segments if s.end is not None), *(m.at for m in marks)]
+    times = [*(s.start for s in segments), *(s.end for s in segments if s.end is not None), *(m.at for m in marks)]
+    times.append(min(run.spec.created, *times) if times else run.spec.created)  # one that was imported took place before
     end = max(times) if run.closed else max(*times, now)
     return Timeline(start=min(times), end=end, segments=tuple(segments), marks=tuple(marks), checkpoints=count)
 

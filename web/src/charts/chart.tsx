@@ -238,7 +238,8 @@ function Count({ drawn, window }: { drawn: Curves; window: Window | null }) {
   }
   return (
     <small class="chart-count" title={notes.filter(Boolean).join(" ")}>
-      {exact ? `${short(places)} points` : `${short(places)} of ${short(real)} points`}
+      {drawn.bads > 0 && <strong class="chart-bads">{`${short(drawn.bads)} NaN or ∞ · `}</strong>}
+      {exact ? `${short(places)} ${places === 1 ? "point" : "points"}` : `${short(places)} of ${short(real)} points`}
     </small>
   );
 }

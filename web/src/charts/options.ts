@@ -29,7 +29,7 @@ export function options({ width, height }: { width: number; height: number }, ha
   return {
     width,
     height,
-    padding: [10, 12, 0, 0],
+    padding: [10, 18, 0, 0], // half of the last number along stands to the right of the plot
     legend: { show: false },
     cursor: {
       y: false,

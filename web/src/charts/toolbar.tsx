@@ -56,7 +56,7 @@ export function Toolbar({ view, keys, total, grouped = false, single = false }: 
           ref={search}
           type="search"
           value={view.search}
-          placeholder={`Search ${whole(total)} metrics`}
+          placeholder={total === 1 ? "Search 1 metric" : `Search ${whole(total)} metrics`}
           onInput={(event) => view.setSearch(event.currentTarget.value)}
           onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
         />

@@ -13,7 +13,7 @@ import { useWidth } from "./size";
 import { likelyMetric, nameOf, useValues } from "./values";
 
 const codec = text();
-const SPACE = { left: 72, right: 24, top: 24, bottom: 40, height: 408 };
+const SPACE = { left: 72, right: 24, top: 32, bottom: 52, height: 428 };
 
 type Props = { runs: readonly Run[]; named: readonly Named[]; keys: readonly string[]; sync: Sync };
 
@@ -117,14 +117,14 @@ export function Scatter({ runs, named, keys, sync }: Props) {
               </g>
             ))}
             {scales.x.ticks.map(({ at, text: label }) => (
-              <text key={label} x={px(at)} y={SPACE.height - SPACE.bottom + 16} text-anchor="middle">
+              <text key={label} x={px(at)} y={SPACE.height - SPACE.bottom + 14} text-anchor="middle">
                 {label}
               </text>
             ))}
-            <text class="name" x={8} y={14}>
+            <text class="name" x={12} y={20}>
               {nameOf(y)}
             </text>
-            <text class="name" x={SPACE.left + inner.width / 2} y={SPACE.height - 4} text-anchor="middle">
+            <text class="name" x={SPACE.left + inner.width / 2} y={SPACE.height - 14} text-anchor="middle">
               {nameOf(x)}
             </text>
             {points.map(({ run, x: at, y: high, share }) => (

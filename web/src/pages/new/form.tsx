@@ -165,7 +165,7 @@ function Params() {
   return (
     <section>
       <h2>Params</h2>
-      <div class="params">
+      <div class="new-params">
         {rows.map(([key, value]) => (
           <Param key={key} name={key} value={shown(value)} />
         ))}

@@ -49,7 +49,7 @@ export default function NewRun() {
         </button>
       </header>
       {folders.value?.length === 0 && (
-        <p class="note">
+        <p class="new-note">
           This server starts no code over HTTP: its settings' <code>server.code</code> names the folders that it may.
           Until then, save the file and run <code>onward submit params.yaml</code> beside your code.
         </p>

@@ -79,7 +79,7 @@ function Cause({ id, told }: { id: string; told: Overview }) {
           {evidence.join("\n")}
         </pre>
       )}
-      {last && (
+      {last && run.source === "onward" && (
         <p class="run-links">
           <a href={logPage(id, log)}>
             {bad ? "Errors" : "Output"} of leg {log.leg}

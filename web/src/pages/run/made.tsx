@@ -22,8 +22,12 @@ export function Made({ id, told }: { id: string; told: Overview }) {
       )}
       <Code id={id} code={code} />
       {launcher && launcher !== "plain" && <Fact name="Launcher">{launcher}</Fact>}
-      <Fact name="Resources">{listed(resources) || "what the cluster gives without asking"}</Fact>
-      <Fact name="Limits">{listed(limits) || "none"}</Fact>
+      {run.source === "onward" && (
+        <>
+          <Fact name="Resources">{listed(resources) || "what the cluster gives without asking"}</Fact>
+          <Fact name="Limits">{listed(limits) || "none"}</Fact>
+        </>
+      )}
       <Fact name="Environment">
         {listed(environment) || (run.source === "onward" ? "the one it was submitted from" : "not recorded")}
       </Fact>
