@@ -64,7 +64,7 @@ def test_why_a_run_died_is_found_and_it_is_resumed(page: Page, server: Running, 
     expect(dialog).to_contain_text("from its newest good checkpoint: step 5")
     dialog.get_by_role("button", name="Resume").click()
     expect(page.locator(".run-title .badge")).to_have_text("finished")
-    expect(page.get_by_role("region", name="Jobs")).to_contain_text("done")
+    expect(page.get_by_role("region", name="Jobs", exact=True)).to_contain_text("done")
     told = run.until("finished")
     assert told["jobs"][-1]["resumed_step"] == 5 or told["jobs"][-2]["resumed_step"] == 5
 

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { type Got, get } from "../../api";
 import { ago, bytes, duration, NONE, num, stamp, whole } from "../../format";
 import { Empty } from "../../parts/empty";
+import { Sideways } from "../../parts/sideways";
 import { AsOf, useNow } from "../../parts/stale";
 import { flag, useParam } from "../../url";
 import { logPage } from "./address";
@@ -21,7 +22,7 @@ export default function CheckpointsTab({ id }: { id: string }) {
     id,
     `checkpoints ${id}`,
     (signal) => get("/api/v1/runs/{run_id}/checkpoints", { path: { run_id: id }, signal }),
-    over ? 0 : 10,
+    { every: over ? 0 : 10 },
   );
   const [oldest, setOldest] = useParam("oldest", OLDEST);
   const [from, setFrom] = useState<From | null>(null);
@@ -39,7 +40,7 @@ export default function CheckpointsTab({ id }: { id: string }) {
           {oldest ? "Oldest first" : "Newest first"}
         </button>
       </p>
-      <div class="scroll-x">
+      <Sideways label="All checkpoints">
         <table class="plain">
           <thead>
             <tr>
@@ -59,7 +60,7 @@ export default function CheckpointsTab({ id }: { id: string }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Sideways>
       {from && <CloneDialog told={told} from={from} close={() => setFrom(null)} />}
     </section>
   );

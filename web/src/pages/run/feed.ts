@@ -14,14 +14,21 @@ export type Reading<T> = {
   again: () => void;
 };
 
-const PAUSE = 1500; // ms between two readings, however much happens
+export type How = {
+  /** Seconds after which it is read again though nothing was heard; 0: never. */
+  every?: number;
+  /** Read also when only points came. */
+  points?: boolean;
+  /** Seconds between two readings, however much happens. */
+  pause?: number;
+};
 
-/** `key` says what is read; another one begins anew. `every`: seconds after which it is read again though nothing was heard; 0: never. */
+/** `key` says what is read; another one begins anew. */
 export function useReading<T>(
   run: string,
   key: string,
   read: (signal: AbortSignal) => Promise<T>,
-  every = 0,
+  { every = 0, points = false, pause = 1.5 }: How = {},
 ): Reading<T> {
   const [state, setState] = useState<{ key: string; data: T | null; fault: Fault | null; readAt: number | null }>({
     ...{ key, data: null, fault: null, readAt: null },
@@ -53,7 +60,7 @@ export function useReading<T>(
         ask.timer = undefined;
         now();
       },
-      Math.max(0, ask.at + PAUSE - Date.now()),
+      Math.max(0, ask.at + pause * 1000 - Date.now()),
     );
   };
   useEffect(() => {
@@ -70,7 +77,10 @@ export function useReading<T>(
     return () => clearInterval(timer);
   }, [every, key]);
   useLive((events) => {
-    if (events.some(({ event, run_id }) => event === "reset" || run_id === run)) soon();
+    const ours = events.some(
+      ({ event, run_id }) => event === "reset" || (run_id === run && (points || event !== "points_added")),
+    );
+    if (ours) soon();
   });
   const same = state.key === key;
   return {
@@ -100,7 +110,7 @@ export function useOverview(id: string): Reading<Overview> {
     id,
     id,
     (signal) => get("/api/v1/runs/{run_id}/overview", { path: { run_id: id }, signal }),
-    live ? 15 : 0,
+    { every: live ? 15 : 0, points: true },
   );
   const state = reading.data?.run.state;
   useEffect(() => setLive(state === undefined || !isOver(state)), [state]);

@@ -29,7 +29,7 @@ export default function FilesTab({ id }: { id: string }) {
     id,
     `files ${id} ${folder}`,
     (signal) => get("/api/v1/runs/{run_id}/artifacts", { path: { run_id: id }, query: { path: folder }, signal }),
-    told && isOver(told.run.state) ? 0 : 15,
+    { every: told && isOver(told.run.state) ? 0 : 15 },
   );
   if (fault && !data)
     return (

@@ -22,7 +22,7 @@ export default function LogsTab({ id }: { id: string }) {
     id,
     `logs ${id}`,
     (signal) => get("/api/v1/runs/{run_id}/logs", { path: { run_id: id }, signal }),
-    over ? 0 : 5,
+    { every: over ? 0 : 5 },
   );
   const legs = [...new Set(data?.logs.flatMap((log) => (log.leg ? [log.leg] : [])))].sort((a, b) => a - b);
   const newest = legs.at(-1) ?? 0;

@@ -7,6 +7,7 @@ import { useView, type View } from "../../charts/view";
 import { duration, NONE, when } from "../../format";
 import { colourOf, DASHES, dashOf, LIGHT } from "../../palette";
 import { Empty } from "../../parts/empty";
+import { Sideways } from "../../parts/sideways";
 import { AsOf, useNow } from "../../parts/stale";
 import { setParams } from "../../url";
 import { Line } from "./copy";
@@ -28,7 +29,7 @@ export default function SystemTab({ id }: { id: string }) {
     `system ${id} ${first} ${last}`,
     (signal) =>
       get("/api/v1/runs/{run_id}/system", { path: { run_id: id }, query: { buckets: BUCKETS, ...window }, signal }),
-    over ? 0 : 15,
+    { every: over ? 0 : 10, pause: 5 },
   );
   const held = useRef<System | null>(null);
   if (reading.data) held.current = reading.data;
@@ -153,7 +154,7 @@ function Idle({ node, data }: { node: MachineNode; data: System }) {
     width: `${Math.max(0.3, ((to - from) / (end - start)) * 100)}%`,
   });
   return (
-    <div class="scroll-x">
+    <Sideways label="When each GPU was idle">
       <table class="plain idle">
         <thead>
           <tr>
@@ -187,7 +188,7 @@ function Idle({ node, data }: { node: MachineNode; data: System }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Sideways>
   );
 }
 
@@ -198,7 +199,7 @@ function Compared({ data }: { data: System }) {
       <header>
         <h2>Asked for and used</h2>
       </header>
-      <div class="scroll-x">
+      <Sideways label="Asked for and used, in a table">
         <table class="plain">
           <thead>
             <tr>
@@ -231,7 +232,7 @@ function Compared({ data }: { data: System }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Sideways>
       {data.advice && (
         <p class="advice">
           <span class="muted">All of it in one line:</span> <Line text={data.advice} what="the advice" />

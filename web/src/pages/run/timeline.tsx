@@ -21,7 +21,7 @@ export function Timeline({ id, over }: { id: string; over: boolean }) {
     id,
     `timeline ${id}`,
     (signal) => get("/api/v1/runs/{run_id}/timeline", { path: { run_id: id }, signal }),
-    over ? 0 : 15,
+    { every: over ? 0 : 15, pause: 4 },
   );
   if (!data) return <div class="timeline waiting">{fault && `${fault.what}. ${fault.next}`}</div>;
   if (!data.segments.length)

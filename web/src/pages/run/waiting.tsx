@@ -12,7 +12,7 @@ export function Waiting({ id, cluster }: { id: string; cluster: string | null })
     id,
     `start ${id}`,
     (signal) => get("/api/v1/runs/{run_id}/start", { path: { run_id: id }, signal }),
-    30,
+    { every: 30 },
   );
   if (fault && !data) return <Tile note={`${fault.what}. ${fault.next}`}>{NONE}</Tile>;
   if (!data?.waiting) return null;

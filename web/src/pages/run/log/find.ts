@@ -5,6 +5,7 @@ import type { Source } from "./piece";
 
 const PATH = "/api/v1/runs/{run_id}/logs/{leg}/{stream}/search";
 const MOST = 1000;
+const OVERLAP = 1000; // bytes: a text may begin in what was searched before
 type Matches = Got<typeof PATH>;
 
 export type Found = {
@@ -42,20 +43,24 @@ export function useFind(from: Source | null, text: string, size: number): Found 
       setFound(NONE);
       return;
     }
-    const again = held.current.key === `${key} ${text}`;
+    const again = held.current.key === `${key} ${text}` && size >= held.current.size;
+    if (again && size === held.current.size) return;
+    if (!again) held.current = { key: "", size: 0 };
     const gone = new AbortController();
     const timer = setTimeout(
       () => {
         if (!again) setFound((old) => ({ ...old, searching: true }));
-        get(PATH, { path: place(from), query: { text, limit: MOST }, signal: gone.signal })
-          .then(({ matches, next }) => {
-            held.current = { key: `${key} ${text}`, size };
-            setFound({
-              places: matches.map(({ line_offset }) => line_offset),
-              more: next !== null,
+        const offset = again ? Math.max(0, held.current.size - OVERLAP) : 0; // of one that grew, what is new
+        get(PATH, { path: place(from), query: { text, limit: MOST, offset }, signal: gone.signal })
+          .then(({ matches, next, size: searched }) => {
+            held.current = { key: `${key} ${text}`, size: searched };
+            const fresh = matches.map(({ line_offset }) => line_offset);
+            setFound((old) => ({
+              places: !again ? fresh : old.more ? old.places : [...new Set([...old.places, ...fresh])],
+              more: next !== null || (again && old.more),
               searching: false,
               fault: null,
-            });
+            }));
           })
           .catch((error: unknown) => {
             const words = inWords(error);
