@@ -14,13 +14,8 @@ export function Jobs({ jobs, none, more }: Props) {
   if (!jobs.length) return <p class="none">{none}</p>;
   return (
     <>
-<<<<<<< Updated upstream
       <Sideways label="Jobs, in a table">
-        <table class="plain jobs">
-=======
-      <div class="wide">
         <table class="cluster-table jobs-table">
->>>>>>> Stashed changes
           <thead>
             <tr>
               <th scope="col">Job</th>

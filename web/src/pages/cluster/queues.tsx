@@ -11,13 +11,8 @@ type Props = {
 
 export function Queues({ queues, openings, queue, choose }: Props) {
   return (
-<<<<<<< Updated upstream
     <Sideways label="Queues, in a table">
-      <table class="plain queues">
-=======
-    <div class="wide">
       <table class="cluster-table queues">
->>>>>>> Stashed changes
         <thead>
           <tr>
             <th scope="col">Queue</th>
