@@ -1,5 +1,6 @@
 import { render } from "preact";
 import { App } from "./app";
+import { ours } from "./foreign";
 import { startKeys } from "./keys";
 import { startLive } from "./live";
 import "./styles/tokens.css";
@@ -8,9 +9,11 @@ import "./styles/shell.css";
 import "./styles/parts.css";
 import "./styles/table.css";
 import "./theme";
-import { followLinks } from "./url";
+import { followLinks, go, href } from "./url";
 
 followLinks();
+const meant = ours(window.location.hash);
+if (meant) go(href(meant.path), { replace: true });
 startKeys();
 startLive();
 const at = document.getElementById("app");
