@@ -88,6 +88,10 @@ class Client:
             return self._table(self._buckets(_many(runs), _many(metrics), resolution), frame)
         return self._table([row for run, metric in pairs for row in self._points(run, metric)], frame)
 
+    def ask(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        """Any other reading call of the API, by what follows /api/v1/: `client.ask(f"runs/{id}/overview")`."""
+        return self._api.get(f"/api/v1/{path}", query)
+
     def _points(self, run: str, metric: str) -> Iterator[dict[str, Any]]:
         path = f"/api/v1/runs/{quote(run, safe='')}/points"
         for point in self._pages(path, {"metric": metric}, "points", None, page=_POINTS):

@@ -15,6 +15,7 @@ from onward.cli import (
     epilog,
     import_,
     logs,
+    report,
     runs,
     schema,
     show,
@@ -48,6 +49,7 @@ def register(app: typer.Typer) -> None:
     app.command("up")(up.up)
     app.add_typer(token.app, name="token")
     app.command("backup")(backup.backup)
+    app.command("report")(report.report)
     app.command("sync")(sync.sync)
     app.add_typer(import_.app, name="import")
     app.add_typer(epilog.app, name="epilog")

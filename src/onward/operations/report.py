@@ -1,0 +1,157 @@
+"""What a report tells of a run, and reading it from run folders: through a tracker that lasts as long as the reading."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onward.clock import Clock
+from onward.errors import StorageError
+from onward.model.effort import effort
+from onward.model.run import Run, fold
+from onward.model.timeline import Timeline, timeline
+from onward.model.why import why
+from onward.rundir.journal import read_history, read_spec
+from onward.rundir.layout import RunDir
+from onward.tracker.stitch import SYSTEM
+from onward.tracker.store import Tracker
+
+BUCKETS = 400  # of a line
+MOST_CHARTS = 40
+_ROUNDS = 10_000
+_FIRST = re.compile(r"loss|acc|err|score|reward|f1|auc|iou|bleu|ppl|perplexity", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """One metric of one run: a mean, a lowest and a highest value a bucket; None where none is finite."""
+
+    steps: Sequence[float]
+    means: Sequence[float | None]
+    lows: Sequence[float | None]
+    highs: Sequence[float | None]
+    points: int
+    exact: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leg:
+    number: int
+    job: str
+    nodes: str
+    started: float | None
+    ended: float | None
+    end: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A run, as a report tells of it."""
+
+    id: str
+    name: str
+    experiment: str
+    state: str
+    why: str
+    created: float
+    params: Mapping[str, str]
+    last: Mapping[str, tuple[float, int]]  # by metric: last value, its step
+    curves: Mapping[str, Curve]
+    timeline: Timeline | None
+    legs: Sequence[Leg]
+    facts: Sequence[tuple[str, str]]
+    evidence: str = ""
+
+
+def from_folders(dirs: Sequence[RunDir], metrics: Sequence[str], clock: Clock) -> list[Subject]:
+    """`metrics`: only these; none: those that people look at first."""
+    with tempfile.TemporaryDirectory(prefix="onward-report-") as own:
+        roots = []
+        for number, dir in enumerate(dirs):  # a root each: looking at one run must not read all that lie beside it
+            root = Path(own, str(number))
+            root.mkdir()
+            (root / dir.path.name).symlink_to(dir.path.resolve())
+            roots.append(root)
+        with Tracker.open(Path(own) / "report.db") as tracker:
+            for _ in range(_ROUNDS):
+                looked = tracker.files.look(roots)
+                if looked.problems:
+                    raise StorageError(looked.problems[0], hint="a report needs the run's folder whole")
+                if not looked.points and not looked.changed:
+                    break
+            return [_subject(tracker, dir, metrics, clock.now()) for dir in dirs]
+
+
+def chosen(keys: Iterable[str], metrics: Sequence[str]) -> list[str]:
+    """Those asked for; else losses and scores first, without what was sampled of the machine."""
+    if metrics:
+        return [key for key in metrics if key in set(keys)]
+    own = [key for key in keys if not key.startswith(SYSTEM)]
+    return sorted(own, key=lambda key: (_FIRST.search(key) is None, key.count("/"), key))[:MOST_CHARTS]
+
+
+def _subject(tracker: Tracker, dir: RunDir, metrics: Sequence[str], now: float) -> Subject:
+    spec, events = read_spec(dir), read_history(dir)
+    run = fold(spec, events)
+    view = tracker.runs.view(spec.id)
+    keys = chosen(view.metrics, metrics)
+    charts = tracker.series.charts([spec.id], keys, buckets=BUCKETS) if keys else []
+    curves = {
+        chart.key: Curve(steps=chart.steps, means=chart.means, lows=chart.lows, highs=chart.highs, points=chart.points, exact=chart.exact)
+        for chart in charts
+    }
+    last = run.last_leg
+    return Subject(
+        id=spec.id,
+        name=spec.name,
+        experiment=spec.experiment,
+        state=str(run.state),
+        why=why(run, None, unheard=""),
+        created=spec.created,
+        params=view.params,
+        last={key: (view.metrics[key].value, view.metrics[key].step) for key in keys},
+        curves=curves,
+        timeline=timeline(run, events, now=now),
+        legs=[_leg(one) for _, one in sorted(run.legs.items()) if one.claimed],
+        facts=_facts(run, dir, now),
+        evidence=run.closed.evidence if run.closed else last.evidence if last else "",
+    )
+
+
+def _leg(leg: Any) -> Leg:
+    return Leg(
+        number=leg.number,
+        job=leg.claimed.job,
+        nodes=", ".join(leg.claimed.hosts),
+        started=leg.claimed.at,
+        ended=leg.ended if leg.end else None,
+        end=str(leg.end or "running"),
+        reason=leg.reason,
+    )
+
+
+def _facts(run: Run, dir: RunDir, now: float) -> list[tuple[str, str]]:
+    spec, spent = run.spec, effort(run, now=now)
+    facts = [("command", shlex.join(spec.command)), ("cluster", spec.cluster.name), ("user", spec.user), ("folder", str(dir.path))]
+    if spent.goodput is not None:
+        facts.append(("goodput", f"{spent.goodput:.0%} of the jobs' time became steps that stay"))
+    facts += asked_for("resources", vars(run.resources))
+    facts += asked_for("environment", vars(spec.environment))
+    return [*facts, *((f"code: {name}", str(value)) for name, value in spec.code.items())]
+
+
+def asked_for(what: str, told: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was asked for, a line each; the rest needs no saying."""
+    return [
+        (f"{what}: {name.replace('_', '-')}", _words(value)) for name, value in told.items() if value not in (None, (), [], {}, "", False)
+    ]
+
+
+def _words(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
