@@ -41,6 +41,7 @@ def test_a_run_under_the_cursor_is_not_shown_with_the_log_and_chart_of_the_one_b
 
 def test_what_the_list_leaves_out_is_said() -> None:
     assert "the newest 500 of 9000" in page(View(), Board(runs=Runs(rows=(), note="the newest 500 of 9000"), heard=NOON))
+    assert "1 of 9000 runs" in page(View(), Board(runs=Runs(rows=(row("a"),), total=9000), heard=NOON))
 
 
 def test_old_news_are_told_their_age() -> None:

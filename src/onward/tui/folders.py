@@ -84,7 +84,7 @@ class Folders:
         notes += [f"{broken} cannot be read: `onward runs` says why"] if broken else []
         words = filter.lower().split()
         found = tuple(row for row in rows if all(word in _haystack(row) for word in words))
-        return Runs(rows=found, note="; ".join(notes))
+        return Runs(rows=found, note="; ".join(notes), total=len(dirs) if len(dirs) > _MOST else None)
 
     def _list(self) -> list[RunDir]:
         """Anew when a root changed, for a while after that (a folder is made before what is in it), and now and then."""

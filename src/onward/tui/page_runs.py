@@ -56,7 +56,8 @@ def _list(view: View, board: Board, *, width: int, height: int, now: float) -> B
     body = [_entry(view, entry, width, now) for entry in _window(view, entries, rows)]
     if not entries:
         body = [line(fit(f"  {words}", width), "dim") for words in _empty(view, width - 2)]
-    title = many(len(board.runs.rows), "run") + (f" · {len(view.selected)} selected" if view.selected else "")
+    count, total = len(board.runs.rows), board.runs.total
+    title = (f"{count} of {total} runs" if total else many(count, "run")) + (f" · {len(view.selected)} selected" if view.selected else "")
     title += f" · /{view.filter}" if view.filter else ""
     head = cut([(_columns(width), "dim")], width)
     return [titled(title, width, focus=focus), head, *boxed(body, width, rows), *_about(view, board, width)][:height]

@@ -19,7 +19,7 @@ from onward.tui.source import Alerts, Detail, Gpu, Log, Notice, Picture, Row, Ru
 from onward.tui.text import many
 from onward.tui.words import facts_of
 
-_PAGE = 500
+_PAGE = 200
 _KEYS = 2000
 _JOBS = 2000
 _HISTORY = 120
@@ -47,7 +47,9 @@ class Server:
         rows = tuple(_row(one) for one in told["runs"])
         total = told.get("total") or len(rows)
         notes = [f"the newest {len(rows)} of {total}"] if total > len(rows) else []
-        return Runs(rows=rows, note="; ".join([*notes, *([told["note"]] if told.get("note") else [])]))
+        return Runs(
+            rows=rows, total=total if total > len(rows) else None, note="; ".join([*notes, *([told["note"]] if told.get("note") else [])])
+        )
 
     def detail(self, run: str) -> Detail:
         path = f"{_RUNS}/{quote(run, safe='')}"

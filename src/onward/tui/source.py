@@ -42,6 +42,7 @@ class Row:
 class Runs:
     rows: tuple[Row, ...]
     note: str = ""  # what is left out, or how the filter was read
+    total: int | None = None  # where more are there than these
 
 
 @dataclass(frozen=True, kw_only=True)
