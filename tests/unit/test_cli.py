@@ -39,6 +39,7 @@ VERBS = [
     "schema",
     "up",
     "backup",
+    "report",
     "sync",
 ]
 OF_A_RUN = ["show", "logs", "cancel", "stop", "resume", "clone", "checkpoints"]
@@ -441,7 +442,6 @@ def test_a_cluster_is_shown_with_its_nodes_jobs_and_what_could_start(onward: Onw
     said = onward("cluster", "local")
     assert (said.code, said.out) == (6, "")
     assert "the fake scheduler is down" in said.err
-
 
 
 def test_doctor_finds_what_is_bad(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
