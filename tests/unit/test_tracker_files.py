@@ -55,8 +55,13 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tracker(tmp_path: Path) -> Iterator[Tracker]:
-    with Tracker.open(tmp_path / "onward.db") as opened:
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "onward.db"
+
+
+@pytest.fixture
+def tracker(place: str | Path) -> Iterator[Tracker]:
+    with Tracker.open(place) as opened:
         yield opened
 
 
@@ -126,11 +131,11 @@ def test_a_torn_last_line_waits_for_its_rest(tracker: Tracker, root: Path, folde
     assert steps(tracker) == [1, 2, 3]
 
 
-def test_a_restarted_tracker_goes_on_where_it_was(tmp_path: Path, tracker: Tracker, root: Path, folder: Folder) -> None:
+def test_a_restarted_tracker_goes_on_where_it_was(place: str | Path, tracker: Tracker, root: Path, folder: Folder) -> None:
     folder.begin(1)
     folder.log(1, 1, 2)
     tracker.files.look([root])
-    with Tracker.open(tmp_path / "onward.db") as other:
+    with Tracker.open(place) as other:
         assert other.files.look([root]).points == 0
         folder.log(1, 3, start=2)
         assert other.files.look([root]).points == 1

@@ -1,0 +1,37 @@
+"""What the page asks for, as its tests on a file say it, on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from onward.operations.tracking import open_tracker, place_of
+from tests.borrowed import borrowed
+from tests.unit import (
+    test_api_aggregates,
+    test_api_bests,
+    test_api_export,
+    test_api_filter_words,
+    test_api_metric_keys,
+    test_api_overview,
+    test_api_rows,
+    test_api_sparklines,
+    test_api_views,
+)
+from tests.unit.test_api_routes import Scene
+
+_MODULES = (
+    *(test_api_aggregates, test_api_bests, test_api_export, test_api_filter_words, test_api_metric_keys),
+    *(test_api_overview, test_api_rows, test_api_sparklines, test_api_views),
+)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, place: str) -> Iterator[Scene]:
+    with open_tracker(place_of({"ONWARD_STATE_DIR": str(tmp_path / "state")}, place)) as opened:
+        yield Scene(tmp_path, opened)
+
+
+globals().update(borrowed(*_MODULES))
