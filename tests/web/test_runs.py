@@ -129,6 +129,26 @@ def test_the_filter_is_completed_from_what_runs_have(page: Page) -> None:
     expect(page.get_by_role("option").first).to_have_text(re.compile("128|32|64"))
 
 
+def test_tab_goes_through_the_filter_and_out_of_the_params_file(page: Page) -> None:
+    rows(page)
+    box = page.get_by_role("combobox", name="Filter runs")
+    page.get_by_role("button", name="Keys").focus()
+    page.keyboard.press("Tab")
+    expect(box).to_be_focused()
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Group")).to_be_focused()
+    expect(box).to_have_value("")
+    page.get_by_role("link", name="New run").click()
+    file = page.get_by_role("textbox", name="params.yaml")
+    file.focus()
+    page.keyboard.press("Tab")
+    expect(file).to_be_focused()  # it indents
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    expect(file).not_to_be_focused()
+
+
 def test_columns_are_chosen_moved_and_sized_and_stay_in_the_address(page: Page) -> None:
     rows(page)
     page.get_by_role("button", name="Columns").click()

@@ -9,6 +9,7 @@ import {
   type Node,
   natural,
   offers,
+  runOf,
   said,
   shareOf,
 } from "../src/pages/cluster/words";
@@ -88,5 +89,13 @@ describe("words", () => {
   it("count and sort as people do", () => {
     expect([many(1, "node"), many(2, "node")]).toEqual(["1 node", "2 nodes"]);
     expect(["n10", "n2"].sort(natural)).toEqual(["n2", "n10"]);
+  });
+});
+
+describe("a job", () => {
+  it("names the run that it is a leg of", () => {
+    expect(runOf("digits.v2.12.aba1ba60")).toBe("digits.v2");
+    expect(runOf("bash")).toBeNull();
+    expect(runOf("digits.1")).toBeNull();
   });
 });

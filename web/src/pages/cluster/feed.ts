@@ -37,7 +37,12 @@ export function usePicture(name: string | null): Seen {
           const picture = await get("/api/v1/clusters/{name}", { path: { name }, signal: gone.signal });
           const heard = picture.taken_at !== null;
           const fault = heard ? null : { what: picture.trouble, next: "" };
-          setSeen({ name, picture: heard ? picture : null, readAt: heard ? Date.now() / 1000 - picture.age : null, fault });
+          setSeen({
+            name,
+            picture: heard ? picture : null,
+            readAt: heard ? Date.now() / 1000 - picture.age : null,
+            fault,
+          });
         } catch (error) {
           const fault = inWords(error);
           if (fault) setSeen((before) => ({ ...(before.name === name ? before : NOTHING), name, fault }));

@@ -3,7 +3,8 @@ import { useState } from "preact/hooks";
 import { duration, stamp, when } from "../../format";
 import { Sideways } from "../../parts/sideways";
 import { useNow } from "../../parts/stale";
-import { asks, type Job, many } from "./words";
+import { href } from "../../url";
+import { asks, type Job, many, runOf } from "./words";
 
 const FIRST = 100;
 
@@ -48,11 +49,12 @@ export function Jobs({ jobs, none, more }: Props) {
 const WORDS: Record<string, string> = { queued: "waiting", held: "submitted" };
 
 function Line({ job }: { job: Job }) {
+  const run = job.mine ? runOf(job.name) : null;
   return (
     <tr class={job.mine ? "mine" : ""}>
       <th scope="row">
         <span class="job-name clip" title={job.name}>
-          {job.name}
+          {run ? <a href={href("/", { q: `name = '${run.replace(/'/g, "''")}'` })}>{job.name}</a> : job.name}
         </span>
         <small class="clip">
           {job.id}

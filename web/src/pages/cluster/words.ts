@@ -99,3 +99,8 @@ export function natural(one: string, other: string): number {
 function sum(gpus: readonly Gpus[], key: "total" | "used"): number {
   return gpus.reduce((all, gpu) => all + gpu[key], 0);
 }
+
+/** The run that a job of this name is a leg of: Onward names jobs `RUN.LEG.TOKEN`. */
+export function runOf(name: string): string | null {
+  return /^(.+)\.\d+\.[0-9a-f]{8}$/.exec(name)?.[1] ?? null;
+}

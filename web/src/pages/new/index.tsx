@@ -101,6 +101,7 @@ function Editor() {
       <textarea
         ref={at}
         aria-label="params.yaml"
+        aria-description="Tab indents; Escape, then Tab, leaves it"
         class="mono"
         wrap="off"
         spellcheck={false}
@@ -109,6 +110,7 @@ function Editor() {
         value={text.value}
         onInput={(event) => write(event.currentTarget.value)}
         onKeyDown={(event) => {
+          if (event.key === "Escape") event.currentTarget.blur(); // so that Tab goes on to what is next
           if (event.key !== "Tab" || event.shiftKey) return;
           event.preventDefault();
           event.currentTarget.setRangeText(

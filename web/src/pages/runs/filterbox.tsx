@@ -18,6 +18,7 @@ export function FilterBox({ value, set, wrong, note }: Props) {
   const [chosen, setChosen] = useState(-1);
   const field = useRef<HTMLInputElement>(null);
   const typed = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const begun = useRef(false); // a word, by hand: else Tab goes on to what is next, as everywhere
   const list = useId();
   useEffect(() => {
     if (document.activeElement !== field.current) setText(value);
@@ -45,6 +46,7 @@ export function FilterBox({ value, set, wrong, note }: Props) {
     const word = wordAt(text, field.current?.selectionStart ?? text.length);
     const next = text.slice(0, word.from) + one.text + text.slice(word.to);
     const at = word.from + one.text.length;
+    begun.current = false;
     type(next, at);
     requestAnimationFrame(() => field.current?.setSelectionRange(at, at));
   };
@@ -53,7 +55,7 @@ export function FilterBox({ value, set, wrong, note }: Props) {
     if (step && offered.length) {
       event.preventDefault();
       setChosen((chosen + step + offered.length + (chosen < 0 && step < 0 ? 1 : 0)) % offered.length);
-    } else if (event.key === "Tab" && offered.length && !event.shiftKey) {
+    } else if (event.key === "Tab" && offered.length && !event.shiftKey && (chosen >= 0 || begun.current)) {
       event.preventDefault();
       take(offered[Math.max(0, chosen)] as Completion);
     } else if (event.key === "Enter") {
@@ -87,8 +89,16 @@ export function FilterBox({ value, set, wrong, note }: Props) {
           spellcheck={false}
           autocomplete="off"
           value={text}
-          onInput={(event) => type(event.currentTarget.value, event.currentTarget.selectionStart ?? 0)}
-          onFocus={(event) => void offer(text, event.currentTarget.selectionStart ?? text.length)}
+          onInput={(event) => {
+            const { value, selectionStart } = event.currentTarget;
+            const word = wordAt(value, selectionStart ?? 0);
+            begun.current = word.to > word.from;
+            type(value, selectionStart ?? 0);
+          }}
+          onFocus={(event) => {
+            begun.current = false;
+            void offer(text, event.currentTarget.selectionStart ?? text.length);
+          }}
           onBlur={() => {
             setOffered([]);
             finish(text);
