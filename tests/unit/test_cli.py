@@ -36,6 +36,7 @@ VERBS = [
     "clusters",
     "doctor",
     "tend",
+    "top",
     "schema",
     "up",
     "backup",

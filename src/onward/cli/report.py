@@ -26,8 +26,9 @@ def report(
     title: Annotated[str, typer.Option("--title", help="What stands at its head; else the runs' names.")] = "",
     server: Annotated[bool, typer.Option("--server", help="Read from the server, though folders may be here.")] = False,
 ) -> None:
-    """Write a page about runs that needs nothing else: charts, timeline, params that differ, environment.
+    """Write runs as one page to hand around.
 
+    It holds charts, timelines, params that differ and the environment, and needs no network and no script.
     Runs whose folders are on this machine are read from there; others from the server.
     """
     from onward.errors import StorageError

@@ -6,8 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import datetime, time, timedelta, tzinfo
 
 from onward.errors import InvalidInput
 from onward.model.alert import Level, Notice
@@ -51,19 +50,24 @@ class Quiet:
         if self.begins == self.ends:
             raise InvalidInput(f"quiet hours from {self.begins} to {self.ends} are a whole day", hint="switch the channel off instead")
         try:
-            ZoneInfo(self.zone)
+            self._zone()
         except (KeyError, ValueError, OSError) as error:
             raise InvalidInput(f"{self.zone!r} is no time zone", hint="write it like Europe/Berlin, or UTC") from error
 
     def over(self, now: float) -> float:
         """When something that is there now may be sent: at once, or when the quiet hours end."""
-        here = datetime.fromtimestamp(now, ZoneInfo(self.zone))
+        here = datetime.fromtimestamp(now, self._zone())
         begins, ends = _of_day(self.begins), _of_day(self.ends)
         at = here.time()
         if not (begins <= at < ends if begins < ends else at >= begins or at < ends):
             return now
         day = here.date() + timedelta(days=1 if at >= ends else 0)
         return datetime.combine(day, ends, here.tzinfo).timestamp()
+
+    def _zone(self) -> tzinfo:
+        from zoneinfo import ZoneInfo  # brings what is no part of a job's archive, and no job asks for the hour
+
+        return ZoneInfo(self.zone)
 
 
 def when(now: float, *, last: float | None, quiet: Quiet | None) -> float:
