@@ -172,12 +172,15 @@ def test_a_backup_is_taken_while_it_serves_and_can_be_served(tmp_path: Path) -> 
         run = server.json("POST", "/experiments/e/runs", token, {})["run_id"]
         server.json("POST", f"/runs/{run}/metrics", token, {"name": "loss", "value": 1, "step": 0})
         assert server.ask("PUT", f"/api/v1/runs/{run}/artifacts/a/b.txt", token=token, body=b"content")[0] == 201
+        view = {"page": "runs", "name": "mine", "query": "q=x", "shared": True}
+        assert server.ask("PUT", "/api/v1/views", token=token, json=view)[0] in (200, 201)
         done = server.onward("backup", str(tmp_path / "copy"), "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["files"]["count"] == 1
         assert server.onward("backup", str(tmp_path / "copy")).returncode == 5
     with Running(tmp_path / "b", db=str(tmp_path / "copy" / "tracker.db")) as server:
         assert server.json("GET", f"/api/v1/runs/{run}/metrics", token)["metrics"]["loss"]["value"] == 1
+        assert [view["name"] for view in server.json("GET", "/api/v1/views?page=runs", token)["views"]] == ["mine"]
         assert server.ask("GET", f"/api/v1/runs/{run}/artifacts/a/b.txt", token=token)[2] == b"content"
 
 

@@ -153,6 +153,8 @@ def test_a_backup_of_postgresql_can_be_restored_and_served(postgres: Postgres, p
         run = server.json("POST", "/experiments/e/runs", token, {})["run_id"]
         server.json("POST", f"/runs/{run}/metrics", token, {"name": "loss", "value": 1, "step": 0})
         assert server.ask("PUT", f"/api/v1/runs/{run}/artifacts/b.txt", token=token, body=b"content")[0] == 201
+        view = {"page": "runs", "name": "mine", "query": "q=x", "shared": True}
+        assert server.ask("PUT", "/api/v1/views", token=token, json=view)[0] in (200, 201)
         done = server.onward("backup", str(tmp_path / "copy"), "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["files"]["count"] == 1
@@ -160,6 +162,7 @@ def test_a_backup_of_postgresql_can_be_restored_and_served(postgres: Postgres, p
     subprocess.run(["pg_restore", "--no-owner", f"--dbname={url}", str(tmp_path / "copy" / "tracker.dump")], check=True, timeout=PATIENCE)
     with Running(tmp_path / "b", "--files", str(tmp_path / "copy" / "tracker.files"), db=url) as server:
         assert server.json("GET", f"/api/v1/runs/{run}/metrics", token)["metrics"]["loss"]["value"] == 1
+        assert [view["name"] for view in server.json("GET", "/api/v1/views?page=runs", token)["views"]] == ["mine"]
         assert server.ask("GET", f"/api/v1/runs/{run}/artifacts/b.txt", token=token)[2] == b"content"
 
 
