@@ -34,7 +34,8 @@ export function NewToken({ close, made }: { close: () => void; made: () => void 
       <Dialog title="The new token" close={close}>
         <p>
           It is shown this once. A script takes it from <code>MLFLOW_TRACKING_TOKEN</code>,{" "}
-          <code>onward.Client(token=…)</code> or a file of mode 600 that <code>token-file</code> in the settings names.
+          <code>onward.Client(url, token)</code> or a file of mode 600 that <code>token-file</code> in the settings
+          names.
         </p>
         <Secret value={secret} label="The token" />
         <footer>
