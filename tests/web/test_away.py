@@ -26,3 +26,17 @@ def test_a_page_that_is_opened_while_the_server_is_away_opens_when_it_is_back(tm
         expect(page.get_by_role("heading", name="lr-0.03")).to_be_visible()
         assert page.locator(".tiles").evaluate("box => getComputedStyle(box).display") == "grid"  # its styles came too
         context.close()
+
+
+def test_a_page_that_is_opened_after_its_login_was_revoked_says_so(tmp_path: Path, browser: Browser) -> None:
+    if not (STATIC / "index.html").exists():
+        missing("the page is not built: make web")
+    with Running(tmp_path / "up", "--demo-data") as server:
+        context, _ = new_context(browser, server.url)
+        page = context.new_page()
+        log_in(page, server.link)
+        session = next(line.split()[0] for line in server.onward("token", "list").stdout.splitlines() if "session" in line)
+        assert server.onward("token", "revoke", session).returncode == 0
+        page.get_by_role("link", name="lr-0.03", exact=True).first.click()
+        expect(page.get_by_role("heading", name="You are no longer logged in")).to_be_visible()
+        context.close()

@@ -1,6 +1,7 @@
 /** Code that is loaded when it is first needed. While the server is away it is tried again as soon as it is back; what is not there although
  * the server answers was of a version before. */
 import { useEffect, useState } from "preact/hooks";
+import { address, loginNeeded } from "./api";
 import { connection } from "./live";
 import { Empty } from "./parts/empty";
 
@@ -23,7 +24,10 @@ export function useLoaded<T>(load: Load<T> | null): { got: T | null; missing: Mi
         kept.set(load, module);
         if (!left) redraw((count) => count + 1);
       },
-      () => !left && setMissing(connection.peek() === "live" ? "gone" : "away"),
+      async () => {
+        const why = await asked();
+        if (!left) setMissing(why);
+      },
     );
     return () => {
       left = true;
@@ -31,6 +35,13 @@ export function useLoaded<T>(load: Load<T> | null): { got: T | null; missing: Mi
   }, [load, up]);
   const got = load ? ((kept.get(load) as T | undefined) ?? null) : null;
   return { got, missing: got ? null : missing };
+}
+
+/** Whether the server answers, and still knows who asks. */
+async function asked(): Promise<Missing> {
+  const answer = await fetch(address("/healthz"), { credentials: "same-origin" }).catch(() => null);
+  if (answer?.status === 401) loginNeeded.value = true;
+  return answer ? "gone" : "away";
 }
 
 export function NotLoaded({ missing }: { missing: Missing }) {
