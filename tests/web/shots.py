@@ -1,7 +1,12 @@
-"""Pictures of every page, light and dark, wide and narrow, as docs/page.md shows them: `python -m tests.web.shots FOLDER [NAME…]`."""
+"""Pictures of every page, light and dark, wide and narrow: `python -m tests.web.shots docs/pages [NAME…]` takes those of docs/page.md anew.
+
+Where Pillow is installed they get a palette, which makes them a quarter of their size.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -34,7 +39,19 @@ def shoot(server: Running, folder: Path, names: Sequence[str]) -> list[str]:
     return wrong
 
 
+def shrink(folder: Path) -> None:
+    if importlib.util.find_spec("PIL") is None:
+        print("pip install pillow would let them be smaller", file=sys.stderr)
+        return
+    image = importlib.import_module("PIL.Image")
+    for path in folder.glob("*.png"):
+        with image.open(path) as picture:
+            small = picture.convert("RGB").quantize(64, dither=image.Dither.NONE)
+        small.save(path, optimize=True)
+
+
 if __name__ == "__main__":
     to, *given = sys.argv[1:]
     with tempfile.TemporaryDirectory() as own, place(Path(own)) as running:
         print(*shoot(running, Path(to), given or list(STOPS)), sep="\n")
+        shrink(Path(to))

@@ -60,11 +60,20 @@ def place(folder: Path) -> Iterator[Running]:
     tell(folder / "runs", time.time())
     settings = f'[server]\ncode = ["{code}"]\nrequests = 1000\n'
     with Running(folder, "--demo-data", "--no-tend", settings=settings) as server:
-        token = server.token()
+        token = server.token("--rights", "admin")
         until = time.monotonic() + 60
         while server.ask("GET", f"/api/v1/runs/{DEAD}/overview", token=token)[0] != 200 and time.monotonic() < until:
             time.sleep(0.2)
+        _alert(server, token)
         yield server
+
+
+def _alert(server: Running, token: str) -> None:
+    """Somebody wants to be told; no rule finds anything here, so nothing is sent."""
+    mail = {"kind": "email", "name": "the lab", "host": "mail.example", "sender": "onward@mail.example", "to": ["ada@mail.example"]}
+    channel = server.json("POST", "/api/v1/alerts/channels", token, mail)["channel"]["id"]
+    for name, kind, filter in (("died", "failed", "experiment = 'vision'"), ("diverges", "metric", "metrics.'train/loss' > 1000")):
+        server.json("POST", "/api/v1/alerts/rules", token, {"name": name, "kind": kind, "filter": filter, "channels": [channel]})
 
 
 def with_a_cluster(context: BrowserContext) -> None:
