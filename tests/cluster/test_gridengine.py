@@ -345,7 +345,7 @@ def test_where_jobs_may_not_submit_legs_are_queued_ahead_and_tend_tops_up(ge_ali
     until(lambda: ge_alice.onward("tend").stdout, within=90, what="topping up")
     submitted = {event["leg"] for event in run.events() if event["kind"] == "submitted"}
     assert submitted >= {1, 2, 3, 4, 5}
-    run.until_over(within=400)
+    until(lambda: ge_alice.onward("tend") and run.show()["state"] == "finished", within=400, what="the end of the run")
     until(lambda: run.jobs_left() == [], within=60, what="the leaving of surplus legs")
     shown = assert_whole(run, out=out, unbroken=unbroken(epochs))
     assert len(shown["legs"]) > 3  # type: ignore[arg-type]

@@ -21,7 +21,8 @@ def assert_whole(run: RunOnBed, *, out: Path, unbroken: Path) -> dict[str, objec
     published: list[tuple[int, int]] = []
     for event in run.events():
         if event["kind"] == "restored":
-            assert event["step"] == max(published)[1], f"leg {event['leg']} began behind the last published checkpoint"
+            # one that was published in the moment before a kill may be there without a word of it
+            assert event["step"] >= max(published)[1], f"leg {event['leg']} began behind the last published checkpoint"
         if event["kind"] == "published":
             published.append((event["leg"], event["step"]))
     for leg in shown["legs"]:
