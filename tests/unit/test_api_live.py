@@ -93,3 +93,17 @@ def test_closing_lets_all_listeners_go() -> None:
         assert live.listeners == 0
 
     asyncio.run(scene())
+
+
+def test_who_has_listened_for_long_comes_back_and_misses_nothing() -> None:
+    """A token that was revoked meanwhile is then refused at the gate."""
+
+    async def scene() -> None:
+        live = Live(life=0.05)
+        heard = [text async for text in live.listen(None)]
+        assert "event: hello" in heard[0]
+        cursor = live.cursor
+        live.status_changed("k1", "finished")
+        assert events(await take(live.listen(cursor), 2)) == [("hello", None), ("run_status_changed", "finished")]
+
+    asyncio.run(scene())

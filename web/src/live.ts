@@ -22,6 +22,7 @@ type Listener = (events: readonly LiveEvent[]) => void;
 const listeners = new Set<Listener>();
 const SILENCE = 40_000; // the server says something every 15 s
 const GATHER = 250; // ms: events that come together are told together
+const LONG = 5000; // ms: a stream that the server ended after so long is only to be asked for anew
 const LATER = [1000, 2000, 5000, 10_000];
 
 let cursor = "";
@@ -61,10 +62,12 @@ function wake(): void {
 async function follow(gone: AbortSignal): Promise<void> {
   for (let tries = 0; !gone.aborted; tries++) {
     connection.value = "catching up";
+    const began = Date.now();
     try {
       await listen(gone, () => {
         tries = 0;
       });
+      if (Date.now() - began > LONG) continue;
     } catch {
       // told by the marker, and tried again
     }

@@ -18,6 +18,7 @@ from typing import Any
 
 _KEPT = 10_000
 _HEARTBEAT = 15.0
+_LIFE = 120.0  # seconds: then a listener comes back, and shows whether it still may listen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,8 @@ class Told:
 
 
 class Live:
-    def __init__(self) -> None:
+    def __init__(self, *, life: float = _LIFE) -> None:
+        self._life = life
         self._boot = secrets.token_hex(4)  # numbers of another life of the server mean nothing here
         self._lock = threading.Lock()
         self._told: deque[Told] = deque(maxlen=_KEPT)
@@ -65,15 +67,16 @@ class Live:
         self._wake()
 
     async def listen(self, after: str | None, *, runs: Collection[str] = (), events: Collection[str] = ()) -> AsyncIterator[str]:
-        """The stream's text, piece by piece, until the listener leaves or the server stops."""
+        """The stream's text, piece by piece, until the listener leaves, has listened for long, or the server stops."""
         waking = asyncio.Event()
         entry = (asyncio.get_running_loop(), waking)
         self._listeners.add(entry)
+        until = entry[0].time() + self._life
         try:
             seen, fresh = self._since(after)
             cursor, hello = f"{self._boot}-{seen}", "hello" if fresh else "reset"
             yield f"retry: 2000\nid: {cursor}\nevent: {hello}\ndata: {json.dumps({'event': hello, 'cursor': cursor})}\n\n"
-            while not self._closing:
+            while not self._closing and entry[0].time() < until:
                 waking.clear()
                 news = self._news(seen)
                 for told in news:
@@ -81,7 +84,7 @@ class Live:
                         yield f"id: {self._boot}-{told.number}\nevent: {told.event}\ndata: {told.data}\n\n"
                 seen = news[-1].number if news else seen
                 try:
-                    await asyncio.wait_for(waking.wait(), _HEARTBEAT)
+                    await asyncio.wait_for(waking.wait(), min(_HEARTBEAT, max(until - entry[0].time(), 0.0)))
                 except TimeoutError:
                     yield ": still here\n\n"
         finally:
