@@ -125,13 +125,15 @@ function Goodput({ told }: Props) {
   const { goodput, allocated, kept, lost, overhead, waited } = told.effort;
   if (!allocated) return null;
   const parts = [`${rough(kept)} kept`, `${rough(lost)} lost`, `${rough(overhead)} getting ready and saving`];
+  const early = kept === 0 && lost === 0;
+  const outcome = early ? "nothing kept yet" : lost >= 1 ? `${duration(lost)} lost` : "nothing lost";
   return (
     <Tile
       name="Goodput"
-      note={`of ${duration(allocated)} in jobs · ${lost >= 1 ? `${duration(lost)} lost` : "nothing lost"}`}
+      note={`of ${duration(allocated)} in jobs · ${outcome}`}
       title={`${parts.join(", ")}; ${rough(waited)} in queues besides`}
     >
-      {percent(goodput)}
+      {early ? "–" : percent(goodput)}
     </Tile>
   );
 }
