@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -68,6 +68,10 @@ def test_a_constant_and_a_single_point_are_drawn() -> None:
         assert any("⠀" < char <= "⣿" for char in "".join(shown(chart([curve(*values)], width=30, height=6))))
 
 
+@example([1.7e308], 40, 10, False)
+@example([1.7e308], 40, 10, True)
+@example([-1.7e308, 1.7e308], 40, 10, False)
+@example([5e-324, 1.7e308], 40, 10, True)
 @given(
     st.lists(st.floats(), max_size=60),
     st.integers(1, 120),
@@ -98,6 +102,7 @@ def test_a_sparkline_has_a_character_a_value_and_a_gap_for_none() -> None:
     assert sparkline([0.0, None, 1.0], 10) == "▁ █"
     assert sparkline([], 5) == ""
     assert len(sparkline([float(n) for n in range(100)], 20)) == 20
+    assert sparkline([-1.7e308, 0.0, 1.7e308], 5) == "▁▅█"
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -14,6 +14,7 @@ from onward.tui.text import Block, Line, Span, fit, line, number
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _LABEL = 8  # cells before the axis
+_HUGE = 1e300  # beyond it a difference may be infinite
 _SPARKS = "▁▂▃▄▅▆▇█"
 
 
@@ -56,7 +57,7 @@ def chart(
         if left < mark < right:
             canvas.upright(round((mark - left) / (right - left) * (across - 1)))
     rows = canvas.rows([curve.style for curve in curves])
-    scale = [10**value if log else value for value in (top, (top + bottom) / 2, bottom)]
+    scale = [10 ** min(value, 308.0) if log else value for value in (top, (top + bottom) / 2, bottom)]
     labels = {0: scale[0], down // 2: scale[1], down - 1: scale[2]} if down > 2 else {0: scale[0], down - 1: scale[2]}
     body = [_row(number(labels[y]) if y in labels else "", "┤" if y in labels else "│", row) for y, row in enumerate(rows)]
     return [*body, _axis(words(left), words(right), across)][:height]
@@ -64,7 +65,7 @@ def chart(
 
 def sparkline(values: Sequence[float | None], width: int) -> str:
     """The last of them that fit, one character each; a gap for what is not finite."""
-    shown = [value if value is not None and math.isfinite(value) else None for value in values[-width:]]
+    shown = [_drawable(value) if value is not None and math.isfinite(value) else None for value in values[-width:]]
     known = [value for value in shown if value is not None]
     if not known:
         return ""
@@ -162,8 +163,14 @@ def _usable(curve: Curve, log: bool) -> list[tuple[float, float, float]]:
     for x, low, high in zip(curve.xs, curve.lows, curve.highs, strict=True):
         if not (math.isfinite(x) and math.isfinite(low) and math.isfinite(high)) or (log and high <= 0):
             continue
-        found.append((x, math.log10(low if low > 0 else high), math.log10(high)) if log else (x, low, high))
+        y = (math.log10(low if low > 0 else high), math.log10(high)) if log else (_drawable(low), _drawable(high))
+        found.append((_drawable(x), *y))
     return found
+
+
+def _drawable(value: float) -> float:
+    """Within what differences can be told of."""
+    return max(-_HUGE, min(value, _HUGE))
 
 
 def _place(
@@ -178,11 +185,11 @@ def _place(
 
 
 def _widened(low: float, high: float) -> tuple[float, float]:
-    """A range that is not empty, and whose width can be told."""
-    if high - low > abs(high) * 1e-12 and math.isfinite(high - low):
+    """A range that is not empty."""
+    if high - low > abs(high) * 1e-12:
         return low, high
     room = abs(high) * 0.05 or 0.5
-    return (low - room, high + room) if math.isfinite(high - low) else (max(low, -1e300), min(high, 1e300))
+    return low - room, high + room
 
 
 def _row(label: str, tick: str, spans: Sequence[Span]) -> Line:
