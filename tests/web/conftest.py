@@ -1,4 +1,4 @@
-"""One server with runs to look at, one browser; every test a window of its own."""
+"""One browser, a server with runs to look at for each file; every test a window of its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, code: Path) -> Iterator[Running]:
     if not (STATIC / "index.html").exists():
         missing("the page is not built: make web")
