@@ -165,7 +165,7 @@ def stable(text: str, folder: Path) -> str:
         masked = re.sub(r"\b\d+d\d+h\b|\b\d+h\d\d\b|\b\d+[ms]\b", "<span>", masked)
         masked = re.sub(r"^(timeline +)[▒░█×\d ]{3,}", r"\1<lane> ", masked)
         masked = re.sub(r"^ +[┤●■][ ┤●■]*", "<marks> ", masked)
-        lines.append(re.sub(r" +", " ", masked).rstrip() if masked != line else line.rstrip())
+        lines.append(re.sub(r" +", " ", masked).strip() if masked != line else line.rstrip())
     return "\n".join(lines) + "\n"
 
 
