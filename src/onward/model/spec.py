@@ -130,6 +130,15 @@ class Script:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Member:
+    """Whose part a run is: the folder of the pipeline, and which of its stages this run carries out."""
+
+    pipeline: str
+    stage: str
+    worker: int | None = None  # which of the workers that share the stage's tasks
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunSpec:
     id: str
     name: str
@@ -152,6 +161,7 @@ class RunSpec:
     code: Mapping[str, Value] = field(default_factory=dict)  # git commit and branch, or how the copy was made
     parent: str | None = None  # the run that this is a clone of
     tracker: str | None = None  # address of the server that jobs send their records to, where it cannot see the run's folder
+    member: Member | None = None  # of the pipeline that queues its first leg
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +212,7 @@ _PARTS: Mapping[str, type] = {
     "environment": Environment,
     "outputs": Outputs,
     "script": Script,
+    "member": Member,
 }
 
 

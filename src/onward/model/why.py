@@ -40,7 +40,14 @@ def why(run: Run, answers: Answers | None, *, unheard: str = NO_ANSWER, words: C
     refused = refusal(run)
     if refused:
         return f"the scheduler refused the next leg: {refused}; `onward tend` tries again, onward cancel and onward resume change it"
+    if awaits_its_turn(run):
+        return "it waits for its turn in its pipeline"
     return "no leg is queued: `onward tend` mends that"
+
+
+def awaits_its_turn(run: Run) -> bool:
+    """Part of a pipeline, which has not asked for a job for it yet."""
+    return run.spec.member is not None and not run.legs
 
 
 def next_action(run: Run) -> str:
@@ -49,6 +56,8 @@ def next_action(run: Run) -> str:
         return run.closed.next
     if run.cancel:
         return f"onward cancel {run.spec.id} again ends what is left of its jobs"
+    if awaits_its_turn(run):
+        return ""
     if run.state is not RunState.RUNNING and not any(leg.submission for leg in run.legs.values() if not leg.claimed and not leg.end):
         again = "cancel it, then resume it with other resources" if refusal(run) else "have onward tend run"
         return f"{again}: onward cancel {run.spec.id}" if refusal(run) else again

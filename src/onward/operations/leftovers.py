@@ -10,6 +10,7 @@ from pathlib import Path
 
 from onward.operations.arrivals import sweep
 from onward.rundir.layout import RunDir, half_made_under
+from onward.rundir.pipeline_layout import PipelineDir
 
 _OLD = 3600.0  # seconds in which nothing of a folder changed: nobody is at it any more
 
@@ -31,8 +32,8 @@ def sweep_leftovers(root: Path) -> list[str]:
 
 
 def _holds_a_run(dir: RunDir) -> bool:
-    """Anything that a leg or a desk wrote: then its spec is lost, and a person must look."""
-    if any(dir.params.glob("leg-*")) or dir.done.exists():
+    """A pipeline, or anything that a leg or a desk wrote: then its spec is lost, and a person must look."""
+    if PipelineDir(dir.path).plan.exists() or any(dir.params.glob("leg-*")) or dir.done.exists():
         return True
     written = (dir.claims, dir.journals, dir.spool, dir.logs, dir.results, dir.workdir)
     return any(names for folder in written for _, _, names in os.walk(folder))

@@ -15,7 +15,7 @@ from pathlib import Path
 from onward.errors import InvalidInput, SchedulerUnavailable, StorageError, SubmitRefused
 from onward.model.lifecycle import Continue
 from onward.model.run import Run
-from onward.model.spec import Cluster, Resources, RunDraft, RunSpec, spec_to_json
+from onward.model.spec import Cluster, Member, Resources, RunDraft, RunSpec, spec_to_json
 from onward.operations.announce import announce, tracker_of, withdraw
 from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
@@ -76,6 +76,28 @@ def submit(
         shutil.rmtree(dir.path, ignore_errors=True)
         raise
     handover.advise(run)
+    return dir
+
+
+def hold(desk: Desk, draft: RunDraft, *, cwd: Path, folder: Path, member: Member) -> RunDir:
+    """Make a run of a pipeline, whole, and ask for no job: the pipeline does when its time has come.
+
+    Its code is the pipeline's, frozen already; `folder` is its own, and must not be there yet.
+    """
+    spec, _ = _specify(desk, draft, cwd, id=new_id())
+    spec = replace(spec, member=member, workdir=_start(draft, str(cwd)), code={"frozen": True, "from": str(cwd)})
+    dir = RunDir(folder)
+    try:
+        folder.mkdir()
+    except OSError as error:
+        there = "is there already" if isinstance(error, FileExistsError) else f"cannot be made: {error.strerror}"
+        raise StorageError(f"{folder}, for a run of a pipeline, {there}", hint="is there room, and may you write there?") from error
+    with _removed_if_it_fails(dir):
+        dir.make()
+        write_whole(dir.held, json.dumps({"pipeline": member.pipeline, "stage": member.stage}))
+        own = carried(desk.env, functions=False) if draft.carry else {}
+        _write(dir, spec, Frozen(workdir=spec.workdir, facts={}, diff=""), environment={**own, **draft.variables})
+    announce(desk, spec, dir)
     return dir
 
 

@@ -43,7 +43,7 @@ def tend(desk: Desk, *, grace: float = GRACE) -> Tended:
         with suppress(OSError):  # told above, or by the next pass
             done.acted += sweep_leftovers(root)
     for dir in found:
-        if not is_ours(dir) or _is_done(dir):
+        if not is_ours(dir) or _rests(dir):
             continue
         done.looked_at += 1
         try:
@@ -84,8 +84,9 @@ def _mend(case: Case) -> str | None:
     return case.mend()
 
 
-def _is_done(dir: RunDir) -> bool:
+def _rests(dir: RunDir) -> bool:
+    """Over, or not to begin yet."""
     try:
-        return dir.done.exists()
+        return dir.done.exists() or dir.held.exists()
     except OSError:
         return False  # reading it will say why

@@ -52,6 +52,11 @@ class RunDir:
         return self.params / "done.json"
 
     @property
+    def held(self) -> Path:
+        """There while the run is made but not to be queued yet: its pipeline takes it away when the run's time has come."""
+        return self.params / "held.json"
+
+    @property
     def stop_request(self) -> Path:
         """There while someone wants the run to save and end: the supervisor looks for it."""
         return self.params / "stop.json"

@@ -1,0 +1,94 @@
+"""The layout of a pipeline's folder: the only place that knows its file names.
+
+<root>/2026-11-16_A_digits/             a pipeline; its runs lie beside it, with its letter: 2026-11-16_A_digits-train …
+├── params/        plan.json, the file it was made from, members.json (stage → run folder), worker/ (what workers are stamped from)
+├── code/          the user's code as it was at submit, shared by all its runs
+├── results/       checkpoints/ handed to benchmarks, tasks/ a folder each, the summary
+├── logs/          pipeline.log: what was done when
+└── workdir/       may be deleted at any time
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from onward.rundir.layout import RunDir
+
+
+@dataclass(frozen=True)
+class PipelineDir:
+    path: Path
+
+    @property
+    def params(self) -> Path:
+        return self.path / "params"
+
+    @property
+    def plan(self) -> Path:
+        """Written last when a pipeline is made: without it there is none."""
+        return self.params / "plan.json"
+
+    @property
+    def cancelled(self) -> Path:
+        """There once someone wants nothing more of the pipeline to begin."""
+        return self.params / "cancelled.json"
+
+    @property
+    def template(self) -> RunDir:
+        """The run that workers are stamped from."""
+        return RunDir(self.params / "worker")
+
+    @property
+    def code(self) -> Path:
+        return self.path / "code"
+
+    @property
+    def results(self) -> Path:
+        return self.path / "results"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Those that benchmarks are given: kept here whatever their training keeps."""
+        return self.results / "checkpoints"
+
+    @property
+    def tasks(self) -> Path:
+        return self.results / "tasks"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def log(self) -> Path:
+        return self.logs / "pipeline.log"
+
+    @property
+    def workdir(self) -> Path:
+        return self.path / "workdir"
+
+    def member(self, stage: str) -> RunDir:
+        """The run of a stage: beside the pipeline, under its letter."""
+        return RunDir(self.path.with_name(f"{self.path.name}-{stage}"))
+
+    def worker(self, number: int) -> RunDir:
+        return self.member(f"worker-{number:03d}")
+
+    def workers(self) -> list[RunDir]:
+        """All that were stamped, in order; one without a spec is in the making, or was left so."""
+        return [RunDir(path) for path in sorted(self.path.parent.glob(f"{self.path.name}-worker-[0-9][0-9][0-9]*"))]
+
+    def make(self) -> None:
+        for folder in (self.params, self.code, self.checkpoints, self.tasks, self.logs, self.workdir):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def is_pipeline(self) -> bool:
+        return self.plan.is_file()
+
+
+def pipelines_under(root: Path) -> list[PipelineDir]:
+    """All pipelines of a root, oldest first."""
+    if not root.is_dir():
+        return []
+    return [dir for dir in (PipelineDir(path) for path in sorted(root.iterdir()) if path.name[:2] == "20") if dir.is_pipeline()]

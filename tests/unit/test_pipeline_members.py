@@ -1,0 +1,88 @@
+"""Runs that are part of a pipeline: made whole, and left alone until their turn."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from onward.errors import StorageError
+from onward.model.spec import Member, spec_from_json, spec_to_json
+from onward.operations.inspect import look, reason
+from onward.operations.leftovers import sweep_leftovers
+from onward.operations.submit import hold
+from onward.operations.tend import GRACE, tend
+from onward.rundir.journal import read_run, read_spec
+from onward.rundir.layout import RunDir
+from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
+from tests.desks import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def pipeline(place: Place) -> PipelineDir:
+    dir = PipelineDir(place.root / "2026-11-15_A_digits")
+    dir.make()
+    dir.plan.write_text("{}")
+    return dir
+
+
+def held(place: Place, pipeline: PipelineDir, stage: str = "train") -> RunDir:
+    member = Member(pipeline=str(pipeline.path), stage=stage)
+    return hold(place.desk, place.draft(), cwd=place.project, folder=pipeline.member(stage).path, member=member)
+
+
+def test_a_held_run_is_whole_and_has_no_job(place: Place, pipeline: PipelineDir) -> None:
+    dir = held(place, pipeline)
+    assert dir.path.name == "2026-11-15_A_digits-train"
+    assert read_spec(dir).member == Member(pipeline=str(pipeline.path), stage="train")
+    assert read_spec(dir).workdir == str(place.project)
+    assert dir.supervisor.is_file() and dir.environment.stat().st_mode & 0o777 == 0o600
+    assert read_run(dir).legs == {} and not place.scheduler.jobs
+
+
+def test_a_member_survives_the_way_through_json(place: Place, pipeline: PipelineDir) -> None:
+    spec = read_spec(held(place, pipeline))
+    assert spec_from_json(spec_to_json(spec)) == spec
+
+
+def test_a_held_run_says_that_it_waits_for_its_turn(place: Place, pipeline: PipelineDir) -> None:
+    assert reason(look(place.desk, held(place, pipeline))) == "it waits for its turn in its pipeline"
+
+
+def test_tend_queues_no_run_whose_turn_has_not_come(place: Place, pipeline: PipelineDir) -> None:
+    dir = held(place, pipeline)
+    place.clock.sleep(GRACE + 1)
+    assert tend(place.desk).looked_at == 0 and not place.scheduler.jobs
+    dir.held.unlink()
+    tend(place.desk)
+    assert [job.status.name.split(".")[0] for job in place.scheduler.jobs.values()] == ["digits"]
+
+
+def test_a_folder_that_is_there_already_is_not_taken_for_a_member(place: Place, pipeline: PipelineDir) -> None:
+    held(place, pipeline)
+    with pytest.raises(StorageError, match="is there already"):
+        held(place, pipeline)
+    assert pipeline.member("train").is_run()
+
+
+def test_a_pipeline_is_no_leftover_of_a_submit(place: Place, pipeline: PipelineDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 7200)
+    assert sweep_leftovers(place.root) == []
+    os.unlink(pipeline.plan)
+    assert "removed" in sweep_leftovers(place.root)[0]
+
+
+def test_pipelines_are_found_beside_runs(place: Place, pipeline: PipelineDir) -> None:
+    held(place, pipeline)
+    place.submit()
+    assert pipelines_under(place.root) == [pipeline]
+    assert pipelines_under(place.root / "nowhere") == []
+    assert [run.path.name for run in place.desk.runs()] == ["2026-11-15_A_digits-train", "2026-11-15_B_digits"]
