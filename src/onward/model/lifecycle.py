@@ -282,11 +282,10 @@ def _limits_reached(run: Run, last: Leg) -> Close | None:
             evidence=last.reason,
             next=f"onward resume {run.spec.id} --max-legs N",
         )
-    spent = sum((leg.ended or leg.claimed.at) - leg.claimed.at for leg in legs if leg.claimed)
-    if run.limits.total_time and spent >= run.limits.total_time:
+    if run.limits.total_time and time_used_up(run):
         return Close(
             state=RunState.FAILED,
-            cause=f"the run used {format_duration(spent)} of its total-time {format_duration(run.limits.total_time)}{_saved(run)}",
+            cause=f"the run used {format_duration(_spent(run))} of its total-time {format_duration(run.limits.total_time)}{_saved(run)}",
             evidence=last.reason,
             next=f"onward resume {run.spec.id} --total-time D-HH:MM:SS",
         )
@@ -294,6 +293,15 @@ def _limits_reached(run: Run, last: Leg) -> Close | None:
 
 
 # ── reading a run ─────────────────────────────────────────────────────────────
+
+
+def time_used_up(run: Run) -> bool:
+    """Whether its legs, summed, have had all of its total-time."""
+    return bool(run.limits.total_time) and _spent(run) >= (run.limits.total_time or 0)
+
+
+def _spent(run: Run) -> float:
+    return sum((leg.ended or leg.claimed.at) - leg.claimed.at for leg in _counted(run) if leg.claimed)
 
 
 def _counted(run: Run) -> list[Leg]:

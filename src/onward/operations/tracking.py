@@ -3,6 +3,7 @@
 tracker-<machine>.db       the database (or PostgreSQL, by its address)
 tracker-<machine>.files/   what was uploaded, a folder a run
 tracker-<machine>.server   who serves it: gone when that has stopped
+tracker-<machine>.requests.db   what the gateway was asked (in PostgreSQL: tables beside the tracker's)
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ class Place:
     @property
     def path(self) -> Path | None:
         return None if "://" in self.db else Path(self.db)
+
+    @property
+    def requests(self) -> str:
+        """The gateway's store. A file of its own: the tracker's has one server, and the gateway may be another process."""
+        return str(self.path.with_suffix(".requests.db")) if self.path else self.db
 
     @property
     def words(self) -> str:

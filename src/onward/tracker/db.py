@@ -47,6 +47,12 @@ class Database:
             yield connection
 
     @contextlib.contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction of one's own, committed at the end of the block: for stores that several processes write to, and seldom."""
+        with self.translated(), self.engine.connect().execution_options(onward_writes=True) as connection, connection.begin():
+            yield connection
+
+    @contextlib.contextmanager
     def translated(self) -> Iterator[None]:
         """What the driver raises, in our words."""
         try:
@@ -74,7 +80,7 @@ class Database:
 def open_database(place: str | Path) -> Database:
     """`place` is a path, or an address such as postgresql://user@host/onward."""
     checked = check_place(str(place))
-    return _file(checked) if isinstance(checked, Path) else _postgres(checked)
+    return open_file(checked) if isinstance(checked, Path) else open_address(checked)
 
 
 def check_place(text: str) -> Path | URL:
@@ -138,7 +144,8 @@ def check_local(path: Path) -> None:
         )
 
 
-def _file(path: Path) -> Database:
+def open_file(path: Path) -> Database:
+    """Of a path that was checked."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -181,7 +188,7 @@ def _begin(connection: Connection) -> None:
     execute(connection, "BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _postgres(url: URL) -> Database:
+def open_address(url: URL) -> Database:
     try:
         import psycopg  # noqa: F401
     except ImportError as error:

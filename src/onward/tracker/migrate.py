@@ -25,7 +25,7 @@ def migrate(database: Database) -> None:
     with database.reading() as connection:
         if _revision(connection) == HEAD:
             return
-    with _alone(database), database.translated(), database.engine.connect().execution_options(onward_writes=True) as connection:
+    with alone(database), database.translated(), database.engine.connect().execution_options(onward_writes=True) as connection:
         held = _revision(connection)
         if held == HEAD:
             return
@@ -56,7 +56,8 @@ def _revision(connection: Connection) -> str | None:
 
 
 @contextlib.contextmanager
-def _alone(database: Database) -> Iterator[None]:
+def alone(database: Database) -> Iterator[None]:
+    """Of all who have this database open, nobody else is at it."""
     if database.path is not None:
         with database.path.with_name(f"{database.path.name}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
