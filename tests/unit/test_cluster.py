@@ -11,7 +11,7 @@ from onward.clock import HandClock
 from onward.errors import NotFound
 from onward.model.cluster import ClusterSnapshot, NodeState
 from onward.model.job import JobState
-from onward.operations.answers import value_from_json, value_to_json
+from onward.model.plain import value_from_json, value_to_json
 from onward.operations.cluster import Clusters, Seen, describe, known, look_once, picture
 from onward.operations.reach import Reach
 from onward.schedulers.profile import ClusterSettings, Settings

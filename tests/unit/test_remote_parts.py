@@ -21,9 +21,10 @@ from onward.errors import (
     StorageError,
     StorageFull,
 )
+from onward.model.plain import value_from_json, value_to_json
 from onward.model.spec import BestRule, CheckpointRule, Environment, Limits, Outputs, Resources, RunDraft, Script
 from onward.operations.agent_archive import agent_archive
-from onward.operations.answers import decode, encode, error_from_json, error_to_json, value_from_json, value_to_json
+from onward.operations.answers import decode, encode, error_from_json, error_to_json
 from onward.operations.remote_code import leave_links_behind
 from onward.operations.remote_errors import Failure, explain, is_no_archive
 from onward.operations.remote_line import agent_command, hurried, receive_command, rsync_shell, ssh_line

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull
+from onward.model.plain import value_from_json, value_to_json
 from onward.model.spec import RunDraft, spec_to_json
 from onward.operations import arrivals
 from onward.operations.agent_shell import ensure_programs, login_environment, with_root
 from onward.operations.announce import entrust
-from onward.operations.answers import encode, error_to_json, value_from_json, value_to_json
+from onward.operations.answers import encode, error_to_json
 from onward.operations.code import Frozen
 from onward.operations.find import labels
 from onward.operations.places import Data, Here, previewed, submitted, submitted_before

@@ -15,7 +15,7 @@ from typing import Any
 from onward.clock import Clock
 from onward.errors import NotOffered, OnwardError, SchedulerUnavailable
 from onward.model.cluster import ClusterSnapshot
-from onward.operations.answers import value_from_json, value_to_json
+from onward.model.plain import value_from_json, value_to_json
 from onward.operations.reach import Reach
 from onward.planning.capacity import totals, what_could_start
 from onward.schedulers.profile import Settings

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onward.errors import SubmitUnclear
+from onward.model.plain import value_to_json
 from onward.model.run import Run
 from onward.model.spec import RunDraft
-from onward.operations.answers import value_to_json
 from onward.operations.examine import examine_cluster, examine_machine, examine_runs_folder
 from onward.operations.find import matches, near_names
 from onward.operations.inspect import checkpoints, look, look_at_all, read_folder, record

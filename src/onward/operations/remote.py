@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from onward.errors import HostUnreachable, InvalidInput, NoPython, OnwardError, SubmitUnclear
+from onward.model.plain import value_from_json, value_to_json
 from onward.model.spec import RunDraft
 from onward.operations.announce import introduce, tracker_of
-from onward.operations.answers import value_from_json, value_to_json
 from onward.operations.code import Frozen, freeze_code
 from onward.operations.places import Data
 from onward.operations.remote_call import LOOK, PATIENCE, Caller

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onward.model.cluster import ClusterSnapshot
-from onward.operations.answers import value_from_json, value_to_json
+from onward.model.plain import value_from_json, value_to_json
 from onward.operations.tracking import state_folder
 from onward.sdk.files import write_whole
 

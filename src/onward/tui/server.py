@@ -10,8 +10,8 @@ from urllib.parse import quote
 from onward.clock import Clock
 from onward.errors import NotAllowed, NotFound, OnwardError
 from onward.model.cluster import ClusterSnapshot
+from onward.model.plain import value_from_json
 from onward.model.timeline import Timeline
-from onward.operations.answers import value_from_json
 from onward.tracker.stitch import SYSTEM
 from onward.tui.api import Asks
 from onward.tui.logs import lines_of

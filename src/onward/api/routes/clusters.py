@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 
 from onward.api.cluster_shapes import ClusterList, ClusterPicture
 from onward.api.deps import Svc
-from onward.operations.answers import value_to_json
+from onward.model.plain import value_to_json
 from onward.operations.cluster import picture
 
 router = APIRouter(prefix="/api/v1/clusters", tags=["clusters"])
