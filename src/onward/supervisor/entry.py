@@ -32,6 +32,10 @@ def main(argv: Sequence[str]) -> int:
             from onward.supervisor.task import spread
 
             return spread(rest)
+        case "build":
+            from onward.supervisor.build import main as build
+
+            return build(rest)
         case "keeper":
             from onward.schedulers.local_keeper import main as keeper
 
