@@ -120,5 +120,5 @@ def build_to_json(build: Build) -> dict[str, Any]:
 
 
 def build_from_json(data: Mapping[str, Any]) -> Build:
-    told = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "schema"}
+    told: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "schema"}
     return Build(**told)
