@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
+from onward.model.inputs import RunInputs
+
 Value = str | int | float | bool | None
 
 
@@ -189,6 +191,7 @@ class RunDraft:
     carry: bool = True  # the submitting shell's environment goes with the run
     freeze: bool = True  # copy the code; False: run it where it stands
     exclude: tuple[str, ...] = ()  # patterns not to copy
+    inputs: RunInputs | None = None  # of a request's run: what is fetched before the training starts
 
 
 def spec_to_json(spec: RunSpec) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,6 +19,7 @@ from onward.pipelines.sections import ParamsIn
 from onward.pipelines.yaml_lines import Keys, load_yaml, read_text
 
 _REFERENCE = "docs/reference/params.md describes every key"
+Read = TypeVar("Read", bound=ParamsIn)
 _AS_TEXT = (("train", "command"), ("train", "environment", "variables"))
 
 
@@ -28,6 +29,11 @@ def read_params(path: Path) -> RunDraft:
 
 
 def parse_params(text: str, source: str) -> RunDraft:
+    return read_as(ParamsIn, text, source, hint=_REFERENCE).to_draft()
+
+
+def read_as(model: type[Read], text: str, source: str, *, hint: str) -> Read:
+    """A file of this shape: of params, or of a recipe, which has params in it."""
     document = load_yaml(text, source, as_text=_AS_TEXT)
     problems = list(document.problems)
 
@@ -35,13 +41,13 @@ def parse_params(text: str, source: str) -> RunDraft:
         return ".".join(document.find(keys)[1])
 
     try:
-        params = ParamsIn.model_validate(document.data)
+        read = model.model_validate(document.data)
     except ValidationError as error:
-        problems += [(document.find(keys)[0], sentence) for keys, sentence in problems_of(error, ParamsIn, place)]
+        problems += [(document.find(keys)[0], sentence) for keys, sentence in problems_of(error, model, place)]
     if problems:
         lines = [f"{source}:{line}: {sentence}" for line, sentence in sorted(problems, key=lambda problem: problem[0])]
-        raise InvalidInput("\n".join(lines), hint=_REFERENCE)
-    return params.to_draft()
+        raise InvalidInput("\n".join(lines), hint=hint)
+    return read
 
 
 def params_from_data(data: Mapping[str, Any]) -> RunDraft:
