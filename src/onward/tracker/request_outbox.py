@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import Connection, delete, select, update
 
 from onward.model.request import Outgoing, OutgoingKind
@@ -47,6 +49,12 @@ class Outbox:
         with self._database.reading() as connection:
             rows = connection.execute(select(messages).where(_c.request == request).order_by(_c.number))
             return [message_of(row) for row in rows]
+
+    def replies(self, ids: Collection[str]) -> dict[str, Outgoing]:
+        """The one answer of each of these requests that has it."""
+        query = select(messages).where(_c.request.in_(ids), _c.kind == str(OutgoingKind.REPLY))
+        with self._database.reading() as connection:
+            return {message.request: message for message in map(message_of, connection.execute(query))}
 
     def next_due(self) -> float | None:
         with self._database.reading() as connection:

@@ -50,4 +50,5 @@ def message_of(row: Row[Any]) -> Outgoing:
 def insert_new(connection: Connection, table: Table, row: dict[str, Any]) -> bool:
     """Whether there was none of its id yet."""
     made = import_module(f"sqlalchemy.dialects.{connection.dialect.name}").insert(table)
-    return bool(connection.execute(made.values(**row).on_conflict_do_nothing(index_elements=["id"])).rowcount)
+    statement = made.values(**row).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.number)
+    return connection.execute(statement).scalar() is not None

@@ -50,7 +50,8 @@ requests = Table(
     Column("progress_at", Double),
     Column("submitted", Double),
     Column("settled", Double),
-    Column("outcome", Text),
+    Column("outcome", Text),  # as JSON
+    Column("outcome_state", String(16)),  # to search by
 )
 Index("ix_requests_state", requests.c.state, requests.c.sender)
 Index("ix_requests_run", requests.c.run)

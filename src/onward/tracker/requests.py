@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from onward.tracker.texts import clean
 
 _c = requests.c
 _IS_OPEN = _c.state.in_([str(state) for state in OPEN])
+_STANDING = func.coalesce(_c.outcome_state, _c.state)
 _TAKEN = "use an id for one request only: send this one again under another"
 _LATER = "send it again later, under another id"
 
@@ -87,7 +88,7 @@ class Requests:
 
     def _refuse(self, connection: Connection, request: Request, reason: str, next: str) -> Taken:
         outcome = refusal(reason, next=next)
-        values = {"state": str(RequestState.REFUSED), "settled": request.received, "outcome": json.dumps(outcome.to_json())}
+        values = _over(RequestState.REFUSED, outcome, request.received)
         if not insert_new(connection, requests, request_row(request) | values):
             return self._again(connection, request)
         insert_new(connection, messages, message_row(reply_to(request, outcome, run=None, at=request.received)))
@@ -122,20 +123,14 @@ class Requests:
             raise NotFound(f"there is no request {clean(id)[:100]!r}", hint="`onward request --status ID` asks the gateway it was sent to")
         return found
 
-    def list(
-        self,
-        *,
-        state: str | None = None,
-        sender: str | None = None,
-        recipe: str | None = None,
-        text: str | None = None,
-        limit: int = 100,
-        before: int | None = None,
-    ) -> list[RequestRecord]:
-        """Newest first; `before` is the number of the last one of the page before. `text`: part of its id, sender or recipe, or its run."""
+    def list(self, *, states: Collection[str] = (), text: str = "", limit: int = 100, before: int | None = None) -> list[RequestRecord]:
+        """Newest first; `before` is the number of the last one of the page before.
+
+        `states` are words of RequestState while a request is open, of OutcomeState from then on. `text` is part of its id, sender or
+        recipe, or the id of its run.
+        """
         query = select(requests).order_by(_c.number.desc()).limit(limit)
-        for column, value in ((_c.state, state), (_c.sender, sender), (_c.recipe, recipe)):
-            query = query.where(column == value) if value is not None else query
+        query = query.where(_STANDING.in_(states)) if states else query
         if text:
             like = [column.icontains(clean(text), autoescape=True) for column in (_c.id, _c.sender, _c.recipe)]
             query = query.where(or_(*like, _c.run == clean(text)))
@@ -144,10 +139,10 @@ class Requests:
             return [record_of(row) for row in connection.execute(query)]
 
     def counts(self) -> dict[str, int]:
-        """How many there are of each state."""
+        """How many there are of each of those words."""
         with self.database.reading() as connection:
-            held = {row[0]: int(row[1]) for row in connection.execute(select(_c.state, func.count()).group_by(_c.state))}
-        return {str(state): held.get(state, 0) for state in RequestState}
+            held = connection.execute(select(_STANDING, func.count()).group_by(_STANDING))
+            return {str(row[0]): int(row[1]) for row in held}
 
     def load(self, sender: str) -> int:
         """How many requests of a sender are open."""
@@ -189,7 +184,7 @@ class Requests:
 
     def settle(self, record: RequestRecord, outcome: Outcome, *, at: float) -> bool:
         """Its end and its one answer, in one commit. False: it had them already."""
-        values = {"state": str(RequestState.SETTLED), "settled": at, "outcome": json.dumps(outcome.to_json()), "words": ""}
+        values = _over(RequestState.SETTLED, outcome, at)
         with self.database.writing() as connection:
             if not connection.execute(update(requests).where(_c.id == record.id, _IS_OPEN).values(**values)).rowcount:
                 return False
@@ -220,6 +215,11 @@ class Requests:
             if result.name == name:
                 return result
         raise NotFound(f"request {id} has no result {name!r}", hint="the reply lists the results")
+
+
+def _over(state: RequestState, outcome: Outcome, at: float) -> dict[str, Any]:
+    told = {"outcome": json.dumps(outcome.to_json()), "outcome_state": str(outcome.state)}
+    return {"state": str(state), "settled": at, "words": "", **told}
 
 
 def _open_by_sender(connection: Connection) -> dict[str, int]:

@@ -1,0 +1,242 @@
+"""What the gateway's store promises, on whatever database. Each database's test file inherits this class and says where the store is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.errors import NotAllowed, NotFound, StorageError
+from onward.model.outcome import Outcome, OutcomeState, Result
+from onward.model.request import Ending, Input, OutgoingKind, Request, RequestState, outgoing
+from onward.tracker.requests import Requests, Taken
+
+NOW = 1_700_000_000.0
+DONE = Outcome(
+    state=OutcomeState.DONE,
+    reason="the training finished",
+    metrics={"loss": 0.5},
+    results=(Result(name="Model 0", path="/runs/a/model.h5", size=8, sha256="ab" * 32),),
+)
+
+
+def request(id: str = "r1", **others: Any) -> Request:
+    usual: dict[str, Any] = {"sender": "rodan", "protocol": "v2", "recipe": "patchwise", "reply_to": "answers", "correlation_id": f"c-{id}"}
+    given = {"inputs": (Input(name="Image", url="https://rodan.lab/a.png", size=9),), "settings": {"Patch height": 64, "½": "\x00"}}
+    return Request(**{"id": id, "body_sha256": "1" * 64, "received": NOW, **usual, **given, **others})
+
+
+@pytest.fixture
+def store(requests_place: str | Path) -> Iterator[Requests]:
+    opened = Requests.open(requests_place)
+    yield opened
+    opened.close()
+
+
+class RequestsContract:
+    # ── in ────────────────────────────────────────────────────────────────────
+
+    def test_what_was_accepted_is_there_for_another_process(self, store: Requests, requests_place: str | Path) -> None:
+        asked = request(deadline=NOW + 60, priority=3, resources={"mem": "4G"})
+        assert store.accept(asked) is Taken.ACCEPTED
+        other = Requests.open(requests_place, create=False)
+        found = other.of("r1")
+        other.close()
+        assert (found.request, found.state, found.run, found.outcome) == (asked, RequestState.ACCEPTED, None, None)
+
+    def test_the_same_message_again_changes_nothing(self, store: Requests) -> None:
+        store.accept(request())
+        assert store.accept(request(received=NOW + 9)) is Taken.SAME
+        assert store.of("r1").accepted == NOW
+        assert store.outbox.of("r1") == []
+
+    def test_another_body_under_the_same_id_is_told_so_once_and_leaves_the_first_alone(self, store: Requests) -> None:
+        store.accept(request())
+        other = request(body_sha256="2" * 64, recipe="other", reply_to="elsewhere")
+        assert [store.accept(other), store.accept(other)] == [Taken.OTHER, Taken.OTHER]
+        assert store.of("r1").request.recipe == "patchwise"
+        (said,) = store.outbox.due(now=NOW)
+        assert (said.kind, said.reply_to) == (OutgoingKind.ERROR, "elsewhere")
+        assert "id r1 came before" in said.payload["reason"]
+
+    def test_of_many_who_bring_the_same_id_at_once_one_is_accepted(self, store: Requests) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            taken = list(pool.map(lambda n: store.accept(request(f"r{n % 4}")), range(32)))
+        assert (taken.count(Taken.ACCEPTED), taken.count(Taken.SAME)) == (4, 28)
+
+    def test_a_refused_request_has_its_answer_and_never_a_run(self, store: Requests) -> None:
+        store.refuse(request(), "setting 'CPUs': found -1", next="`onward gateway schema patchwise`")
+        found = store.of("r1")
+        assert (found.state, found.settled, store.unsettled()) == (RequestState.REFUSED, NOW, [])
+        (reply,) = store.outbox.due(now=NOW)
+        assert (reply.id, reply.payload["state"], reply.payload["reason"]) == ("r1.reply", "refused", "setting 'CPUs': found -1")
+        assert store.accept(request()) is Taken.SAME
+        assert store.refuse(request(), "again") is Taken.SAME
+        assert len(store.outbox.of("r1")) == 1
+
+    def test_a_sender_beyond_his_quota_is_refused_and_others_are_not(self, store: Requests) -> None:
+        given = [request("a"), request("b"), request("c"), request("d", sender="else")]
+        assert store.accept_all(given, quota=2) == [Taken.ACCEPTED, Taken.ACCEPTED, Taken.FULL, Taken.ACCEPTED]
+        assert "rodan has 2 open requests already" in store.outbox.due(now=NOW)[0].payload["reason"]
+        assert store.load("rodan") == 2
+        store.settle(store.of("a"), DONE, at=NOW)
+        assert store.accept(request("e"), quota=2) is Taken.ACCEPTED
+
+    def test_a_full_queue_says_so_and_one_that_is_in_it_is_still_the_same(self, store: Requests) -> None:
+        assert store.accept_all([request("a"), request("b")], most=1) == [Taken.ACCEPTED, Taken.FULL]
+        assert store.outbox.due(now=NOW)[0].payload["reason"] == "the queue is full: 1 requests are open already"
+        assert store.accept(request("a"), most=1) is Taken.SAME
+        assert store.of("a").state is RequestState.ACCEPTED
+
+    # ── its course ────────────────────────────────────────────────────────────
+
+    def test_the_urgent_go_first_and_then_who_came_first(self, store: Requests) -> None:
+        store.accept_all([request("a"), request("b", priority=5), request("c")])
+        assert [record.id for record in store.unsettled()] == ["b", "a", "c"]
+
+    def test_states_only_go_forward(self, store: Requests) -> None:
+        store.accept(request())
+        store.running("r1")
+        assert store.of("r1").state is RequestState.ACCEPTED
+        store.plan_run("r1", "k3x9q2m7")
+        store.plan_run("r1", "zzzzzzzz")
+        store.set_run("r1", folder="/runs/a", at=NOW + 1)
+        store.running("r1")
+        store.set_run("r1", folder="/runs/b", at=NOW + 2)
+        found = store.of("r1")
+        assert (found.state, found.run, found.folder, found.submitted) == (RequestState.RUNNING, "k3x9q2m7", "/runs/a", NOW + 1)
+
+    def test_a_request_is_settled_once_with_one_answer_whoever_tries(self, store: Requests) -> None:
+        store.accept(request())
+        record = store.of("r1")
+        failed = replace(DONE, state=OutcomeState.FAILED)
+        with ThreadPoolExecutor(4) as pool:
+            settled = list(pool.map(lambda outcome: store.settle(record, outcome, at=NOW), [DONE, failed, failed, failed]))
+        assert settled.count(True) == 1
+        (reply,) = store.outbox.of("r1")
+        assert store.of("r1").outcome is not None
+        assert reply.payload["state"] == str(store.of("r1").outcome.state)  # type: ignore[union-attr]
+        assert reply.terminal
+        assert store.settle(record, DONE, at=NOW) is False
+
+    def test_the_answer_names_the_run_where_there_is_one(self, store: Requests) -> None:
+        store.accept_all([request("a"), request("b")])
+        store.plan_run("a", "k3x9q2m7")
+        store.set_run("a", folder="/runs/a", at=NOW)
+        store.plan_run("b", "zzzzzzzz")
+        for id in ("a", "b"):
+            store.settle(store.of(id), DONE, at=NOW)
+        assert [store.outbox.replies(["a", "b"])[id].payload["run"] for id in ("a", "b")] == ["k3x9q2m7", None]
+        assert store.of("a").outcome == DONE
+
+    def test_of_two_who_want_its_end_the_first_is_kept(self, store: Requests) -> None:
+        store.accept(request())
+        store.end("r1", by="ada", at=NOW + 1)
+        found = store.end("r1", by="the deadline", at=NOW + 2, why=Ending.EXPIRED)
+        assert (found.ending, found.ending_by, found.cancel_asked) == (Ending.CANCELLED, "ada", NOW + 1)
+        with pytest.raises(NotFound, match="no request 'nobody'"):
+            store.end("nobody", by="ada", at=NOW)
+
+    def test_one_that_is_over_is_not_to_be_ended(self, store: Requests) -> None:
+        store.accept(request())
+        store.settle(store.of("r1"), DONE, at=NOW)
+        assert store.end("r1", by="ada", at=NOW).ending is None
+
+    # ── the outbox ────────────────────────────────────────────────────────────
+
+    def test_newer_progress_overtakes_what_was_not_sent_and_the_answer_overtakes_all(self, store: Requests) -> None:
+        store.accept(request())
+        for at in (1.0, 2.0):
+            store.tell(store.of("r1"), {"percent": at}, at=NOW + at, send=True)
+        assert [message.payload for message in store.outbox.due(now=NOW + 9)] == [{"percent": 2.0}]
+        assert store.of("r1").progress == {"percent": 2.0}
+        store.settle(store.of("r1"), DONE, at=NOW + 3)
+        store.tell(store.of("r1"), {"percent": 3.0}, at=NOW + 4, send=True)
+        assert [message.kind for message in store.outbox.due(now=NOW + 9)] == [OutgoingKind.REPLY]
+
+    def test_progress_may_be_kept_without_being_sent(self, store: Requests) -> None:
+        store.accept(request(protocol="v1"))
+        store.tell(store.of("r1"), {"percent": 1.0}, at=NOW, send=False)
+        assert (store.of("r1").progress, store.outbox.due(now=NOW)) == ({"percent": 1.0}, [])
+
+    def test_what_could_not_be_sent_is_tried_again_later_and_later_under_the_same_id(self, store: Requests) -> None:
+        store.refuse(request(), "no")
+        waits, now = [], NOW
+        for _ in range(4):
+            (message,) = store.outbox.due(now=now)
+            store.outbox.failed(message, "the broker is away", now=now)
+            due = store.outbox.next_due()
+            assert due is not None
+            assert store.outbox.due(now=due - 0.1) == []
+            waits.append(due - now)
+            now = due
+        assert waits == [1.0, 2.0, 4.0, 8.0]
+        (message,) = store.outbox.due(now=now)
+        assert (message.id, message.tries, message.error) == ("r1.reply", 4, "the broker is away")
+        store.outbox.sent([message.id], now=now)
+        assert (store.outbox.due(now=now + 999), store.outbox.next_due()) == ([], None)
+        (sent,) = store.outbox.of("r1")
+        assert (sent.sent, sent.tries, sent.error) == (now, 5, "")
+
+    def test_answers_go_before_everything_else(self, store: Requests) -> None:
+        store.accept(request("a"))
+        store.tell(store.of("a"), {}, at=NOW, send=True)
+        store.outbox.post(outgoing(request("x"), OutgoingKind.STATUS, {"state": "unknown"}, name="status.1", at=NOW))
+        store.outbox.post(outgoing(request("x"), OutgoingKind.STATUS, {"state": "unknown"}, name="status.1", at=NOW))
+        store.refuse(request("b"), "no")
+        assert [message.kind for message in store.outbox.due(now=NOW)] == ["reply", "progress", "status"]
+        assert len(store.outbox.due(now=NOW, limit=2)) == 2
+
+    def test_an_answer_that_nobody_waits_for_is_kept_and_never_due(self, store: Requests) -> None:
+        store.refuse(request(reply_to=None), "no")
+        assert store.outbox.due(now=NOW + 9) == []
+        assert store.outbox.of("r1")[0].error == "the message named no queue to answer to"
+
+    # ── to look ───────────────────────────────────────────────────────────────
+
+    def test_pages_go_from_the_newest_back(self, store: Requests) -> None:
+        store.accept_all([request(f"r{n}") for n in range(5)])
+        first = store.list(limit=2)
+        then = store.list(limit=9, before=first[-1].number)
+        assert [record.id for record in (*first, *then)] == ["r4", "r3", "r2", "r1", "r0"]
+
+    def test_requests_are_found_by_how_they_stand_and_by_words(self, store: Requests) -> None:
+        store.accept_all([request("abc"), request("def", sender="Lab_1"), request("ghi", recipe="other")])
+        store.settle(store.of("abc"), DONE, at=NOW)
+        store.refuse(request("jkl"), "no")
+        assert store.counts() == {"accepted": 2, "done": 1, "refused": 1}
+        assert [record.id for record in store.list(states=["done", "refused"])] == ["jkl", "abc"]
+        assert [record.id for record in store.list(text="lab_")] == ["def"]
+        assert [record.id for record in store.list(text="%")] == []
+        store.plan_run("ghi", "k3x9q2m7")
+        assert [record.id for record in store.list(text="k3x9q2m7", states=["accepted"])] == ["ghi"]
+
+    # ── results by reference ──────────────────────────────────────────────────
+
+    def test_an_address_is_good_for_one_result_until_its_time_also_after_a_restart(
+        self, store: Requests, requests_place: str | Path
+    ) -> None:
+        store.accept_all([request("a"), request("b")])
+        for id in ("a", "b"):
+            store.settle(store.of(id), DONE, at=NOW)
+        signature = store.sign("a", "Model 0", int(NOW) + 60)
+        again = Requests.open(requests_place)
+        assert again.verify("a", "Model 0", int(NOW) + 60, signature, now=NOW).path == "/runs/a/model.h5"
+        for wrong in (("b", "Model 0", int(NOW) + 60), ("a", "Model 1", int(NOW) + 60), ("a", "Model 0", int(NOW) + 61)):
+            with pytest.raises(NotAllowed, match="not signed"):
+                again.verify(*wrong, signature, now=NOW)
+        with pytest.raises(NotAllowed, match="no longer valid"):
+            again.verify("a", "Model 0", int(NOW) + 60, signature, now=NOW + 60)
+        with pytest.raises(NotFound, match="no result 'other'"):
+            again.verify("a", "other", int(NOW) + 60, again.sign("a", "other", int(NOW) + 60), now=NOW)
+        again.close()
+
+    def test_a_newer_onwards_store_is_left_alone(self, store: Requests, requests_place: str | Path) -> None:
+        with store.database.writing() as connection:
+            connection.exec_driver_sql("UPDATE request_store SET version = 99")
+        with pytest.raises(StorageError, match="newer Onward"):
+            Requests.open(requests_place)

@@ -1,0 +1,39 @@
+"""The contract of the gateway's store, on a file; and what only a file has to keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onward.errors import NotFound
+from onward.operations.tracking import place_of
+from onward.tracker.requests import Requests
+from tests.contract.requests import RequestsContract, request, store  # noqa: F401
+
+
+@pytest.fixture
+def requests_place(tmp_path: Path) -> Path:
+    return tmp_path / "onward.requests.db"
+
+
+class TestOnAFile(RequestsContract):
+    pass
+
+
+def test_the_file_and_its_log_are_their_owners_alone(requests_place: Path, store: Requests) -> None:  # noqa: F811
+    store.accept(request())
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in requests_place.parent.iterdir() if path.suffix != ".lock"}
+    assert len(modes) == 3
+    assert set(modes.values()) == {"0o600"}
+
+
+def test_where_no_gateway_ever_ran_nothing_is_made_by_looking(requests_place: Path) -> None:
+    with pytest.raises(NotFound, match="no requests were ever kept"):
+        Requests.open(requests_place, create=False)
+    assert list(requests_place.parent.iterdir()) == []
+
+
+def test_the_store_lies_beside_the_trackers(tmp_path: Path) -> None:
+    assert place_of({}, db=str(tmp_path / "lab.db")).requests == str(tmp_path / "lab.requests.db")
+    assert place_of({"HOME": "/root"}, db="postgresql://ada@host/onward").requests == "postgresql://ada@host/onward"
