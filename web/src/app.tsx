@@ -3,6 +3,7 @@ import { useSignalEffect } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { loginNeeded } from "./api";
 import { sheetOpen, useKeys } from "./keys";
+import { opened } from "./live";
 import { NotLoaded, useLoaded } from "./loaded";
 import { Bar } from "./parts/bar";
 import { Empty } from "./parts/empty";
@@ -49,7 +50,7 @@ function CurrentPage() {
     );
   if (missing) return <NotLoaded missing={missing} />;
   const Shown = got?.default;
-  return Shown ? (
+  return Shown && opened.value ? (
     <Boundary key={found.route.path}>
       <Shown params={found.params} />
     </Boundary>

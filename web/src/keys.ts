@@ -1,6 +1,6 @@
 /** Keys for everything: a part of the page says what its keys do, and the `?` sheet shows what holds right now. */
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export type Key = {
   /** As `KeyboardEvent.key` says it: `j`, `/`, `Enter`, `ArrowDown`; `Shift+Enter`; two in a row as `g r`. */
@@ -18,11 +18,11 @@ export const scopes = signal<readonly Scope[]>([]);
 const SOON = 900; // ms between the two keys of a sequence
 let before = { key: "", at: 0 };
 
-/** The keys of a part of the page, while it is shown. Later ones come first. */
+/** The keys of a part of the page, from the moment it is seen. Later ones come first. */
 export function useKeys(scope: string, keys: readonly Key[]): void {
   const newest = useRef(keys);
   newest.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const entry: Scope = {
       scope,
       get keys() {

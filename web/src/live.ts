@@ -15,6 +15,8 @@ export type Connection = "live" | "catching up" | "lost" | "asleep";
 
 /** How the stream stands. */
 export const connection = signal<Connection>("catching up");
+/** Whether pages may read: what happens between their reading and the beginning of the stream is told by nobody. */
+export const opened = signal(false);
 /** When the server was last heard, in ms. What is shown is at least as new as that. */
 export const heard = signal(Date.now());
 
@@ -23,14 +25,16 @@ const listeners = new Set<Listener>();
 const SILENCE = 40_000; // the server says something every 15 s
 const GATHER = 250; // ms: events that come together are told together
 const LONG = 5000; // ms: a stream that the server ended after so long is only to be asked for anew
+const PATIENCE = 1000; // ms: pages wait no longer for the stream to open
 const LATER = [1000, 2000, 5000, 10_000];
 
 let cursor = "";
+let broken = false;
 let running: AbortController | null = null;
 let gathered: LiveEvent[] = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Hear events, several at a time. `reset` among them: too much was missed, so read anew. */
+/** Hear events, several at a time. `reset` among them: something was missed or could not be read, so read anew. */
 export function onEvents(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -44,7 +48,12 @@ export function useLive(listener: Listener): void {
 
 export function startLive(): void {
   document.addEventListener("visibilitychange", () => (document.hidden ? sleep() : wake()));
+  setTimeout(open, PATIENCE);
   wake();
+}
+
+function open(): void {
+  opened.value = true;
 }
 
 function sleep(): void {
@@ -54,6 +63,7 @@ function sleep(): void {
 }
 
 function wake(): void {
+  if (document.hidden) open();
   if (running || document.hidden) return;
   running = new AbortController();
   void follow(running.signal);
@@ -73,6 +83,8 @@ async function follow(gone: AbortSignal): Promise<void> {
     }
     if (gone.aborted) return;
     connection.value = "lost";
+    broken = true;
+    open();
     await new Promise((done) => setTimeout(done, LATER[Math.min(tries, LATER.length - 1)]));
     if (loginNeeded.peek()) return;
   }
@@ -96,6 +108,9 @@ async function listen(gone: AbortSignal, alive: () => void): Promise<void> {
     if (!answer.ok || !answer.body) throw new Error(`the stream answered ${answer.status}`);
     connection.value = "live";
     alive();
+    if (broken || (opened.peek() && !cursor)) tell([{ event: "reset" }]);
+    broken = false;
+    open();
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ""; ; ) {
       const { value, done } = await reader.read();

@@ -1,6 +1,7 @@
-/** What a page reads from the server: once, again when told to, and every so often while it is looked at. */
+/** What a page reads from the server: once, again when told to or when something was missed, and every so often while it is looked at. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { inWords } from "./api";
+import { useLive } from "./live";
 
 export type Fault = { what: string; next: string };
 export type Reading<T> = { data: T | null; fault: Fault | null; again: () => void };
@@ -36,5 +37,8 @@ export function useReading<T>(key: string, read: (signal: AbortSignal) => Promis
     };
   }, [key, every, round]);
   const again = useCallback(() => setRound((count) => count + 1), []);
+  useLive((events) => {
+    if (events.some(({ event }) => event === "reset")) again();
+  });
   return seen.key === key ? { ...seen, again } : { data: null, fault: null, again };
 }

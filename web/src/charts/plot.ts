@@ -27,6 +27,7 @@ export class Plot {
   private y: Window = [0, 1];
   private moving = false;
   private own = false; // the pointer is over this plot
+  private elsewhere: number | null = null; // the pointer is over another one, at this x
   private readonly gone = new AbortController();
 
   constructor(
@@ -86,6 +87,7 @@ export class Plot {
       this.u.setScale("y", { min: this.y[0], max: this.y[1] });
     });
     if (this.own) this.pointed();
+    else if (this.elsewhere !== null) this.point(this.elsewhere); // what came since is read too
   }
 
   focus(run: string | null): void {
@@ -132,6 +134,7 @@ export class Plot {
 
   /** Another chart's pointer is at x; null: nowhere. */
   point(x: number | null): void {
+    this.elsewhere = x;
     if (this.own) return;
     const left = x === null || x < this.x[0] || x > this.x[1] ? -10 : this.u.valToPos(x, "x");
     this.u.setCursor({ left, top: left < 0 ? -10 : 0 }, false);
