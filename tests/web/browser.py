@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, expect, sync_playwright
 
 from tests.needs import missing
 
-PATIENCE_MS = 30_000
+PATIENCE_MS = 30_000  # for a machine that is very busy: no test is meant to take it
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb", "--font-render-hinting=none"]
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @contextmanager
@@ -74,6 +75,6 @@ def new_context(browser: Browser, url: str, *, width: int = 1280, height: int = 
 
 
 def log_in(page: Page, link: str) -> None:
-    """By a one-time link, as `onward up` prints it."""
+    """By a one-time link, as `onward up` prints it; until the list of runs is there."""
     page.goto(link)
-    page.wait_for_selector("header.bar")
+    page.wait_for_selector("main :is(.table-row:not(.waiting) .cell a, .card a, .empty)")

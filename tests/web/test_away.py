@@ -7,6 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 from onward.api.page import STATIC
+from tests.benches import until
 from tests.needs import missing
 from tests.servers import Running
 from tests.web.browser import log_in, new_context
@@ -37,6 +38,7 @@ def test_a_page_that_is_opened_after_its_login_was_revoked_says_so(tmp_path: Pat
         log_in(page, server.link)
         session = next(line.split()[0] for line in server.onward("token", "list").stdout.splitlines() if "session" in line)
         assert server.onward("token", "revoke", session).returncode == 0
+        until(lambda: context.request.get("/healthz").status == 401, what="the end of the session")  # known within seconds
         page.get_by_role("link", name="lr-0.03", exact=True).first.click()
         expect(page.get_by_role("heading", name="You are no longer logged in")).to_be_visible()
         context.close()

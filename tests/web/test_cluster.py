@@ -47,15 +47,18 @@ def test_a_drained_node_says_why_on_the_map_and_under_it(lab: Page) -> None:
 
 
 def test_a_queue_narrows_nodes_and_jobs_the_address_keeps_it_and_back_and_escape_undo_it(lab: Page) -> None:
+    expect(lab.locator("table.jobs-table tbody tr")).not_to_have_count(0)
     everything = len(rows(lab))
     lab.get_by_role("button", name="gpu", exact=True).click()
     expect(lab.get_by_role("heading", name="Nodes of gpu")).to_be_visible()
     lab.get_by_role("button", name=re.compile("^g1:")).click()
-    assert lab.url.endswith("/cluster?queue=gpu&node=g1")
+    expect(lab).to_have_url(re.compile(r"/cluster\?queue=gpu&node=g1$"))
     expect(lab.locator("table.jobs-table tbody tr")).to_have_count(1)
     lab.reload()
     expect(lab.get_by_role("region", name="Node g1")).to_contain_text("2 of 2 handed out")
     lab.go_back()
+    expect(lab.get_by_role("region", name="Node g1")).to_have_count(0)
+    expect(lab.get_by_role("heading", name="Nodes of gpu")).to_be_visible()
     lab.keyboard.press("Escape")
     lab.wait_for_url("**/cluster")
     expect(lab.locator("table.jobs-table tbody tr")).to_have_count(everything)

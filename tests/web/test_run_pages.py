@@ -21,6 +21,14 @@ SHOWN = {
     "/checkpoints": ".ledger",
     "/files": ".files",
 }
+# where a box is scrolled to, once it has stopped
+RESTED = """async (box) => {
+  for (let before = -1; before !== box.scrollTop; ) {
+    before = box.scrollTop;
+    await new Promise((done) => setTimeout(done, 300));
+  }
+  return box.scrollTop;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +90,15 @@ def test_a_live_run_is_followed_through_a_leg_change_and_nothing_is_lost(page: P
     other.mouse.wheel(0, -1500)
     expect(other).to_have_url(re.compile(r"leg=1"))
     expect(other.get_by_role("button", name="Follow", exact=True)).to_be_visible()
-    place = other.locator(".log-box").evaluate("box => box.scrollTop")
+    place = other.locator(".log-box").evaluate(RESTED)
     third = page.context.new_page()
     open_run(third, run, "", "?tzoom=4")
     timeline = third.get_by_role("group", name=re.compile("Timeline"))
     expect(timeline.get_by_role("link", name=re.compile(r"leg 1 on .*at work"))).to_be_visible()
 
     run.sign("turn-1")
+    expect(page.locator(".toasts")).to_contain_text("Leg 2 has begun")  # first: it is shown for seconds only
     expect(page.locator(".log-line").first).to_contain_text("leg 2 goes on from step 195")
-    expect(page.locator(".toasts")).to_contain_text("Leg 2 has begun")
     expect(third.locator(".run-why")).to_contain_text("eg 2")
     expect(timeline.get_by_role("link", name=re.compile(r"leg 2 on .*at work"))).to_be_attached()
     assert third.url.endswith("tzoom=4")
@@ -254,6 +262,7 @@ def test_no_tab_and_no_dialog_has_a_serious_problem_for_anyone(
         found[tab] = serious(page)
     open_run(page, finished)
     page.get_by_role("button", name="Clone").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
     found["clone"] = serious(page)
     context.close()
     assert {tab: problems for tab, problems in found.items() if problems} == {}
