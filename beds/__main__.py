@@ -12,6 +12,7 @@ from beds.errors import BedError
 from beds.gridengine import GridEngineBed
 from beds.gridengine_layout import HOST_NAMES
 from beds.postgres import PostgresBed
+from beds.rabbitmq import RabbitMQBed
 from beds.slurm import SlurmBed
 from beds.slurm_layout import NODE_NAMES
 from beds.software import SoftwareBed
@@ -23,6 +24,7 @@ BEDS: dict[str, Callable[[], Bed]] = {
     "software": SoftwareBed,
     "ssh": SshBed,
     "postgres": PostgresBed,
+    "rabbitmq": RabbitMQBed,
 }
 
 NODE_FAULTS = ("cut", "crash", "unplug", "heal")
@@ -35,6 +37,8 @@ DAEMON_FAULTS = {  # in whose hands each lies
     "start-accounting": "slurm",
     "stop-qmaster": "gridengine",
     "start-qmaster": "gridengine",
+    "stop-broker": "rabbitmq",
+    "start-broker": "rabbitmq",
 }
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own, in a temporary folder; it goes when they do."""
+"""A PostgreSQL and a RabbitMQ of the tests' own, in temporary folders; they go when the tests do."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from beds.postgres import Postgres, free_port, is_installed
+from beds.rabbitmq import RabbitMQ
 from onward.tracker.schema import metadata
 from onward.tracker.store import Tracker
+from tests.brokers import broker_of_its_own, new_vhost
 from tests.needs import missing
 from tests.services.clients import client  # noqa: F401
 
@@ -59,3 +61,23 @@ def place(postgres: Postgres) -> Iterator[str]:
     now = "extract(epoch from now())"
     begin = f"INSERT INTO store VALUES (1, 1); INSERT INTO experiments (id, name, created, updated) VALUES (0, 'Default', {now}, {now})"
     postgres.sql(f"TRUNCATE {names} RESTART IDENTITY; {begin}", database=_DATABASE)
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[RabbitMQ]:
+    """One for all tests: none of them ends it."""
+    with broker_of_its_own() as server:
+        yield server
+
+
+@pytest.fixture
+def own_broker() -> Iterator[RabbitMQ]:
+    """One that may be killed."""
+    with broker_of_its_own() as server:
+        yield server
+
+
+@pytest.fixture
+def vhost(broker: RabbitMQ) -> str:
+    """An empty virtual host of the shared one."""
+    return new_vhost(broker)
