@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from onward.errors import AlreadyClaimed
@@ -15,20 +16,31 @@ from onward.sdk.files import sync_folder
 
 
 def claim(run: RunDir, leg: int, *, job: str) -> None:
-    """Take the leg or raise AlreadyClaimed. By a hard link, which fails if the name exists, on network file systems too."""
-    run.claims.mkdir(parents=True, exist_ok=True)
-    final = run.claim(leg)
-    beside = run.claims / f".{final.name}.{socket.gethostname()}.{os.getpid()}"
-    beside.write_text(json.dumps({"leg": leg, "job": job, "host": socket.gethostname(), "pid": os.getpid()}))
+    """Take the leg or raise AlreadyClaimed."""
+    told = json.dumps({"leg": leg, "job": job, "host": socket.gethostname(), "pid": os.getpid()})
+    if not take(run.claim(leg), told):
+        holder = claim_holder(run, leg)
+        raise AlreadyClaimed(f"leg {leg} was claimed by job {holder.get('job')} on {holder.get('host')}")
+
+
+def take(final: Path, text: str) -> bool:
+    """Make `final` hold `text`, or leave it to whoever was first. By a hard link, which fails if the name exists, on network file
+    systems too."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    beside = final.with_name(f".{final.name}.{socket.gethostname()}.{os.getpid()}")
+    with beside.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     try:
         os.link(beside, final)
     except FileExistsError:
         if beside.stat().st_nlink < 2:  # else it is ours: a network file system tried again after its first answer was lost
-            holder = claim_holder(run, leg)
-            raise AlreadyClaimed(f"leg {leg} was claimed by job {holder.get('job')} on {holder.get('host')}") from None
+            return False
     finally:
         beside.unlink(missing_ok=True)
-    sync_folder(run.claims)
+    sync_folder(final.parent)
+    return True
 
 
 def claim_holder(run: RunDir, leg: int) -> Mapping[str, Any]:

@@ -1,0 +1,115 @@
+"""Attempt: one worker's try at a benchmark task; and how the task stands, from its attempts alone.
+
+A task may take several attempts without anything having failed: a worker that nears its limit stops, another goes on
+from the items that are done. Only attempts that failed use up the task's retries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from onward.model.task import TaskState
+
+LOSSES_BEFORE_GIVING_UP = 20  # workers that went away under a task: it may be what kills them
+STOPS_BEFORE_GIVING_UP = 2  # attempts that had a worker's whole time and did not finish one item
+
+
+class AttemptEnd(StrEnum):
+    DONE = "done"
+    FAILED = "failed"  # the command failed, or its output cannot be read
+    TIMEOUT = "timeout"
+    STOPPED = "stopped"  # its worker had to leave, or the command asked to be run again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owner:
+    """Who makes an attempt: a worker's run, by its folder's name, and the leg."""
+
+    run: str
+    leg: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    number: int
+    owner: Owner
+    host: str
+    at: float
+    end: AttemptEnd | None = None
+    reason: str = ""
+    evidence: str = ""  # the last lines that the command wrote
+    items: int = 0  # done in this attempt
+    seconds: float = 0.0
+    early: bool = False  # it began while most of its worker's time was left
+    ended: float | None = None
+    gone: bool = False  # the owner is over, whatever it left behind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How a task stands. `next` is the number of the attempt that may be made now, where it is open."""
+
+    state: TaskState
+    next: int
+    reason: str = ""
+    evidence: str = ""
+    hint: str = ""
+
+
+def stand(attempts: Sequence[Attempt], *, done: bool, forgiven: int, retries: int) -> Standing:
+    """`done`: its result is there. `forgiven`: attempts up to this number are not counted, since someone asked to try again."""
+    last = max(attempts, key=lambda attempt: attempt.number, default=None)
+    following = last.number + 1 if last else 1
+    if done:
+        return Standing(state=TaskState.DONE, next=following)
+    counted = sorted((attempt for attempt in attempts if attempt.number > forgiven), key=lambda attempt: attempt.number)
+    if last and last.end is None and not last.gone:
+        return Standing(state=TaskState.CLAIMED, next=following)
+    return _given_up(counted, retries, following) or Standing(state=TaskState.OPEN, next=following)
+
+
+def _given_up(counted: Sequence[Attempt], retries: int, following: int) -> Standing | None:
+    bad = [attempt for attempt in counted if attempt.end in (AttemptEnd.FAILED, AttemptEnd.TIMEOUT)]
+    if len(bad) > retries:
+        times = f" ({len(bad)} times)" if len(bad) > 1 else ""
+        return Standing(state=TaskState.FAILED, next=following, reason=bad[-1].reason + times, evidence=bad[-1].evidence)
+    lost = [attempt for attempt in counted if attempt.end is None]
+    if len(lost) >= LOSSES_BEFORE_GIVING_UP:
+        return Standing(
+            state=TaskState.FAILED,
+            next=following,
+            reason=f"{len(lost)} workers went away under it, the last on {lost[-1].host}",
+            hint="does it use more memory than its workers have?",
+        )
+    stops = _stops_without_an_item(counted)
+    if len(stops) >= STOPS_BEFORE_GIVING_UP:
+        longest = max(attempt.seconds for attempt in stops)
+        return Standing(
+            state=TaskState.FAILED,
+            next=following,
+            reason=f"{len(stops)} attempts, the longest of {longest:.0f} s, had a worker's whole time and finished no item",
+            hint="give the workers more time, or let the benchmark print a line for each item it has done",
+        )
+    return None
+
+
+def _stops_without_an_item(counted: Sequence[Attempt]) -> list[Attempt]:
+    """The last attempts in a row that were stopped, early ones alone: a late one had no time to finish anything."""
+    found: list[Attempt] = []
+    for attempt in reversed(counted):
+        if attempt.items or attempt.end in (AttemptEnd.FAILED, AttemptEnd.TIMEOUT):
+            break
+        if attempt.end is AttemptEnd.STOPPED and attempt.early:
+            found.append(attempt)
+    return found
+
+
+def time_spent(attempts: Sequence[Attempt], *, forgiven: int) -> float:
+    """Seconds that the present try has taken, over all its attempts: a try ends when one fails, not when a worker leaves."""
+    total = 0.0
+    for attempt in sorted(attempts, key=lambda attempt: attempt.number):
+        bad = attempt.number <= forgiven or attempt.end in (AttemptEnd.FAILED, AttemptEnd.TIMEOUT)
+        total = 0.0 if bad else total + attempt.seconds
+    return total

@@ -1,0 +1,130 @@
+"""Benchmark tasks as they lie in a pipeline's folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onward.model.attempt import Attempt, AttemptEnd, Owner
+from onward.model.event import Ended
+from onward.model.pipeline import Benchmark, Model, Plan
+from onward.model.score import Score, TaskResult
+from onward.model.task import TaskState, tasks_of
+from onward.rundir.claim import claim
+from onward.rundir.journal import Journal
+from onward.rundir.layout import RunDir
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.rundir.tasks import (
+    Owners,
+    end_attempt,
+    history,
+    newest_attempt,
+    read_result,
+    results,
+    standings,
+    states,
+    take_attempt,
+    task_dir,
+    try_again,
+    write_result,
+)
+
+BENCHMARK = Benchmark(name="sums", command=("true",), of=("base",), pool="all", shards=2, retries=0)
+PLAN = Plan(name="nightly", experiment="e", cluster="local", models=(Model(name="base", path="/m"),), benchmarks=(BENCHMARK,))
+TASKS = tasks_of(PLAN, {})
+ONE, TWO = (task.id for task in TASKS)
+
+
+@pytest.fixture
+def dir(tmp_path: Path) -> PipelineDir:
+    dir = PipelineDir(tmp_path / "2026-11-16_A_nightly")
+    dir.make()
+    return dir
+
+
+@pytest.fixture
+def worker(dir: PipelineDir) -> RunDir:
+    run = dir.worker(1)
+    run.make()
+    claim(run, 1, job="1")
+    return run
+
+
+def owner(run: RunDir, leg: int = 1) -> Owner:
+    return Owner(run=run.path.name, leg=leg)
+
+
+def take(dir: PipelineDir, run: RunDir, number: int = 1, leg: int = 1) -> Attempt:
+    assert take_attempt(task_dir(dir, TASKS[0]), number, owner(run, leg), host="n1", at=1.0)
+    return Attempt(number=number, owner=owner(run, leg), host="n1", at=1.0)
+
+
+def write_end(run: RunDir, *, leg: int) -> None:
+    journal = Journal(run.leg_journal(leg))
+    journal.write(Ended(leg=leg, at=2.0, end="time_limit", reason="its time was over"))
+    journal.close()
+
+
+def state(dir: PipelineDir) -> TaskState:
+    return states(dir, PLAN, TASKS)[ONE]
+
+
+def test_an_attempt_is_taken_once(dir: PipelineDir, worker: RunDir) -> None:
+    take(dir, worker)
+    folder = task_dir(dir, TASKS[0])
+    assert not take_attempt(folder, 1, owner(dir.worker(2)), host="n2", at=2.0)
+    assert newest_attempt(folder) == 1
+    assert states(dir, PLAN, TASKS) == {ONE: TaskState.CLAIMED, TWO: TaskState.OPEN}
+
+
+@pytest.mark.parametrize("how", ["closed", "later leg", "ended", "taken away"])
+def test_a_task_is_open_again_when_its_worker_is_over(dir: PipelineDir, worker: RunDir, how: str) -> None:
+    take(dir, worker)
+    match how:
+        case "closed":
+            worker.done.write_text("{}")
+        case "later leg":
+            claim(worker, 2, job="2")
+        case "ended":
+            write_end(worker, leg=1)
+        case _:
+            worker.path.rename(worker.path.with_name("gone"))
+    assert state(dir) is TaskState.OPEN
+    assert standings(dir, PLAN, TASKS)[ONE].next == 2
+
+
+def test_an_end_of_another_leg_says_nothing_of_this_one(dir: PipelineDir, worker: RunDir) -> None:
+    claim(worker, 2, job="2")
+    take(dir, worker, leg=2)
+    write_end(worker, leg=1)
+    assert state(dir) is TaskState.CLAIMED
+
+
+def test_a_failed_task_says_why_and_can_be_tried_again(dir: PipelineDir, worker: RunDir) -> None:
+    end_attempt(task_dir(dir, TASKS[0]), replace(take(dir, worker), end=AttemptEnd.FAILED, reason="exit code 3", evidence="boom", items=2))
+    assert (found := standings(dir, PLAN, TASKS)[ONE]).state is TaskState.FAILED
+    assert (found.reason, found.evidence) == ("exit code 3", "boom")
+    assert try_again(dir, PLAN, TASKS, by="ada", at=3.0) == [ONE]
+    assert standings(dir, PLAN, TASKS)[ONE].state is TaskState.OPEN
+    assert try_again(dir, PLAN, TASKS, by="ada", at=4.0) == [], "nothing failed since"
+    kept = history(task_dir(dir, TASKS[0]), Owners(dir.path.parent)).attempts[0]
+    assert (kept.items, kept.host, kept.owner) == (2, "n1", owner(worker))
+
+
+def test_the_first_result_stands(dir: PipelineDir, worker: RunDir) -> None:
+    folder = task_dir(dir, TASKS[0])
+    take(dir, worker)
+    first = TaskResult(scores={"accuracy": Score(value=0.5, count=4, spread=0.1)}, items=4, seconds=2.5, attempt=1)
+    assert write_result(folder, first) and not write_result(folder, replace(first, items=9))
+    assert read_result(folder) == first and results(dir, TASKS) == {ONE: first}
+    assert state(dir) is TaskState.DONE
+
+
+def test_what_a_newer_worker_wrote_is_read_for_what_is_known(dir: PipelineDir, worker: RunDir) -> None:
+    folder = task_dir(dir, TASKS[0])
+    take(dir, worker)
+    folder.result.write_text(json.dumps({"schema": 9, "colour": "red", "items": 1, "scores": {"a": {"value": 1.0, "unit": "m"}}}))
+    assert read_result(folder) == TaskResult(scores={"a": Score(value=1.0)}, items=1)
