@@ -18,8 +18,10 @@ from onward.model.pipeline import (
     SummaryRule,
     UploadRule,
     WorkerRule,
+    fill_stages,
     plan_from_json,
     plan_to_json,
+    stages_named,
 )
 from onward.model.run import RunState
 from onward.model.spec import BestRule, CheckpointRule, Environment, Resources, RunDraft
@@ -91,6 +93,18 @@ def test_a_plan_comes_back_from_json_as_it_was() -> None:
     data = json.loads(json.dumps(plan_to_json(rich)))
     assert plan_from_json(data) == rich
     assert plan_from_json({**data, "of a newer version": 1}) == rich
+
+
+def test_a_stage_names_the_results_of_another() -> None:
+    asking = replace(
+        draft("a"),
+        command=("t", "--data={stages.data.results}/x"),
+        params={"n": 1, "p": "{stages.prep.results}"},
+        variables={"V": "{params.n}"},
+    )
+    assert stages_named(asking) == ("data", "prep")
+    told = fill_stages(asking, {"data": "/d", "prep": "/p"})
+    assert (told.command, told.params, told.variables) == (("t", "--data=/d/x"), {"n": 1, "p": "/p"}, {"V": "{params.n}"})
 
 
 # ── tasks ─────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onward.errors import InvalidInput
-from onward.model.command import fill, placeholder_values, placeholders_in
+from onward.model.command import BENCHMARK_PLACEHOLDERS, fill, placeholder_values, placeholders_in
 from onward.model.spec import Value
 from onward.pipelines.command_line import check_entry, check_placeholders, name_from_command, split_command
 
@@ -113,6 +113,18 @@ VALUES = {"checkpoints.read": "/r", "checkpoints.write": "/w", "tensorboard": "/
 )
 def test_only_our_own_braces_are_filled(word: str, filled: str) -> None:
     assert fill(["x", word], VALUES) == ("x", filled)
+
+
+def test_a_benchmark_has_placeholders_of_its_own_and_not_a_trainings() -> None:
+    words = ("quiz", "{checkpoint}", "--shard={shard}/{shards}", "{items.done}", "{params.n}", "{{seed}}", '{"a": {step}}')
+    check_placeholders(words, {"n": 1}, BENCHMARK_PLACEHOLDERS)
+    values = {**dict.fromkeys(BENCHMARK_PLACEHOLDERS, "x"), "params.n": "1"}
+    assert fill(words, values, BENCHMARK_PLACEHOLDERS) == ("quiz", "x", "--shard=x/x", "x", "1", "{seed}", '{"a": x}')
+    assert fill(("{seed}",), {}) == ("{seed}",)  # in a training's command these braces are its own
+    for word, near in (("{checkpoints.read}", "{checkpoint}"), ("{items}", "{items.done}")):
+        with pytest.raises(InvalidInput) as caught:
+            check_placeholders(("quiz", word), {}, BENCHMARK_PLACEHOLDERS)
+        assert near in caught.value.message
 
 
 def test_an_unknown_placeholder_is_not_filled_with_nothing() -> None:

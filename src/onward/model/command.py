@@ -9,22 +9,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from onward.errors import InvalidInput
 from onward.model.spec import Value
 
 FIXED_PLACEHOLDERS = ("checkpoints.read", "checkpoints.write", "tensorboard")
+BENCHMARK_PLACEHOLDERS = ("checkpoint", "step", "shard", "shards", "seed", "items.done", "results")  # of one task's command
 
-_NAME = r"(?:checkpoints?|params?|tensorboard)(?:\.[^{}\s]*)?"
-_PLACEHOLDER = re.compile(rf"\{{\{{({_NAME})\}}\}}|(?<!\$)\{{({_NAME})\}}")
-
-
-def placeholders_in(command: Iterable[str]) -> tuple[str, ...]:
-    """The names between braces, known or not, in their order and each once: `("checkpoints.read", "params.lr")`."""
-    return tuple(dict.fromkeys(match[2] for word in command for match in _PLACEHOLDER.finditer(word) if match[2] is not None))
+_FAMILIES = ("checkpoints?", "params?", "tensorboard")
 
 
-def fill(command: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
+@cache
+def _placeholder(also: tuple[str, ...]) -> re.Pattern[str]:
+    families = "|".join([*_FAMILIES, *(re.escape(name.split(".")[0]) for name in also)])
+    name = rf"(?:{families})(?:\.[^{{}}\s]*)?"
+    return re.compile(rf"\{{\{{({name})\}}\}}|(?<!\$)\{{({name})\}}")
+
+
+def placeholders_in(command: Iterable[str], also: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The names between braces, known or not, in their order and each once: `("checkpoints.read", "params.lr")`.
+
+    `also` are names whose families are placeholders too, as BENCHMARK_PLACEHOLDERS are in the command of a benchmark.
+    """
+    pattern = _placeholder(also)
+    return tuple(dict.fromkeys(match[2] for word in command for match in pattern.finditer(word) if match[2] is not None))
+
+
+def fill(command: Iterable[str], values: Mapping[str, str], also: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The command with its placeholders filled in. A value is never read again, whatever braces it holds."""
 
     def put(match: re.Match[str]) -> str:
@@ -36,7 +48,7 @@ def fill(command: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
             raise InvalidInput(f"{{{name}}} in the command stands for nothing", hint=f"the known placeholders are {known}")
         return values[name]
 
-    return tuple(_PLACEHOLDER.sub(put, word) for word in command)
+    return tuple(_placeholder(also).sub(put, word) for word in command)
 
 
 def placeholder_values(params: Mapping[str, Value], *, read: str, write: str, tensorboard: str) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -156,6 +157,29 @@ class Plan:
 
     def stage(self, name: str) -> Stage:
         return next(stage for stage in self.stages if stage.name == name)
+
+
+_OF_A_STAGE = re.compile(r"\{stages\.([^{}\s]+)\.results\}")
+
+
+def stages_named(draft: RunDraft) -> tuple[str, ...]:
+    """The stages whose results this one's command, params or variables name, as in {stages.prepare.results}."""
+    texts = [*draft.command, *(text for text in draft.params.values() if isinstance(text, str)), *draft.variables.values()]
+    return tuple(dict.fromkeys(match[1] for text in texts for match in _OF_A_STAGE.finditer(text)))
+
+
+def fill_stages(draft: RunDraft, folders: Mapping[str, str]) -> RunDraft:
+    """The draft with the results folders of other stages in it, by their names."""
+
+    def filled(text: str) -> str:
+        return _OF_A_STAGE.sub(lambda match: folders[match[1]], text)
+
+    return replace(
+        draft,
+        command=tuple(filled(word) for word in draft.command),
+        params={name: filled(value) if isinstance(value, str) else value for name, value in draft.params.items()},
+        variables={name: filled(value) for name, value in draft.variables.items()},
+    )
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:

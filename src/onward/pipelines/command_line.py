@@ -56,10 +56,10 @@ def _split_text(text: str) -> tuple[str, ...]:
         ) from error
 
 
-def check_placeholders(command: Sequence[str], params: Mapping[str, Value]) -> None:
-    """Every placeholder of the command must have something to stand for when a leg starts."""
-    known = [*FIXED_PLACEHOLDERS, *(f"params.{name}" for name in params)]
-    for name in placeholders_in(command):
+def check_placeholders(command: Sequence[str], params: Mapping[str, Value], also: tuple[str, ...] = ()) -> None:
+    """Every placeholder of the command must have something to stand for when a leg starts. `also`: a benchmark's, instead of a training's."""
+    known = [*(also or FIXED_PLACEHOLDERS), *(f"params.{name}" for name in params)]
+    for name in placeholders_in(command, also):
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             guess = f"did you mean {{{near[0]}}}? " if near else ""

@@ -61,12 +61,12 @@ def _shown(value: Any) -> str:
 
 
 def _section(model: Any, keys: Keys) -> type[Section] | None:
-    """The section at these keys; also below a mapping of sections, as the settings file has."""
+    """The section at these keys; also below a mapping or a list of sections, as the settings file and a pipeline have."""
     if not keys or not (isinstance(model, type) and issubclass(model, Section)):
         return model if isinstance(model, type) and issubclass(model, Section) else None
     kind = model.model_fields[keys[0]].annotation
-    if get_origin(kind) is dict:
-        return _section(get_args(kind)[1], keys[2:])
+    if get_origin(kind) in (dict, list):
+        return _section(get_args(kind)[-1], keys[2:])
     inner = [arg for arg in get_args(kind) if arg is not type(None)]
     return _section(inner[0] if inner else kind, keys[1:])
 

@@ -185,23 +185,26 @@ class ParamsIn(Section):
     benchmark: Benchmark = Field(default=(), description="Not in this version yet: leave it empty.")
 
     def to_draft(self) -> RunDraft:
-        train = self.train
-        return RunDraft(
-            name=self.name,
-            experiment=self.experiment or self.name,
-            cluster=self.cluster,
-            command=train.command,
-            params=dict(train.params),
-            resources=train.resources.to_model(),
-            limits=Limits(**train.limits.model_dump(exclude_unset=True)),
-            checkpoints=train.checkpoints.to_model(),
-            variables=dict(train.environment.variables),
-            environment=train.environment.to_model(),
-            stop_signal=train.stop.signal,
-            launcher=train.launcher,
-            freeze=train.code.freeze,
-            exclude=tuple(train.code.exclude),
-        )
+        return draft_of(self.train, name=self.name, experiment=self.experiment or self.name, cluster=self.cluster)
+
+
+def draft_of(train: TrainIn, *, name: str, experiment: str, cluster: str) -> RunDraft:
+    return RunDraft(
+        name=name,
+        experiment=experiment,
+        cluster=cluster,
+        command=train.command,
+        params=dict(train.params),
+        resources=train.resources.to_model(),
+        limits=Limits(**train.limits.model_dump(exclude_unset=True)),
+        checkpoints=train.checkpoints.to_model(),
+        variables=dict(train.environment.variables),
+        environment=train.environment.to_model(),
+        stop_signal=train.stop.signal,
+        launcher=train.launcher,
+        freeze=train.code.freeze,
+        exclude=tuple(train.code.exclude),
+    )
 
 
 def json_schema() -> dict[str, Any]:

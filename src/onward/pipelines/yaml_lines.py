@@ -105,7 +105,7 @@ def load_yaml(text: str, source: str, *, as_text: Collection[Keys] = ()) -> Docu
     """Read one YAML mapping. Raises where no more can be read; lesser faults are left in `problems`, to be told together.
 
     Below a path in `as_text`, scalars are kept as they were written: a version `3.10` must not become 3.1 on its way
-    into an environment variable.
+    into an environment variable. A `*` in such a path is any key.
     """
     document = Document(source=source)
     try:
@@ -155,7 +155,7 @@ def _value(node: yaml.Node, keys: Keys, document: Document, as_text: frozenset[K
         return _mapping(node, keys, document, as_text)
     if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
         return [_value(item, (*keys, str(index)), document, as_text) for index, item in enumerate(node.value)]
-    if isinstance(node, yaml.ScalarNode) and node.tag != f"{_TAG}null" and any(keys[: len(path)] == path for path in as_text):
+    if isinstance(node, yaml.ScalarNode) and node.tag != f"{_TAG}null" and any(_below(keys, path) for path in as_text):
         return node.value
     try:
         return _scalar(node)
@@ -206,6 +206,10 @@ def _syntax(error: yaml.MarkedYAMLError) -> str:
     begun = error.context_mark.line + 1 if error.context_mark else None
     since = f" (it began on line {begun})" if begun and error.problem_mark and begun != error.problem_mark.line + 1 else ""
     return f"not YAML: {said}{since}"
+
+
+def _below(keys: Keys, path: Keys) -> bool:
+    return len(keys) >= len(path) and all(part in ("*", key) for key, part in zip(keys, path, strict=False))
 
 
 def _alike(keys: Keys) -> Keys:
