@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from onward.model.inputs import RunInputs
+from onward.model.plain import value_to_json
 
 Value = str | int | float | bool | None
 
@@ -164,6 +165,7 @@ class RunSpec:
     parent: str | None = None  # the run that this is a clone of
     tracker: str | None = None  # address of the server that jobs send their records to, where it cannot see the run's folder
     member: Member | None = None  # of the pipeline that queues its first leg
+    request: str | None = None  # the gateway's request that it serves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +197,7 @@ class RunDraft:
 
 
 def spec_to_json(spec: RunSpec) -> dict[str, Any]:
-    return {"schema": 1, **_plain(spec)}
+    return {"schema": 1, **value_to_json(spec)}
 
 
 def spec_from_json(data: Mapping[str, Any]) -> RunSpec:
@@ -226,13 +228,3 @@ def _part(cls: type, data: Mapping[str, Any]) -> Any:
 def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
     names = {f.name for f in fields(cls)}
     return {key: value for key, value in data.items() if key in names}
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value

@@ -57,7 +57,7 @@ def _split_text(text: str) -> tuple[str, ...]:
 
 
 def check_placeholders(command: Sequence[str], params: Mapping[str, Value], also: tuple[str, ...] = ()) -> None:
-    """Every placeholder of the command must have something to stand for when a leg starts. `also`: a benchmark's, instead of a training's."""
+    """Every placeholder of the command must have something to stand for when a leg starts. `also`: a benchmark's, not a training's."""
     known = [*(also or FIXED_PLACEHOLDERS), *(f"params.{name}" for name in params)]
     for name in placeholders_in(command, also):
         if name not in known:
