@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _HEX = re.compile(r"[0-9a-f]{32}")
+
+
+def new_id() -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(8))
 
 
 def is_hex_id(text: str) -> bool:

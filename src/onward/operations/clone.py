@@ -12,11 +12,12 @@ from pathlib import Path
 from onward.checkpoints.branch import branch
 from onward.errors import Conflict, NotAllowed, NotFound
 from onward.model.checkpoint import CheckpointName
+from onward.model.identity import new_id
 from onward.model.spec import RunDraft, RunSpec
 from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen
 from onward.operations.inspect import is_ours
-from onward.operations.submit import Preview, new_id, preview, submit
+from onward.operations.submit import Preview, preview, submit
 from onward.operations.wiring import Desk
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from onward.errors import HostUnreachable, InvalidInput, NoPython, OnwardError, SubmitUnclear
+from onward.model.identity import new_id
 from onward.model.plain import value_from_json, value_to_json
 from onward.model.spec import RunDraft
 from onward.operations.announce import introduce, tracker_of
@@ -20,7 +21,6 @@ from onward.operations.code import Frozen, freeze_code
 from onward.operations.places import Data
 from onward.operations.remote_call import LOOK, PATIENCE, Caller
 from onward.operations.remote_code import carry, leave_links_behind
-from onward.operations.submit import new_id
 from onward.operations.wiring import Desk
 from onward.schedulers.profile import ClusterSettings
 

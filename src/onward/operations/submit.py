@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onward.errors import InvalidInput, SchedulerUnavailable, StorageError, SubmitRefused
+from onward.model.identity import new_id
 from onward.model.lifecycle import Continue
 from onward.model.run import Run
 from onward.model.spec import Cluster, Member, Resources, RunDraft, RunSpec, spec_to_json
@@ -30,12 +30,10 @@ from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir, folder_name, letter
 from onward.schedulers.registry import files_to_freeze
 from onward.sdk.files import write_whole
-from onward.supervisor.handover import Handover, render_script
+from onward.supervisor.handover import PATIENCE, Handover, render_script
 from onward.supervisor.launch import check_launcher
 from onward.supervisor.preparation import check_places, placed, steps
 from onward.supervisor.surroundings import carried
-
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +47,21 @@ class Preview:
 
 
 def submit(
-    desk: Desk, draft: RunDraft, *, cwd: Path, arrived: Arrived | None = None, begin: Callable[[RunDir], object] | None = None
+    desk: Desk,
+    draft: RunDraft,
+    *,
+    cwd: Path,
+    id: str | None = None,
+    arrived: Arrived | None = None,
+    begin: Callable[[RunDir], object] | None = None,
+    patience: float = PATIENCE,
 ) -> RunDir:
     """Queue a run. Refused by the scheduler, nothing stays behind; unclear, the folder stays and `tend` goes on with it.
 
-    `begin` may put into its folder what its first leg goes on from.
+    `id`: the one it must have, where somebody has promised it. `begin` may put into its folder what its first leg goes on from, before
+    anybody can take the folder for a run. `patience`: seconds to go on asking a scheduler that does not answer.
     """
-    spec, root = _specify(desk, draft, cwd, id=arrived.id if arrived else new_id())
+    spec, root = _specify(desk, draft, cwd, id=arrived.id if arrived else id or new_id())
     dir = _make_folder(root, spec)
     with _removed_if_it_fails(dir):
         frozen = arrived.move(dir.code) if arrived else _freeze(draft, cwd, dir, root)
@@ -63,12 +69,13 @@ def submit(
         if draft.script:
             write_whole(dir.batch_script, draft.script_text.encode(errors="surrogateescape"), mode=0o755)
         own = carried(desk.env, functions=draft.script is not None) if draft.carry else {}
-        _write(dir, spec, frozen, environment={**own, **draft.variables})
         if begin:
             begin(dir)
+        _write(dir, spec, frozen, environment={**own, **draft.variables})
         run = read_run(dir)
     announce(desk, spec, dir)
-    handover = Handover(dir=dir, scheduler=desk.scheduler(spec.cluster), journal=desk_journal(dir), clock=desk.clock)
+    scheduler = desk.scheduler(spec.cluster)
+    handover = Handover(dir=dir, scheduler=scheduler, journal=desk_journal(dir), clock=desk.clock, patience=patience)
     try:
         handover.ensure_ahead(run, Continue(leg=1, mem=run.resources.mem), after=None)
     except (InvalidInput, SubmitRefused):
@@ -108,10 +115,6 @@ def preview(desk: Desk, draft: RunDraft, *, cwd: Path, code_is_here: bool = True
     script = render_script(dir, Run(spec=spec), scheduler, Continue(leg=1, mem=spec.resources.mem))
     command = scheduler.submit_command(dir.script(1), name=f"{spec.name}.1.TOKEN")
     return Preview(folder=dir.path, script=script, command=tuple(command), notes=tuple(notes_on_python(spec.cluster.python)))
-
-
-def new_id() -> str:
-    return "".join(secrets.choice(_ALPHABET) for _ in range(8))
 
 
 def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path]:
@@ -165,6 +168,7 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: b
         script=replace(draft.script, submitted_from=str(cwd) if code_is_here and not draft.freeze else "") if draft.script else None,
         parent=draft.parent,
         tracker=tracker.url if (tracker := tracker_of(desk)) else None,
+        request=draft.inputs.request if draft.inputs else None,
     )
     return spec, root
 

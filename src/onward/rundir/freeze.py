@@ -13,6 +13,7 @@ import py_compile
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -39,7 +40,7 @@ def sources(*, rooms: Iterable[str], modules: Iterable[str]) -> Sources:
 
 def pack(front_door: str, modules: Sources, *, compression: int = zipfile.ZIP_STORED) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive, tempfile.TemporaryDirectory() as scratch:
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
 
         def add(name: str, data: bytes) -> None:
             entry = zipfile.ZipInfo(name, date_time=_DATE)
@@ -50,16 +51,19 @@ def pack(front_door: str, modules: Sources, *, compression: int = zipfile.ZIP_ST
         for name, text in modules.items():
             add(name, text)
             if name.endswith(".py"):
-                add(f"{name}c", _compiled(name, text, Path(scratch)))
+                add(f"{name}c", _compiled(name, text))
     return buffer.getvalue()
 
 
-def _compiled(name: str, text: bytes, scratch: Path) -> bytes:
-    source, compiled = scratch / "module.py", scratch / "module.pyc"
-    source.write_bytes(text)
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    py_compile.compile(str(source), cfile=str(compiled), dfile=name, doraise=True, invalidation_mode=mode)
-    return compiled.read_bytes()
+@lru_cache(maxsize=1024)
+def _compiled(name: str, text: bytes) -> bytes:
+    """Half a second for all of ours, so that a process that submits one run after the other does it once."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source, compiled = Path(scratch, "module.py"), Path(scratch, "module.pyc")
+        source.write_bytes(text)
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        py_compile.compile(str(source), cfile=str(compiled), dfile=name, doraise=True, invalidation_mode=mode)
+        return compiled.read_bytes()
 
 
 # ── where the modules are ─────────────────────────────────────────────────────

@@ -27,6 +27,7 @@ from onward.sdk.files import write_whole
 
 log = logging.getLogger(__name__)
 
+PATIENCE = 120.0  # seconds to go on asking a scheduler that does not answer
 _TEND = "`onward tend` looks again and submits only if there is no such job"
 _HELD_PATIENCE = 3.0  # seconds: a job held on us cannot have begun, and we may have no more
 _LOOKUPS_BEFORE_AGAIN = 2  # answered, empty, and at least twice the settling time apart
@@ -43,7 +44,7 @@ class Handover:
     journal: Journal
     clock: Clock
     own: str | None = None  # the job that this process is in: it leaves by itself, and deleting it would end what it still has to do
-    patience: float = 120.0  # seconds to go on asking a scheduler that does not answer
+    patience: float = PATIENCE
     abandoned: Callable[[], bool] = lambda: False
 
     def ensure(self, run: Run, wanted: Continue, *, after: str | None) -> str:
