@@ -1,7 +1,7 @@
 """The layout of a pipeline's folder: the only place that knows its file names.
 
 <root>/2026-11-16_A_digits/             a pipeline; its runs lie beside it, with its letter: 2026-11-16_A_digits-train …
-├── params/        plan.json, the file it was made from, members.json (stage → run folder), worker/ (what workers are stamped from)
+├── params/        plan.json, the file it was made from, supervisor.pyz, builds/, workers/ (what workers are stamped from), over.json
 ├── code/          the user's code as it was at submit, shared by all its runs
 ├── results/       checkpoints/ handed to benchmarks, tasks/ a folder each, the summary
 ├── logs/          pipeline.log: what was done when
@@ -35,9 +35,26 @@ class PipelineDir:
         return self.params / "cancelled.json"
 
     @property
-    def template(self) -> RunDir:
-        """The run that workers are stamped from."""
-        return RunDir(self.params / "worker")
+    def over(self) -> Path:
+        """There once nothing more will come of it."""
+        return self.params / "over.json"
+
+    @property
+    def supervisor(self) -> Path:
+        """The code that builds environments and lives in workers, frozen with the pipeline."""
+        return self.params / "supervisor.pyz"
+
+    @property
+    def source(self) -> Path:
+        """The file that it was made from, as it was."""
+        return self.params / "pipeline.yaml"
+
+    def build(self, environment: str) -> Path:
+        return self.params / "builds" / f"{environment}.json"
+
+    def template(self, pool: str) -> RunDir:
+        """The run that a pool's workers are stamped from."""
+        return RunDir(self.params / "workers" / pool)
 
     @property
     def code(self) -> Path:
@@ -51,6 +68,13 @@ class PipelineDir:
     def checkpoints(self) -> Path:
         """Those that benchmarks are given: kept here whatever their training keeps."""
         return self.results / "checkpoints"
+
+    def checkpoint(self, of: str, step: int) -> Path:
+        return self.checkpoints / f"{of}.step-{step:08d}"
+
+    def seen(self, of: str, number: int) -> Path:
+        """The note of a training's nth checkpoint."""
+        return self.checkpoints / f"{of}.seen-{number:06d}.json"
 
     @property
     def tasks(self) -> Path:
@@ -80,7 +104,7 @@ class PipelineDir:
         return [RunDir(path) for path in sorted(self.path.parent.glob(f"{self.path.name}-worker-[0-9][0-9][0-9]*"))]
 
     def make(self) -> None:
-        for folder in (self.params, self.code, self.checkpoints, self.tasks, self.logs, self.workdir):
+        for folder in (self.params / "workers", self.params / "builds", self.code, self.checkpoints, self.tasks, self.logs, self.workdir):
             folder.mkdir(parents=True, exist_ok=True)
 
     def is_pipeline(self) -> bool:

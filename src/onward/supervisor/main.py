@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onward.clock import SystemClock
-from onward.errors import AlreadyClaimed, OnwardError
+from onward.errors import AlreadyClaimed, InputRefused, OnwardError
 from onward.model import event as ev
 from onward.model.run import LegEnd
 from onward.rundir.claim import claim
@@ -27,6 +27,7 @@ from onward.schedulers.base import habits_of
 from onward.schedulers.registry import scheduler_for
 from onward.supervisor.beginning import Successor, may_begin
 from onward.supervisor.ending import go_on_or_close, write_end
+from onward.supervisor.member import over
 from onward.supervisor.notice import Notice
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals
@@ -52,6 +53,7 @@ def live_leg(path: Path, leg: int) -> int:
 
     # ── is there anything to do, and is it ours? ──────────────────────────────
     if not may_begin(scene):
+        over(scene)
         return 0
     try:
         claim(scene.dir, leg, job=allocation.job)
@@ -93,13 +95,23 @@ def live_leg(path: Path, leg: int) -> int:
             return 1
     except OnwardError as error:
         log.error("%s", error)
-        journal.write(ev.Ended(leg=leg, at=clock.now(), end=LegEnd.CRASHED, reason=error.message, evidence=error.hint))
+        journal.write(
+            ev.Ended(
+                leg=leg,
+                at=clock.now(),
+                end=LegEnd.CRASHED,
+                reason=error.message,
+                evidence=error.hint,
+                final=isinstance(error, InputRefused),
+            )
+        )
 
     # ── end and decide ────────────────────────────────────────────────────────
     successor.give_up()
     _leave(local, training)
     go_on_or_close(scene)
     journal.close()
+    over(scene)
     if scene.spec.tracker:
         with never_hurts_training("the last push"):
             age = clock.now() - scene.spec.created

@@ -1,0 +1,251 @@
+"""Advance a pipeline: look at what lies there, decide, act. Whoever sees that something has ended does it; twice is once.
+
+A member of the pipeline does it when its run is over, a training also when a checkpoint was published, and `onward tend`
+for what no job lives to do. Only names keep two of them apart: a member is queued by whoever takes its hold away, a
+worker made by whoever makes its folder first.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from onward.clock import Clock
+from onward.errors import SchedulerError, SubmitRefused
+from onward.model.advance import Action, Crew, Facts, MemberState, Over, Queue, StartWorker, decide
+from onward.model.identity import new_id
+from onward.model.lifecycle import Close, Continue
+from onward.model.pipeline import Plan, plan_from_json
+from onward.model.run import Run, RunState
+from onward.model.spec import Cluster, spec_to_json
+from onward.model.task import tasks_of
+from onward.rundir.claim import claimed_legs, take
+from onward.rundir.closing import close_run
+from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
+from onward.rundir.layout import RunDir
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.rundir.tasks import states
+from onward.schedulers.base import Scheduler
+from onward.sdk.files import write_whole
+from onward.supervisor.handing import seen
+from onward.supervisor.handover import Handover, QueuedLegCancelled
+
+log = logging.getLogger(__name__)
+
+_STRANDED = 120.0  # seconds: whoever took a hold away and queued nothing by then is gone
+
+
+def read_plan(dir: PipelineDir) -> Plan:
+    return plan_from_json(json.loads(dir.plan.read_bytes()))
+
+
+@dataclass(kw_only=True)
+class Advance:
+    """One look at one pipeline, and what follows from it."""
+
+    dir: PipelineDir
+    clock: Clock
+    make_scheduler: Callable[[Cluster], Scheduler]
+    own: str | None = None  # the job that this process is in
+    patience: float = 30.0  # seconds for a scheduler that does not answer
+    said: list[str] = field(default_factory=list)
+
+    def work(self) -> list[str]:
+        """What was done, in words; nothing where nothing had to be."""
+        if self.dir.over.exists():
+            return []
+        plan = read_plan(self.dir)
+        facts = gather(self.dir, plan)
+        for action in decide(plan, facts):
+            try:
+                self._act(action, facts)
+            except (SchedulerError, QueuedLegCancelled, OSError) as error:
+                log.warning("the pipeline %s cannot go on yet: %s", plan.name, error)
+                self._say(f"{_words(action)} is not possible yet: {error}")
+        for run in self._stranded(plan):
+            self._queue(run)
+        return self.said
+
+    # ── acts ──────────────────────────────────────────────────────────────────
+
+    def _act(self, action: Action, facts: Facts) -> None:
+        match action:
+            case Queue():
+                run = self.dir.member(action.stage)
+                if _let_go(run):
+                    self._queue(run)
+            case StartWorker():
+                if stamp(self.dir, action, created=self.clock.now()):
+                    self._queue(self.dir.worker(action.number))
+            case Over():
+                told = {"state": action.state, "cause": action.cause, "at": self.clock.now()}
+                if take(self.dir.over, json.dumps(told)):
+                    self._say(f"the pipeline is over, {action.state}: {action.cause}")
+
+    def _queue(self, dir: RunDir) -> None:
+        """Ask for the job of leg 1. One that the scheduler will never take closes the run, and its cause is the pipeline's."""
+        run, journal = read_run(dir), desk_journal(dir)
+        handover = Handover(
+            dir=dir,
+            scheduler=self.make_scheduler(run.spec.cluster),
+            journal=journal,
+            clock=self.clock,
+            own=self.own,
+            patience=self.patience,
+        )
+        try:
+            job = handover.ensure_ahead(run, Continue(leg=1, mem=run.resources.mem), after=None)
+        except SubmitRefused as error:
+            self._refused(dir, run, journal, error)
+            return
+        self._say(f"{run.spec.name} is queued as job {job}")
+
+    def _refused(self, dir: RunDir, run: Run, journal: Journal, error: SubmitRefused) -> None:
+        refusal = Close(
+            state=RunState.FAILED,
+            cause=f"the scheduler refused its first leg: {error.message}",
+            next=f"onward resume {run.spec.id}, with other resources",
+        )
+        close_run(dir, journal, refusal, leg=1, at=self.clock.now())
+        self._say(f"{run.spec.name}: {refusal.cause}")
+
+    def _stranded(self, plan: Plan) -> Iterable[RunDir]:
+        """Members that were let go of by somebody who died before a job was asked for."""
+        for dir in [*(self.dir.member(stage.name) for stage in plan.stages), *self.dir.workers()]:
+            let_go = _released(dir)
+            idle = dir.is_run() and not dir.done.exists() and let_go.exists() and not any(dir.journals.iterdir())
+            if idle and self.clock.now() - let_go.stat().st_mtime > _STRANDED:
+                os.utime(let_go)
+                yield dir
+
+    def _say(self, words: str) -> None:
+        self.said.append(words)
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.clock.now()))
+        with self.dir.log.open("a") as file:  # a line is one write: several may append at once
+            file.write(f"{stamp} {words}\n")
+
+
+# ── what lies there ───────────────────────────────────────────────────────────
+
+
+def gather(dir: PipelineDir, plan: Plan) -> Facts:
+    members = {stage.name: member_state(dir.member(stage.name)) for stage in plan.stages if not stage.done_by}
+    finished = {stage.name: stage.done_by is not None or members[stage.name] is MemberState.FINISHED for stage in plan.stages}
+    checkpoints = seen(dir, plan, finished=finished)
+    workers = [run for run in dir.workers() if run.is_run()]
+    return Facts(
+        members=members,
+        causes={name: _cause(dir.member(name)) for name, state in members.items() if state in (MemberState.FAILED, MemberState.CANCELLED)},
+        checkpoints=checkpoints,
+        tasks=states(dir, plan, tasks_of(plan, checkpoints)),
+        crews=_crews(workers),
+        workers_made=max((_number(run) for run in dir.workers()), default=0),
+        cancelled=_by(dir),
+    )
+
+
+def member_state(run: RunDir) -> MemberState:
+    """Unknown is never finished: a folder that cannot be read says nothing."""
+    try:
+        done = json.loads(run.done.read_bytes())
+        return MemberState(done["state"])
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, KeyError):
+        return MemberState.UNKNOWN
+    return MemberState.HELD if run.held.exists() else MemberState.LIVE
+
+
+def _crews(workers: list[RunDir]) -> dict[str, Crew]:
+    crews: dict[str, Crew] = {}
+    for run in workers:
+        member, state = read_spec(run).member, member_state(run)
+        if member is None:
+            continue
+        crew = crews.get(member.stage, Crew())
+        match state:
+            case MemberState.FINISHED:
+                crew = replace(crew, failures=0, cause="")
+            case MemberState.FAILED | MemberState.CANCELLED:
+                crew = replace(crew, failures=crew.failures + 1, cause=_cause(run))
+            case _ if claimed_legs(run):
+                crew = replace(crew, running=crew.running + 1)
+            case _:
+                crew = replace(crew, queued=crew.queued + 1)
+        crews[member.stage] = crew
+    return crews
+
+
+def _cause(run: RunDir) -> str:
+    closed = read_run(run).closed
+    return closed.cause if closed else ""
+
+
+def _by(dir: PipelineDir) -> str:
+    try:
+        return str(json.loads(dir.cancelled.read_bytes()).get("by", "someone"))
+    except FileNotFoundError:
+        return ""
+
+
+def _number(run: RunDir) -> int:
+    return int(run.path.name.rpartition("-")[2])
+
+
+# ── what keeps two apart ──────────────────────────────────────────────────────
+
+
+def _released(run: RunDir) -> Path:
+    return run.held.with_name("released.json")
+
+
+def _let_go(run: RunDir) -> bool:
+    """Take the hold away; False where another did."""
+    try:
+        os.rename(run.held, _released(run))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def stamp(dir: PipelineDir, wanted: StartWorker, *, created: float) -> bool:
+    """Make a worker's run from its pool's template, all but the asking for a job. False where another makes it."""
+    worker, template = dir.worker(wanted.number), dir.template(wanted.pool)
+    try:
+        worker.path.mkdir()
+    except FileExistsError:
+        return False
+    worker.make()
+    spec = read_spec(template)
+    assert spec.member is not None
+    member = replace(spec.member, worker=wanted.number)
+    spec = replace(spec, id=new_id(), name=f"{spec.name}-{wanted.number:03d}", created=created, member=member)
+    for source, target in ((template.environment, worker.environment), (template.supervisor, worker.supervisor)):
+        shutil.copyfile(source, target)
+        shutil.copymode(source, target)
+    write_whole(_released(worker), json.dumps({"pool": wanted.pool}))
+    write_whole(worker.spec, json.dumps(spec_to_json(spec), indent=1))
+    return True
+
+
+def _words(action: Action) -> str:
+    match action:
+        case Queue():
+            return f"queueing {action.stage}"
+        case StartWorker():
+            return f"starting worker {action.number}"
+        case Over():
+            return "ending it"
+
+
+def live_members(dir: PipelineDir, plan: Plan) -> Mapping[str, RunDir]:
+    """The runs that are not over, by name: stages and workers."""
+    runs = {stage.name: dir.member(stage.name) for stage in plan.stages if not stage.done_by}
+    runs |= {run.path.name.removeprefix(f"{dir.path.name}-"): run for run in dir.workers()}
+    return {name: run for name, run in runs.items() if run.is_run() and not run.done.exists()}

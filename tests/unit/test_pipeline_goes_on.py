@@ -1,0 +1,253 @@
+"""A pipeline goes on: what is ready is queued, once, by whoever looks; checkpoints are kept for those who measure them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onward.checkpoints.publish import publish
+from onward.errors import SubmitRefused
+from onward.model.checkpoint import CheckpointName
+from onward.model.pipeline import Benchmark, CheckpointChoice, Plan, Pool, Stage, StageKind, WorkerRule, plan_to_json
+from onward.model.spec import BestRule, CheckpointRule, Member, RunDraft
+from onward.operations.submit import hold
+from onward.rundir.journal import read_run, read_spec
+from onward.rundir.layout import RunDir
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.supervisor.advance import Advance, gather, read_plan
+from tests.desks import Place
+
+DRAFT = RunDraft(name="digits", experiment="digits", cluster="local", command=("python3", "train.py"))
+BEST = replace(DRAFT, checkpoints=CheckpointRule(best=BestRule(metric="accuracy")))
+
+
+def plan(*, choice: CheckpointChoice | None = None, workers: WorkerRule | None = None) -> Plan:
+    return Plan(
+        name="digits",
+        experiment="digits",
+        cluster="local",
+        stages=(
+            Stage(name="prepare", kind=StageKind.STAGE, draft=DRAFT),
+            Stage(name="train", kind=StageKind.TRAIN, draft=BEST, needs=("prepare",)),
+        ),
+        benchmarks=(
+            Benchmark(
+                name="sums", command=("true",), of=("train",), pool="cpu", shards=2, checkpoints=choice or CheckpointChoice(all=True)
+            ),
+        ),
+        pools=(Pool(name="cpu", draft=DRAFT),),
+        workers=workers or WorkerRule(),
+    )
+
+
+class Piped:
+    """A pipeline whose runs are played by hand."""
+
+    def __init__(self, place: Place, made: Plan) -> None:
+        self.place = place
+        self.dir = PipelineDir(place.root / "2026-11-15_A_digits")
+        self.dir.make()
+        for stage in made.stages:
+            self._hold(stage.draft, stage.name, self.dir.member(stage.name).path)
+        for pool in made.pools:
+            self._hold(pool.draft, pool.name, self.dir.template(pool.name).path)
+        self.dir.plan.write_text(json.dumps(plan_to_json(made)))
+
+    def _hold(self, draft: RunDraft, stage: str, folder: Path) -> None:
+        member = Member(pipeline=str(self.dir.path), stage=stage)
+        hold(self.place.desk, draft, cwd=self.place.project, folder=folder, member=member)
+
+    def go_on(self) -> list[str]:
+        return Advance(dir=self.dir, clock=self.place.clock, make_scheduler=lambda _: self.place.scheduler).work()
+
+    def jobs(self) -> list[str]:
+        return [job.status.name.rsplit(".", 2)[0] for job in self.place.scheduler.jobs.values()]
+
+    def end(self, stage: str, state: str = "finished", cause: str = "the training finished") -> None:
+        self.dir.member(stage).done.write_text(json.dumps({"state": state, "cause": cause, "leg": 1, "at": 0}))
+
+    def publish(self, step: int, **metrics: float) -> None:
+        source = self.place.folder / f"weights-{step}"
+        source.write_text(f"weights of {step}")
+        store = self.dir.member("train").checkpoints
+        publish({"w": source}, store, CheckpointName(1, step), created=0.0, made_by="sdk", metrics=metrics)
+
+    def kept(self) -> list[str]:
+        return sorted(path.name for path in self.dir.checkpoints.iterdir() if path.is_dir())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def piped(place: Place) -> Piped:
+    return Piped(place, plan())
+
+
+# ── stages ────────────────────────────────────────────────────────────────────
+
+
+def test_what_needs_nothing_is_queued_and_the_others_wait(piped: Piped) -> None:
+    piped.go_on()
+    assert len(piped.jobs()) == 1
+    assert not piped.dir.member("prepare").held.exists() and piped.dir.member("train").held.exists()
+
+
+def test_looking_twice_queues_once(piped: Piped) -> None:
+    assert piped.go_on() and not piped.go_on()
+    assert len(piped.jobs()) == 1
+
+
+def test_a_stage_is_queued_when_all_that_it_needs_is_done(piped: Piped) -> None:
+    piped.go_on()
+    piped.end("prepare")
+    piped.go_on()
+    assert not piped.dir.member("train").held.exists() and len(piped.jobs()) == 2
+
+
+def test_a_stage_that_failed_ends_the_pipeline_with_its_cause(piped: Piped) -> None:
+    piped.go_on()
+    piped.end("prepare", "failed", "no data")
+    said = piped.go_on()
+    over = json.loads(piped.dir.over.read_text())
+    assert over["state"] == "failed" and over["cause"].startswith("stage prepare: ")
+    assert len(piped.jobs()) == 1 and any("is over, failed" in words for words in said)
+    assert "is over, failed" in piped.dir.log.read_text()
+
+
+def test_a_stage_that_the_scheduler_refuses_is_closed_with_its_words(piped: Piped, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise SubmitRefused("no such partition: moon")
+
+    monkeypatch.setattr(piped.place.scheduler, "submit", refuse)
+    piped.go_on()
+    closed = read_run(piped.dir.member("prepare")).closed
+    assert closed and closed.cause == "the scheduler refused its first leg: no such partition: moon"
+    piped.go_on()
+    assert json.loads(piped.dir.over.read_text())["cause"] == f"stage prepare: {closed.cause}"
+
+
+def test_one_that_was_let_go_of_and_never_queued_is_queued_after_a_while(piped: Piped) -> None:
+    run = piped.dir.member("prepare")
+    run.held.rename(run.held.with_name("released.json"))  # and whoever did it died
+    piped.place.clock.sleep(time.time() - piped.place.clock.now())
+    assert not piped.go_on()
+    long_ago = time.time() - 1000
+    os.utime(run.held.with_name("released.json"), (long_ago, long_ago))
+    piped.go_on()
+    assert len(piped.jobs()) == 1
+
+
+def test_a_folder_that_cannot_be_read_is_not_taken_for_done(piped: Piped) -> None:
+    piped.go_on()
+    piped.dir.member("prepare").done.write_text("{")
+    piped.go_on()
+    assert piped.dir.member("train").held.exists() and not piped.dir.over.exists()
+
+
+# ── checkpoints and workers ───────────────────────────────────────────────────
+
+
+def test_a_checkpoint_is_kept_for_its_benchmarks_and_workers_are_started_while_training_goes_on(piped: Piped) -> None:
+    piped.go_on()
+    piped.end("prepare")
+    piped.go_on()
+    piped.publish(100)
+    piped.go_on()
+    assert piped.kept() == ["train.step-00000100"]
+    kept = piped.dir.checkpoint("train", 100) / "w"
+    assert kept.read_text() == "weights of 100" and kept.stat().st_nlink == 2  # the same file, not a copy
+    assert [run.path.name for run in piped.dir.workers()] == ["2026-11-15_A_digits-worker-001", "2026-11-15_A_digits-worker-002"]
+    worker = read_spec(piped.dir.worker(1))
+    assert worker.member == Member(pipeline=str(piped.dir.path), stage="cpu", worker=1)
+    assert worker.id != read_spec(piped.dir.worker(2)).id and piped.dir.worker(1).environment.stat().st_mode & 0o777 == 0o600
+    assert len(piped.jobs()) == 4
+
+
+def test_what_its_training_deletes_stays_for_the_benchmarks(piped: Piped) -> None:
+    piped.go_on()
+    piped.end("prepare")
+    piped.go_on()
+    piped.publish(100)
+    piped.go_on()
+    import shutil
+
+    shutil.rmtree(piped.dir.member("train").checkpoints / "leg-0001.step-00000100")
+    piped.publish(200)
+    piped.go_on()
+    assert [seen.step for seen in gather(piped.dir, read_plan(piped.dir)).checkpoints["train"]] == [100, 200]
+    assert piped.kept() == ["train.step-00000100", "train.step-00000200"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "kept"),
+    [
+        (CheckpointChoice(every=2), [200, 400]),
+        (CheckpointChoice(every_steps=300), [300]),
+        (CheckpointChoice(best=True), [100, 300]),
+        (CheckpointChoice(last=True), []),
+    ],
+)
+def test_the_rule_says_which_checkpoints_are_measured(place: Place, choice: CheckpointChoice, kept: list[int]) -> None:
+    piped = Piped(place, plan(choice=choice))
+    for step, accuracy in ((100, 0.5), (200, 0.4), (300, 0.6), (400, float("nan"))):
+        piped.publish(step, accuracy=accuracy)
+        piped.go_on()
+    assert piped.kept() == [f"train.step-{step:08d}" for step in kept]
+
+
+def test_the_last_one_is_known_when_the_training_is_done(place: Place) -> None:
+    piped = Piped(place, plan(choice=CheckpointChoice(last=True)))
+    for name in ("prepare", "train"):
+        piped.publish(100 if name == "train" else 50)
+        piped.end(name)
+    piped.go_on()
+    assert piped.kept() == ["train.step-00000100"]
+
+
+def test_no_more_workers_are_started_than_the_rule_says(place: Place) -> None:
+    piped = Piped(place, plan(workers=WorkerRule(max_running=3, max_requests=3)))
+    for step in range(100, 1100, 100):
+        piped.publish(step)
+    piped.go_on()
+    assert len(piped.dir.workers()) == 3
+
+
+def test_a_worker_that_was_half_made_is_passed_over(piped: Piped) -> None:
+    piped.dir.worker(1).path.mkdir()
+    piped.publish(100)
+    piped.go_on()
+    assert [run.is_run() for run in piped.dir.workers()] == [False, True, True]
+
+
+def test_workers_that_keep_failing_end_the_pipeline(piped: Piped) -> None:
+    for name in ("prepare", "train"):
+        piped.publish(100 if name == "train" else 50)
+        piped.end(name)
+    for _ in range(4):
+        piped.go_on()
+        for run in piped.dir.workers():
+            run.done.write_text(json.dumps({"state": "failed", "cause": "x", "leg": 1, "at": 0}))
+    piped.go_on()
+    told: Mapping[str, str] = json.loads(piped.dir.over.read_text())
+    assert told["state"] == "failed" and "workers failed in a row" in told["cause"]
+
+
+def test_a_cancelled_pipeline_starts_nothing_more(piped: Piped) -> None:
+    piped.dir.cancelled.write_text(json.dumps({"by": "ada"}))
+    piped.go_on()
+    assert piped.jobs() == [] and json.loads(piped.dir.over.read_text())["cause"] == "cancelled by ada"
+
+
+def test_a_run_dir_is_left_alone_once_the_pipeline_is_over(piped: Piped) -> None:
+    piped.dir.over.write_text("{}")
+    assert piped.go_on() == [] and piped.jobs() == []
+    assert isinstance(piped.dir.member("prepare"), RunDir)
