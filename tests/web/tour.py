@@ -14,6 +14,7 @@ from playwright.sync_api import BrowserContext, Page
 from onward.operations.cluster import Seen, picture
 from tests.servers import Running
 from tests.unit.test_cluster_page import LAB, recorded
+from tests.web.asked import DONE, FAILED, ask
 from tests.web.story import AT_WORK, DEAD, tell
 
 _CLUSTERS = {"clusters": [{"name": "lab", "scheduler": "slurm", "host": "login.example", "auto": True}]}
@@ -44,7 +45,9 @@ STOPS = {
     "compare-scatter": Stop("/compare?filter=tags.demo%20%3D%20%27yes%27&tab=scatter", "main svg circle, main canvas"),
     "experiments": Stop("/experiments", "main :is(table, .empty, .card)"),
     "pipelines": Stop("/pipelines", "main :is(table, .empty, .card)"),
-    "requests": Stop("/requests", "main :is(table, .empty, .card)"),
+    "requests": Stop("/requests", "main table"),
+    "request": Stop(f"/requests/{DONE}", "main table"),
+    "request-that-failed": Stop(f"/requests/{FAILED}", ".request-log"),
     "cluster": Stop("/cluster", "main h2"),
     "alerts": Stop("/alerts", "main :is(table, .empty, .card, section)"),
     "tokens": Stop("/tokens", "main :is(table, .empty, .card)"),
@@ -58,6 +61,7 @@ def place(folder: Path) -> Iterator[Running]:
     code.mkdir(parents=True)
     (code / "train.py").write_text("print('trained')\n")
     tell(folder / "runs", time.time())
+    ask(folder, time.time())
     settings = f'[server]\ncode = ["{code}"]\nrequests = 1000\n'
     with Running(folder, "--demo-data", "--no-tend", settings=settings) as server:
         token = server.token("--rights", "admin")

@@ -1542,6 +1542,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List requests
+         * @description Newest first. Empty where no gateway ever ran.
+         */
+        get: operations["listed_api_v1_requests_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a request
+         * @description With what it asked for, its answer, and every message that went out.
+         */
+        get: operations["shown_api_v1_requests__id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/requests/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a request
+         * @description Its run is ended, and its sender is told; the gateway sees to it. Asked again, it changes nothing.
+         */
+        post: operations["cancel_api_v1_requests__id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/requests/{id}/results/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a result
+         * @description As an attachment. With a token, or by the address that a reply has, until that closes.
+         */
+        get: operations["result_api_v1_requests__id__results__name__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/2.0/mlflow/experiments/create": {
         parameters: {
             query?: never;
@@ -3278,6 +3358,20 @@ export interface components {
                 };
             };
         };
+        /** InputOut */
+        InputOut: {
+            /** Name */
+            name: string;
+            /**
+             * Url
+             * @description Without its query, which may open something.
+             */
+            url: string;
+            /** Sha256 */
+            sha256: string | null;
+            /** Size */
+            size: number | null;
+        };
         /** JobOut */
         JobOut: {
             /** Leg */
@@ -3548,6 +3642,20 @@ export interface components {
             step: number | null;
             log: components["schemas"]["LogLink"] | null;
         };
+        /** MessageOut */
+        MessageOut: {
+            /** Id */
+            id: string;
+            kind: components["schemas"]["OutgoingKind"];
+            /** Made */
+            made: number;
+            /** Tries */
+            tries: number;
+            /** Sent */
+            sent: number | null;
+            /** Error */
+            error: string;
+        };
         /** MetricIn */
         MetricIn: {
             /** Name */
@@ -3712,6 +3820,11 @@ export interface components {
              */
             ahead: number;
         };
+        /**
+         * OutgoingKind
+         * @enum {string}
+         */
+        OutgoingKind: "reply" | "progress" | "status" | "error";
         /** Overview */
         Overview: {
             /** As Of */
@@ -4026,6 +4139,181 @@ export interface components {
             records: {
                 [key: string]: unknown;
             }[];
+        };
+        /**
+         * ReplyOut
+         * @description The one answer, on its way.
+         */
+        ReplyOut: {
+            /** Made */
+            made: number;
+            /** Tries */
+            tries: number;
+            /**
+             * Sent
+             * @description When the broker had it; none: it waits.
+             */
+            sent: number | null;
+            /**
+             * Error
+             * @description Why the last try failed.
+             */
+            error: string;
+        };
+        /** RequestDetails */
+        RequestDetails: {
+            /** Id */
+            id: string;
+            /** Sender */
+            sender: string;
+            /**
+             * Protocol
+             * @description v1 or v2.
+             */
+            protocol: string;
+            /** Recipe */
+            recipe: string;
+            state: components["schemas"]["RequestState"];
+            /**
+             * Outcome
+             * @description How it ended: done, failed, out_of_memory, …; none: it is not over.
+             */
+            outcome: string | null;
+            /**
+             * Reason
+             * @description Why it ended so; of an open one, why it waits.
+             */
+            reason: string;
+            /** Run Id */
+            run_id: string | null;
+            /** Received */
+            received: number;
+            /** Submitted */
+            submitted: number | null;
+            /** Settled */
+            settled: number | null;
+            /** Deadline */
+            deadline: number | null;
+            /** Priority */
+            priority: number;
+            /** Cancel Asked */
+            cancel_asked: number | null;
+            /** @description None: it is not over, or its sender asked for no answer. */
+            reply: components["schemas"]["ReplyOut"] | null;
+            /** Inputs */
+            inputs: components["schemas"]["InputOut"][];
+            /** Settings */
+            settings: {
+                [key: string]: unknown;
+            };
+            /** Resources */
+            resources: {
+                [key: string]: unknown;
+            };
+            /** Reply To */
+            reply_to: string | null;
+            /** Correlation Id */
+            correlation_id: string | null;
+            /**
+             * Fraction
+             * @description How far its run is, where that is known: 0 to 1.
+             */
+            fraction: number | null;
+            /**
+             * Next
+             * @description What to do about it.
+             */
+            next: string;
+            /** Log Tail */
+            log_tail: string;
+            /** Metrics */
+            metrics: {
+                [key: string]: number | ("NaN" | "Infinity" | "-Infinity");
+            };
+            /** Results */
+            results: components["schemas"]["ResultOut"][];
+            /**
+             * Messages
+             * @description Newest first.
+             */
+            messages: components["schemas"]["MessageOut"][];
+        };
+        /** RequestList */
+        RequestList: {
+            /**
+             * Requests
+             * @description Newest first.
+             */
+            requests: components["schemas"]["RequestRow"][];
+            /**
+             * Next
+             * @description `before` of the next page; none: these are the oldest.
+             */
+            next: number | null;
+            /**
+             * Counts
+             * @description How many there are of each kind that `state` takes, and of `all`.
+             */
+            counts: {
+                [key: string]: number;
+            };
+        };
+        /** RequestRow */
+        RequestRow: {
+            /** Id */
+            id: string;
+            /** Sender */
+            sender: string;
+            /**
+             * Protocol
+             * @description v1 or v2.
+             */
+            protocol: string;
+            /** Recipe */
+            recipe: string;
+            state: components["schemas"]["RequestState"];
+            /**
+             * Outcome
+             * @description How it ended: done, failed, out_of_memory, …; none: it is not over.
+             */
+            outcome: string | null;
+            /**
+             * Reason
+             * @description Why it ended so; of an open one, why it waits.
+             */
+            reason: string;
+            /** Run Id */
+            run_id: string | null;
+            /** Received */
+            received: number;
+            /** Submitted */
+            submitted: number | null;
+            /** Settled */
+            settled: number | null;
+            /** Deadline */
+            deadline: number | null;
+            /** Priority */
+            priority: number;
+            /** Cancel Asked */
+            cancel_asked: number | null;
+            /** @description None: it is not over, or its sender asked for no answer. */
+            reply: components["schemas"]["ReplyOut"] | null;
+        };
+        /**
+         * RequestState
+         * @enum {string}
+         */
+        RequestState: "accepted" | "submitted" | "running" | "settled" | "refused";
+        /** ResultOut */
+        ResultOut: {
+            /** Name */
+            name: string;
+            /** Size */
+            size: number;
+            /** Sha256 */
+            sha256: string;
+            /** Media Type */
+            media_type: string;
         };
         /** ResumeIn */
         ResumeIn: {
@@ -4561,7 +4849,7 @@ export interface components {
          * Scope
          * @enum {string}
          */
-        Scope: "user" | "run" | "agent" | "webhook" | "login" | "session";
+        Scope: "user" | "run" | "agent" | "webhook" | "login" | "session" | "link";
         /** ScriptRunIn */
         ScriptRunIn: {
             /**
@@ -4721,6 +5009,12 @@ export interface components {
                 [key: string]: components["schemas"]["Sparkline"];
             };
         };
+        /**
+         * Standing
+         * @description Which requests: those that are open, or those that ended so.
+         * @enum {string}
+         */
+        Standing: "open" | "done" | "failed" | "cancelled" | "refused";
         /** StartOut */
         StartOut: {
             /**
@@ -8244,6 +8538,147 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Bests"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listed_api_v1_requests_get: {
+        parameters: {
+            query?: {
+                /** @description Only those that stand so; `failed`: ended otherwise than the others. */
+                state?: components["schemas"]["Standing"] | null;
+                /** @description Part of an id, a sender or a recipe; or a run's id. */
+                text?: string;
+                /** @description At most so many. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                before?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestList"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    shown_api_v1_requests__id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The request's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestDetails"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_api_v1_requests__id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The request's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestDetails"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    result_api_v1_requests__id__results__name__get: {
+        parameters: {
+            query?: {
+                /** @description Of a signed address: when it closes. */
+                expires?: number | null;
+                /** @description Of a signed address, which needs no token. */
+                signature?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The request's id. */
+                id: string;
+                /** @description The result's name, as the reply has it. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
                 };
             };
             /** @description It could not be done, and why. */

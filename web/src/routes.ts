@@ -21,6 +21,7 @@ export const routes: readonly Route[] = [
   { name: "Experiments", path: "/experiments", key: "e", load: () => import("./pages/experiments") },
   { name: "Pipelines", path: "/pipelines", key: "p", load: () => import("./pages/pipelines") },
   { name: "Requests", path: "/requests", key: "q", load: () => import("./pages/requests") },
+  { name: "Request", path: "/requests/:id", load: () => import("./pages/requests") },
   { name: "Cluster", path: "/cluster", key: "l", load: () => import("./pages/cluster") },
   { name: "Alerts", path: "/alerts", key: "a", load: () => import("./pages/alerts") },
   { name: "Tokens", path: "/tokens", key: "t", load: () => import("./pages/tokens") },

@@ -20,6 +20,7 @@ from onward.api.gate import Gate
 from onward.api.hosts import HostRules
 from onward.api.invalid import wrongs
 from onward.api.limits import BURST, Rate, Streams
+from onward.api.links import Links
 from onward.api.live import Live
 from onward.api.login import Login
 from onward.api.mlflow import router as mlflow
@@ -52,6 +53,7 @@ from onward.api.routes import (
     params,
     params_files,
     records,
+    requests,
     run_groups,
     runs,
     seed,
@@ -79,7 +81,7 @@ _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, drafts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, checkpoints, code_diff, live, records, export, tokens, seed, hints, clusters),
     *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files, start),
-    *(alerts, alert_channels, bests),
+    *(alerts, alert_channels, bests, requests),
 )
 
 
@@ -119,6 +121,7 @@ def make_server(
         pushed=PushedFiles(place.files),
         streams=Streams(allowed.streams),
         secrets=place.note.with_suffix(".secrets"),
+        requests_at=place.requests,
         url=url,
     )
     api = make_api(services)
@@ -131,6 +134,7 @@ def make_server(
         hot=Door(services),
         root=root,
         signed=Signatures(tracker, store, desk.clock),
+        links=Links(services.requests, desk.clock.now),
         rate=Rate(allowed.requests, room=allowed.requests * BURST, clock=desk.clock),
     )
     services.counts = lambda: dict(gate.answered)

@@ -20,6 +20,7 @@ from onward.api.book import TokenBook
 from onward.api.credentials import Presented, presented, split_address
 from onward.api.hosts import HostRules
 from onward.api.limits import Rate, seconds
+from onward.api.links import Links
 from onward.api.login import Login
 from onward.api.logs import log, note
 from onward.api.paths import odd
@@ -51,6 +52,7 @@ class Gate:
         hot: Hot | None = None,
         root: str = "",
         signed: Signatures | None = None,
+        links: Links | None = None,
         rate: Rate | None = None,
     ) -> None:
         self._inner = inner
@@ -59,6 +61,7 @@ class Gate:
         self._login = login
         self._hot = hot
         self._signed = signed
+        self._links = links
         self._rate = rate
         self._root = root.rstrip("/")
         self.answered: Counter[tuple[str, int]] = Counter()  # by method and status
@@ -89,6 +92,9 @@ class Gate:
             if shown is None and self._signed is not None and self._signed.wanted(method, path, headers):
                 shown = Presented("", "signature")
                 caller, receive = await self._signed.check(headers, receive)
+            elif shown is None and self._links is not None and self._links.wanted(method, path, scope["query_string"]):
+                shown = Presented("", "signature")
+                caller = await asyncio.to_thread(self._links.check, path, scope["query_string"])
             else:
                 caller = await self._caller(shown)
         except OnwardError as error:  # the database does not answer: nobody is let in, and nobody is told that a token is wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from onward.tracker.token_store import TokenStore
 if TYPE_CHECKING:
     from onward.operations.alerting import Alerting
     from onward.operations.cluster import Clusters
+    from onward.tracker.requests import Requests
     from onward.tracker.store import Tracker
 
 
@@ -36,11 +38,13 @@ class Services:
     pushed: PushedFiles  # what jobs sent of folders that are not seen here
     streams: Streams
     secrets: Path  # of the channels of alerts: a file
+    requests_at: str  # the gateway's store: a file, or a PostgreSQL address
     url: str = ""  # how people reach this server
     counts: Callable[[], dict[tuple[str, int], int]] = field(default=dict)  # answers by method and status
     stopping: bool = False
     last_tended: float | None = None
     tend_problems: list[str] = field(default_factory=list)
+    _requests: Requests | None = None
     hinted: Callable[[], None] = lambda: None  # a scheduler said that something happened: look soon
 
     @cached_property
@@ -52,6 +56,16 @@ class Services:
         return Alerting(
             tracker=self.tracker, secrets=ChannelSecrets(self.secrets), clock=self.clock, roots=lambda: self.desk.roots, url=self.url
         )
+
+    def requests(self) -> Requests | None:
+        """The gateway's store, or None while no gateway has made one."""
+        if self._requests is None:
+            from onward.errors import NotFound
+            from onward.tracker.requests import Requests
+
+            with contextlib.suppress(NotFound):
+                self._requests = Requests.open(self.requests_at, create=False)
+        return self._requests
 
     @cached_property
     def clusters(self) -> Clusters:

@@ -9,6 +9,7 @@ database holds the SHA-256 of the secret, so reading it opens nothing.
     webhook  hints of a scheduler's epilog, nothing else
     login    once, within minutes: turned into a session
     session  what the login cookie holds: a user's
+    link     none that is made or kept: who came by the signed address of a result
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Scope(StrEnum):
     WEBHOOK = "webhook"
     LOGIN = "login"
     SESSION = "session"
+    LINK = "link"
 
 
 class Rights(StrEnum):

@@ -11,7 +11,8 @@ const SHAPES: Record<State, string> = {
 };
 const FILLED: ReadonlySet<State> = new Set<State>(["running"]);
 
-export function Badge({ state, title }: { state: string; title?: string | undefined }) {
+/** `word`: another one than the state's, of what is not a run. */
+export function Badge({ state, word, title }: { state: string; word?: string; title?: string | undefined }) {
   const known = state in SHAPES ? (state as State) : null;
   return (
     <span class={`badge ${state}`} title={title}>
@@ -24,7 +25,7 @@ export function Badge({ state, title }: { state: string; title?: string | undefi
       >
         <path d={known ? SHAPES[known] : "M8 8v.1"} />
       </svg>
-      {state}
+      {word ?? state}
     </span>
   );
 }

@@ -1,13 +1,8 @@
-/** Requests: nothing to show yet, and what will be. */
-import { Empty } from "../../parts/empty";
-import { href } from "../../url";
+/** Requests: what other applications asked for through the queue, each with its run and the answer it got. */
+import type { PageProps } from "../../routes";
+import { List } from "./list";
+import { One } from "./one";
 
-export default function RequestsPage() {
-  return (
-    <Empty title="There are no requests yet">
-      Trainings that another application asks for through a message queue will show here, each with its run and the
-      answer it got. This version does not listen to a queue; runs that were submitted otherwise are in{" "}
-      <a href={href("/")}>the list</a>.
-    </Empty>
-  );
+export default function RequestsPage({ params }: PageProps) {
+  return params.id ? <One key={params.id} id={params.id} /> : <List />;
 }
