@@ -22,6 +22,9 @@ RANK = "ONWARD_RANK"  # of a training of several processes: which of them this i
 WORLD_SIZE = "ONWARD_WORLD_SIZE"  # and how many they are
 LOCAL_RANK = "ONWARD_LOCAL_RANK"  # which of those on this node
 RANKS_DIR = "ONWARD_RANKS_DIR"  # node-local: where ranks and supervisor leave notes for each other
+TASK = "ONWARD_TASK"  # of a benchmark: the task it is to do
+ITEMS_DONE = "ONWARD_ITEMS_DONE"  # a file with the items of it that are done, a line each
+ATTEMPT = "ONWARD_ATTEMPT"  # the folder of the task and the attempt: what was left running by one that is over is found by it
 
 BY_HAND = "by-hand"  # the folder, under ONWARD_ROOT, of trainings that nobody submitted
 

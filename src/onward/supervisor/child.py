@@ -9,14 +9,36 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from signal import SIGKILL
 
+from onward.supervisor.parent import ends_with_us
+
 
 class Child:
-    """A process in a session of its own, so that what it starts can be ended with it."""
+    """A process in a session of its own, so that what it starts can be ended with it.
 
-    def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], out: Path, err: Path, woken: threading.Event) -> None:
+    One that is `bound` is killed by the kernel when the thread that started it is gone, however that came about.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        out: Path,
+        err: Path,
+        woken: threading.Event,
+        bound: bool = False,
+    ) -> None:
         with out.open("ab") as stdout, err.open("ab") as stderr:
             self._process = subprocess.Popen(
-                list(argv), cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True
+                list(argv),
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                preexec_fn=ends_with_us() if bound else None,
             )
         self.code: int | None = None  # exit code, or minus the signal that killed it
         self._woken = woken

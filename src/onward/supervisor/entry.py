@@ -36,6 +36,10 @@ def main(argv: Sequence[str]) -> int:
             from onward.supervisor.build import main as build
 
             return build(rest)
+        case "worker":
+            from onward.supervisor.worker import main as worker
+
+            return worker(rest)
         case "keeper":
             from onward.schedulers.local_keeper import main as keeper
 
