@@ -20,6 +20,8 @@
     │   ├── StorageUnavailable     6   transient: the tracker's database does not answer
     │   └── CheckpointDamaged      1   a checkpoint's files do not match its manifest
     ├── PreparationFailed          1   a module, conda, venv or setup line before the training failed
+    ├── InputsFailed               6   transient: a request's file could not be fetched
+    │   └── InputRefused           1   it never will be: not there, not allowed, too large, or not what it was said to be
     ├── NotDelivered               6   transient: a channel of alerts did not answer, or was too busy
     │   └── DeliveryRefused        1   it will not take this, however often it is tried
     ├── TooMany                    1   transient: more at once, or faster, than is allowed
@@ -119,6 +121,16 @@ class CheckpointDamaged(StorageError):
 
 class PreparationFailed(OnwardError):
     pass
+
+
+class InputsFailed(OnwardError):
+    transient = True
+    exit_code = 6
+
+
+class InputRefused(InputsFailed):
+    transient = False
+    exit_code = 1
 
 
 class NotDelivered(OnwardError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
@@ -77,6 +78,13 @@ def place_of(parts: SplitResult) -> str:
     """For people: the host, with its port where that is not the usual one."""
     _, host, port = origin(parts)
     return host if port == _PORTS.get(parts.scheme) else f"{host}:{port}"
+
+
+def of_the_link(address: str) -> bool:
+    """Whether an IP address is one that only this machine's own wire knows, where clouds keep credentials, or no machine's at all."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(found, "ipv4_mapped", None) or found
+    return bool(mapped.is_link_local or mapped.is_multicast or mapped.is_unspecified)
 
 
 def too_large(name: str, most: int) -> str:

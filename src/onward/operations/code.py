@@ -32,10 +32,13 @@ class Frozen:
     diff: str  # uncommitted changes, where git knows
 
 
-def freeze_code(cwd: Path, target: Path, *, exclude: Iterable[str], runs: Path) -> Frozen:
-    """Copy the project that `cwd` stands in to `target`. Runs (`runs` is the root of all) are never part of it."""
+def freeze_code(cwd: Path, target: Path, *, exclude: Iterable[str], runs: Path, alone: bool = False) -> Frozen:
+    """Copy the project that `cwd` stands in to `target`; `alone`: the folder itself, whatever git says it is part of.
+
+    Runs (`runs` is the root of all) are never part of it.
+    """
     cwd, target, runs, exclude = cwd.resolve(), target.resolve(), runs.resolve(), tuple(exclude)
-    top = _git_top(cwd)
+    top = None if alone else _git_top(cwd)
     base = top or cwd
 
     @functools.cache

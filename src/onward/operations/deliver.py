@@ -11,7 +11,6 @@ import base64
 import hashlib
 import hmac
 import http.client
-import ipaddress
 import json
 import ssl
 import threading
@@ -20,6 +19,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from onward.errors import DeliveryRefused, InvalidInput, NotDelivered
+from onward.model.inputs import of_the_link
 from onward.model.message import Message
 from onward.operations.deliver_mail import send_mail
 from onward.tracker.alerts import Channel
@@ -131,9 +131,8 @@ def _post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
 
 def _must_be_outside(connection: http.client.HTTPConnection, host: str) -> None:
     """Asked of the connection itself: a name may lead elsewhere from one moment to the next."""
-    address = ipaddress.ip_address(str(connection.sock.getpeername()[0]).partition("%")[0])
-    mapped = getattr(address, "ipv4_mapped", None) or address
-    if mapped.is_link_local or mapped.is_multicast or mapped.is_unspecified:
+    address = str(connection.sock.getpeername()[0])
+    if of_the_link(address):
         raise DeliveryRefused(f"{host} is an address of the link ({address}), and nothing is sent there")
 
 

@@ -187,7 +187,7 @@ class Remote:
     def _carry(self, draft: RunDraft, cwd: Path, folder: str) -> Frozen:
         with tempfile.TemporaryDirectory(prefix="onward-") as scratch:
             code = Path(scratch) / "code"
-            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._desk.root)
+            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._desk.root, alone=draft.inputs is not None)
             left = leave_links_behind(code)
             if left:
                 named = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")

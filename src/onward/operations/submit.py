@@ -26,6 +26,7 @@ from onward.pipelines.extra_options import check_extra
 from onward.pipelines.scripts_checks import without_clashes
 from onward.pipelines.scripts_start import check_folder, check_program, check_setup, check_syntax
 from onward.rundir.freeze import build_archive
+from onward.rundir.inputs import write_inputs
 from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir, folder_name, letter
 from onward.schedulers.registry import files_to_freeze
@@ -69,6 +70,8 @@ def submit(
         if draft.script:
             write_whole(dir.batch_script, draft.script_text.encode(errors="surrogateescape"), mode=0o755)
         own = carried(desk.env, functions=draft.script is not None) if draft.carry else {}
+        if draft.inputs:
+            write_inputs(dir, draft.inputs)
         if begin:
             begin(dir)
         _write(dir, spec, frozen, environment={**own, **draft.variables})
@@ -255,7 +258,7 @@ def _removed_if_it_fails(dir: RunDir) -> Iterator[None]:
 
 def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> Frozen:
     if draft.freeze:
-        return freeze_code(cwd, dir.code, exclude=draft.exclude, runs=root)
+        return freeze_code(cwd, dir.code, exclude=draft.exclude, runs=root, alone=draft.inputs is not None)
     return Frozen(workdir=str(cwd), facts={"frozen": False}, diff="")
 
 

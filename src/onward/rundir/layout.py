@@ -1,13 +1,13 @@
 """The layout of a run's folder: the only place that knows file names.
 
 <root>/2026-11-15_A_digits/
-├── params/        spec.json, environment.json, leg-0001.sh, supervisor.pyz, claims/, secrets/, done.json
+├── params/        spec.json, environment.json, leg-0001.sh, supervisor.pyz, claims/, secrets/, request.json, done.json
 ├── journal/       leg-0001.jsonl …, and a file for each act at a desk (submit, cancel, tend)
 ├── spool/         metric and sample records, by leg and writer
 ├── logs/          leg-0001.out .err, supervisor.log, gpu.csv
 ├── results/       checkpoints/leg-0001.step-00000100/, tensorboard/, artifacts/, models/
 ├── code/          the user's code as it was at submit
-└── workdir/       may be deleted at any time
+└── workdir/       inputs/; may be deleted at any time
 """
 
 from __future__ import annotations
@@ -65,6 +65,16 @@ class RunDir:
     def tracker_token(self) -> Path:
         """By which the run's jobs speak to the tracker's server: in a folder, and a file, for its owner alone."""
         return self.params / "secrets" / "tracker-token"
+
+    @property
+    def request(self) -> Path:
+        """Of a request's run: its settings and where its inputs lie, for the training to read."""
+        return self.params / "request.json"
+
+    @property
+    def inputs_order(self) -> Path:
+        """Where its inputs come from, with the token that opens them: for its owner alone."""
+        return self.params / "secrets" / "inputs.json"
 
     def script(self, leg: int) -> Path:
         return self.params / f"leg-{leg:04d}.sh"
@@ -142,6 +152,16 @@ class RunDir:
     @property
     def workdir(self) -> Path:
         return self.path / "workdir"
+
+    @property
+    def inputs(self) -> Path:
+        """A request's files, by their names."""
+        return self.workdir / "inputs"
+
+    @property
+    def inputs_there(self) -> Path:
+        """Which of them are whole, and what they are."""
+        return self.inputs / ".there.json"
 
     def make(self) -> None:
         for folder in (

@@ -29,6 +29,8 @@ from onward.supervisor.crew import start_crew
 from onward.supervisor.deadline import plan_stop
 from onward.supervisor.gpu import GpuSampler
 from onward.supervisor.host import HostSampler, MemoryWatch
+from onward.supervisor.inputs import given_inputs
+from onward.supervisor.member import following
 from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
 from onward.supervisor.push import PUSH_SECONDS, push_of
@@ -59,12 +61,14 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     restored = _restore(scene, local)
     resume = restored[0] if restored else None
     env = training_environment(scene.spec, dir, local, leg=leg, deadline=deadline, resume=resume)
+    given = given_inputs(scene, env, signals)
+    env.update(given or {})
     relay = start_relay(scene.spec, dir, local, leg=leg, upstream=upstream_of(scene.spec.tracker, dir.tracker_token))
     env.update(relay_variables(local))
     script = scene.spec.script
     if script:
         env = script_environment(script, env, run=dir, folder=working_folder(scene.spec, dir), job=scene.allocation.job)
-    ready = prepared(scene, local, env, signals)
+    ready = prepared(scene, local, env, signals) if given is not None else None
     woken = threading.Event()
     started = start_crew(scene, local, restored, ready, woken=woken) if ready is not None else None
     stager = _start_stager(scene, local, resume, woken)
@@ -85,6 +89,7 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     sampling = Repeating("sampling", sampler.sample, every=SAMPLE_SECONDS)
     push = push_of(scene.spec.tracker, scene.spec.id, dir, local)
     pushing = Repeating("pushing", push.work, every=PUSH_SECONDS) if push else None
+    pipeline = following(scene)
     limit = deadline - clock.now() if deadline else None
     plan = plan_stop(run.legs.values(), limit=limit, several=scene.spec.launcher != "plain")
     training = Training(
@@ -110,6 +115,8 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
         patience = 10.0 if training.asked == "storage" else _MOST_STAGING  # it was stopped because there is no room
         training.take_reports(stager.drain(until=min(deadline - 0.5 if deadline else math.inf, gone + patience)))
     sampling.stop()
+    if pipeline:
+        pipeline.stop()
     if pushing:
         pushing.stop()
     if relay:

@@ -95,16 +95,8 @@ def live_leg(path: Path, leg: int) -> int:
             return 1
     except OnwardError as error:
         log.error("%s", error)
-        journal.write(
-            ev.Ended(
-                leg=leg,
-                at=clock.now(),
-                end=LegEnd.CRASHED,
-                reason=error.message,
-                evidence=error.hint,
-                final=isinstance(error, InputRefused),
-            )
-        )
+        final = isinstance(error, InputRefused)
+        journal.write(ev.Ended(leg=leg, at=clock.now(), end=LegEnd.CRASHED, reason=error.message, evidence=error.hint, final=final))
 
     # ── end and decide ────────────────────────────────────────────────────────
     successor.give_up()

@@ -16,8 +16,11 @@ from onward.sdk import contract
 
 log = logging.getLogger(__name__)
 
+# The gateway's own, with passwords among them: no run needs to know them.
+_OF_THE_GATEWAY = ("RABBITMQ_", "HPC_RABBITMQ_", "RODAN_")
+
 # Belongs to the shell or job it was taken in, not to the run.
-_NOT_CARRIED = ("SLURM_", "SBATCH_", "SGE_", "PBS_", "ONWARD_", "SSH_", "XDG_RUNTIME", "XDG_SESSION", "DBUS_", "TMUX", "BASH_FUNC_")
+_NOT_CARRIED = ("SLURM_", "SBATCH_", "SGE_", "PBS_", "ONWARD_", "SSH_", "XDG_RUNTIME", "XDG_SESSION", "DBUS_", "TMUX", "BASH_FUNC_", *_OF_THE_GATEWAY)
 _NOT_CARRIED_NAMES = {
     *("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "SHLVL", "_", "DISPLAY", "TERM", "HOSTNAME", "WINDOWID"),
     "CUDA_VISIBLE_DEVICES",
