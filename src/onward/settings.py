@@ -10,31 +10,36 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from onward.errors import InvalidInput
+from onward.model.gateway import GatewaySettings, V1Settings
 from onward.pipelines.problems import problems_of
 from onward.pipelines.sections import ResourcesIn, Section
-from onward.pipelines.values import Count, CountOrZero, Name, Size, SizeAboveZero, Switch, guess, word
+from onward.pipelines.values import Count, CountOrZero, Duration, Name, Size, SizeAboveZero, Switch, guess, said, word
 from onward.pipelines.yaml_lines import Keys, read_text
 from onward.schedulers.gridengine_words import KNOWN_NAMES, NAME_OF_ONE, misnamed
 from onward.schedulers.profile import SCHEDULERS, ClusterSettings, ServerSettings, Settings, TrackerSettings
 from onward.schedulers.registry import known_names
 
 _RESERVED = ("auto",)
+_GATEWAY_FILES = ("password_file", "ca_file", "recipes")
 _MOST_AHEAD = 100  # jobs of one run, all queued at submit
 __all__ = [
     "SCHEDULERS",
     "ClusterIn",
     "ClusterSettings",
+    "GatewayIn",
+    "GatewaySettings",
     "ServerIn",
     "ServerSettings",
     "Settings",
     "SettingsIn",
     "TrackerIn",
     "TrackerSettings",
+    "V1In",
     "load_settings",
     "settings_path",
 ]
@@ -52,6 +57,18 @@ Program = Annotated[str, word(r"[A-Za-z0-9_./][^\x00-\x1f]*", "a program such as
 
 SiteName = Annotated[str, word(NAME_OF_ONE, "a resource such as h_vmem or h_vmem/slot, an option such as -q, or a parallel environment")]
 Option = Annotated[str, word(r"[^\x00-\x1f]*", "one line of text")]
+Broker = Annotated[
+    str,
+    word(
+        r"amqps?://(?![^/]*@)[A-Za-z0-9_.\-\[\]:]+(?:/[^\s/?#]*)?",
+        "an address such as amqps://broker.lab.org/ or amqp://127.0.0.1:5672/VHOST, without user and password in it",
+    ),
+]
+BrokerUser = Annotated[str, word(r"[^\x00-\x20]{1,128}", "a user's name")]
+QueueName = Annotated[str, word(r"(?!amq\.)[A-Za-z0-9_.:-]{1,200}", "a queue's name: letters, digits, '_', '.', ':' or '-'")]
+WebHost = Annotated[
+    str, word(r"\[?[A-Za-z0-9_][A-Za-z0-9_.:-]*\]?", "a host such as rodan.lab.org or rodan.lab.org:8443, without https://")
+]
 
 
 class ClusterIn(Section):
@@ -83,12 +100,44 @@ class ServerIn(Section):
     artifacts: Size | None = Field(default=None, description="How much may be uploaded to one run; 0: no bound.")
 
 
+class V1In(Section):
+    enabled: Switch | None = Field(default=None, description="Whether messages of the first protocol are taken.")
+    recipe: Name | None = Field(default=None, description="Recipe that each of them asks for.")
+    jobs: QueueName | None = Field(default=None, description="Queue they come from.")
+    results: QueueName | None = Field(default=None, description="Queue that applications wait on.")
+    rodan: Address | None = Field(default=None, description="Address of the application, whose inputs have a path alone.")
+
+
+class GatewayIn(Section):
+    url: Broker | None = Field(default=None, description="The broker.")
+    user: BrokerUser | None = Field(default=None, description="User there.")
+    password_file: Root | None = Field(default=None, description="File with that user's password, of mode 600.")
+    ca_file: Root | None = Field(default=None, description="PEM file with the authority that signed the broker's certificate.")
+    recipes: Root | None = Field(default=None, description="Folder of this site's recipes.")
+    hosts: list[WebHost] = Field(default_factory=list, description="Hosts that inputs may come from.")
+    server: Address | None = Field(default=None, description="Address of `onward up`, for results that do not fit in a message.")
+    inline: Size | None = Field(default=None, description="How much of results a reply may hold.")
+    message: SizeAboveZero | None = Field(default=None, description="How large a message to us may be.")
+    kept: Duration | None = Field(default=None, description="How long the address of a result opens.")
+    quota: CountOrZero | None = Field(default=None, description="Open requests that a sender may have; 0: no bound.")
+    queue: CountOrZero | None = Field(default=None, description="Open requests that there may be; 0: no bound.")
+    v1: V1In = Field(default_factory=V1In, description="The first protocol.")
+
+    @field_validator("url", mode="before")
+    @classmethod
+    def _no_secret(cls, value: object) -> object:
+        if isinstance(value, str) and "@" in value:
+            raise said("has a user or password in it; expected them in user and password-file")  # and not repeated here
+        return value
+
+
 class SettingsIn(Section):
     root: Root | None = Field(default=None, description="Runs folder.")
     cluster: Name | None = Field(default=None, description="Cluster to use where none is named.")
     clusters: dict[Name, ClusterIn] = Field(default_factory=dict, description="Profiles of clusters, by name.")
     tracker: TrackerIn = Field(default_factory=TrackerIn, description="A server elsewhere, to send records to.")
     server: ServerIn = Field(default_factory=ServerIn, description="What `onward up` allows.")
+    gateway: GatewayIn = Field(default_factory=GatewayIn, description="The broker that requests come from.")
 
 
 def settings_path(env: Mapping[str, str]) -> Path | None:
@@ -122,6 +171,7 @@ def load_settings(env: Mapping[str, str]) -> Settings:
         clusters={name: _cluster(name, profile, env) for name, profile in read.clusters.items()},
         tracker=_tracker(read.tracker, env),
         server=_server(read.server, env),
+        gateway=_gateway(read.gateway, env),
     )
 
 
@@ -161,11 +211,26 @@ def _server(read: ServerIn, env: Mapping[str, str]) -> ServerSettings:
     return ServerSettings(code=tuple(folder for folder in (_expanded(one, env) for one in read.code) if folder), **told)
 
 
+def _gateway(read: GatewayIn, env: Mapping[str, str]) -> GatewaySettings:
+    told: dict[str, Any] = {key: value for key, value in read.model_dump(exclude={"hosts", "v1"}).items() if value is not None}
+    told |= {key: _expanded(getattr(read, key), env) for key in _GATEWAY_FILES}
+    v1 = V1Settings(**{key: value for key, value in read.v1.model_dump().items() if value is not None})
+    return GatewaySettings(hosts=tuple(host.lower() for host in read.hosts), v1=v1, **told)
+
+
 def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
     """What is wrong though each value alone is right."""
     problems = [f"root: {said}" for said in _unset(read.root, env)]
     problems += [f"server.code: {said}" for folder in read.server.code for said in _unset(folder, env)]
     problems += [f"tracker.token-file: {said}" for said in _unset(read.tracker.token_file, env)]
+    for key in _GATEWAY_FILES:
+        problems += [f"gateway.{key.replace('_', '-')}: {said}" for said in _unset(getattr(read.gateway, key), env)]
+    if read.gateway.ca_file and (read.gateway.url or "").startswith("amqp:"):
+        problems.append(
+            "gateway.ca-file: an amqp:// connection is not encrypted and checks no certificate; expected amqps:// in gateway.url"
+        )
+    if bool(read.gateway.user) != bool(read.gateway.password_file):
+        problems.append(f"gateway.{'password-file' if read.gateway.user else 'user'}: missing, expected with the other")
     if bool(read.tracker.url) != bool(read.tracker.token_file):
         problems.append(f"tracker.{'token-file' if read.tracker.url else 'url'}: missing, expected with the other")
     known = ("auto", *SCHEDULERS, *read.clusters)

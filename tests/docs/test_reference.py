@@ -14,7 +14,7 @@ from onward.pipelines.flags import FLAGS
 from onward.pipelines.params import parse_params
 from onward.pipelines.sections import json_schema
 from onward.pipelines.yaml_lines import load_yaml
-from onward.settings import ClusterIn, ServerIn, SettingsIn, TrackerIn, load_settings
+from onward.settings import ClusterIn, GatewayIn, ServerIn, SettingsIn, TrackerIn, V1In, load_settings
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PARAMS = (REFERENCE / "params.md").read_text()
@@ -132,8 +132,9 @@ def test_an_editor_accepts_both_spellings_and_missing_values_and_refuses_unknown
 def test_every_setting_has_a_paragraph_and_every_paragraph_a_setting() -> None:
     top = {key.replace("_", "-") for key in SettingsIn.model_fields}
     below = {f"clusters.NAME.{key.replace('_', '-')}" for key in ClusterIn.model_fields}
-    below |= {f"tracker.{key.replace('_', '-')}" for key in TrackerIn.model_fields}
-    assert paragraphs(SETTINGS) == top | below | {f"server.{key.replace('_', '-')}" for key in ServerIn.model_fields}
+    for table, section in (("tracker", TrackerIn), ("server", ServerIn), ("gateway", GatewayIn), ("gateway.v1", V1In)):
+        below |= {f"{table}.{key.replace('_', '-')}" for key in section.model_fields}
+    assert paragraphs(SETTINGS) == top | below
 
 
 def test_the_example_settings_are_valid(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from onward.errors import InvalidInput, NotFound
+from onward.model.gateway import GatewaySettings
 from onward.model.spec import Cluster, Resources
 from onward.schedulers.registry import is_known
 
@@ -79,6 +80,7 @@ class Settings:
     clusters: Mapping[str, ClusterSettings] = field(default_factory=dict)
     tracker: TrackerSettings | None = None
     server: ServerSettings = field(default_factory=ServerSettings)
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
 
     def cluster(self, name: str = "auto", which: Which = shutil.which) -> tuple[Cluster, ClusterSettings]:
         """The cluster of this name; for `auto` the settings' own, else what is on the PATH here, else this machine."""
