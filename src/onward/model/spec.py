@@ -139,6 +139,7 @@ class Member:
     pipeline: str
     stage: str
     worker: int | None = None  # which of the workers that share the stage's tasks
+    content: str = ""  # hash of all that decides what the stage makes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from onward.model.spec import Cluster, Member, Resources, RunDraft, RunSpec, spe
 from onward.operations.announce import announce, tracker_of, withdraw
 from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
+from onward.operations.folders import day_of, next_folder, removed_if_it_fails, take_folder
 from onward.operations.preflight import check_launcher_is_there, notes_on_python
 from onward.operations.wiring import Desk
 from onward.pipelines.command_line import check_entry
@@ -28,7 +27,7 @@ from onward.pipelines.scripts_start import check_folder, check_program, check_se
 from onward.rundir.freeze import build_archive
 from onward.rundir.inputs import write_inputs
 from onward.rundir.journal import desk_journal, read_run
-from onward.rundir.layout import RunDir, folder_name, letter
+from onward.rundir.layout import RunDir
 from onward.schedulers.registry import files_to_freeze
 from onward.sdk.files import write_whole
 from onward.supervisor.handover import PATIENCE, Handover, render_script
@@ -63,8 +62,8 @@ def submit(
     anybody can take the folder for a run. `patience`: seconds to go on asking a scheduler that does not answer.
     """
     spec, root = _specify(desk, draft, cwd, id=arrived.id if arrived else id or new_id())
-    dir = _make_folder(root, spec)
-    with _removed_if_it_fails(dir):
+    dir = RunDir(take_folder(root, day_of(spec.created), spec.name, lambda path: RunDir(path).make()))
+    with removed_if_it_fails(dir.path):
         frozen = arrived.move(dir.code) if arrived else _freeze(draft, cwd, dir, root)
         spec = replace(spec, workdir=_start(draft, frozen.workdir), code=frozen.facts)
         if draft.script:
@@ -92,9 +91,9 @@ def submit(
 def hold(desk: Desk, draft: RunDraft, *, cwd: Path, folder: Path, member: Member) -> RunDir:
     """Make a run of a pipeline, whole, and ask for no job: the pipeline does when its time has come.
 
-    Its code is the pipeline's, frozen already; `folder` is its own, and must not be there yet.
+    Its code is the pipeline's, frozen already; `folder` is its own, and must not be there yet. What it runs in may still have to be built.
     """
-    spec, _ = _specify(desk, draft, cwd, id=new_id())
+    spec, _ = _specify(desk, draft, cwd, id=new_id(), built=False)
     spec = replace(spec, member=member, workdir=_start(draft, str(cwd)), code={"frozen": True, "from": str(cwd)})
     dir = RunDir(folder)
     try:
@@ -102,7 +101,7 @@ def hold(desk: Desk, draft: RunDraft, *, cwd: Path, folder: Path, member: Member
     except OSError as error:
         there = "is there already" if isinstance(error, FileExistsError) else f"cannot be made: {error.strerror}"
         raise StorageError(f"{folder}, for a run of a pipeline, {there}", hint="is there room, and may you write there?") from error
-    with _removed_if_it_fails(dir):
+    with removed_if_it_fails(dir.path):
         dir.make()
         write_whole(dir.held, json.dumps({"pipeline": member.pipeline, "stage": member.stage}))
         own = carried(desk.env, functions=False) if draft.carry else {}
@@ -113,7 +112,7 @@ def hold(desk: Desk, draft: RunDraft, *, cwd: Path, folder: Path, member: Member
 
 def preview(desk: Desk, draft: RunDraft, *, cwd: Path, code_is_here: bool = True) -> Preview:
     spec, root = _specify(desk, draft, cwd, id=new_id(), code_is_here=code_is_here)
-    dir = RunDir(root / folder_name(_day(spec), _next_letter(root, _day(spec)), spec.name))
+    dir = RunDir(next_folder(root, day_of(spec.created), spec.name))
     scheduler = desk.scheduler(spec.cluster)
     script = render_script(dir, Run(spec=spec), scheduler, Continue(leg=1, mem=spec.resources.mem))
     command = scheduler.submit_command(dir.script(1), name=f"{spec.name}.1.TOKEN")
@@ -138,7 +137,7 @@ def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path
     return cluster, resources, root
 
 
-def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: bool = True) -> tuple[RunSpec, Path]:
+def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: bool = True, built: bool = True) -> tuple[RunSpec, Path]:
     desk.settings.cluster(draft.cluster)  # a name that nobody knows is said first
     if draft.script:
         check_start(draft, cwd, desk.env.get("PATH", ""), code_is_here=code_is_here)
@@ -147,7 +146,8 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: b
         if not steps(draft.environment):
             check_launcher_is_there(draft.launcher, desk.env.get("PATH", ""))
     environment = placed(draft.environment, cwd)
-    check_places(environment)
+    if built:
+        check_places(environment)
     check_setup(environment.setup)
     cluster, resources, root = check_request(desk, draft)
     spec = RunSpec(
@@ -200,60 +200,6 @@ def _check_programs(desk: Desk, cluster: Cluster) -> None:
 
 
 # ── the folder ────────────────────────────────────────────────────────────────
-
-
-def _day(spec: RunSpec) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(spec.created))
-
-
-def _taken(root: Path, day: str) -> set[str]:
-    return {path.name.split("_")[1] for pattern in (f"{day}_*_*", f".{day}_*") for path in root.glob(pattern)}
-
-
-def _next_letter(root: Path, day: str) -> str:
-    taken = _taken(root, day)
-    return next(letter(n) for n in range(len(taken) + 1) if letter(n) not in taken)
-
-
-def _make_folder(root: Path, spec: RunSpec) -> RunDir:
-    """The day's next free letter. Two submits at once settle it by who makes the hidden mark of a letter first."""
-    day = _day(spec)
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        while True:
-            mine = _next_letter(root, day)
-            mark = root / f".{day}_{mine}"
-            try:
-                mark.mkdir()
-            except FileExistsError:
-                continue
-            try:
-                if not list(root.glob(f"{day}_{mine}_*")):  # else somebody took it, and his mark is gone already
-                    dir = RunDir(root / folder_name(day, mine, spec.name))
-                    with _removed_if_it_fails(dir):
-                        dir.make()
-                    return dir
-            finally:
-                mark.rmdir()
-    except OSError as error:
-        raise InvalidInput(
-            f"runs cannot be kept in {root}: {error.strerror}",
-            hint="set ONWARD_ROOT, or the cluster's `root` in the settings, to a folder you may write to",
-        ) from error
-
-
-@contextmanager
-def _removed_if_it_fails(dir: RunDir) -> Iterator[None]:
-    """Nobody has been asked for a job yet, so nobody misses the folder: also after Ctrl-C."""
-    try:
-        yield
-    except BaseException as error:
-        shutil.rmtree(dir.path, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise StorageError(
-                f"the run could not be stored in {dir.path}: {error}", hint="is there room, and may you write there?"
-            ) from error
-        raise
 
 
 def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> Frozen:

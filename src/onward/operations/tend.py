@@ -17,6 +17,7 @@ from onward.operations.control import cancel
 from onward.operations.inspect import in_plain_words, is_ours, read_folder, with_reasons
 from onward.operations.leftovers import sweep_leftovers
 from onward.operations.mend import Case, live_jobs
+from onward.operations.pipeline_acts import tend_pipelines
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
 
@@ -73,6 +74,9 @@ def tend(desk: Desk, *, grace: float = GRACE) -> Tended:
                 done.acted.append(f"{run.spec.name} ({run.spec.id}): {words}")
             else:
                 done.said[run.spec.id] = why(run, reasons, words=partial(in_plain_words, cluster))
+    acted, problems = tend_pipelines(desk)
+    done.acted += acted
+    done.problems += problems
     return done
 
 

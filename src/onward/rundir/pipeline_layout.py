@@ -40,6 +40,11 @@ class PipelineDir:
         return self.params / "over.json"
 
     @property
+    def forgiven(self) -> Path:
+        """Up to which worker failures are not counted, since someone asked to try again."""
+        return self.params / "forgiven.json"
+
+    @property
     def supervisor(self) -> Path:
         """The code that builds environments and lives in workers, frozen with the pipeline."""
         return self.params / "supervisor.pyz"

@@ -87,6 +87,7 @@ class Advance:
                 told = {"state": action.state, "cause": action.cause, "at": self.clock.now()}
                 if take(self.dir.over, json.dumps(told)):
                     self._say(f"the pipeline is over, {action.state}: {action.cause}")
+                    self._send_home()
 
     def _queue(self, dir: RunDir) -> None:
         """Ask for the job of leg 1. One that the scheduler will never take closes the run, and its cause is the pipeline's."""
@@ -105,6 +106,15 @@ class Advance:
             self._refused(dir, run, journal, error)
             return
         self._say(f"{run.spec.name} is queued as job {job}")
+
+    def _send_home(self) -> None:
+        """Workers that still wait in the queue have nothing to come for."""
+        for dir in self.dir.workers():
+            if dir.is_run() and not dir.done.exists() and not claimed_legs(dir):
+                run, journal = read_run(dir), desk_journal(dir)
+                handover = Handover(dir=dir, scheduler=self.make_scheduler(run.spec.cluster), journal=journal, clock=self.clock)
+                handover.withdraw(run, from_leg=1, reason="the pipeline is over")
+                close_run(dir, journal, Close(state=RunState.FINISHED, cause="no task was left for it"), leg=1, at=self.clock.now())
 
     def _refused(self, dir: RunDir, run: Run, journal: Journal, error: SubmitRefused) -> None:
         refusal = Close(
@@ -134,17 +144,18 @@ class Advance:
 # ── what lies there ───────────────────────────────────────────────────────────
 
 
-def gather(dir: PipelineDir, plan: Plan) -> Facts:
+def gather(dir: PipelineDir, plan: Plan, *, note: bool = True) -> Facts:
+    """Without `note` nothing is written: for those who only look."""
     members = {stage.name: member_state(dir.member(stage.name)) for stage in plan.stages if not stage.done_by}
     finished = {stage.name: stage.done_by is not None or members[stage.name] is MemberState.FINISHED for stage in plan.stages}
-    checkpoints = seen(dir, plan, finished=finished)
+    checkpoints = seen(dir, plan, finished=finished, note=note)
     workers = [run for run in dir.workers() if run.is_run()]
     return Facts(
         members=members,
         causes={name: _cause(dir.member(name)) for name, state in members.items() if state in (MemberState.FAILED, MemberState.CANCELLED)},
         checkpoints=checkpoints,
         tasks=states(dir, plan, tasks_of(plan, checkpoints)),
-        crews=_crews(workers),
+        crews=_crews(workers, forgiven=_forgiven(dir)),
         workers_made=max((_number(run) for run in dir.workers()), default=0),
         cancelled=_by(dir),
     )
@@ -162,7 +173,7 @@ def member_state(run: RunDir) -> MemberState:
     return MemberState.HELD if run.held.exists() else MemberState.LIVE
 
 
-def _crews(workers: list[RunDir]) -> dict[str, Crew]:
+def _crews(workers: list[RunDir], *, forgiven: int) -> dict[str, Crew]:
     crews: dict[str, Crew] = {}
     for run in workers:
         member, state = read_spec(run).member, member_state(run)
@@ -172,6 +183,8 @@ def _crews(workers: list[RunDir]) -> dict[str, Crew]:
         match state:
             case MemberState.FINISHED:
                 crew = replace(crew, failures=0, cause="")
+            case MemberState.FAILED | MemberState.CANCELLED if _number(run) <= forgiven:
+                pass
             case MemberState.FAILED | MemberState.CANCELLED:
                 crew = replace(crew, failures=crew.failures + 1, cause=_cause(run))
             case _ if claimed_legs(run):
@@ -192,6 +205,13 @@ def _by(dir: PipelineDir) -> str:
         return str(json.loads(dir.cancelled.read_bytes()).get("by", "someone"))
     except FileNotFoundError:
         return ""
+
+
+def _forgiven(dir: PipelineDir) -> int:
+    try:
+        return int(json.loads(dir.forgiven.read_bytes())["workers"])
+    except FileNotFoundError:
+        return 0
 
 
 def _number(run: RunDir) -> int:

@@ -35,15 +35,18 @@ class Note:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
-def seen(dir: PipelineDir, plan: Plan, *, finished: Mapping[str, bool]) -> dict[str, tuple[Seen, ...]]:
-    """Note what is new, keep what is wanted, and tell of all: by training. `finished`: whether one has done all it will."""
+def seen(dir: PipelineDir, plan: Plan, *, finished: Mapping[str, bool], note: bool = True) -> dict[str, tuple[Seen, ...]]:
+    """Note what is new, keep what is wanted, and tell of all: by training. `finished`: whether one has done all it will.
+
+    Without `note`, only what was noted before is told of: for those who only look.
+    """
     found = {}
     for name in trainings(plan):
         run = run_of(dir, plan, name)
         if not run.is_run():
             continue
         rule = read_spec(run).checkpoints.best
-        notes = _note_new(dir, name, run, rule)
+        notes = _note_new(dir, name, run, rule) if note else _notes(dir, name)
         told = _told(notes, rule, finished=finished.get(name, False))
         pairs = zip(told, notes, strict=True)
         found[name] = tuple(
@@ -101,10 +104,10 @@ def _beats(value: float, best: float, rule: BestRule | None) -> bool:
     return value < best if rule and rule.mode == "min" else value > best
 
 
-def _kept(target: Path, source: Path) -> bool:
+def _kept(target: Path, source: Path | None) -> bool:
     """Whether it is there for its benchmarks. One that its training let go of before anybody looked has none."""
-    if target.exists():
-        return True
+    if source is None or target.exists():
+        return target.exists()
     try:
         hand(source, target)
     except (CheckpointDamaged, OSError) as error:

@@ -1,0 +1,153 @@
+"""Start a pipeline: from a plan to folders with everything frozen, and the first stages queued."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from onward.errors import InvalidInput
+from onward.model.advance import MemberState
+from onward.model.build import Build, build_to_json
+from onward.model.pipeline import Plan, Pool, Stage, StageKind, fill_stages, plan_to_json
+from onward.model.spec import Cluster, Environment, Limits, Member, RunDraft
+from onward.operations.code import freeze_code
+from onward.operations.folders import day_of, removed_if_it_fails, take_folder
+from onward.operations.submit import hold
+from onward.operations.wiring import Desk
+from onward.rundir.freeze import build_archive
+from onward.rundir.journal import read_spec
+from onward.rundir.layout import runs_under
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.schedulers.registry import files_to_freeze
+from onward.sdk.files import write_whole
+from onward.supervisor.advance import Advance, member_state
+from onward.supervisor.build import Environments
+from onward.supervisor.handing import run_of
+from onward.supervisor.preparation import check_places, placed
+
+_BUILD_LIMITS = Limits(max_restarts=0)  # a line that fails, fails again
+
+
+def start(desk: Desk, plan: Plan, *, source: str, cwd: Path) -> PipelineDir:
+    """Everything is made and frozen before anything is queued. What cannot be made leaves nothing behind."""
+    cluster, root = _place(desk, plan)
+    plan = _with_what_is_done(replace(plan, created=desk.clock.now()), root)
+    dir = PipelineDir(take_folder(root, day_of(plan.created), plan.name, lambda path: PipelineDir(path).make()))
+    with _removed_if_it_fails(dir):
+        frozen = freeze_code(cwd, dir.code, exclude=(), runs=root)
+        build_archive(dir.supervisor, also=files_to_freeze(cluster.scheduler))
+        for build in plan.builds:
+            write_whole(dir.build(build.name), json.dumps(build_to_json(build), indent=1))
+        making = _Making(desk=desk, plan=plan, dir=dir, cluster=cluster, root=root, cwd=dir.code / frozen.workdir, given=cwd)
+        making.all()
+        write_whole(dir.source, source)
+        write_whole(dir.plan, json.dumps(plan_to_json(plan), indent=1))
+    advance(desk, dir)
+    return dir
+
+
+def advance(desk: Desk, dir: PipelineDir) -> list[str]:
+    """Look, and queue what is ready; what was done, in words."""
+    return Advance(dir=dir, clock=desk.clock, make_scheduler=desk.scheduler).work()
+
+
+# ── making ────────────────────────────────────────────────────────────────────
+
+
+def _place(desk: Desk, plan: Plan) -> tuple[Cluster, Path]:
+    cluster, profile = desk.settings.cluster(plan.cluster)
+    if cluster.ssh:
+        raise InvalidInput(
+            f"cluster: {cluster.name} is reached through ssh, and a pipeline is started where its runs are",
+            hint=f"ssh {cluster.ssh}, and `onward pipeline run` there",
+        )
+    return cluster, desk.settings.root(desk.env, profile).absolute()
+
+
+def _with_what_is_done(plan: Plan, root: Path) -> Plan:
+    """Stages that an earlier run has done, with the same content, are not done again."""
+    wanted = {stage.content_hash for stage in plan.stages if stage.content_hash and stage.kind is not StageKind.ENVIRONMENT}
+    found: dict[str, str] = {}
+    for run in runs_under(root) if wanted else ():
+        member = read_spec(run).member
+        if member and member.content in wanted and member_state(run) is MemberState.FINISHED:
+            found[member.content] = str(run.path)
+    builds = {build.name: build for build in plan.builds}
+    environments = Environments(root)
+
+    def done_by(stage: Stage) -> str | None:
+        if stage.kind is StageKind.ENVIRONMENT and stage.environment:
+            key = builds[stage.environment].key
+            return str(environments.link(key)) if environments.is_whole(key) else None
+        return found.get(stage.content_hash)
+
+    return replace(plan, stages=tuple(replace(stage, done_by=done_by(stage)) for stage in plan.stages))
+
+
+class _Making:
+    """The runs of a pipeline: whole, and held."""
+
+    def __init__(self, *, desk: Desk, plan: Plan, dir: PipelineDir, cluster: Cluster, root: Path, cwd: Path, given: Path) -> None:
+        self._desk, self._plan, self._dir, self._cwd, self._given = desk, plan, dir, cwd, given
+        self._python = cluster.python or sys.executable
+        self._environments = Environments(root)
+        self._builds: Mapping[str, Build] = {build.name: build for build in plan.builds}
+        self._results = {stage.name: str(run_of(dir, plan, stage.name).results) for stage in plan.stages}
+
+    def all(self) -> None:
+        for stage in self._plan.stages:
+            if not stage.done_by:
+                member = Member(pipeline=str(self._dir.path), stage=stage.name, content=stage.content_hash)
+                self._hold(self._stage(stage), self._dir.member(stage.name).path, member)
+        for pool in self._plan.pools:
+            member = Member(pipeline=str(self._dir.path), stage=pool.name)
+            self._hold(self._pool(pool), self._dir.template(pool.name).path, member)
+
+    def _hold(self, draft: RunDraft, folder: Path, member: Member) -> None:
+        hold(self._desk, draft, cwd=self._cwd, folder=folder, member=member)
+
+    def _stage(self, stage: Stage) -> RunDraft:
+        draft = replace(stage.draft, name=f"{self._plan.name}-{stage.name}")
+        if stage.kind is StageKind.ENVIRONMENT and stage.environment:
+            command = (*self._ours("build"), str(self._environments.root), str(self._dir.build(stage.environment)))
+            return replace(draft, command=command, limits=_BUILD_LIMITS)
+        return self._inside(fill_stages(draft, self._results), stage.environment)
+
+    def _pool(self, pool: Pool) -> RunDraft:
+        draft = replace(pool.draft, name=f"{self._plan.name}-worker", command=(*self._ours("worker"), str(self._dir.path), pool.name))
+        return self._inside(draft, pool.environment)
+
+    def _ours(self, verb: str) -> tuple[str, ...]:
+        return (self._python, str(self._dir.supervisor), verb)
+
+    def _inside(self, draft: RunDraft, environment: str | None) -> RunDraft:
+        """The draft, run in what was built for it. What it names itself must be there now."""
+        own = placed(draft.environment, self._given)
+        check_places(own)
+        build = self._builds.get(environment or "")
+        if build is None:
+            return replace(draft, environment=own)
+        used = build.used(str(self._environments.prefix(build.key)))
+        both = Environment(
+            modules=(*used.modules, *own.modules),
+            conda=own.conda or used.conda,
+            venv=own.venv or used.venv,
+            setup=(*used.setup, *own.setup),
+        )
+        return replace(draft, environment=both, command=(*build.prefix_command(), *draft.command))
+
+
+@contextmanager
+def _removed_if_it_fails(dir: PipelineDir) -> Iterator[None]:
+    try:
+        with removed_if_it_fails(dir.path):
+            yield
+    except BaseException:
+        for member in dir.path.parent.glob(f"{dir.path.name}-*"):
+            shutil.rmtree(member, ignore_errors=True)
+        raise

@@ -1,0 +1,89 @@
+"""What a person may ask of a pipeline, and what `tend` does for all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from onward.errors import Conflict, NotFound, OnwardError
+from onward.model.advance import MemberState
+from onward.model.task import TaskState, tasks_of
+from onward.operations.control import cancel, resume
+from onward.operations.find import check_text, is_path
+from onward.operations.inspect import is_ours
+from onward.operations.pipeline import advance
+from onward.operations.wiring import Desk
+from onward.rundir.layout import RunDir
+from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
+from onward.rundir.tasks import try_again
+from onward.sdk.files import write_whole
+from onward.supervisor.advance import gather, live_members, read_plan
+
+
+def tend_pipelines(desk: Desk) -> tuple[list[str], list[str]]:
+    """All that are ours and not over: what was done, and what went wrong."""
+    acted, problems = [], []
+    for root in desk.roots:
+        for dir in pipelines_under(root):
+            if dir.over.exists() or not is_ours(RunDir(dir.path)):
+                continue
+            try:
+                acted += [f"{dir.path.name}: {words}" for words in advance(desk, dir)]
+            except (OnwardError, OSError, ValueError) as error:
+                problems.append(f"{dir.path.name}: {error}")
+    return acted, problems
+
+
+def find_pipeline(desk: Desk, text: str) -> PipelineDir:
+    """By its folder, the folder's name, or the pipeline's name: then the newest of that name."""
+    check_text(text)
+    if is_path(text) or PipelineDir(Path(text)).is_pipeline():
+        dir = PipelineDir(Path(text).expanduser().absolute())
+        if dir.is_pipeline():
+            return dir
+        raise NotFound(f"{text} is not a pipeline's folder", hint="`onward pipeline list` lists the pipelines")
+    found = {dir.path.name: dir for root in desk.roots for dir in pipelines_under(root)}
+    same = [name for name in found if name.split("_", 2)[-1] == text]
+    begins = [name for name in found if name.startswith(text)]
+    if text in found or same or begins:
+        return found[text if text in found else (same or begins)[-1]]
+    raise NotFound(f"there is no pipeline {text!r} under {' or '.join(map(str, desk.roots))}", hint="`onward pipeline list` lists them")
+
+
+def cancel_pipeline(desk: Desk, dir: PipelineDir) -> None:
+    """Nothing more begins, and what runs is ended."""
+    _mine(dir)
+    if dir.over.exists():
+        raise Conflict(f"{dir.path.name} is over already", hint="`onward pipeline show` says how it ended")
+    write_whole(dir.cancelled, json.dumps({"by": desk.user, "at": desk.clock.now()}))
+    for run in live_members(dir, read_plan(dir)).values():
+        cancel(desk, run)
+    advance(desk, dir)
+
+
+def again(desk: Desk, dir: PipelineDir) -> list[str]:
+    """Do once more what failed, and what was kept from beginning by it. What is done stays done. Names what is tried again."""
+    _mine(dir)
+    plan = read_plan(dir)
+    facts = gather(dir, plan)
+    bad = (MemberState.FAILED, MemberState.CANCELLED)
+    stages = [stage.name for stage in plan.stages if facts.members.get(stage.name) in bad]
+    tasks = try_again(dir, plan, tasks_of(plan, facts.checkpoints), by=desk.user, at=desk.clock.now())
+    left = any(state is not TaskState.DONE for state in facts.tasks.values())
+    if not (stages or tasks or left or facts.cancelled):
+        raise Conflict(f"nothing of {dir.path.name} has failed", hint=f"`onward pipeline show {dir.path.name}` tells how it stands")
+    write_whole(dir.forgiven, json.dumps({"workers": facts.workers_made, "by": desk.user, "at": desk.clock.now()}))
+    dir.cancelled.unlink(missing_ok=True)
+    dir.over.unlink(missing_ok=True)
+    for name in stages:
+        member = dir.member(name)
+        if member.held.exists():  # cancelled before its turn had come
+            member.done.unlink(missing_ok=True)
+        resume(desk, member, changes={})
+    advance(desk, dir)
+    return [*stages, *tasks]
+
+
+def _mine(dir: PipelineDir) -> None:
+    if not is_ours(RunDir(dir.path)):
+        raise Conflict(f"{dir.path.name} is not yours", hint="only its owner can change it")
