@@ -59,7 +59,9 @@ def test_a_held_run_says_that_it_waits_for_its_turn(place: Place, pipeline: Pipe
 def test_tend_queues_no_run_whose_turn_has_not_come(place: Place, pipeline: PipelineDir) -> None:
     dir = held(place, pipeline)
     place.clock.sleep(GRACE + 1)
-    assert tend(place.desk).looked_at == 0 and not place.scheduler.jobs
+    tended = tend(place.desk)
+    assert tended.looked_at == 0 and not place.scheduler.jobs
+    assert "cannot be read as a pipeline" in tended.problems[0]  # its plan is empty, and keeps nothing else from being tended
     dir.held.unlink()
     tend(place.desk)
     assert [job.status.name.split(".")[0] for job in place.scheduler.jobs.values()] == ["digits"]

@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from onward.errors import StorageError
 from onward.model.advance import Facts, MemberState, blocked_by, state_of
 from onward.model.pipeline import Plan, Stage
 from onward.model.run import RunState
@@ -47,11 +46,8 @@ def record(desk: Desk, dir: PipelineDir) -> dict[str, Any]:
 
 
 def _read(dir: PipelineDir) -> tuple[Plan, Facts]:
-    try:
-        plan = read_plan(dir)
-        return plan, gather(dir, plan, note=False)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{dir.path} cannot be read as a pipeline: {error}", hint=f"look at {dir.plan}") from error
+    plan = read_plan(dir)
+    return plan, gather(dir, plan, note=False)
 
 
 def _head(dir: PipelineDir, plan: Plan, facts: Facts) -> dict[str, Any]:

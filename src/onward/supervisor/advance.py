@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from onward.clock import Clock
-from onward.errors import SchedulerError, SubmitRefused
+from onward.errors import SchedulerError, StorageError, SubmitRefused
 from onward.model.advance import Action, Crew, Facts, MemberState, Over, Queue, StartWorker, decide
 from onward.model.identity import new_id
 from onward.model.lifecycle import Close, Continue
@@ -42,7 +42,10 @@ _STRANDED = 120.0  # seconds: whoever took a hold away and queued nothing by the
 
 
 def read_plan(dir: PipelineDir) -> Plan:
-    return plan_from_json(json.loads(dir.plan.read_bytes()))
+    try:
+        return plan_from_json(json.loads(dir.plan.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StorageError(f"{dir.path} cannot be read as a pipeline: {error}", hint=f"look at {dir.plan}") from error
 
 
 @dataclass(kw_only=True)
