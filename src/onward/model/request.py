@@ -114,7 +114,7 @@ class Outgoing:
 
     `payload`, by kind:
       reply     what `outcome.to_json` says, and `run`
-      progress  state (queued, running, waiting), words, run, leg, expected_start, step, total, percent, metrics, at
+      progress  state (of its run: submitted, running, waiting), words, run, leg, expected_start, step, total, percent, metrics
       status    state, words, run, progress, outcome (None: not over); or {"state": "unknown", "words": …}
       error     reason, next
     """
@@ -135,6 +135,12 @@ class Outgoing:
     @property
     def terminal(self) -> bool:
         return self.kind is OutgoingKind.REPLY
+
+
+def deadline_of(request: Request, *limits: float | None) -> float | None:
+    """When it must have its answer: its own deadline, or one of these, in seconds from when it came; whichever is first."""
+    ends = [request.received + limit for limit in limits if limit is not None]
+    return min([*ends, *([request.deadline] if request.deadline is not None else [])], default=None)
 
 
 def reply_to(request: Request, outcome: Outcome, *, run: str | None, at: float) -> Outgoing:

@@ -25,14 +25,10 @@ from onward.supervisor.handover import Handover
 
 def cancel(desk: Desk, dir: RunDir) -> Run:
     """End the run now. From here on no leg begins, even if the scheduler cannot be reached to end the one at work."""
-    _mine(dir)
-    run = read_folder(dir)
-    journal = desk_journal(dir)
+    run = ask_to_cancel(desk, dir)
     if run.closed:
-        return _ended_already(dir, journal, run, "cancelled")
-    if not run.cancel:
-        journal.write(ev.CancelRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
-    run = read_folder(dir)
+        return run
+    journal = desk_journal(dir)
     try:
         _handover(desk, dir, run, journal).withdraw(run, from_leg=1, reason="the run was cancelled")
         desk.scheduler(run.spec.cluster).cancel(_live_jobs(desk, run))
@@ -47,6 +43,17 @@ def cancel(desk: Desk, dir: RunDir) -> Run:
     action = decide(run)
     if isinstance(action, Close):  # else its leg ended in this very moment, and closed it
         close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
+    return read_folder(dir)
+
+
+def ask_to_cancel(desk: Desk, dir: RunDir) -> Run:
+    """Write down that it is to end, and no more: no leg begins from here on, and `tend` ends its jobs."""
+    _mine(dir)
+    run = read_folder(dir)
+    if run.closed:
+        return _ended_already(dir, desk_journal(dir), run, "cancelled")
+    if not run.cancel:
+        desk_journal(dir).write(ev.CancelRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
     return read_folder(dir)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import threading
 
 from sqlalchemy import Connection, exc, text
@@ -13,8 +15,9 @@ _LOCK = 0x6F6E_7761_7264  # "onward"
 
 
 class Election:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, lock: int = _LOCK) -> None:
         self._database = database
+        self._lock = lock
         self._held: Connection | None = None
         self._guard = threading.Lock()
 
@@ -28,7 +31,7 @@ class Election:
                     self._held.execute(text("SELECT 1"))
                     return True
                 connection = self._database.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-                if connection.execute(text("SELECT pg_try_advisory_lock(:lock)"), {"lock": _LOCK}).scalar_one():
+                if connection.execute(text("SELECT pg_try_advisory_lock(:lock)"), {"lock": self._lock}).scalar_one():
                     self._held = connection
                     return True
                 connection.close()
@@ -40,7 +43,7 @@ class Election:
         with self._guard:
             if self._held is not None:
                 with contextlib.suppress(exc.DBAPIError):  # by word: the server sees only later that a connection was closed
-                    self._held.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": _LOCK})
+                    self._held.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": self._lock})
             self._drop()
 
     def _drop(self) -> None:
@@ -48,3 +51,32 @@ class Election:
             held, self._held = self._held, None
             held.invalidate()  # closes the connection itself, and so frees the lock
             held.close()
+
+
+class Office(Election):
+    """The same for one of several processes that serve the gateway's requests, which may have a file open together: a lock beside it."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, lock=_LOCK + 1)
+        self._handle: int | None = None
+
+    def won(self) -> bool:
+        path = self._database.path
+        if path is None:
+            return super().won()
+        with self._guard:
+            if self._handle is None:
+                handle = os.open(path.with_suffix(".serving"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._handle = handle
+                except BlockingIOError:
+                    os.close(handle)
+            return self._handle is not None
+
+    def leave(self) -> None:
+        super().leave()
+        with self._guard:
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None

@@ -13,6 +13,7 @@ from onward.tracker.request_schema import messages
 from onward.tracker.texts import clean
 
 _c = messages.c
+_KEPT = 86_400.0  # seconds
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 300.0  # seconds between tries; doubled with each
 
 
@@ -55,6 +56,11 @@ class Outbox:
         query = select(messages).where(_c.request.in_(ids), _c.kind == str(OutgoingKind.REPLY))
         with self._database.reading() as connection:
             return {message.request: message for message in map(message_of, connection.execute(query))}
+
+    def forget(self, *, now: float) -> None:
+        """Words by the way that were sent a day ago. Answers are kept with their requests."""
+        with self._database.writing() as connection:
+            connection.execute(delete(messages).where(_c.sent < now - _KEPT, _c.kind != str(OutgoingKind.REPLY)))
 
     def next_due(self) -> float | None:
         with self._database.reading() as connection:

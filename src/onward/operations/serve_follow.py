@@ -1,0 +1,121 @@
+"""From a request's run to its answer: for every way the run can end, and for those in which we end it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from onward.errors import Conflict, OnwardError, SchedulerError
+from onward.model.outcome import Outcome, OutcomeState, outcome_of, with_reason
+from onward.model.request import Ending, RequestRecord
+from onward.model.run import Run
+from onward.operations.control import ask_to_cancel, cancel
+from onward.operations.inspect import Seen, progress, read_folder
+from onward.operations.serve_parts import Parts
+from onward.rundir.layout import RunDir
+
+log = logging.getLogger(__name__)
+
+_GONE_FOR = 60.0  # seconds that a folder must be missing before it counts as deleted: file systems have hiccups
+_TAIL_LINES, _TAIL_BYTES = 40, 8 << 10
+
+
+class Follower:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._missing: dict[str, float] = {}
+
+    def settle_if_over(self, record: RequestRecord) -> bool:
+        """Whether its run is over, so that it has its answer now."""
+        dir = _dir(record)
+        if dir.done.exists():
+            self._missing.pop(record.id, None)
+            run = read_folder(dir)
+            if run.closed:
+                self._settle(record, self.outcome(record, dir, run))
+                return True
+        elif not dir.is_run():
+            since = self._missing.setdefault(record.id, self._parts.now())
+            if self._parts.now() - since >= _GONE_FOR:
+                reason = f"the folder of its run {record.run} is no longer there"
+                self._settle(record, Outcome(state=OutcomeState.FAILED, reason=reason, next="send it again under another id"))
+                return True
+        return False
+
+    def end(self, record: RequestRecord, *, reachable: bool) -> bool:
+        """Have its run end, as was asked. False: the cluster did not answer; the run will not go on all the same."""
+        dir = _dir(record)
+        try:
+            run = cancel(self._parts.desk, dir) if reachable else ask_to_cancel(self._parts.desk, dir)
+        except Conflict:  # it has ended by itself in this moment
+            run = read_folder(dir)
+        except SchedulerError as error:
+            log.warning("request %s: %s", record.id, error)
+            self._settle(record, _unheard(record, error.message))
+            return False
+        outcome = self.outcome(record, dir, run) if run.closed else _unheard(record, "the cluster does not answer")
+        self._settle(record, outcome)
+        return run.closed is not None
+
+    def outcome(self, record: RequestRecord, dir: RunDir, run: Run) -> Outcome:
+        seen = Seen(dir=dir, run=run, answers=None, at=self._parts.now())
+        outcome = outcome_of(run, log_tail=_tail(dir, run), metrics=progress(seen)["metrics"])
+        if outcome.state is OutcomeState.CANCELLED and record.ending:
+            return with_reason(outcome, _STATES[record.ending], _why(record), next=_NEXT[record.ending])
+        if outcome.state is not OutcomeState.DONE:
+            return outcome
+        try:
+            recipe = self._parts.recipes.get(record.request.recipe)
+            names = [one.name for one in record.request.inputs]
+            return replace(outcome, results=tuple(self._parts.settings.collect(dir, recipe, names)))
+        except (OnwardError, OSError) as error:
+            if isinstance(error, OSError) or error.transient:
+                raise
+            return with_reason(outcome, OutcomeState.FAILED, f"the training finished, but {error.message}", next=error.hint)
+
+    def _settle(self, record: RequestRecord, outcome: Outcome) -> None:
+        self._parts.requests.settle(record, outcome, at=self._parts.now())
+        self._missing.pop(record.id, None)
+
+
+_STATES = {Ending.CANCELLED: OutcomeState.CANCELLED, Ending.EXPIRED: OutcomeState.EXPIRED}
+_NEXT = {Ending.CANCELLED: "", Ending.EXPIRED: "send it again with a later deadline"}
+
+
+def _why(record: RequestRecord) -> str:
+    if record.ending is Ending.CANCELLED:
+        return f"cancelled by {record.ending_by}"
+    passed = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(record.ending_at or 0.0))
+    return f"its deadline passed before its run was done ({passed})"
+
+
+def _unheard(record: RequestRecord, words: str) -> Outcome:
+    """The run will not go on, whatever its cluster knows of that by now."""
+    if record.ending is Ending.CANCELLED:
+        return Outcome(state=OutcomeState.CANCELLED, reason=f"{_why(record)}; its job is ended as soon as the cluster answers")
+    reason = f"its deadline passed, and the cluster could not be reached: {words}"
+    return Outcome(state=OutcomeState.UNREACHABLE, reason=reason, next="send it again when the cluster answers")
+
+
+def _dir(record: RequestRecord) -> RunDir:
+    assert record.folder is not None
+    return RunDir(Path(record.folder))
+
+
+def _tail(dir: RunDir, run: Run) -> str:
+    """The last lines that its last leg printed: errors, where there are any."""
+    last = run.last_leg
+    if last is None:
+        return ""
+    for stream in ("err", "out"):
+        try:
+            with dir.log(last.number, stream).open("rb") as file:
+                file.seek(max(file.seek(0, 2) - _TAIL_BYTES, 0))
+                lines = file.read(_TAIL_BYTES).decode(errors="replace").splitlines()
+        except OSError:
+            continue
+        if any(line.strip() for line in lines):
+            return "\n".join(lines[-_TAIL_LINES:])
+    return ""

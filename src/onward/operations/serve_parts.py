@@ -1,0 +1,50 @@
+"""What serving requests works with: the desk, the store, the recipes, and how much of it there may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from onward.model.outcome import Result
+from onward.model.request import Request
+from onward.operations.wiring import Desk
+from onward.pipelines.recipe import Recipe
+from onward.rundir.layout import RunDir
+from onward.tracker.requests import Requests
+
+
+class KnowsRecipes(Protocol):
+    def get(self, name: str) -> Recipe:
+        """NotFound or InvalidInput where there is none that can be used."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Login:
+    """What lets a job fetch a request's inputs."""
+
+    token: str
+    origin: str  # the one place that gets to see it, such as https://rodan.example.org
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeSettings:
+    collect: Callable[[RunDir, Recipe, Sequence[str]], Iterable[Result]]  # the results of a run that is done, for inputs of these names
+    runs: int = 100  # of requests, that may be open at once; the others wait their turn
+    submits: int = 5  # in one step: a step should not take long
+    deadline: float | None = 30 * 86_400.0  # seconds, for requests whose recipe and sender set none
+    hosts: tuple[str, ...] = ()  # from which inputs may be fetched
+    login: Callable[[Request], Login | None] = lambda request: None
+    tends: Callable[[], bool] = lambda: True  # False while a server does
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    desk: Desk
+    requests: Requests
+    recipes: KnowsRecipes
+    settings: ServeSettings
+
+    def now(self) -> float:
+        return self.desk.clock.now()
