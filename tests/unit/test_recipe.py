@@ -283,6 +283,7 @@ def test_a_recipe_that_cannot_be_used_says_why_and_keeps_no_other_from_use(tmp_p
         ("outputs: {A: {file: ../x}}", "a file below the run's artifacts"),
         ("outputs: {A: {file: /x}}", "a file below the run's artifacts"),
         ("outputs: {A: {file: 'x{n}'}}", "expected it in both or none"),
+        ("outputs: {'A{n}': {file: 'x{n}/y{n}'}}", "expected it in the file's own name"),
         ("outputs: {A: {file: x, of: B}}", "'B' is none of the inputs"),
         ("one-of: [[B]]", "'B' is none of the inputs"),
         ("inputs: {A: {size: 3}}", "unknown key"),

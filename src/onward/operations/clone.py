@@ -19,6 +19,7 @@ from onward.operations.code import Frozen
 from onward.operations.inspect import is_ours
 from onward.operations.submit import Preview, preview, submit
 from onward.operations.wiring import Desk
+from onward.rundir.inputs import read_inputs
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 
@@ -49,6 +50,11 @@ def draft_of(dir: RunDir) -> RunDraft:
     if os.geteuid() != 0 and not is_ours(dir):
         raise NotAllowed(f"the run in {dir.path} is {dir.path.owner()}'s", hint="only its owner can clone it")
     spec = read_run(dir).spec
+    if given := read_inputs(dir):
+        raise Conflict(
+            f"the run in {dir.path} answers the request {given.request}, whose inputs are its own",
+            hint=f"send the request again, or onward resume {spec.id}",
+        )
     return RunDraft(
         name=spec.name,
         experiment=spec.experiment,

@@ -129,6 +129,8 @@ class RecipeIn(Section):
         for name, output in outputs.items():
             if (NUMBER in name) != (NUMBER in output.file):
                 raise said(f"output {name!r}: found {NUMBER} in its name or in its file alone, expected it in both or none")
+            if NUMBER in output.file.rpartition("/")[0]:
+                raise said(f"output {name!r}: found {NUMBER} in a folder, expected it in the file's own name")
             if output.of is not None and output.of not in inputs:
                 raise said(f"output {name!r}: {output.of!r} is none of the inputs")
             if output.of is not None and (NUMBER in name) != (NUMBER in output.of):

@@ -1,0 +1,142 @@
+"""The login at Rodan, by either way, at the stand-in; and that nothing of it is told to anybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.gateway.rodan import Rodan
+from onward.clock import HandClock
+from onward.errors import InputsFailed, InvalidInput, NotAllowed
+from onward.model.request import Input, Request
+from onward.operations.rodan import RodanLogin
+from onward.operations.serve_parts import Login
+
+TOKEN_AT = "/api/auth/token/"
+
+
+@pytest.fixture
+def rodan(tmp_path: Path) -> Iterator[Rodan]:
+    with Rodan(tmp_path) as rodan:
+        yield rodan
+
+
+def login(rodan: Rodan, user: str = "hpc", **others: str) -> RodanLogin:
+    made = RodanLogin.of({"RODAN_USER": user, "RODAN_PASSWORD": rodan.password, **others}, rodan.url)
+    assert made is not None
+    made.clock = HandClock()
+    return made
+
+
+@pytest.mark.parametrize("way", ["username", "email"])
+@pytest.mark.parametrize("user", ["hpc", "hpc@example.org"])
+def test_a_name_or_an_address_logs_in_where_rodan_knows_the_one_or_the_other(rodan: Rodan, way: str, user: str) -> None:
+    rodan.logs_in_by = (way,)
+    rodan.username = rodan.email = user
+    assert login(rodan, user).token() == rodan.token
+
+
+def test_a_wrong_login_is_refused_with_a_sentence_that_keeps_the_password(rodan: Rodan) -> None:
+    wrong = login(rodan, RODAN_PASSWORD="not-the-password")
+    with pytest.raises(NotAllowed) as caught:
+        wrong.token()
+    assert caught.value.message == f"Rodan at {rodan.host} refused the login of 'hpc'"
+    assert len(rodan.seen) == 2
+    assert "not-the-password" not in f"{caught.value.message}{caught.value.hint}{wrong!r}"
+    assert rodan.token not in repr(login(rodan))
+
+
+@pytest.mark.parametrize("how", ["503", "429", "refuse"])
+def test_a_rodan_out_of_order_may_be_asked_again(rodan: Rodan, how: str) -> None:
+    rodan.behave(TOKEN_AT, how, times=2)
+    with pytest.raises(InputsFailed) as caught:
+        login(rodan).token()
+    assert caught.value.transient
+
+
+def test_a_rodan_that_says_nothing_is_left(rodan: Rodan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onward.operations.rodan._PATIENCE", 0.3)
+    rodan.behave(TOKEN_AT, "silent")
+    with pytest.raises(InputsFailed, match="cannot be reached"):
+        login(rodan).token()
+
+
+def test_a_password_follows_no_redirect(rodan: Rodan, tmp_path: Path) -> None:
+    with Rodan(tmp_path, password=rodan.password) as other:
+        rodan.behave(TOKEN_AT, "redirect", to=other.url + TOKEN_AT)
+        with pytest.raises(NotAllowed, match="redirects logins"):
+            login(rodan).token()
+        assert other.seen == []
+
+
+def test_an_answer_without_a_token_is_no_login(rodan: Rodan) -> None:
+    rodan.token = "a b\r\nX: y"
+    with pytest.raises(NotAllowed, match="no token"):
+        login(rodan).token()
+    rodan.behave(TOKEN_AT, "404")
+    with pytest.raises(NotAllowed, match="answered a login with 404"):
+        login(rodan).token()
+
+
+def test_a_token_is_asked_for_now_and_then_and_a_refusal_is_not_kept(rodan: Rodan) -> None:
+    mine = login(rodan)
+    assert mine.token() == mine.token()
+    assert len(rodan.seen) == 1
+    mine.clock.sleep(301)
+    rodan.behave(TOKEN_AT, "401", times=2)
+    with pytest.raises(NotAllowed):
+        mine.token()
+    assert mine.token() == rodan.token
+
+
+def test_only_requests_of_the_first_protocol_get_the_token(rodan: Rodan) -> None:
+    def asked(protocol: str, *inputs: Input) -> Request:
+        return Request(id="r", sender="s", protocol=protocol, recipe="pages", inputs=inputs, body_sha256="", received=0.0)
+
+    page = Input(name="Image", url=f"{rodan.url}/uploads/page.png")
+    assert login(rodan)(asked("v1", page)) == Login(token=rodan.token, origin=rodan.url)
+    assert login(rodan)(asked("v2", page)) is None
+    assert login(rodan)(asked("v1")) is None
+
+
+# ── where the login is named ──────────────────────────────────────────────────
+
+
+def test_the_first_gateways_variables_name_the_login() -> None:
+    made = RodanLogin.of({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p", "RODAN_HOST": "rodan:8000"}, None)
+    assert made is not None
+    assert (made.url, made.user) == ("http://rodan:8000", "hpc")
+    assert RodanLogin.of({}, "https://rodan.example.org") is None
+
+
+def test_the_password_may_lie_in_a_file_that_is_its_owners_alone(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("from a file\n")
+    file.chmod(0o600)
+    named = {"RODAN_USER": "hpc", "RODAN_PASSWORD_FILE": str(file)}
+    made = RodanLogin.of(named, "https://rodan.example.org/")
+    assert made is not None
+    assert (made.password, made.url) == ("from a file", "https://rodan.example.org")
+    file.chmod(0o644)
+    with pytest.raises(NotAllowed, match="not its owner's alone"):
+        RodanLogin.of(named, "https://rodan.example.org")
+    file.unlink()
+    with pytest.raises(InvalidInput, match="RODAN_PASSWORD_FILE cannot be read"):
+        RodanLogin.of(named, "https://rodan.example.org")
+
+
+@pytest.mark.parametrize(
+    ("env", "url", "words"),
+    [
+        ({"RODAN_USER": "hpc"}, "https://r", "has not a password"),
+        ({"RODAN_PASSWORD": "p"}, None, "has not a user and not an address"),
+        ({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p"}, "ftp://r", "the address of Rodan is none"),
+        ({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p"}, "https://u:p@r", "the address of Rodan is none"),
+        ({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p", "RODAN_HOST": "r\r\nx"}, None, "the address of Rodan is none"),
+    ],
+)
+def test_half_a_login_says_what_it_has_not(env: dict[str, str], url: str | None, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        RodanLogin.of(env, url)
