@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from onward.model.build import Build
 from onward.model.plain import value_from_json, value_to_json
 from onward.model.spec import RunDraft, Value
 
@@ -27,7 +28,7 @@ class Stage:
     draft: RunDraft  # of an environment: its command is empty, and comes from what is built
     needs: tuple[str, ...] = ()  # stages that must be done before
     environment: str | None = None  # the one of the file's that it runs in; of an environment: itself
-    inputs: tuple[str, ...] = ()  # files and folders whose content decides whether it has to be done again
+    inputs: tuple[str, ...] | None = None  # files and folders whose content decides whether it is done again; None: it always is
     outputs: tuple[str, ...] = ()  # what it leaves, seen from its results folder
     content_hash: str = ""  # of all that decides what it makes; empty: it is never taken for done already
     done_by: str | None = None  # folder of an earlier run that did just this: it is skipped
@@ -148,6 +149,7 @@ class Plan:
     cluster: str
     created: float = 0.0
     stages: tuple[Stage, ...] = ()  # each after all that it needs
+    builds: tuple[Build, ...] = ()  # environments of the file's that something runs in
     models: tuple[Model, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
     pools: tuple[Pool, ...] = ()

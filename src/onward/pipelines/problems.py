@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -62,6 +62,8 @@ def _shown(value: Any) -> str:
 
 def _section(model: Any, keys: Keys) -> type[Section] | None:
     """The section at these keys; also below a mapping or a list of sections, as the settings file and a pipeline have."""
+    if get_origin(model) is Annotated:
+        return _section(get_args(model)[0], keys)
     if not keys or not (isinstance(model, type) and issubclass(model, Section)):
         return model if isinstance(model, type) and issubclass(model, Section) else None
     kind = model.model_fields[keys[0]].annotation

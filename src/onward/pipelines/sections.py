@@ -208,19 +208,24 @@ def draft_of(train: TrainIn, *, name: str, experiment: str, cluster: str) -> Run
 
 
 def json_schema() -> dict[str, Any]:
+    return schema_of(ParamsIn, "Onward params file")
+
+
+def schema_of(model: type[Section], title: str) -> dict[str, Any]:
     """The file's shape as JSON Schema 2020-12: what an editor completes and checks while one types."""
-    schema = ParamsIn.model_json_schema()
+    schema = model.model_json_schema()
     for section in (schema, *schema["$defs"].values()):
         section.pop("title", None)
         properties = {}
         for key, described in section.pop("properties").items():
             description = described.pop("description")
             shape = {part: value for part, value in described.items() if part not in ("title", "default")}
-            if key not in section.get("required", ()) and "anyOf" not in shape:  # a key without a value is as good as absent
-                shape = {"anyOf": [shape, {"type": "null"}]}
+            kinds = shape.get("anyOf", [shape])
+            if key not in section.get("required", ()) and {"type": "null"} not in kinds:  # a key without a value is as good as absent
+                shape = {"anyOf": [*kinds, {"type": "null"}]}
             properties[key.replace("_", "-")] = {"description": description, **shape}
         section["properties"] = properties
         alike = {f"^{key.replace('-', '[-_]')}$": described for key, described in properties.items() if "-" in key}
         if alike:
             section["patternProperties"] = alike
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Onward params file", **schema}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}

@@ -39,6 +39,16 @@ class _Kind:
         return dict(self.schema)
 
 
+@dataclass(frozen=True, eq=False)
+class Also:
+    """For an editor: a section that may also be written in this short way."""
+
+    schema: Mapping[str, Any]
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), dict(self.schema)]}
+
+
 def _wrong(expected: str) -> PydanticCustomError:
     return PydanticCustomError("wrong", "expected {expected}", {"expected": expected})
 
@@ -82,12 +92,23 @@ def word(pattern: str, expected: str, *, upper: bool = False) -> _Kind:
 
 
 _NAME = r"[A-Za-z][A-Za-z0-9._-]{0,63}"
+_PART = r"[A-Za-z][A-Za-z0-9_-]{0,31}"
+_RESERVED = re.compile(r"(?:workers?|env)-")
 
 
 def _read_name(value: Any) -> str:
     text = _text(value, "a name")
     if not re.fullmatch(_NAME, text):
         raise _wrong(f"a letter and then letters, digits, '.', '_' or '-', 64 at most; for example {usable_name(text)}")
+    return text
+
+
+def _read_part(value: Any) -> str:
+    text = _text(value, "a name")
+    if not re.fullmatch(_PART, text):
+        raise _wrong("a letter and then letters, digits, '_' or '-', 32 at most")
+    if _RESERVED.match(text):
+        raise said(f"found {text!r}, expected another name: those that begin with worker-, workers- or env- are Onward's own")
     return text
 
 
@@ -137,6 +158,12 @@ def _read_scalar(value: Any) -> Value:
     if value is None or isinstance(value, bool | int | float):
         return value
     return _text(value, "text, a number, true, false or null: params are flat")
+
+
+def _read_number(value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise _wrong("a number")
+    return value
 
 
 def _read_variable(value: Any) -> str:
@@ -229,6 +256,11 @@ def _read_benchmark(value: Any) -> tuple[()]:
     return ()
 
 
+def listed(value: Any) -> Any:
+    """One text is a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
 def without_nulls(value: Any) -> Any:
     return {key: item for key, item in value.items() if item is not None} if isinstance(value, Mapping) else value
 
@@ -241,6 +273,7 @@ _SCALAR = {"type": ["string", "number", "boolean", "null"]}
 _COMMAND = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": ["string", "number", "boolean"]}, "minItems": 1}]}
 
 Name = Annotated[str, _Kind(_read_name, {"type": "string", "pattern": f"^{_NAME}$"})]
+Part = Annotated[str, _Kind(_read_part, {"type": "string", "pattern": f"^{_PART}$"})]
 Count = Annotated[int, _Kind(_read_count(1), {**_COUNT, "minimum": 1})]
 CountOrZero = Annotated[int, _Kind(_read_count(0), {**_COUNT, "minimum": 0})]
 Duration = Annotated[int, _Kind(_read_duration, _QUANTITY)]
@@ -261,11 +294,16 @@ Metric = Annotated[str, word(r"[^\s\x00-\x1f](?:[^\x00-\x1f]{0,198}[^\s\x00-\x1f
 Glob = Annotated[str, word(r"[^\x00-\x1f]+", "a pattern such as data/ or *.tmp")]
 ParamName = Annotated[str, word(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}", "a param's name: letters, digits, '_', '.' or '-', a letter first")]
 Scalar = Annotated[str | int | float | bool | None, _Kind(_read_scalar, _SCALAR)]
+Number = Annotated[int | float, _Kind(_read_number, {"type": "number"})]
 VariableName = Annotated[str, _Kind(_read_variable_name, {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})]
 Variables = Annotated[dict[VariableName, Annotated[str, _Kind(_read_variable, _SCALAR)]], BeforeValidator(without_nulls)]
 Module = Annotated[str, word(r"[A-Za-z0-9_.][A-Za-z0-9_.+/@:=,~^%-]*", "a module's name, such as cuda/12.0")]
 Conda = Annotated[str, _Kind(_read_conda, {"type": "string"})]
 Folder = Annotated[str, _Kind(_read_path("a folder"), {"type": "string"})]
+File = Annotated[str, _Kind(_read_path("a file"), {"type": "string"})]
+Package = Annotated[str, word(r"[A-Za-z0-9_][^\x00-\x1f]{0,499}", "a package, such as numpy or torch==2.4.1")]
+Version = Annotated[str, word(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*", "a version such as 3.11, or a program")]
+Argument = Annotated[str, word(r"[^\s\x00-\x1f][^\x00-\x1f]*", "a word of a command")]
 Line = Annotated[str, _Kind(_read_line, {"type": "string"})]
 SchedulerOption = Annotated[str, _Kind(_read_scheduler_option, {"type": "string", "pattern": "^-"})]
 Signal = Annotated[str, _Kind(_read_signal, {"type": "string"})]

@@ -1,0 +1,58 @@
+"""What a stage makes follows from its content: the hash of its command, params, environment, inputs and of all that it needs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from onward.errors import InvalidInput
+from onward.model.pipeline import Stage
+from onward.model.plain import value_to_json
+
+_READ_WHOLE = 64 * 1024 * 1024  # bytes; of a larger file, its size and when it was changed stand for its content
+_FORMAT = 1
+
+
+def content_hash(stage: Stage, *, folder: Path, above: Sequence[str]) -> str:
+    """Empty where it cannot be known: the stage does not say what it reads, or needs one that does not (`above` are their hashes)."""
+    if stage.inputs is None or "" in above[: len(stage.needs)]:
+        return ""
+    draft = stage.draft
+    told = {
+        "format": _FORMAT,
+        "command": draft.command,
+        "params": draft.params,
+        "variables": draft.variables,
+        "environment": value_to_json(draft.environment),
+        "launcher": draft.launcher,
+        "outputs": stage.outputs,
+        "above": list(above),
+        "files": dict(_files(stage, folder)),
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def _files(stage: Stage, folder: Path) -> Iterator[tuple[str, str]]:
+    """What it says it reads, and the files that its command names, by their path and what is in them."""
+    for word in stage.draft.command:
+        if word and (folder / word).is_file():
+            yield word, _digest(folder / word)
+    for pattern in stage.inputs or ():
+        found = [folder / pattern] if (folder / pattern).exists() else sorted(folder.glob(pattern)) if not pattern.startswith("/") else []
+        if not found:
+            raise InvalidInput(f"found no {pattern} in {folder}, expected what the stage reads")
+        for path in found:
+            for file in [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file()):
+                yield str(file.relative_to(folder) if file.is_relative_to(folder) else file), _digest(file)
+
+
+def _digest(path: Path) -> str:
+    try:
+        status = path.stat()
+        if status.st_size > _READ_WHOLE:
+            return f"{status.st_size} bytes, changed {status.st_mtime_ns}"
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from error

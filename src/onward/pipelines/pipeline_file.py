@@ -1,0 +1,49 @@
+"""A pipeline's file: YAML in, plan out. An error tells everything that is wrong at once, a line each, with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from onward.errors import InvalidInput
+from onward.model.pipeline import Plan
+from onward.model.spec import Value
+from onward.pipelines.expand import Expansion
+from onward.pipelines.pipeline_sections import PipelineIn
+from onward.pipelines.pipeline_source import Source, read_source
+from onward.pipelines.problems import problems_of
+
+_REFERENCE = "docs/reference/pipeline.md describes every key"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadPipeline:
+    plan: Plan
+    notes: tuple[str, ...] = ()
+
+
+def read_pipeline(path: Path, *, folder: Path, given: Mapping[str, Value] | None = None) -> ReadPipeline:
+    """The pipeline at `path`. What its stages read is looked for in `folder`, where they start; `given` are values for its variables."""
+    source = read_source(path, given or {})
+    _raise(source)
+    try:
+        read = PipelineIn.model_validate(source.whole.data)
+    except ValidationError as error:
+        for keys, sentence in problems_of(error, PipelineIn, lambda keys: ""):
+            source.complain(keys, sentence.removeprefix(": "))
+        _raise(source)
+    expansion = Expansion(read, folder=folder, complain=source.complain)
+    plan = expansion.plan()
+    _raise(source)
+    return ReadPipeline(plan=plan, notes=tuple(expansion.notes()))
+
+
+def _raise(source: Source) -> None:
+    """One key of `defaults` is looked at once for each stage, and told once."""
+    if source.problems:
+        ordered = sorted(source.problems, key=lambda problem: (problem[0].source != source.path, problem[0].source, problem[0].line))
+        lines = dict.fromkeys(f"{place}: {sentence}" if place.keys else f"{place}{sentence}" for place, sentence in ordered)
+        raise InvalidInput("\n".join(lines), hint=_REFERENCE)
