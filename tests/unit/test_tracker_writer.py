@@ -15,12 +15,12 @@ import pytest
 from onward.errors import InvalidInput
 from onward.tracker.db import open_database
 from onward.tracker.migrate import migrate
-from onward.tracker.writer import Batch, Group, Writer
+from onward.tracker.writer import Batch, Writer
 
 PATIENCE = 20.0
 
 
-class Rows(Group):
+class Rows:
     """Keeps texts, and who kept them in which thread."""
 
     def __init__(self) -> None:

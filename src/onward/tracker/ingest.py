@@ -28,7 +28,7 @@ from onward.tracker.sequences import Sequences
 from onward.tracker.standings import take_gpu_use
 from onward.tracker.stitch import SYSTEM
 from onward.tracker.texts import check_key, is_plain
-from onward.tracker.writer import Batch, Group, Writer
+from onward.tracker.writer import Batch, Writer
 
 Point = tuple[str, int, float, float]  # key, step, time (unix seconds), value
 
@@ -155,7 +155,7 @@ def _highest(before: int | None, columns: Mapping[str, Columns]) -> int | None:
     return max([*steps, *([] if before is None else [before])], default=None)
 
 
-class _PointGroup(Group):
+class _PointGroup:
     def run(self, batch: Batch, items: list[_Item]) -> list[Taken | Exception]:
         rows = _run_rows(batch, list({item.run for item in items}))
         deliveries: list[Delivery] = []

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, exc
 
@@ -57,11 +57,10 @@ class _Entry:
     future: Future[Any] = field(default_factory=Future)
 
 
-class Group:
+class Group(Protocol):
     """Jobs of one kind that are better done together (points of many callers). Gets them all, answers for each."""
 
-    def run(self, batch: Batch, items: list[Any]) -> list[Any | Exception]:
-        raise NotImplementedError
+    def run(self, batch: Batch, items: list[Any]) -> list[Any | Exception]: ...
 
 
 @dataclass(kw_only=True)
