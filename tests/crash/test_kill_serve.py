@@ -1,0 +1,25 @@
+"""Whoever serves the gateway's requests is killed -9 at its strokes: one run, one job, one answer, whichever stroke it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+EVERY = 3  # of some fifty strokes: all of them are `python -m tests.serve_kills FOLDER`
+
+
+@pytest.mark.slow
+def test_a_request_has_one_run_one_job_and_one_answer_wherever_its_server_was_killed(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "tests.serve_kills", str(tmp_path), str(EVERY)]
+    done = subprocess.run(argv, cwd=REPO, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [course["killed"] for course in told] == [True] * (len(told) - 1) + [False]
+    assert len(told) > 10
+    ends = {json.dumps({key: course[key] for key in ("runs", "jobs", "answers", "state")}) for course in told}
+    assert ends == {json.dumps({"runs": 1, "jobs": 1, "answers": ["done"], "state": "settled"})}
