@@ -203,6 +203,9 @@ def test_a_certificate_that_nobody_vouches_for_is_no_place_to_fetch_from(job: Jo
         assert safe.seen == []
         job.terms = replace(job.terms, env={"SSL_CERT_FILE": str(authority.certificate)})
         assert job.fetch(safe.url + AT).sha256 == SHA
+        job.terms = replace(job.terms, env={"SSL_CERT_FILE": "/no/such/file"})
+        assert job.refusal(safe.url + AT) == "the certificates in /no/such/file cannot be read: No such file or directory"
+        job.terms = replace(job.terms, env={"SSL_CERT_FILE": str(authority.certificate)})
         safe.behave(AT, "silent")
         until = time.monotonic() + 0.3
         assert "cannot be reached" in job.failure(safe.url + AT, cut=lambda: time.monotonic() > until)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from onward.errors import InvalidInput
 from onward.model.spec import Value
@@ -21,7 +21,12 @@ FileName = Annotated[str, word(_NAME, "a name without / that does not begin with
 SettingName = Annotated[str, word(r"[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,199}", "one line of text")]
 Text = Annotated[str, word(r"[^\x00-\x1f\x7f]{0,500}", "one line of text")]
 Target = Annotated[str, word(_KEY, "params.NAME, resources.KEY or limits.KEY")]
-Targets = Annotated[list[Target], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+_TARGET = {"type": "string", "pattern": f"^{_KEY}$"}
+Targets = Annotated[
+    list[Target],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    WithJsonSchema({"anyOf": [_TARGET, {"type": "array", "items": _TARGET}]}),
+]
 Numbers = Annotated[str, word(r"[0-9]{1,3}-[0-9]{1,3}", "numbers such as 0-9")]
 MediaType = Annotated[str, word(r"[a-z0-9.+-]+/(?:[a-z0-9.+-]+|\*)", "a media type such as image/png, or image/*")]
 ArtifactPath = Annotated[

@@ -200,7 +200,10 @@ def _connection(parts: SplitResult, terms: Terms) -> tuple[_Connection, str]:
         connection = _Connection(host, port, timeout=_PATIENCE)
     if scheme == "https":
         trusted = terms.env.get("SSL_CERT_FILE") or terms.env.get("REQUESTS_CA_BUNDLE") or None
-        connection.context, connection.name = ssl.create_default_context(cafile=trusted), host
+        try:
+            connection.context, connection.name = ssl.create_default_context(cafile=trusted), host
+        except OSError as error:
+            raise InputRefused(f"the certificates in {trusted} cannot be read: {_words(error)}", hint="SSL_CERT_FILE names them") from error
     return connection, path
 
 
