@@ -90,6 +90,18 @@ def holding(run: LocalRun, secret: str) -> dict[str, int]:
     return {str(path.relative_to(run.folder)): stat.S_IMODE(path.stat().st_mode) for path in found}
 
 
+def seen_by_others(secret: str) -> list[str]:
+    """Processes with it in what they were started with."""
+    found = []
+    for told in (process / name for process in Path("/proc").glob("[0-9]*") for name in ("cmdline", "environ")):
+        try:
+            if secret.encode() in told.read_bytes():
+                found.append(str(told))
+        except OSError:
+            continue
+    return found
+
+
 def test_inputs_are_fetched_once_for_all_legs_and_the_token_is_forgotten_with_the_last(machine: Machine, rodan: Rodan) -> None:
     run = send(machine, rodan, Note="; touch /tmp/onward-was-here $(id)")
     assert set(holding(run, rodan.token).items()) <= {("params/secrets/inputs.json", 0o600)}
@@ -117,6 +129,7 @@ def test_a_run_that_is_stopped_while_it_fetches_ends_as_asked(machine: Machine, 
     rodan.behave("/uploads/page.png", "silent")
     run = send(machine, rodan)
     run.until(lambda _: rodan.seen)
+    assert seen_by_others(rodan.token) == []
     machine.onward("stop", run.id)
     assert run.until_over()["state"] == "cancelled"
     assert run.output() == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -34,8 +35,10 @@ def given_inputs(scene: Scene, env: Mapping[str, str], signals: Signals) -> dict
     if order is None:
         return {}
 
+    asked = _Asked(scene.dir.stop_request, scene.clock)
+
     def stopped() -> bool:
-        return signals.ending or signals.warned or signals.deleted or signals.given_up or scene.dir.stop_request.exists()
+        return signals.ending or signals.warned or signals.deleted or signals.given_up or asked.to_stop()
 
     fetching = Fetching(scene.dir, order, env=env, clock=scene.clock, deadline=scene.allocation.deadline, stopped=stopped)
     if not fetching.work():
@@ -128,6 +131,19 @@ class Fetching:
             return {name: Fetched(**file) for name, file in json.loads(self._dir.inputs_there.read_bytes()).items()}
         except (OSError, ValueError, TypeError, AttributeError):  # none yet, or no longer whole: then they are fetched again
             return {}
+
+
+class _Asked:
+    """Whether somebody wants the run to end: looked for once a second, however often it is asked, since shared storage is slow."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
+        self._looked, self._there = -math.inf, False
+
+    def to_stop(self) -> bool:
+        if self._clock.now() - self._looked >= 1.0:
+            self._there, self._looked = self._path.exists(), self._clock.now()
+        return self._there
 
 
 def _is_whole(path: Path, found: Fetched) -> bool:
