@@ -57,7 +57,7 @@ class Serve:
         self._follower = Follower(parts)
         self._teller = Teller(parts)
         self._deadlines: dict[str, float | None] = {}
-        self._away_until = 0.0
+        self._away: dict[str, float] = {}  # by recipe, each of which has one cluster: until when that is left alone
         self._tended = self._tidied = 0.0
 
     def close(self) -> None:
@@ -88,8 +88,8 @@ class Serve:
         record = self._with_deadline(record)
         if record.ending is None:
             return False
-        if not self._follower.end(record, reachable=not self._away):
-            self._away_until = self._parts.now() + _AWAY
+        if not self._follower.end(record, reachable=not self._is_away(record)):
+            self._away[record.request.recipe] = self._parts.now() + _AWAY
         return True
 
     # ── those that have none yet ──────────────────────────────────────────────
@@ -101,7 +101,7 @@ class Serve:
         """How many got on."""
         count = 0
         for record in records:
-            may = count < room and not self._away and record.due <= self._parts.now()
+            may = count < room and not self._is_away(record) and record.due <= self._parts.now()
             count += self._guarded(record, self._begin if may else self._end_early)
         return count
 
@@ -116,14 +116,13 @@ class Serve:
         if self._submitter.made_before(record) or self._end_early(record):
             return True
         if not self._submitter.submit(record):
-            self._away_until = self._parts.now() + _AWAY
+            self._away[record.request.recipe] = self._parts.now() + _AWAY
         return True
 
     # ── for all ───────────────────────────────────────────────────────────────
 
-    @property
-    def _away(self) -> bool:
-        return self._parts.now() < self._away_until
+    def _is_away(self, record: RequestRecord) -> bool:
+        return self._parts.now() < self._away.get(record.request.recipe, 0.0)
 
     def _deadline(self, record: RequestRecord) -> float | None:
         """Worked out once: a recipe that is changed later does not change it."""

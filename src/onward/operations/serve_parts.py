@@ -8,6 +8,7 @@ from typing import Protocol
 
 from onward.model.outcome import Result
 from onward.model.request import Request
+from onward.operations.results import collect
 from onward.operations.wiring import Desk
 from onward.pipelines.recipe import Recipe
 from onward.rundir.layout import RunDir
@@ -30,13 +31,13 @@ class Login:
 
 @dataclass(frozen=True, kw_only=True)
 class ServeSettings:
-    collect: Callable[[RunDir, Recipe, Sequence[str]], Iterable[Result]]  # the results of a run that is done, for inputs of these names
     runs: int = 100  # of requests, that may be open at once; the others wait their turn
     submits: int = 5  # in one step: a step should not take long
     deadline: float | None = 30 * 86_400.0  # seconds, for requests whose recipe and sender set none
     hosts: tuple[str, ...] = ()  # from which inputs may be fetched
     login: Callable[[Request], Login | None] = lambda request: None
     tends: Callable[[], bool] = lambda: True  # False while a server does
+    collect: Callable[[RunDir, Recipe, Sequence[str]], Iterable[Result]] = collect  # results of a run that is done, by its inputs' names
 
 
 @dataclass(frozen=True, kw_only=True)

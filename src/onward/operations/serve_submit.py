@@ -10,13 +10,13 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import InvalidInput, NotFound, OnwardError
+from onward.errors import InvalidInput, NotFound, OnwardError, SchedulerError
 from onward.model.identity import new_id
 from onward.model.outcome import Outcome, OutcomeState
-from onward.model.request import Ending, RequestRecord
+from onward.model.request import Ending, Request, RequestRecord
 from onward.model.spec import RunDraft
 from onward.operations.find import labels
-from onward.operations.serve_parts import Parts
+from onward.operations.serve_parts import Login, Parts
 from onward.operations.submit import submit
 from onward.pipelines.recipe import Recipe
 from onward.rundir.layout import RunDir
@@ -32,6 +32,7 @@ class Submitter:
         self._parts = parts
         self._mine: set[str] = set()  # ids of runs that this process has tried to make: those it made are known
         self._before: dict[str, Path] | None = None  # runs that were there when this process began
+        self._silent: dict[str, tuple[float, OnwardError]] = {}  # by protocol: until when its application is left alone
 
     def made_before(self, record: RequestRecord) -> bool:
         """Whether its run is there, and was only not written down."""
@@ -71,21 +72,36 @@ class Submitter:
                 f"the recipe {recipe.name} runs on {draft.cluster}, which is reached through ssh from here",
                 hint=f"run the gateway on {host}",
             )
-        login = settings.login(asked)
+        login = self._login(asked)
         if login is None or draft.inputs is None:
             return draft
         return replace(draft, inputs=replace(draft.inputs, token=login.token, token_for=login.origin))
+
+    def _login(self, asked: Request) -> Login | None:
+        """An application that does not answer is left alone for a while, whoever asks: each question would wait for it again."""
+        until, trouble = self._silent.get(asked.protocol, (0.0, None))
+        if trouble and self._parts.now() < until:
+            raise trouble
+        try:
+            return self._parts.settings.login(asked)
+        except OnwardError as error:
+            if error.transient:
+                self._silent[asked.protocol] = (self._parts.now() + _FIRST_WAIT, error)
+            raise
 
     def _make(self, record: RequestRecord, draft: RunDraft, cwd: Path, run: str) -> bool:
         made: list[RunDir] = []
         answered = True
         try:
             dir = submit(self._parts.desk, draft, cwd=cwd, id=run, begin=made.append, patience=_PATIENCE)
-        except (OnwardError, OSError) as error:
-            if not made or not made[0].is_run():
+        except Exception as error:
+            if made and made[0].is_run():  # whatever it was, the run is there: `tend` sees to its job
+                log.warning("request %s: %s", record.id, error)
+                dir, answered = made[0], False
+            elif isinstance(error, OnwardError | OSError):
                 return self._not_now(record, error)
-            log.warning("request %s: %s", record.id, error)
-            dir, answered = made[0], False  # the run is there: `tend` sees to its job
+            else:
+                raise
         self._parts.requests.set_run(record.id, folder=str(dir.path), at=self._parts.now())
         return answered
 
@@ -98,7 +114,7 @@ class Submitter:
         words = error.message if isinstance(error, OnwardError) else str(error)
         log.warning("request %s cannot be submitted now: %s", record.id, words)
         self._parts.requests.put_off(record.id, until=self._parts.now() + wait, words=words)
-        return False
+        return not isinstance(error, SchedulerError)
 
     def _over(self, record: RequestRecord, state: OutcomeState, error: OnwardError) -> None:
         outcome = Outcome(state=state, reason=error.message, next=error.hint)
