@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import shutil
 import sys
@@ -46,9 +47,31 @@ def start(desk: Desk, plan: Plan, *, source: str, cwd: Path) -> PipelineDir:
         making = _Making(desk=desk, plan=plan, dir=dir, cluster=cluster, root=root, cwd=dir.code / frozen.workdir, given=cwd)
         making.all()
         write_whole(dir.source, source)
+        write_whole(dir.started, json.dumps({"workdir": frozen.workdir, "by": desk.user, "code": frozen.facts}, indent=1))
         write_whole(dir.plan, json.dumps(plan_to_json(plan), indent=1))
     advance(desk, dir)
     return dir
+
+
+def stages_from(plan: Plan, name: str) -> set[str]:
+    """The stage of this name, all points of one that is swept, and everything that needs them, however far down."""
+    found = {stage.name for stage in plan.stages if stage.name == name or (stage.matrix and stage.name.rpartition("-")[0] == name)}
+    if not found:
+        known = [stage.name for stage in plan.stages]
+        near = difflib.get_close_matches(name, known, n=1)
+        guess = f"did you mean {near[0]}? " if near else ""
+        raise InvalidInput(f"there is no stage {name!r} in {plan.name}", hint=f"{guess}it has {', '.join(known)}")
+    for stage in plan.stages:  # each comes after all that it needs
+        if found & set(stage.needs):
+            found.add(stage.name)
+    return found
+
+
+def from_stage(plan: Plan, name: str) -> Plan:
+    """The plan, with this stage and all that need it done whether or not they have changed."""
+    again = stages_from(plan, name)
+    changed = (replace(stage, content_hash="", done_by=None) if stage.name in again else stage for stage in plan.stages)
+    return replace(plan, stages=tuple(changed))
 
 
 def advance(desk: Desk, dir: PipelineDir) -> list[str]:
@@ -71,16 +94,19 @@ def _place(desk: Desk, plan: Plan) -> tuple[Cluster, Path]:
 
 def _with_what_is_done(plan: Plan, root: Path) -> Plan:
     """Stages that an earlier run has done, with the same content, are not done again."""
-    wanted = {stage.content_hash for stage in plan.stages if stage.content_hash and stage.kind is not StageKind.ENVIRONMENT}
+    wanted = {stage.content_hash: stage for stage in plan.stages if stage.content_hash and stage.kind is not StageKind.ENVIRONMENT}
     found: dict[str, str] = {}
     for run in runs_under(root) if wanted else ():
         member = read_spec(run).member
-        if member and member.content in wanted and member_state(run) is MemberState.FINISHED:
+        left = member.content in wanted and member_state(run) is MemberState.FINISHED if member else False
+        if member and left and all(any(run.results.glob(pattern)) for pattern in wanted[member.content].outputs):
             found[member.content] = str(run.path)
     builds = {build.name: build for build in plan.builds}
     environments = Environments(root)
 
     def done_by(stage: Stage) -> str | None:
+        if stage.done_by:
+            return stage.done_by
         if stage.kind is StageKind.ENVIRONMENT and stage.environment:
             key = builds[stage.environment].key
             return str(environments.link(key)) if environments.is_whole(key) else None
@@ -112,14 +138,15 @@ class _Making:
         hold(self._desk, draft, cwd=self._cwd, folder=folder, member=member)
 
     def _stage(self, stage: Stage) -> RunDraft:
-        draft = replace(stage.draft, name=f"{self._plan.name}-{stage.name}")
+        draft = replace(stage.draft, name=f"{self._plan.name}-{stage.name}", cluster=self._plan.cluster)
         if stage.kind is StageKind.ENVIRONMENT and stage.environment:
             command = (*self._ours("build"), str(self._environments.root), str(self._dir.build(stage.environment)))
             return replace(draft, command=command, limits=_BUILD_LIMITS)
         return self._inside(fill_stages(draft, self._results), stage.environment)
 
     def _pool(self, pool: Pool) -> RunDraft:
-        draft = replace(pool.draft, name=f"{self._plan.name}-worker", command=(*self._ours("worker"), str(self._dir.path), pool.name))
+        command = (*self._ours("worker"), str(self._dir.path), pool.name)
+        draft = replace(pool.draft, name=f"{self._plan.name}-worker", cluster=self._plan.cluster, command=command)
         return self._inside(draft, pool.environment)
 
     def _ours(self, verb: str) -> tuple[str, ...]:

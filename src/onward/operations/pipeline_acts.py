@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from onward.errors import Conflict, NotFound, OnwardError
@@ -11,13 +12,14 @@ from onward.model.task import TaskState, tasks_of
 from onward.operations.control import cancel, resume
 from onward.operations.find import check_text, is_path
 from onward.operations.inspect import is_ours
-from onward.operations.pipeline import advance
+from onward.operations.pipeline import advance, from_stage, stages_from, start
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
 from onward.rundir.tasks import try_again
 from onward.sdk.files import write_whole
 from onward.supervisor.advance import gather, live_members, read_plan
+from onward.supervisor.handing import run_of
 
 
 def tend_pipelines(desk: Desk) -> tuple[list[str], list[str]]:
@@ -82,6 +84,17 @@ def again(desk: Desk, dir: PipelineDir) -> list[str]:
         resume(desk, member, changes={})
     advance(desk, dir)
     return [*stages, *tasks]
+
+
+def restart(desk: Desk, dir: PipelineDir, stage: str) -> PipelineDir:
+    """A new pipeline of the same plan and code that does this stage, and all that need it, once more; what else is done stays done."""
+    before = read_plan(dir)
+    plan, facts = from_stage(before, stage), gather(dir, before, note=False)
+    again = stages_from(before, stage)
+    done = {name: str(run_of(dir, before, name).path) for name, state in facts.members.items() if state is MemberState.FINISHED}
+    stages = tuple(one if one.name in again else replace(one, done_by=one.done_by or done.get(one.name)) for one in plan.stages)
+    started = json.loads(dir.started.read_bytes())
+    return start(desk, replace(plan, stages=stages), source=dir.source.read_text(), cwd=dir.code / started["workdir"])
 
 
 def _mine(dir: PipelineDir) -> None:

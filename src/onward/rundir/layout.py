@@ -252,7 +252,7 @@ class LegLocal:
 
     def make(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for folder in (self.checkpoints, self.empty, self.spool, self.logs, self.tensorboard, self.ranks):
+        for folder in (self.checkpoints, self.empty, self.spool, self.logs, self.tensorboard, self.ranks, self.artifacts):
             folder.mkdir(exist_ok=True)
 
 

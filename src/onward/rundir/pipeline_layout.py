@@ -54,6 +54,11 @@ class PipelineDir:
         """The file that it was made from, as it was."""
         return self.params / "pipeline.yaml"
 
+    @property
+    def started(self) -> Path:
+        """By whom, and where in the code it starts."""
+        return self.params / "started.json"
+
     def build(self, environment: str) -> Path:
         return self.params / "builds" / f"{environment}.json"
 

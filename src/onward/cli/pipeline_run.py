@@ -1,0 +1,208 @@
+"""`onward pipeline run`, and what one may ask of a pipeline that is there: show, list, attach, cancel, rerun."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from onward.cli.desk import JsonOption, here, open_desk
+from onward.cli.render import ago, bold, coloured, field, out, out_json, progress_words, say, span, table
+
+PipelineArgument = Annotated[
+    str, typer.Argument(metavar="PIPELINE", help="A pipeline: its folder or the folder's name, or its name: then the newest.")
+]
+_FAILED_SHOWN = 10
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+    app.command("list")(list_)
+    app.command("show")(show)
+    app.command("attach")(attach)
+    app.command("cancel")(cancel)
+    app.command("rerun")(rerun)
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline's file.", show_default=False)],
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="NAME", help="Another cluster than the file's.", show_default=False)
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="STAGE", help="Do this stage, and all that need it, though nothing has changed.", show_default=False
+        ),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over; closing the terminal ends nothing.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Start a pipeline: everything is checked and frozen first, then the stages that need nothing are queued."""
+    from onward.operations.pipeline import from_stage, start
+    from onward.operations.pipeline_look import record
+    from onward.pipelines.pipeline_file import read_pipeline
+    from onward.pipelines.yaml_lines import read_text
+
+    desk = open_desk()
+    read = read_pipeline(file, folder=here())
+    plan = replace(read.plan, cluster=cluster) if cluster else read.plan
+    dir = start(desk, from_stage(plan, from_) if from_ else plan, source=read_text(file), cwd=here())
+    for note in read.notes:
+        say(f"onward: {note}")
+    told = record(desk, dir)
+    if json:
+        out_json(told)
+    else:
+        out(dir.path.name)
+        skipped = [stage["label"] for stage in told["stages"] if stage["skipped"]]
+        say(f"{told['name']}: {told['stages_all']} stages on {told['cluster']}; folder {dir.path}")
+        if skipped:
+            say(f"  unchanged, and not done again: {', '.join(skipped)}")
+        say(f"  onward pipeline attach {dir.path.name}    onward pipeline show {dir.path.name}")
+    if wait:
+        _follow(str(dir.path), quiet=json)
+
+
+def list_(json: JsonOption = False) -> None:
+    """List pipelines, newest last."""
+    from onward.errors import StorageError
+    from onward.operations.pipeline_look import line
+    from onward.rundir.pipeline_layout import pipelines_under
+
+    told = []
+    for dir in [dir for root in open_desk().roots for dir in pipelines_under(root)]:
+        try:
+            told.append(line(dir))
+        except StorageError as error:
+            say(f"onward: {error.message}")
+    if json:
+        out_json({"schema": 1, "pipelines": told})
+    elif told:
+        table(
+            ("PIPELINE", "STATE", "STAGES", "TASKS", "MADE", "WHY"),
+            [(Path(one["folder"]).name, one["state"], _stages(one), _tasks(one), ago(one["created"]), one["cause"]) for one in told],
+            state_columns=(1,),
+        )
+    else:
+        say("there are no pipelines yet: onward pipeline run FILE")
+
+
+def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
+    """Show how a pipeline stands, and why."""
+    told = _look(pipeline)
+    if json:
+        out_json(told)
+        return
+    for text in _lines(told):
+        out(text)
+    for one in told["failed_tasks"][:_FAILED_SHOWN]:
+        out(f"{coloured('failed')}  {one['id']}")
+        field("why", one["reason"])
+        if one["evidence"]:
+            field("it said", one["evidence"])
+        if one["hint"]:
+            field("next", one["hint"])
+    if told["failed_tasks"]:
+        out(f"once more what failed: onward pipeline rerun {Path(told['folder']).name} --failed-only")
+
+
+def attach(pipeline: PipelineArgument) -> None:
+    """Watch a pipeline until it is over. Ctrl-C, or closing the terminal, ends only the watching."""
+    _follow(pipeline)
+
+
+def cancel(pipeline: PipelineArgument) -> None:
+    """End a pipeline: nothing more begins, and what runs is cancelled."""
+    from onward.operations.pipeline_acts import cancel_pipeline, find_pipeline
+
+    desk = open_desk()
+    dir = find_pipeline(desk, pipeline)
+    cancel_pipeline(desk, dir)
+    say(f"{dir.path.name} is cancelled; onward pipeline rerun {dir.path.name} --failed-only goes on with it")
+
+
+def rerun(
+    pipeline: PipelineArgument,
+    failed_only: Annotated[bool, typer.Option("--failed-only", help="Only what failed or was cancelled; what is done stays done.")] = False,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="STAGE", help="A new pipeline of the same code, from this stage on.", show_default=False)
+    ] = None,
+) -> None:
+    """Do again what failed, down to the items of a benchmark, or all from a stage on."""
+    from onward.errors import InvalidInput
+    from onward.operations.pipeline_acts import again, find_pipeline, restart
+
+    if failed_only == (from_ is not None):
+        raise InvalidInput("what is to be done again is not said", hint="--failed-only, or --from STAGE")
+    desk = open_desk()
+    dir = find_pipeline(desk, pipeline)
+    if from_:
+        new = restart(desk, dir, from_)
+        out(new.path.name)
+        say(f"{new.path.name} begins again with {from_}; what comes before it is taken from {dir.path.name}")
+        return
+    names = again(desk, dir)
+    say(f"{dir.path.name} goes on" + (f"; once more: {', '.join(names)}" if names else ""))
+
+
+# ── how it looks ──────────────────────────────────────────────────────────────
+
+
+def _look(pipeline: str) -> dict[str, Any]:
+    from onward.operations.pipeline_acts import find_pipeline
+    from onward.operations.pipeline_look import record
+
+    desk = open_desk()
+    return record(desk, find_pipeline(desk, pipeline))
+
+
+def _lines(told: dict[str, Any]) -> list[str]:
+    lasted = span((told["ended"] or time.time()) - told["created"])
+    lines = [f"{bold(told['name'])}  {coloured(told['state'])}  on {told['cluster']}, {lasted}  {told['folder']}"]
+    if told["cause"]:
+        lines.append(f"  {told['cause']}")
+    width = max((len(stage["label"]) for stage in told["stages"]), default=0)
+    for stage in told["stages"]:
+        state = "skipped" if stage["skipped"] else stage["state"]
+        words = progress_words(stage["progress"]) if state == "live" and (stage["progress"] or {}).get("step") is not None else stage["why"]
+        lines.append(f"  {stage['label'].ljust(width)}  {coloured(state.ljust(9), state)}  {stage['run'] or '–':<8}  {words}".rstrip())
+    if sum(told["tasks"].values()):
+        lines.append(f"  tasks: {_tasks(told)}; workers: {told['workers_live']} at work, {len(told['workers'])} in all")
+    return lines
+
+
+def _stages(told: dict[str, Any]) -> str:
+    return f"{told['stages_done']}/{told['stages_all']}"
+
+
+def _tasks(told: dict[str, Any]) -> str:
+    tasks = told["tasks"]
+    words = [f"{tasks['done']} of {sum(tasks.values())} done"]
+    words += [f"{tasks[state]} {word}" for state, word in (("claimed", "at work"), ("failed", "failed")) if tasks[state]]
+    return ", ".join(words) if sum(tasks.values()) else "–"
+
+
+def _follow(pipeline: str, *, quiet: bool = False) -> None:
+    """Exit code 7 where it did not finish, as for an awaited run."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    told = _look(pipeline)
+    if not quiet:
+        with Live(console=Console(highlight=False), auto_refresh=False, transient=True) as live:
+            while told["state"] == "running":
+                live.update(Text.from_ansi("\n".join(_lines(told))), refresh=True)
+                time.sleep(1.0)
+                told = _look(pipeline)
+        for text in _lines(told):
+            out(text)
+    while told["state"] == "running":
+        time.sleep(1.0)
+        told = _look(pipeline)
+    if told["state"] != "finished":
+        raise typer.Exit(7)
