@@ -142,7 +142,7 @@ def test_a_redirect_on_the_same_host_is_followed_with_the_token(job: Job) -> Non
 def test_a_redirect_to_another_host_is_not_followed_even_where_that_host_is_allowed(job: Job, tmp_path: Path) -> None:
     with Rodan(tmp_path / "media") as other:
         job.terms = replace(job.terms, hosts=(job.rodan.host, other.host))
-        for to in (other.url + AT, f"//{other.host}{AT}", f"http://localhost:{job.rodan.port}{AT}", "file:///etc/passwd", ""):
+        for to in (other.url + AT, f"//{other.host}{AT}", f"http://localhost:{job.rodan.port}{AT}", "file:///etc/passwd", "http://[bad", "http://127.0.0.1:99999/", ""):
             job.rodan.behave(AT, "redirect", to=to)
             assert "only redirects on one host are followed" in job.refusal()
         assert other.seen == []

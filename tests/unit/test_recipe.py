@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from onward.errors import InvalidInput, NotFound
 from onward.model.command import fill, placeholder_values
@@ -119,6 +121,8 @@ def test_everything_that_is_wrong_is_said_at_once(recipe: Recipe) -> None:
         ("Rate", float("nan")),
         ("Rate", [0.5]),
         ("Note", "a\nb"),
+        ("Note", "a\x85b"),
+        ("Note", "a\x1b[2Jb"),
         ("Note", "x" * 41),
         ("Note", {"a": 1}),
         ("Verbose", 1),
@@ -228,6 +232,32 @@ def test_outputs_follow_the_inputs_they_belong_to(recipe: Recipe) -> None:
         ("Model 0", "models/0.keras", True),
         ("Model 2", "models/2.keras", True),
     ]
+
+
+JSON = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text(), max_size=2) | st.just({"a": 1})
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    given_settings=st.dictionaries(
+        st.sampled_from(["Note", "Rate", "CPUs", "Backend", "Maximum time (D-HH:MM)"]) | st.text(), JSON, max_size=4
+    ),
+    resources=st.dictionaries(st.sampled_from(["gpus", "partition"]) | st.text(), JSON, max_size=2),
+    url=st.text() | st.sampled_from(["http://[", "http://rodan.example.org:x/", "https://rodan.example.org/\u2028"]),
+)
+def test_whatever_a_message_holds_it_is_filled_in_or_refused_with_words(
+    recipe: Recipe, given_settings: dict[str, Any], resources: dict[str, Any], url: str
+) -> None:
+    try:
+        draft = filled(recipe, given_settings, [Input(name="Image", url=IMAGE.url), *LAYERS], resources=resources)
+    except InvalidInput as error:
+        assert all(line.isprintable() for line in error.message.split("\n"))
+    else:
+        assert draft.command == recipe.draft.command
+        assert draft.environment == recipe.draft.environment
+        assert all(len(word.splitlines()) <= 1 for word in map(str, draft.params.values()))
+    with pytest.raises(InvalidInput):
+        filled(recipe, inputs=[Input(name="Image", url=f"{url}//"), *LAYERS])
 
 
 # ── a site's recipes ──────────────────────────────────────────────────────────

@@ -29,7 +29,7 @@ RESOURCES: Mapping[str, str] = {  # what a request may ask of the scheduler, and
 LIMITS: Mapping[str, str] = {"total_time": "duration", "mem_max": "memory", "max_legs": "int", "max_restarts": "int"}
 _LONGEST_TEXT = 1000  # characters, unless the recipe says otherwise
 _LARGEST = 2**53  # what every JSON reader holds
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,11 +72,14 @@ def _checked(url: str, terms: Terms, what: str) -> SplitResult:
 
 
 def _followed(parts: SplitResult, location: str, terms: Terms, what: str) -> SplitResult:
-    there = urlsplit(urljoin(parts.geturl(), location))
-    same = origin(there) == origin(parts)
+    try:
+        there = urlsplit(urljoin(parts.geturl(), location))
+        same = origin(there) == origin(parts)
+        where = place_of(there) if there.hostname else "nowhere"
+    except ValueError:
+        same, where, there = False, "nowhere", parts
     safer = (parts.scheme, there.scheme) == ("http", "https") and there.hostname == parts.hostname
     if not location or not (same or safer):
-        where = place_of(there) if there.hostname else "nowhere"
         raise InputRefused(
             f"{what}: {place_of(parts)} redirects to {where}, and only redirects on one host are followed",
             hint="give the address that it leads to",
