@@ -25,8 +25,10 @@ function tidy(value: number, [from, to]: Window): number {
   return Number(value.toPrecision(Math.max(5, Math.min(17, digits))));
 }
 
-/** Heights of single charts: `metric from..to`. */
-export const heightsCodec: Codec<ReadonlyMap<string, Window>> = {
+const items = list();
+
+/** Windows by name: `name from..to`, each written by `write`. */
+export const windowsCodec = (write: (window: Window) => string): Codec<ReadonlyMap<string, Window>> => ({
   read: (given) => {
     const found = new Map<string, Window>();
     for (const item of items.read(given)) {
@@ -36,9 +38,11 @@ export const heightsCodec: Codec<ReadonlyMap<string, Window>> = {
     }
     return found;
   },
-  write: (heights) => items.write([...heights].map(([metric, window]) => `${metric} ${windowCodec.write(window)}`)),
-};
-const items = list();
+  write: (windows) => items.write([...windows].map(([name, window]) => `${name} ${write(window)}`)),
+});
+
+/** Heights of single charts, by metric. */
+const heightsCodec = windowsCodec((window) => windowCodec.write(window) ?? "");
 
 const codecs = {
   smooth: number(0),

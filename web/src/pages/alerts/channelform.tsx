@@ -4,6 +4,7 @@ import { inWords, post, put } from "../../api";
 import { Dialog } from "../../parts/dialog";
 import { Secret } from "../../parts/secret";
 import type { Fault } from "../../reading";
+import { FormDialog } from "./formdialog";
 import { type Mail, MailFields, mailOf } from "./mailfields";
 import { type Quiet, QuietFields } from "./quietfields";
 import type { Channel } from "./words";
@@ -57,74 +58,52 @@ export function ChannelForm({ channel, close, done }: Props) {
       </Dialog>
     );
   return (
-    <Dialog title={channel ? "Edit a channel" : "New channel"} close={close}>
-      <form
-        class="sheet-form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void save();
-        }}
-      >
-        {!channel && (
-          <label>
-            Kind
-            <select value={kind} onChange={(event) => setKind(event.currentTarget.value as Kind)}>
-              <option value="slack">Slack, or what takes the same</option>
-              <option value="email">E-mail</option>
-              <option value="webhook">Signed webhook, for a program</option>
-            </select>
-          </label>
-        )}
+    <FormDialog kind="channel" fresh={!channel} fault={fault} save={save} close={close}>
+      {!channel && (
         <label>
-          Name
+          Kind
+          <select value={kind} onChange={(event) => setKind(event.currentTarget.value as Kind)}>
+            <option value="slack">Slack, or what takes the same</option>
+            <option value="email">E-mail</option>
+            <option value="webhook">Signed webhook, for a program</option>
+          </select>
+        </label>
+      )}
+      <label>
+        Name
+        <input
+          type="text"
+          maxLength={250}
+          placeholder={kind}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </label>
+      {kind === "email" ? (
+        <MailFields mail={mail} set={setMail} known={channel !== null} />
+      ) : (
+        <label>
+          Address
           <input
             type="text"
-            maxLength={250}
-            placeholder={kind}
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
+            required={!channel}
+            autocomplete="off"
+            spellcheck={false}
+            placeholder={channel ? "as it is" : "https://…"}
+            value={url}
+            onInput={(event) => setUrl(event.currentTarget.value)}
           />
+          <small>
+            {kind === "slack" ? "An incoming webhook of your workspace." : "Messages are posted there, signed."} It is
+            not shown again.
+          </small>
         </label>
-        {kind === "email" ? (
-          <MailFields mail={mail} set={setMail} known={channel !== null} />
-        ) : (
-          <label>
-            Address
-            <input
-              type="text"
-              required={!channel}
-              autocomplete="off"
-              spellcheck={false}
-              placeholder={channel ? "as it is" : "https://…"}
-              value={url}
-              onInput={(event) => setUrl(event.currentTarget.value)}
-            />
-            <small>
-              {kind === "slack" ? "An incoming webhook of your workspace." : "Messages are posted there, signed."} It is
-              not shown again.
-            </small>
-          </label>
-        )}
-        <QuietFields quiet={quiet} set={setQuiet} />
-        <label class="check">
-          <input type="checkbox" checked={enabled} onChange={(event) => setEnabled(event.currentTarget.checked)} />
-          Switched on
-        </label>
-        {fault && (
-          <p role="alert">
-            {fault.what}
-            {fault.next && ` – ${fault.next}`}
-          </p>
-        )}
-        <footer>
-          <button type="button" onClick={close}>
-            Leave it
-          </button>
-          <button type="submit" class="primary">
-            {channel ? "Save" : "Make the channel"}
-          </button>
-        </footer>
-      </form>
-    </Dialog>
+      )}
+      <QuietFields quiet={quiet} set={setQuiet} />
+      <label class="check">
+        <input type="checkbox" checked={enabled} onChange={(event) => setEnabled(event.currentTarget.checked)} />
+        Switched on
+      </label>
+    </FormDialog>
   );
 }

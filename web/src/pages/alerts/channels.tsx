@@ -1,7 +1,8 @@
 /** The channels there are: where to, whether they work, a test. */
 import { useState } from "preact/hooks";
 import { post, remove } from "../../api";
-import { complain, say } from "../../parts/toast";
+import { complain } from "../../parts/toast";
+import { EditAndDelete } from "./acts";
 import { type Channel, target } from "./words";
 
 type Props = { channels: readonly Channel[]; open: (id: string) => void; changed: () => void };
@@ -23,16 +24,6 @@ export function Channels({ channels, open, changed }: Props) {
       setTested((before) => ({ ...before, [id]: outcome }));
     } catch (error) {
       setTested(({ [id]: _, ...rest }) => rest);
-      complain(error);
-    }
-  };
-  const drop = async ({ id, name }: Channel) => {
-    if (!window.confirm(`Delete the channel ${name}? Rules go on without it.`)) return;
-    try {
-      await remove("/api/v1/alerts/channels/{channel}", { path: { channel: id } });
-      say(`The channel ${name} is deleted`);
-      changed();
-    } catch (error) {
       complain(error);
     }
   };
@@ -77,22 +68,14 @@ export function Channels({ channels, open, changed }: Props) {
                 >
                   Test
                 </button>{" "}
-                <button
-                  type="button"
-                  class="quiet"
-                  aria-label={`Edit ${channel.name}`}
-                  onClick={() => open(channel.id)}
-                >
-                  Edit
-                </button>
-                <button
-                  type="button"
-                  class="quiet danger"
-                  aria-label={`Delete ${channel.name}`}
-                  onClick={() => void drop(channel)}
-                >
-                  Delete
-                </button>
+                <EditAndDelete
+                  kind="channel"
+                  name={channel.name}
+                  rest="Rules go on without it."
+                  edit={() => open(channel.id)}
+                  drop={() => remove("/api/v1/alerts/channels/{channel}", { path: { channel: channel.id } })}
+                  changed={changed}
+                />
               </td>
             </tr>
           ))}

@@ -1,8 +1,8 @@
 /** A rule, new or changed. */
 import { useState } from "preact/hooks";
 import { inWords, post, put } from "../../api";
-import { Dialog } from "../../parts/dialog";
 import type { Fault } from "../../reading";
+import { FormDialog } from "./formdialog";
 import { type Channel, KINDS, type Kind, type Rule, readAfter, shownAfter, told } from "./words";
 
 type Props = { rule: Rule | null; channels: readonly Channel[]; close: () => void; done: () => void };
@@ -35,105 +35,83 @@ export function RuleForm({ rule, channels, close, done }: Props) {
     }
   };
   return (
-    <Dialog title={rule ? "Edit a rule" : "New rule"} close={close}>
-      <form
-        class="sheet-form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void save();
-        }}
-      >
+    <FormDialog kind="rule" fresh={!rule} fault={fault} save={save} close={close}>
+      <label>
+        Tell when
+        <select
+          value={kind}
+          onChange={(event) => {
+            const to = event.currentTarget.value as Kind;
+            setKind(to);
+            setAfter(shownAfter(to, null));
+          }}
+        >
+          {KINDS.map((one) => (
+            <option key={one.kind} value={one.kind}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {limit && (
         <label>
-          Tell when
-          <select
-            value={kind}
-            onChange={(event) => {
-              const to = event.currentTarget.value as Kind;
-              setKind(to);
-              setAfter(shownAfter(to, null));
-            }}
-          >
-            {KINDS.map((one) => (
-              <option key={one.kind} value={one.kind}>
-                {one.name}
-              </option>
-            ))}
-          </select>
-        </label>
-        {limit && (
-          <label>
-            {limit.label}
-            <input
-              type="number"
-              min="0"
-              max={limit.share ? 100 : undefined}
-              step="any"
-              value={after}
-              onInput={(event) => setAfter(event.currentTarget.value)}
-            />
-          </label>
-        )}
-        {kind !== "quota" && (
-          <label>
-            {kind === "metric" ? "Condition" : "Of which runs"}
-            <input
-              type="text"
-              required={kind === "metric"}
-              spellcheck={false}
-              placeholder={kind === "metric" ? "metrics.loss > 10" : "all of them; or experiment = 'night'"}
-              value={filter}
-              onInput={(event) => setFilter(event.currentTarget.value)}
-            />
-            <small>In the language of the run list's filter.</small>
-          </label>
-        )}
-        <label>
-          Name
+          {limit.label}
           <input
-            type="text"
-            maxLength={250}
-            placeholder={usual}
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
+            type="number"
+            min="0"
+            max={limit.share ? 100 : undefined}
+            step="any"
+            value={after}
+            onInput={(event) => setAfter(event.currentTarget.value)}
           />
         </label>
-        <fieldset>
-          <legend>Channels</legend>
-          {!channels.length && <span class="muted">There are none yet: add one first.</span>}
-          {channels.map(({ id, name: channel }) => (
-            <label key={id} class="check">
-              <input
-                type="checkbox"
-                checked={chosen.includes(id)}
-                onChange={({ currentTarget }) =>
-                  setChosen(currentTarget.checked ? [...chosen, id] : chosen.filter((one) => one !== id))
-                }
-              />
-              <bdi>{channel}</bdi>
-            </label>
-          ))}
-        </fieldset>
-        {kind === "failed" && (
-          <label class="check">
-            <input type="checkbox" checked={lines} onChange={(event) => setLines(event.currentTarget.checked)} />
-            Send the last lines that the program printed too
+      )}
+      {kind !== "quota" && (
+        <label>
+          {kind === "metric" ? "Condition" : "Of which runs"}
+          <input
+            type="text"
+            required={kind === "metric"}
+            spellcheck={false}
+            placeholder={kind === "metric" ? "metrics.loss > 10" : "all of them; or experiment = 'night'"}
+            value={filter}
+            onInput={(event) => setFilter(event.currentTarget.value)}
+          />
+          <small>In the language of the run list's filter.</small>
+        </label>
+      )}
+      <label>
+        Name
+        <input
+          type="text"
+          maxLength={250}
+          placeholder={usual}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </label>
+      <fieldset>
+        <legend>Channels</legend>
+        {!channels.length && <span class="muted">There are none yet: add one first.</span>}
+        {channels.map(({ id, name: channel }) => (
+          <label key={id} class="check">
+            <input
+              type="checkbox"
+              checked={chosen.includes(id)}
+              onChange={({ currentTarget }) =>
+                setChosen(currentTarget.checked ? [...chosen, id] : chosen.filter((one) => one !== id))
+              }
+            />
+            <bdi>{channel}</bdi>
           </label>
-        )}
-        {fault && (
-          <p role="alert">
-            {fault.what}
-            {fault.next && ` – ${fault.next}`}
-          </p>
-        )}
-        <footer>
-          <button type="button" onClick={close}>
-            Leave it
-          </button>
-          <button type="submit" class="primary">
-            {rule ? "Save" : "Make the rule"}
-          </button>
-        </footer>
-      </form>
-    </Dialog>
+        ))}
+      </fieldset>
+      {kind === "failed" && (
+        <label class="check">
+          <input type="checkbox" checked={lines} onChange={(event) => setLines(event.currentTarget.checked)} />
+          Send the last lines that the program printed too
+        </label>
+      )}
+    </FormDialog>
   );
 }

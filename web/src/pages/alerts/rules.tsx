@@ -1,6 +1,7 @@
 /** The rules there are, as sentences. */
 import { put, remove } from "../../api";
-import { complain, say } from "../../parts/toast";
+import { complain } from "../../parts/toast";
+import { EditAndDelete } from "./acts";
 import { type Channel, type Rule, sentence } from "./words";
 
 type Props = { rules: readonly Rule[]; channels: readonly Channel[]; open: (id: string) => void; changed: () => void };
@@ -18,16 +19,6 @@ export function Rules({ rules, channels, open, changed }: Props) {
     const { id, limit: _, since: __, ...body } = rule;
     try {
       await put("/api/v1/alerts/rules/{rule}", { path: { rule: id }, body: { ...body, enabled: !rule.enabled } });
-      changed();
-    } catch (error) {
-      complain(error);
-    }
-  };
-  const drop = async ({ id, name }: Rule) => {
-    if (!window.confirm(`Delete the rule ${name}? What it told stays in the history.`)) return;
-    try {
-      await remove("/api/v1/alerts/rules/{rule}", { path: { rule: id } });
-      say(`The rule ${name} is deleted`);
       changed();
     } catch (error) {
       complain(error);
@@ -73,17 +64,14 @@ export function Rules({ rules, channels, open, changed }: Props) {
                 <button type="button" class="quiet" onClick={() => void turn(rule)}>
                   {rule.enabled ? "Switch off" : "Switch on"}
                 </button>
-                <button type="button" class="quiet" aria-label={`Edit ${rule.name}`} onClick={() => open(rule.id)}>
-                  Edit
-                </button>
-                <button
-                  type="button"
-                  class="quiet danger"
-                  aria-label={`Delete ${rule.name}`}
-                  onClick={() => void drop(rule)}
-                >
-                  Delete
-                </button>
+                <EditAndDelete
+                  kind="rule"
+                  name={rule.name}
+                  rest="What it told stays in the history."
+                  edit={() => open(rule.id)}
+                  drop={() => remove("/api/v1/alerts/rules/{rule}", { path: { rule: rule.id } })}
+                  changed={changed}
+                />
               </td>
             </tr>
           ))}

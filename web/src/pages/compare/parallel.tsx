@@ -2,12 +2,12 @@
 import { useMemo } from "preact/hooks";
 import type { Named } from "../../charts/chart";
 import type { Sync } from "../../charts/sync";
-import { toggled } from "../../charts/view";
+import { toggled, windowsCodec } from "../../charts/view";
 import { num, whole } from "../../format";
 import { Empty } from "../../parts/empty";
 import { Menu } from "../../parts/menu";
 import { dark } from "../../theme";
-import { type Codec, list, useParam } from "../../url";
+import { list, useParam } from "../../url";
 import { AxisOf } from "./axis";
 import { ramp } from "./ramp";
 import { fieldsOf, type Run } from "./runs";
@@ -17,24 +17,8 @@ import { useWidth } from "./size";
 import { likelyMetric, nameOf, useValues } from "./values";
 
 const axesCodec = list();
-const items = list();
-/** `field low..high`, as shares of the axis. */
-export const brushCodec: Codec<ReadonlyMap<string, Brush>> = {
-  read: (given) => {
-    const found = new Map<string, Brush>();
-    for (const item of items.read(given)) {
-      const cut = item.lastIndexOf(" ");
-      const [low, high] = item
-        .slice(cut + 1)
-        .split("..")
-        .map(Number);
-      if (cut > 0 && low !== undefined && high !== undefined && low < high) found.set(item.slice(0, cut), [low, high]);
-    }
-    return found;
-  },
-  write: (brushes) =>
-    items.write([...brushes].map(([field, [low, high]]) => `${field} ${low.toFixed(3)}..${high.toFixed(3)}`)),
-};
+/** By field, as shares of the axis. */
+const brushCodec = windowsCodec(([low, high]) => `${low.toFixed(3)}..${high.toFixed(3)}`);
 
 const TOP = 44;
 const HEIGHT = 340;
