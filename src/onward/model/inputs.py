@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
@@ -82,6 +81,8 @@ def place_of(parts: SplitResult) -> str:
 
 def of_the_link(address: str) -> bool:
     """Whether an IP address is one that only this machine's own wire knows, where clouds keep credentials, or no machine's at all."""
+    import ipaddress  # seldom needed
+
     found = ipaddress.ip_address(address.partition("%")[0])
     mapped = getattr(found, "ipv4_mapped", None) or found
     return bool(mapped.is_link_local or mapped.is_multicast or mapped.is_unspecified)

@@ -29,7 +29,6 @@ from onward.supervisor.crew import start_crew
 from onward.supervisor.deadline import plan_stop
 from onward.supervisor.gpu import GpuSampler
 from onward.supervisor.host import HostSampler, MemoryWatch
-from onward.supervisor.inputs import given_inputs
 from onward.supervisor.member import following
 from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
@@ -61,7 +60,7 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     restored = _restore(scene, local)
     resume = restored[0] if restored else None
     env = training_environment(scene.spec, dir, local, leg=leg, deadline=deadline, resume=resume)
-    given = given_inputs(scene, env, signals)
+    given = _given(scene, env, signals)
     env.update(given or {})
     relay = start_relay(scene.spec, dir, local, leg=leg, upstream=upstream_of(scene.spec.tracker, dir.tracker_token))
     env.update(relay_variables(local))
@@ -156,6 +155,15 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
         stayed=crew.ranks.stayed(since=training.ended_at) if training.ended_at else "",
     )
     return outcome, training
+
+
+def _given(scene: Scene, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
+    """Where its request's files are. None where the leg is to stop before they are there."""
+    if not scene.dir.inputs_order.exists():
+        return {}
+    from onward.supervisor.inputs import given_inputs  # loads HTTP and TLS, which few runs need
+
+    return given_inputs(scene, env, signals)
 
 
 def _restore(scene: Scene, local: LegLocal) -> tuple[Resume, str] | None:
