@@ -50,11 +50,17 @@ def files() -> Iterator[str]:
 
 
 def test_results_inside_the_message_and_by_address_become_files_of_their_names(files: str, tmp_path: Path) -> None:
-    body = {"kind": "reply", "id": "r1", "state": "done", "at": 1.0, "results": {"Model 0": inline(), "Model 1": told(url=f"{files}/a")}}
+    body = {
+        "kind": "reply",
+        "id": "r1",
+        "state": "done",
+        "at": 1.0,
+        "results": {"Model 0": inline(), "Model 1": told(url=f"{files}/a", file="m1.hdf5")},
+    }
     answer = answer_of(body)
     assert (answer.id, answer.done, answer.results["Model 0"].read()) == ("r1", True, DATA)
     saved = answer.save(tmp_path / "models")
-    assert [(path.name, path.read_bytes() == DATA) for path in saved] == [("Model 0", True), ("Model 1", True)]
+    assert [(path.name, path.read_bytes() == DATA) for path in saved] == [("Model 0", True), ("Model 1.hdf5", True)]
 
 
 def test_a_name_cannot_lead_out_of_the_folder_and_two_cannot_share_a_file(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from onward.errors import HostUnreachable, InvalidInput, NotFound, StorageError
@@ -32,6 +32,7 @@ class ResultFile:
     size: int
     sha256: str
     media_type: str = "application/octet-stream"
+    file: str = ""  # what it was called where it was made
     data: str | None = None  # base64
     url: str | None = None
     expires: float | None = None  # when the address closes
@@ -94,16 +95,18 @@ class Answer:
         return self.state == "done"
 
     def save(self, folder: Path) -> list[Path]:
-        """Every result as a file of that folder, by its name; characters that file names may not have become underscores."""
+        """Every result as a file of that folder, by its name, with the ending that it had where it was made."""
         folder.mkdir(parents=True, exist_ok=True)
-        names = {name: file_name(name) for name in self.results}
+        names = {name: file_name(name, result.file) for name, result in self.results.items()}
         if len(set(names.values())) < len(names):
             raise InvalidInput(f"two results of {self.id} have one file name", hint="read them one by one: answer.results[NAME].save(path)")
         return [result.save(folder / names[name]) for name, result in self.results.items()]
 
 
-def file_name(name: str) -> str:
-    return _ODD.sub("_", name).lstrip(".") or "_"
+def file_name(name: str, file: str = "") -> str:
+    """Characters that file names may not have become underscores."""
+    ending = PurePath(file).suffix
+    return (_ODD.sub("_", name).lstrip(".") or "_") + ("" if name.endswith(ending) else _ODD.sub("_", ending))
 
 
 def answer_of(body: Mapping[str, Any]) -> Answer:
@@ -114,7 +117,7 @@ def answer_of(body: Mapping[str, Any]) -> Answer:
 
 
 def _result(name: str, told: Mapping[str, Any]) -> ResultFile:
-    kept = ("size", "sha256", "media_type", "data", "url", "expires")
+    kept = ("size", "sha256", "media_type", "file", "data", "url", "expires")
     return ResultFile(name=name, **{key: told[key] for key in kept if told.get(key) is not None})
 
 
