@@ -39,6 +39,12 @@ class Outbox:
             unsent = update(messages).where(_c.id == message.id, _c.sent.is_(None))
             connection.execute(unsent.values(tries=message.tries + 1, due=now + wait, error=clean(error)[:1000]))
 
+    def give_up(self, message: Outgoing, error: str) -> None:
+        """Nobody waits for it any more. Never for a request's one answer."""
+        assert message.kind is not OutgoingKind.REPLY
+        with self._database.writing() as connection:
+            connection.execute(update(messages).where(_c.id == message.id).values(tries=message.tries + 1, due=None, error=clean(error)[:1000]))
+
     def post(self, message: Outgoing) -> None:
         """Anything but a request's one answer, which `Requests.settle` and `refuse` write. Of one id there is one."""
         assert message.kind is not OutgoingKind.REPLY

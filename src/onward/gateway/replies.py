@@ -1,0 +1,34 @@
+"""What is in the outbox, as it goes over the wire in the protocol of whoever asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onward.clock import Clock
+from onward.errors import StorageError
+from onward.gateway import v1, v2
+from onward.gateway.parcels import Packing, Parcel
+from onward.model.outcome import OutcomeState, Result
+from onward.model.request import Outgoing, OutgoingKind
+
+
+class Replies:
+    def __init__(self, packing: Packing, clock: Clock) -> None:
+        self._packing = packing
+        self._clock = clock
+
+    def body(self, message: Outgoing, *, light: bool = False) -> bytes | None:
+        """None: its protocol has no word for it. `light`: without results inside, for a broker that did not take it so large."""
+        parcels: dict[str, Parcel] | None = None
+        if message.kind is OutgoingKind.REPLY:
+            try:
+                parcels = self._packed(message, light=light)
+            except StorageError as error:
+                words = {"state": str(OutcomeState.FAILED), "reason": f"the run is done, but {error.message}", "next": error.hint}
+                message, parcels = replace(message, payload={**message.payload, **words}), {}
+        return v1.body_of(message, parcels) if message.protocol == v1.PROTOCOL else v2.body_of(message, parcels)
+
+    def _packed(self, message: Outgoing, *, light: bool) -> dict[str, Parcel]:
+        results = [Result(**one) for one in message.payload.get("results") or ()]
+        addresses = message.protocol != v1.PROTOCOL
+        return self._packing.pack(message.request, results, now=self._clock.now(), light=light, addresses=addresses)

@@ -1,0 +1,128 @@
+"""The first protocol: what its applications send, and what they are answered."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from onward.gateway import v1
+from onward.gateway.incoming import Incoming, Refusal
+from onward.gateway.parcels import Parcel
+from onward.model.gateway import V1Settings
+from onward.model.request import Input, Outgoing, OutgoingKind, Request
+
+SETTINGS = V1Settings(enabled=True, rodan="https://rodan.test/rodan")
+BODY = {"inputs": {"Image": "/uploads/a.png", "rgba PNG - Layer 0": "/uploads/b.png"}, "settings": {"CPUs": 6, "Patch height": 256}}
+
+
+def read(body: object, **properties: Any) -> Request | Refusal:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    properties = {"reply_to": "hpc-results", "correlation_id": "c0ffee", **properties}
+    return v1.request_of(Incoming(body=raw, **properties), SETTINGS, most=1 << 20, now=5.0)
+
+
+def reply(payload: dict[str, Any], parcels: dict[str, Parcel] | None = None, kind: OutgoingKind = OutgoingKind.REPLY) -> Any:
+    message = Outgoing(id="a", request="v1-a", kind=kind, protocol="v1", reply_to="q", correlation_id="c", payload=payload, made=1.0)
+    raw = v1.body_of(message, parcels)
+    return None if raw is None else json.loads(raw)
+
+
+def test_a_message_of_the_old_application_is_a_request_for_the_sites_recipe() -> None:
+    found = read(BODY)
+
+    assert isinstance(found, Request)
+    assert (found.id, found.recipe, found.protocol, found.reply_to, found.correlation_id) == (
+        *("v1-c0ffee", "patchwise", "v1", "hpc-results", "c0ffee"),
+    )
+    assert found.settings == BODY["settings"]
+    assert found.inputs == (
+        Input(name="Image", url="https://rodan.test/uploads/a.png"),
+        Input(name="rgba PNG - Layer 0", url="https://rodan.test/uploads/b.png"),
+    )
+
+
+def test_a_message_without_a_correlation_id_is_known_by_its_content() -> None:
+    once, again, other = (read(body, correlation_id=None) for body in (BODY, BODY, {**BODY, "settings": {}}))
+
+    assert isinstance(once, Request) and isinstance(again, Request) and isinstance(other, Request)
+    assert once.id == again.id != other.id
+
+
+def test_a_correlation_id_of_any_form_makes_an_id_that_fits_in_a_file_name() -> None:
+    found = read(BODY, correlation_id="../../x y\n")
+
+    assert isinstance(found, Request)
+    assert found.correlation_id == "../../x y\n" and v1._PLAIN.fullmatch(found.id)
+
+
+def test_where_no_queue_is_named_the_answer_goes_to_the_one_that_all_share() -> None:
+    found = read(BODY, reply_to=None)
+
+    assert isinstance(found, Request) and found.reply_to == "hpc-results"
+
+
+def test_a_token_in_the_settings_is_not_kept() -> None:
+    found = read({**BODY, "settings": {"CPUs": 1, "token": "secret"}})
+
+    assert isinstance(found, Request) and found.settings == {"CPUs": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"\xff\xfe", "not UTF-8"),
+        (b"{", "not JSON"),
+        (b"[1]", "not an object"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b'{"inputs": {}, "settings": {"a": NaN}}', "NaN is no number"),
+        (b'{"inputs": {}, "inputs": {}, "settings": {}}', "stands twice"),
+        (b'{"inputs": {}, "settings": {"a": "\\ud800"}}', "half a character"),
+        (b" " * (1 << 20) + b"{}", "1,048,578 bytes, and 1,048,576 are allowed"),
+        ({"settings": {}}, "has no inputs"),
+        ({"inputs": {}, "settings": {"a": [1]}}, "'a' is neither text nor a number"),
+        ({"inputs": {"Image": "iVBORw0KGgo=="}, "settings": {}}, "'Image' is no address"),
+        ({"inputs": {"Image": "//elsewhere.test/a.png"}, "settings": {}}, "'Image' is no address"),
+        ({"inputs": {"Image": None}, "settings": {}}, "'Image' is no address"),
+    ],
+)
+def test_what_is_no_request_is_answered_and_put_aside(body: object, said: str) -> None:
+    found = read(body)
+
+    assert isinstance(found, Refusal) and found.aside
+    assert said in found.reason
+    assert found.request is not None and found.request.correlation_id == "c0ffee"
+
+
+def test_a_path_without_a_rodan_to_fetch_it_from_is_the_sites_to_mend() -> None:
+    found = v1.request_of(Incoming(body=json.dumps(BODY).encode()), V1Settings(enabled=True), most=1 << 20, now=5.0)
+
+    assert isinstance(found, Refusal)
+    assert "does not know where to fetch /uploads/a.png" in found.reason and "gateway.v1.rodan" in found.next
+
+
+def test_results_are_base64_with_line_breaks_by_their_names() -> None:
+    data = bytes(range(256))
+    answer = reply({"state": "done"}, {"Model 0": Parcel(size=256, sha256="", media_type="", data=data)})
+
+    assert list(answer) == ["Model 0"]
+    assert answer["Model 0"].count("\n") == 5 and base64.b64decode(answer["Model 0"]) == data
+
+
+def test_every_other_end_is_one_text() -> None:
+    payload = {"state": "out_of_memory", "reason": "leg 1 ran out of memory", "next": "ask for more", "log_tail": "MemoryError\n"}
+
+    assert reply(payload) == {"error": "leg 1 ran out of memory. ask for more\nMemoryError"}
+    assert reply({"reason": "another request came before"}, kind=OutgoingKind.ERROR) == {"error": "another request came before"}
+
+
+def test_results_that_do_not_fit_are_an_error_that_says_so() -> None:
+    answer = reply({"state": "done"}, {"Model 0": Parcel(size=1, sha256="", media_type="", trouble="it is too large")})
+
+    assert answer == {"error": "the training is done, but Model 0 cannot be sent: it is too large"}
+
+
+def test_it_has_no_word_for_progress() -> None:
+    assert reply({"state": "running"}, kind=OutgoingKind.PROGRESS) is None
