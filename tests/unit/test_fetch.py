@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import hashlib
 import json
+import os
 import ssl
 import stat
 import threading
@@ -142,7 +143,15 @@ def test_a_redirect_on_the_same_host_is_followed_with_the_token(job: Job) -> Non
 def test_a_redirect_to_another_host_is_not_followed_even_where_that_host_is_allowed(job: Job, tmp_path: Path) -> None:
     with Rodan(tmp_path / "media") as other:
         job.terms = replace(job.terms, hosts=(job.rodan.host, other.host))
-        for to in (other.url + AT, f"//{other.host}{AT}", f"http://localhost:{job.rodan.port}{AT}", "file:///etc/passwd", "http://[bad", "http://127.0.0.1:99999/", ""):
+        for to in (
+            other.url + AT,
+            f"//{other.host}{AT}",
+            f"http://localhost:{job.rodan.port}{AT}",
+            "file:///etc/passwd",
+            "http://[bad",
+            "http://127.0.0.1:99999/",
+            "",
+        ):
             job.rodan.behave(AT, "redirect", to=to)
             assert "only redirects on one host are followed" in job.refusal()
         assert other.seen == []
@@ -260,6 +269,26 @@ def test_what_is_there_and_whole_is_not_fetched_again_and_what_is_not_is(leg: Le
     (leg.dir.inputs / "Image").write_bytes(PAGE[:-1] + b"x")
     assert leg.work()
     assert leg.asked == 3
+    assert (leg.dir.inputs / "Image").read_bytes() == PAGE
+
+
+@pytest.mark.parametrize("last", ["fsync", "replace", "noted"])
+def test_a_leg_that_is_killed_leaves_nothing_that_the_next_takes_for_whole(leg: Leg, monkeypatch: pytest.MonkeyPatch, last: str) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    place: tuple[Any, str] = (module, "write_whole") if last == "noted" else (os, last)
+    write_inputs(leg.dir, leg.order)
+    with monkeypatch.context() as dying, pytest.raises(Killed):
+        dying.setattr(Path, "unlink", lambda *_, **__: None)  # the dead tidy nothing up
+        dying.setattr(*place, killed)
+        Fetching(leg.dir, leg.order, env={}, clock=SystemClock()).work()
+    assert leg.work()
+    assert leg.asked == 3
+    assert sorted(path.name for path in leg.dir.inputs.iterdir()) == [".there.json", "Image", "rgba PNG - Layer 0"]
     assert (leg.dir.inputs / "Image").read_bytes() == PAGE
 
 
