@@ -75,6 +75,11 @@ def new_context(browser: Browser, url: str, *, width: int = 1280, height: int = 
 
 
 def log_in(page: Page, link: str) -> None:
-    """By a one-time link, as `onward up` prints it; until the list of runs is there."""
-    page.goto(link)
+    """By a one-time link, as `onward up` prints it; it leads to the list of runs."""
+    open_list(page, link)
+
+
+def open_list(page: Page, address: str) -> None:
+    """Until there is something to act on."""
+    page.goto(address)
     page.wait_for_selector("main :is(.table-row:not(.waiting) .cell a, .card a, .empty)")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 from onward.api.page import STATIC
 from tests.needs import missing
 from tests.servers import Running
-from tests.web.browser import Watch, chromium, log_in, new_context
+from tests.web.browser import Watch, chromium, log_in, new_context, open_list
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +44,16 @@ def link(server: Running) -> str:
     return done.stdout.strip()
 
 
+@pytest.fixture(scope="module")
+def session(server: Running, browser: Browser) -> dict[str, str]:
+    """One login for all windows of a file: to start a command for each takes longer than what most of them test."""
+    context, _ = new_context(browser, server.url)
+    log_in(context.new_page(), server.link)
+    kept = {one["name"]: one["value"] for one in context.cookies()}
+    context.close()
+    return kept
+
+
 @pytest.fixture
 def watched(server: Running, browser: Browser) -> Iterator[tuple[Page, Watch]]:
     """A window that nobody is logged in with yet, and what goes wrong in it."""
@@ -54,7 +64,8 @@ def watched(server: Running, browser: Browser) -> Iterator[tuple[Page, Watch]]:
 
 
 @pytest.fixture
-def page(watched: tuple[Page, Watch], link: str) -> Page:
+def page(server: Running, watched: tuple[Page, Watch], session: dict[str, str]) -> Page:
     window, _ = watched
-    log_in(window, link)
+    window.context.add_cookies([{"name": name, "value": value, "url": server.url} for name, value in session.items()])
+    open_list(window, "/")
     return window
