@@ -9,8 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-import onward
 from moons import features, score
+
+import onward
 
 CHECKPOINT_EVERY = 45
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from onward.cli.desk import JsonOption, here, open_desk
+from onward.cli.pipeline import ClusterOption, FileArgument, SetOption, variables
 from onward.cli.render import ago, bold, coloured, field, out, out_json, progress_words, say, span, table
 
 PipelineArgument = Annotated[
@@ -28,28 +28,26 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline's file.", show_default=False)],
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="NAME", help="Another cluster than the file's.", show_default=False)
-    ] = None,
+    file: FileArgument,
+    set: SetOption = None,
+    cluster: ClusterOption = None,
     from_: Annotated[
         str | None,
-        typer.Option(
-            "--from", metavar="STAGE", help="Do this stage, and all that need it, though nothing has changed.", show_default=False
-        ),
+        typer.Option("--from", metavar="STAGE", help="Do this stage and all that need it, changed or not.", show_default=False),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over; closing the terminal ends nothing.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Start a pipeline: everything is checked and frozen first, then the stages that need nothing are queued."""
+    from onward.model.pipeline import on_cluster
     from onward.operations.pipeline import from_stage, start
     from onward.operations.pipeline_look import record
     from onward.pipelines.pipeline_file import read_pipeline
     from onward.pipelines.yaml_lines import read_text
 
     desk = open_desk()
-    read = read_pipeline(file, folder=here())
-    plan = replace(read.plan, cluster=cluster) if cluster else read.plan
+    read = read_pipeline(file, folder=here(), given=variables(set))
+    plan = on_cluster(read.plan, cluster) if cluster else read.plan
     dir = start(desk, from_stage(plan, from_) if from_ else plan, source=read_text(file), cwd=here())
     for note in read.notes:
         say(f"onward: {note}")
@@ -99,6 +97,10 @@ def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
         return
     for text in _lines(told):
         out(text)
+    for stage in told["stages"]:
+        if stage["state"] == "failed" and stage["evidence"]:
+            out(f"{coloured('failed')}  {stage['label']}")
+            field("it said", stage["evidence"])
     for one in told["failed_tasks"][:_FAILED_SHOWN]:
         out(f"{coloured('failed')}  {one['id']}")
         field("why", one["reason"])

@@ -138,7 +138,7 @@ class _Making:
         hold(self._desk, draft, cwd=self._cwd, folder=folder, member=member)
 
     def _stage(self, stage: Stage) -> RunDraft:
-        draft = replace(stage.draft, name=f"{self._plan.name}-{stage.name}", cluster=self._plan.cluster)
+        draft = replace(stage.draft, name=f"{self._plan.name}-{stage.name}")
         if stage.kind is StageKind.ENVIRONMENT and stage.environment:
             command = (*self._ours("build"), str(self._environments.root), str(self._dir.build(stage.environment)))
             return replace(draft, command=command, limits=_BUILD_LIMITS)
@@ -146,7 +146,7 @@ class _Making:
 
     def _pool(self, pool: Pool) -> RunDraft:
         command = (*self._ours("worker"), str(self._dir.path), pool.name)
-        draft = replace(pool.draft, name=f"{self._plan.name}-worker", cluster=self._plan.cluster, command=command)
+        draft = replace(pool.draft, name=f"{self._plan.name}-worker", command=command)
         return self._inside(draft, pool.environment)
 
     def _ours(self, verb: str) -> tuple[str, ...]:

@@ -81,13 +81,21 @@ def _stage(desk: Desk, dir: PipelineDir, plan: Plan, stage: Stage, facts: Facts)
         "state": str(state),
     }
     if stage.done_by:
-        return {**told, "run": None, "why": f"unchanged: {Path(stage.done_by).name} did it", "skipped": True, "progress": None}
+        return {
+            **told,
+            "run": None,
+            "why": f"unchanged: {Path(stage.done_by).name} did it",
+            "evidence": "",
+            "skipped": True,
+            "progress": None,
+        }
     run = dir.member(stage.name)
     id = read_spec(run).id
     if state is MemberState.HELD:
-        return {**told, "run": id, "why": _waits_for(plan, stage, facts), "skipped": False, "progress": None}
+        return {**told, "run": id, "why": _waits_for(plan, stage, facts), "evidence": "", "skipped": False, "progress": None}
     seen = look(desk, run)
-    return {**told, "run": id, "why": reason(seen), "skipped": False, "progress": progress(seen)}
+    evidence = seen.run.closed.evidence if seen.run.closed else ""
+    return {**told, "run": id, "why": reason(seen), "evidence": evidence, "skipped": False, "progress": progress(seen)}
 
 
 def _waits_for(plan: Plan, stage: Stage, facts: Facts) -> str:

@@ -199,8 +199,12 @@ def _crews(workers: list[RunDir], *, forgiven: int) -> dict[str, Crew]:
 
 
 def _cause(run: RunDir) -> str:
+    """With the last line that it wrote, which says most."""
     closed = read_run(run).closed
-    return closed.cause if closed else ""
+    if closed is None:
+        return ""
+    last = closed.evidence.strip().rpartition("\n")[2]
+    return f"{closed.cause}: {last}" if last and last not in closed.cause else closed.cause
 
 
 def _by(dir: PipelineDir) -> str:

@@ -130,7 +130,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         made = Builder(environments=environments, run=run, leg=leg, env=os.environ, cwd=Path.cwd()).build(wanted)
     except OnwardError as error:
-        sys.stderr.write(f"{error.message}\n{error.hint}\n")
+        sys.stderr.write(f"{error.hint}\n{error.message}\n")  # the last line says what it was, as in a traceback
         return 1
     sys.stdout.write(f"the environment {wanted.name} {'is built' if made else 'was there already'}: {environments.link(wanted.key)}\n")
     return 0

@@ -1,0 +1,205 @@
+"""A whole pipeline on one machine: left alone, killed with -9 again and again, stopped by an environment that cannot be built."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.operations.tend import tend
+from onward.operations.wiring import Desk
+from tests.crash.conftest import Machine
+
+FILE = """
+name: count
+cluster: local
+environments:
+  main: {tool: none, setup: ["echo one", "echo two", SETUP]}
+defaults:
+  environment: main
+  resources: {time: "5:00", mem: 200M, cpus-per-task: 1}
+stages:
+  prepare: {command: PYTHON prepare.py}
+train:
+  needs: prepare
+  command: PYTHON train.py
+benchmark:
+  - name: odd
+    command: PYTHON score.py {checkpoint} {shard} {items.done}
+    checkpoints: all
+    shards: 2
+    retries: 20
+workers: {max-running: 2}
+"""
+
+PREPARE = "import time; time.sleep(0.3)\n"
+
+TRAIN = """
+import json, sys, time
+from pathlib import Path
+import onward
+run = onward.init(total_steps=60)
+before = run.resume()
+step = json.loads((Path(before) / "s.json").read_text()) if before else -1
+while step < 59:
+    step += 1
+    run.log({"loss": 1 / (step + 1)}, step=step)
+    time.sleep(0.1)
+    stop = run.should_stop()
+    if stop or step % 20 == 19:
+        with run.checkpoint(step) as folder:
+            (folder / "s.json").write_text(json.dumps(step))
+    if stop:
+        sys.exit(75)
+run.finish()
+"""
+
+SCORE = """
+import json, sys, time
+from pathlib import Path
+checkpoint, shard, done = Path(sys.argv[1]), int(sys.argv[2]), set(Path(sys.argv[3]).read_text().split())
+step = json.loads((checkpoint / "s.json").read_text())
+for item in range(6):
+    if str(item) not in done:
+        time.sleep(0.1)
+        print(json.dumps({"item": item, "score": (step + item) * (1 + shard)}), flush=True)
+"""
+
+KILLS = 5
+
+
+@pytest.fixture
+def project(machine: Machine) -> Machine:
+    for name, text in (("prepare.py", PREPARE), ("train.py", TRAIN), ("score.py", SCORE)):
+        (machine.home / name).write_text(text)
+    return machine
+
+
+def begin(machine: Machine, *, setup: str = "echo three") -> Path:
+    (machine.home / "pipeline.yaml").write_text(FILE.replace("PYTHON", sys.executable).replace("SETUP", json.dumps(setup)))
+    told = json.loads(machine.onward("pipeline", "run", "pipeline.yaml", "--json").stdout)
+    return Path(told["folder"])
+
+
+def show(machine: Machine, folder: Path) -> dict[str, Any]:
+    shown: dict[str, Any] = json.loads(machine.onward("pipeline", "show", str(folder), "--json").stdout)
+    return shown
+
+
+def until_over(machine: Machine, folder: Path, *, within: float = 240, tended: bool = False) -> dict[str, Any]:
+    give_up = time.monotonic() + within
+    while not (folder / "params" / "over.json").exists():
+        if time.monotonic() > give_up:
+            logs = "".join(path.read_text() for path in folder.parent.glob("*/logs/*.log"))
+            pytest.fail(f"it is not over after {within} s: {json.dumps(show(machine, folder), indent=1)}\n{logs}")
+        if tended:
+            tend(Desk(env=machine.environment), grace=2.0)
+        time.sleep(0.5)
+    return show(machine, folder)
+
+
+def cells(folder: Path) -> dict[str, float]:
+    found = sorted((folder / "results" / "tasks").glob("*/result.json"))
+    return {path.parent.name: json.loads(path.read_text())["scores"]["score"]["value"] for path in found}
+
+
+def printed(folder: Path) -> Counter[tuple[str, int]]:
+    """How often each item was done."""
+    done: Counter[tuple[str, int]] = Counter()
+    for path in (folder / "results" / "tasks").glob("*/out-*.txt"):
+        for line in path.read_text().split("\n")[:-1]:
+            done[path.parent.name, json.loads(line)["item"]] += 1
+    return done
+
+
+EXPECTED = {
+    f"train.{step:08d}.odd.seed-0.shard-{shard}-of-2": sum((step + item) * (1 + shard) for item in range(6)) / 6
+    for step in (19, 39, 59)
+    for shard in (0, 1)
+}
+
+
+def processes_of(machine: Machine) -> list[int]:
+    """All that belong to this test's root and queue, keeper and all."""
+    marks = [machine.environment[name].encode() for name in ("ONWARD_STATE_DIR", "ONWARD_ROOT")]
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            told = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(process.name) != os.getpid() and any(mark in told for mark in marks):
+            found.append(int(process.name))
+    return found
+
+
+@pytest.mark.slow
+def test_a_pipeline_carries_itself_to_its_end(project: Machine) -> None:
+    folder = begin(project)
+    told = until_over(project, folder)
+    assert (told["state"], told["cause"]) == ("finished", "all stages and tasks are done"), told
+    assert [(stage["name"], stage["state"]) for stage in told["stages"]] == [
+        ("env-main", "finished"),
+        ("prepare", "finished"),
+        ("train", "finished"),
+    ]
+    assert cells(folder) == EXPECTED and set(printed(folder).values()) == {1}
+    log = (folder / "logs" / "pipeline.log").read_text()
+    assert log.index("count-worker-001 is queued") < log.index("the pipeline is over"), "while it trained"
+
+
+@pytest.mark.slow
+def test_everything_killed_at_five_moments_and_tended_gives_the_same_table_and_no_item_twice(project: Machine) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    chance = random.Random(seed)
+    folder = begin(project)
+    for _ in range(KILLS):
+        time.sleep(chance.uniform(0.5, 4.0))
+        for pid in processes_of(project):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        tend(Desk(env=project.environment), grace=0.0)
+    told = until_over(project, folder, tended=True)
+    assert told["state"] == "finished", (seed, told)
+    assert cells(folder) == EXPECTED, seed
+    assert set(printed(folder).values()) == {1}, (seed, printed(folder))
+
+
+@pytest.mark.slow
+def test_an_environment_that_cannot_be_built_stops_before_any_training_is_queued_and_its_line_is_told(project: Machine) -> None:
+    folder = begin(project, setup="echo all is lost; false")
+    told = until_over(project, folder)
+    assert told["state"] == "failed"
+    assert "setup line 3 `echo all is lost; false` failed with exit code 1" in json.dumps(told)
+    shown = json.loads(project.onward("show", told["stages"][0]["run"], "--json").stdout)
+    assert "all is lost" in json.dumps(shown)
+    assert not list(Path(f"{folder}-train").glob("journal/*")), "the training was never asked for"
+    assert told["stages"][2]["why"] == "never begins: env-main ended failed"
+
+
+@pytest.mark.slow
+def test_a_cancelled_pipeline_ends_its_jobs_and_goes_on_when_it_is_asked_to(project: Machine) -> None:
+    folder = begin(project)
+    give_up = time.monotonic() + 60
+    while not list(Path(f"{folder}-train").glob("results/checkpoints/leg-*")):
+        assert time.monotonic() < give_up
+        time.sleep(0.2)
+    project.onward("pipeline", "cancel", folder.name)
+    told = until_over(project, folder, within=30)
+    assert (told["state"], told["cause"]) == ("cancelled", f"cancelled by {told['cause'].split()[-1]}")
+    assert told["workers_live"] == 0
+    project.onward("pipeline", "rerun", folder.name, "--failed-only")
+    told = until_over(project, folder)
+    assert told["state"] == "finished"
+    assert cells(folder).items() >= EXPECTED.items(), "and those of a checkpoint that was saved when it was cancelled"
+    assert set(printed(folder).values()) == {1}
