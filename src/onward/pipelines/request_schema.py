@@ -1,4 +1,4 @@
-"""What a request of the second protocol may hold, as JSON Schema: its shape, and what this site's recipes take."""
+"""Shapes as JSON Schema: of a request of the second protocol, with what this site's recipes take, and of a recipe file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from onward.pipelines.recipe import InputRule, Recipe
 from onward.pipelines.recipe_names import NUMBER
+from onward.pipelines.recipe_sections import RecipeIn
 from onward.pipelines.recipe_settings import Setting
 from onward.pipelines.request_in import RequestIn
 from onward.pipelines.sections import schema_of
@@ -30,6 +31,21 @@ def request_schema(recipes: Iterable[Recipe] = ()) -> dict[str, Any]:
     properties["recipe"] = {**described, "enum": [one.name for one in known]}
     schema["allOf"] = [_of(one) for one in known]
     return schema
+
+
+def recipe_schema() -> dict[str, Any]:
+    """A recipe file's shape, for editors: the section that a params file has not, and the rest as params.schema.json beside it says."""
+    own = schema_of(RecipeIn, "Onward recipe")
+    parts = {key: own.pop(key) for key in ("$schema", "title", "$defs")}
+    shared = {key: {"$ref": f"params.schema.json#/properties/{key}"} for key in ("name", "experiment", "cluster", "train")}
+    return {
+        **parts,
+        "$defs": {**parts["$defs"], "RecipeIn": own},
+        "type": "object",
+        "properties": {**shared, "recipe": {"$ref": "#/$defs/RecipeIn"}},
+        "additionalProperties": False,
+        "required": ["name", "recipe", "train"],
+    }
 
 
 def _said(recipe: Recipe) -> str:
