@@ -42,7 +42,7 @@ class Field:
     benchmarks: Sequence[Benchmark]
     cpus: int = 1
     idle: int = 0
-    started: list[subprocess.Popen[str]] = field(default_factory=list)
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         model = self.root / "model"
@@ -95,10 +95,11 @@ class Field:
         }
         return {**{key: value for key, value in os.environ.items() if not key.startswith("ONWARD_")}, **told}
 
-    def start(self, number: int = 1, *, deadline: float | None = None) -> subprocess.Popen[str]:
+    def start(self, number: int = 1, *, deadline: float | None = None) -> subprocess.Popen[bytes]:
         env = self.leg(number, deadline=deadline)
         command = [sys.executable, "-c", ENTRY, "worker", str(self.dir.path), "all"]
-        process = subprocess.Popen(command, cwd=self.root, env=env, stderr=subprocess.PIPE, text=True)
+        with (self.root / f"worker-{number}.err").open("ab") as err:
+            process = subprocess.Popen(command, cwd=self.root, env=env, stderr=err)
         self.started.append(process)
         return process
 
@@ -108,9 +109,10 @@ class Field:
         (self.root / "node" / f"{number}-{leg}" / "stop").touch()
 
     def work(self, number: int = 1, **others: float) -> int:
-        process = self.start(number, **others)
-        _, self.said = process.communicate(timeout=60)
-        return process.returncode
+        return self.start(number, **others).wait(timeout=60)
+
+    def said(self, number: int = 1) -> str:
+        return (self.root / f"worker-{number}.err").read_text()
 
     def printed(self, task: Task) -> list[str]:
         """The items that were done, as often as they were: from all that the attempts' commands printed."""
@@ -121,4 +123,4 @@ class Field:
     def end(self) -> None:
         for process in self.started:
             process.kill()
-            process.communicate()
+            process.wait()

@@ -55,7 +55,7 @@ def states(field: Field) -> set[TaskState]:
 
 def test_a_worker_drains_all_tasks_and_says_what_it_has_done(field: Make) -> None:
     pipeline = field(benchmark(shards=2, seeds=(1, 2)), cpus=2)
-    assert pipeline.work() == contract.EXIT_DONE, pipeline.said
+    assert pipeline.work() == contract.EXIT_DONE, pipeline.said()
     assert states(pipeline) == {TaskState.DONE}
     result = read_result(task_dir(pipeline.dir, pipeline.tasks[0]))
     assert result and result.items == ITEM_COUNT and result.scores["score"].value == 3.0 and result.repeated == 0 and result.seconds > 0
@@ -82,7 +82,7 @@ def test_a_worker_that_is_asked_to_leave_keeps_what_is_done_and_the_next_leg_doe
     process = pipeline.start()
     until(lambda: len(pipeline.printed(pipeline.tasks[0])) == 2)
     pipeline.stop()
-    process.communicate(timeout=30)
+    process.wait(timeout=30)
     assert process.returncode == contract.EXIT_AGAIN
     (tmp_path / "go").touch()
     assert pipeline.work() == contract.EXIT_DONE
