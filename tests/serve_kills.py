@@ -68,7 +68,13 @@ class KeptPlace(Place):
         self.clock = HandClock(now)
         kept = KeptScheduler(self.clock, folder / "jobs")
         self.scheduler = kept  # type: ignore[assignment]
-        env = {"PATH": os.environ["PATH"], "HOME": str(folder), "USER": "ada", "ONWARD_ROOT": str(self.root)}
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "USER": "ada",
+            "ONWARD_ROOT": str(self.root),
+            "ONWARD_STATE_DIR": str(folder),
+        }
         self.desk = Desk(env=env, clock=self.clock, make_scheduler=lambda _: kept)
 
 

@@ -33,7 +33,7 @@ class Gateway:
     """All of it but the broker."""
 
     def __init__(self, folder: Path, place: Place | None = None, **settings: Any) -> None:
-        self.place = place or Place(folder)
+        self.place = place or Place(folder, {"ONWARD_STATE_DIR": str(folder / "state")})
         self.requests = Requests.open(folder / "onward.requests.db")
         self.recipes = Recipes(digits=Recipe(name="digits", folder=self.place.project, draft=self.place.draft(), most=1 << 20, seconds=60))
         self.settings = ServeSettings(**{"collect": made_results, **settings})

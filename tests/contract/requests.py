@@ -13,6 +13,7 @@ import pytest
 from onward.errors import NotAllowed, NotFound, StorageError
 from onward.model.outcome import Outcome, OutcomeState, Result
 from onward.model.request import Ending, Input, OutgoingKind, Request, RequestState, outgoing
+from onward.tracker.elect import Office
 from onward.tracker.requests import Requests, Taken
 
 NOW = 1_700_000_000.0
@@ -191,6 +192,17 @@ class RequestsContract:
         assert [message.kind for message in store.outbox.due(now=NOW)] == ["reply", "progress", "status"]
         assert len(store.outbox.due(now=NOW, limit=2)) == 2
 
+    def test_words_by_the_way_are_forgotten_a_day_after_they_were_sent_and_answers_are_not(self, store: Requests) -> None:
+        store.accept(request())
+        store.tell(store.of("r1"), {}, at=NOW, send=True)
+        store.outbox.sent([message.id for message in store.outbox.due(now=NOW)], now=NOW)
+        store.settle(store.of("r1"), DONE, at=NOW)
+        store.outbox.sent(["r1.reply"], now=NOW)
+        store.outbox.forget(now=NOW + 86_000)
+        assert len(store.outbox.of("r1")) == 2
+        store.outbox.forget(now=NOW + 90_000)
+        assert [message.id for message in store.outbox.of("r1")] == ["r1.reply"]
+
     def test_an_answer_that_nobody_waits_for_is_kept_and_never_due(self, store: Requests) -> None:
         store.refuse(request(reply_to=None), "no")
         assert store.outbox.due(now=NOW + 9) == []
@@ -234,6 +246,17 @@ class RequestsContract:
         with pytest.raises(NotFound, match="no result 'other'"):
             again.verify("a", "other", int(NOW) + 60, again.sign("a", "other", int(NOW) + 60), now=NOW)
         again.close()
+
+    # ── who serves ────────────────────────────────────────────────────────────
+
+    def test_one_of_several_processes_serves_until_it_leaves(self, store: Requests, requests_place: str | Path) -> None:
+        other = Requests.open(requests_place)
+        first, second = Office(store.database), Office(other.database)
+        assert [first.won(), second.won(), first.won()] == [True, False, True]
+        first.leave()
+        assert [second.won(), first.won()] == [True, False]
+        second.leave()
+        other.close()
 
     def test_a_newer_onwards_store_is_left_alone(self, store: Requests, requests_place: str | Path) -> None:
         with store.database.writing() as connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from onward.model.request import OutgoingKind, Request, RequestState
 from onward.model.run import LegEnd
 from onward.model.spec import Limits, Resources
 from onward.operations.serve_parts import Login
+from onward.operations.snapshots import keep
 from onward.rundir.layout import RunDir, runs_under
 from tests.serving import Gateway
 
@@ -350,6 +352,20 @@ def test_progress_is_told_when_it_changes_and_at_most_every_five_seconds(gateway
     gateway.step(6, times=3)
     assert [message.id for message in gateway.sent(OutgoingKind.PROGRESS)] == [told.id]
     assert gateway.of().progress == told.payload
+
+
+def test_why_a_run_waits_and_when_it_will_start_is_told_from_a_picture_of_its_cluster(gateway: Gateway) -> None:
+    gateway.ask()
+    gateway.step()
+    scheduler, job = gateway.place.scheduler, gateway.played().job(1)
+    (seen,) = [one for one in scheduler.snapshot().jobs if one.id == job]
+    waits = replace(seen, reason="others have a higher priority", expected_start=gateway.now() + 600)
+    keep(gateway.place.desk.env, "local", replace(scheduler.snapshot(), jobs=(waits,)))
+    before = scheduler.asked
+    gateway.step()
+    told = gateway.sent(OutgoingKind.PROGRESS)[0].payload
+    assert (told["words"], told["expected_start"]) == ("others have a higher priority", gateway.now() + 600)
+    assert scheduler.asked == before  # somebody had asked lately
 
 
 def test_the_first_protocol_has_no_words_for_progress_but_the_page_has(gateway: Gateway) -> None:

@@ -29,7 +29,10 @@ def backup(place: Place, folder: Path) -> dict[str, Any]:
     before = os.umask(0o077)
     try:
         partial.mkdir(parents=True)
-        database = _sqlite(place.path, partial) if place.path else _postgres(place, partial)
+        database = _sqlite(place.path, partial / "tracker.db") if place.path else _postgres(place, partial)
+        requests = Path(place.requests) if place.path else None  # of the gateway, where there is one; else among the tables
+        if requests and requests.is_file():
+            _sqlite(requests, partial / "tracker.requests.db")
         files = _files(place.files, partial / "tracker.files")
         record = {"schema": 1, "at": time.time(), "database": database, "files": files}
         (partial / "backup.json").write_text(json.dumps(record, indent=2) + "\n")
@@ -42,10 +45,9 @@ def backup(place: Place, folder: Path) -> dict[str, Any]:
     return {**record, "folder": str(folder)}
 
 
-def _sqlite(path: Path, into: Path) -> dict[str, Any]:
+def _sqlite(path: Path, target: Path) -> dict[str, Any]:
     if not path.is_file():
         raise NotFound(f"there is no database {path}", hint="--db names the server's")
-    target = into / "tracker.db"
     try:
         with (
             contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as source,
