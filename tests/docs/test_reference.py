@@ -12,6 +12,8 @@ import pytest
 
 from onward.pipelines.flags import FLAGS
 from onward.pipelines.params import parse_params
+from onward.pipelines.pipeline_file import read_pipeline
+from onward.pipelines.pipeline_sections import pipeline_schema
 from onward.pipelines.sections import json_schema
 from onward.pipelines.yaml_lines import load_yaml
 from onward.settings import ClusterIn, GatewayIn, ServerIn, SettingsIn, TrackerIn, V1In, load_settings
@@ -19,6 +21,8 @@ from onward.settings import ClusterIn, GatewayIn, ServerIn, SettingsIn, TrackerI
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PARAMS = (REFERENCE / "params.md").read_text()
 SETTINGS = (REFERENCE / "settings.md").read_text()
+PIPELINE = (REFERENCE / "pipeline.md").read_text()
+PIPELINES = re.findall(r"```yaml\n(.*?)```", PIPELINE, re.DOTALL)
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PARAMS, re.DOTALL)
 
 
@@ -32,6 +36,25 @@ def keys(schema: Mapping[str, Any], section: Mapping[str, Any], above: str = "")
         for shape in (described, *described.get("anyOf", ())):
             if "$ref" in shape:
                 yield from keys(schema, schema["$defs"][shape["$ref"].removeprefix("#/$defs/")], f"{above}{key}.")
+
+
+def keys_below(schema: Mapping[str, Any], section: Mapping[str, Any], above: str, been: set[str]) -> Iterator[str]:
+    """As `keys`, through lists and mappings of sections too, but each kind of section once: what a stage has is told of the training."""
+    for key, described in section["properties"].items():
+        yield above + key
+        for shape, step in inside(described):
+            name = shape.get("$ref", "").removeprefix("#/$defs/")
+            if name and name not in been:
+                been.add(name)
+                yield from keys_below(schema, schema["$defs"][name], f"{above}{key}.{step}", been)
+
+
+def inside(shape: Mapping[str, Any], step: str = "") -> Iterator[tuple[Mapping[str, Any], str]]:
+    yield shape, step
+    named = [*shape.get("patternProperties", {}).values(), shape.get("additionalProperties")]
+    for one, further in [*((one, "") for one in (*shape.get("anyOf", ()), shape.get("items"))), *((one, "NAME.") for one in named)]:
+        if isinstance(one, dict):
+            yield from inside(one, step + further)
 
 
 def accepts(schema: Mapping[str, Any], shape: Mapping[str, Any], value: object) -> bool:
@@ -124,6 +147,42 @@ def test_an_editor_accepts_both_spellings_and_missing_values_and_refuses_unknown
     assert accepted(launcher="torchrun")
     assert not accepted(launcher="mpiexec")
     assert not accepts(schema, schema, {"name": "a"})
+
+
+# ── the pipeline's file ───────────────────────────────────────────────────────
+
+
+def test_the_schema_of_pipelines_for_editors_is_up_to_date() -> None:
+    again = "write what `onward schema pipeline` prints into docs/reference/pipeline.schema.json"
+    assert json.loads((REFERENCE / "pipeline.schema.json").read_text()) == pipeline_schema(), again
+
+
+def test_every_key_of_a_pipeline_that_a_params_file_has_not_has_a_paragraph_and_every_paragraph_a_key() -> None:
+    schema = pipeline_schema()
+    shared = {key.split(".", 1)[-1] for key, _ in keys(json_schema(), json_schema())}
+    training_first = {"properties": {"train": schema["properties"]["train"], **schema["properties"]}}
+    all_keys = set(keys_below(schema, training_first, "", set()))
+    told = set(re.findall(r"\*\*`([^`]+)`\*\* ", PIPELINE))
+    own = {key for key in all_keys if not any(key.endswith(f".{one}") for one in shared) and key not in shared}
+    assert own - told == set()
+    assert told - all_keys == set()
+
+
+def test_every_key_of_a_pipelines_schema_is_described() -> None:
+    schema = pipeline_schema()
+    sections = [schema, *schema["$defs"].values()]
+    assert [key for section in sections for key, described in section["properties"].items() if not described.get("description")] == []
+
+
+@pytest.mark.parametrize("example", PIPELINES)
+def test_an_example_of_a_pipeline_is_valid_also_for_an_editor(example: str, tmp_path: Path) -> None:
+    for name in ("requirements.txt", "environment.yml", "prepare.py"):
+        (tmp_path / name).write_text("numpy\n")
+    (tmp_path / "pipeline.yaml").write_text(example)
+    plan = read_pipeline(tmp_path / "pipeline.yaml", folder=tmp_path).plan
+    assert plan.stages or plan.benchmarks
+    schema = pipeline_schema()
+    assert accepts(schema, schema, load_yaml(example, "pipeline.md").data)
 
 
 # ── the settings file ─────────────────────────────────────────────────────────

@@ -359,9 +359,17 @@ def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("benchmark", ["[{suite: a}]", "yes", "{}"])
-def test_benchmarks_are_said_to_come_later(benchmark: str) -> None:
+def test_benchmarks_are_said_to_be_of_pipelines(benchmark: str) -> None:
     told = problem(f"name: a\ntrain: {{command: x}}\nbenchmark: {benchmark}\n")
-    assert told.startswith("params.yaml:3: benchmark: benchmarks are not in this version yet: they come with pipelines")
+    assert told.startswith("params.yaml:3: benchmark: found benchmarks, expected [] or no such key: this is a pipeline's file")
+
+
+def test_keys_of_a_pipeline_are_called_so() -> None:
+    told = problems("name: a\nstages: {}\ntrain: {command: x, matrix: {lr: [1]}}\n")
+    assert [line.split(": this")[0] for line in told] == [
+        "params.yaml:2: stages: unknown to a params file",
+        "params.yaml:3: train.matrix: unknown to a params file",
+    ]
 
 
 def test_a_long_value_is_cut_in_the_telling() -> None:

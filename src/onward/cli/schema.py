@@ -1,12 +1,22 @@
-"""`onward schema`: the JSON Schema of a params file, for editors."""
+"""`onward schema`: the JSON Schema of a params file or of a pipeline's, for editors."""
 
 from __future__ import annotations
+
+from typing import Annotated
+
+import typer
 
 from onward.cli.render import out_json
 
 
-def schema() -> None:
-    """Print the JSON Schema of params.yaml, for editors."""
+def schema(
+    of: Annotated[str, typer.Argument(metavar="[params|pipeline]", help="Of a params file, or of a pipeline's file.")] = "params",
+) -> None:
+    """Print the JSON Schema of params.yaml, or of a pipeline's file, for editors."""
+    from onward.errors import InvalidInput
+    from onward.pipelines.pipeline_sections import pipeline_schema
     from onward.pipelines.sections import json_schema
 
-    out_json(json_schema())
+    if of not in ("params", "pipeline"):
+        raise InvalidInput(f"there is no schema of {of!r}", hint="onward schema params, or onward schema pipeline")
+    out_json(json_schema() if of == "params" else pipeline_schema())

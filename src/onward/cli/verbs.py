@@ -15,6 +15,7 @@ from onward.cli import (
     epilog,
     import_,
     logs,
+    pipeline,
     report,
     runs,
     schema,
@@ -51,5 +52,6 @@ def register(app: typer.Typer) -> None:
     app.command("backup")(backup.backup)
     app.command("report")(report.report)
     app.command("sync")(sync.sync)
+    app.add_typer(pipeline.app, name="pipeline")
     app.add_typer(import_.app, name="import")
     app.add_typer(epilog.app, name="epilog")

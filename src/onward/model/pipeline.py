@@ -161,6 +161,13 @@ class Plan:
         return next(stage for stage in self.stages if stage.name == name)
 
 
+def on_cluster(plan: Plan, name: str) -> Plan:
+    """The same plan elsewhere; an environment that says where it is built stays there."""
+    stages = (replace(one, draft=replace(one.draft, cluster=name)) if one.draft.cluster == plan.cluster else one for one in plan.stages)
+    pools = (replace(one, draft=replace(one.draft, cluster=name)) for one in plan.pools)
+    return replace(plan, cluster=name, stages=tuple(stages), pools=tuple(pools))
+
+
 _OF_A_STAGE = re.compile(r"\{stages\.([^{}\s]+)\.results\}")
 
 

@@ -48,8 +48,8 @@ def draft_from_flags(
     data: dict[str, Any] = {"experiment": experiment, "cluster": cluster, "train": {"command": list(command)}}
     train = data["train"]
     train["code"] = {"freeze": freeze, "exclude": list(exclude)}
-    train["params"] = {key: parse_scalar(value) for key, value in _pairs("--param", params)}
-    train["environment"] = {"variables": dict(_pairs("--env", variables)), "modules": list(modules), "setup": list(setup)}
+    train["params"] = {key: parse_scalar(value) for key, value in pairs("--param", params)}
+    train["environment"] = {"variables": dict(pairs("--env", variables)), "modules": list(modules), "setup": list(setup)}
     for flag, value in flags.items():
         if flag not in FLAGS:
             raise InvalidInput(f"--{flag}: unknown flag{guess(flag, FLAGS)}")
@@ -94,7 +94,8 @@ def changes_from_flags(flags: Mapping[str, str | None]) -> dict[str, Any]:
     return {FLAGS[flag][2]: getattr(getattr(line, FLAGS[flag][1]), FLAGS[flag][2]) for flag in given}
 
 
-def _pairs(flag: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+def pairs(flag: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """What a flag that may stand several times says, each as NAME=VALUE."""
     for text in texts:
         if "=" not in text:
             raise InvalidInput(f"{flag} {text}: found no =, expected NAME=VALUE")

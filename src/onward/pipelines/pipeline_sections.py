@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from onward.model.pipeline import Gate, SummaryRule, UploadRule, WorkerRule
+from onward.model.pipeline import Gate, SummaryRule, WorkerRule
 from onward.pipelines.benchmark_section import BenchmarkIn
 from onward.pipelines.build_section import BuildIn
 from onward.pipelines.sections import CheckpointsIn, CodeIn, LimitsIn, ResourcesIn, Section, StopIn, schema_of
 from onward.pipelines.stage_section import EnvironmentUse, StageIn
 from onward.pipelines.values import (
     Also,
-    Argument,
     Count,
-    CountOrZero,
     Duration,
     File,
     Folder,
@@ -30,8 +28,6 @@ from onward.pipelines.values import (
     listed,
     said,
 )
-
-Upload = Annotated[str, choice("summary", "results", "checkpoints", "logs")]
 
 
 class DefaultsIn(Section):
@@ -72,18 +68,6 @@ class WorkersIn(Section):
         )
 
 
-class UploadIn(Section):
-    to: Argument = Field(description="Where to: host:/folder for rsync through ssh, a folder, or a URL such as s3://bucket/folder.")
-    what: Annotated[list[Upload], BeforeValidator(listed), Also({"type": "string"})] = Field(
-        default_factory=lambda: ["summary", "results"],
-        description="What goes there: summary, results, checkpoints (those that were benchmarked), logs.",
-    )
-    retries: CountOrZero = Field(default=5, description="How often a file that did not arrive is tried again.")
-
-    def to_model(self) -> UploadRule:
-        return UploadRule(to=self.to, what=tuple(self.what), retries=self.retries)
-
-
 class GateIn(Section):
     benchmark: Part = Field(description="The benchmark that is looked at.")
     at_least: Number | None = Field(default=None, description="Its mean must not be below this.")
@@ -115,6 +99,8 @@ class SummaryIn(Section):
 
 
 class PipelineIn(Section):
+    later: ClassVar[tuple[str, ...]] = ("upload",)
+
     include: Annotated[list[File], BeforeValidator(listed), Also({"type": "string"})] = Field(
         default_factory=list, description="Files to read first, seen from this one: what stands here wins, key by key."
     )
@@ -128,14 +114,13 @@ class PipelineIn(Section):
     environments: dict[Part, BuildIn] = Field(
         default_factory=dict, description="Environments that are built before anything runs in them, by name."
     )
-    stages: dict[Part, StageIn] = Field(default_factory=dict, description="Named stages: any command, in the order that `needs` gives.")
     train: StageIn | None = Field(default=None, description="The training: a stage whose name is train.")
+    stages: dict[Part, StageIn] = Field(default_factory=dict, description="Named stages: any command, in the order that `needs` gives.")
     models: dict[Part, Folder] = Field(
         default_factory=dict, description="Checkpoints that are there already, to be benchmarked: name and folder or file."
     )
     benchmark: list[BenchmarkIn] = Field(default_factory=list, description="What is run on checkpoints while the training goes on.")
     workers: WorkersIn = Field(default_factory=WorkersIn, description="The jobs that run the benchmarks' tasks, many tasks a job.")
-    upload: UploadIn | None = Field(default=None, description="Where results are sent as they come.")
     summary: SummaryIn = Field(default_factory=SummaryIn, description="The table at the end.")
 
     @field_validator("stages")

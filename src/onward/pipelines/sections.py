@@ -53,6 +53,7 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     later: ClassVar[tuple[str, ...]] = ()  # keys that are planned and not here yet
+    of_pipelines: ClassVar[tuple[str, ...]] = ()  # keys that only a pipeline's file has
 
     @model_validator(mode="before")
     @classmethod
@@ -146,6 +147,8 @@ class CodeIn(Section):
 
 
 class TrainIn(Section):
+    of_pipelines: ClassVar[tuple[str, ...]] = ("matrix", "needs", "inputs", "outputs")
+
     params: dict[ParamName, Scalar] = Field(default_factory=dict, description="The run's parameters, flat: name and value.")
     command: Command = Field(description="What to run: text, split without a shell, or a list of words.")
     resources: ResourcesIn = Field(default_factory=ResourcesIn, description="What each leg's job asks of the scheduler, in Slurm's words.")
@@ -178,11 +181,13 @@ class TrainIn(Section):
 
 
 class ParamsIn(Section):
+    of_pipelines: ClassVar[tuple[str, ...]] = ("include", "vars", "defaults", "environments", "stages", "models", "workers", "summary")
+
     name: Name = Field(description="Name of the run: its folder and its jobs are called so.")
     experiment: Name | None = Field(default=None, description="Experiment the run belongs to; the run's name unless said.")
     cluster: Name = Field(default="auto", description="Where to run: auto, local, slurm, gridengine or a profile of the settings file.")
     train: TrainIn = Field(description="The training.")
-    benchmark: Benchmark = Field(default=(), description="Not in this version yet: leave it empty.")
+    benchmark: Benchmark = Field(default=(), description="Only for pipelines: leave it empty.")
 
     def to_draft(self) -> RunDraft:
         return draft_of(self.train, name=self.name, experiment=self.experiment or self.name, cluster=self.cluster)

@@ -29,6 +29,7 @@ class EnvironmentUseIn(EnvironmentIn):
 
 
 EnvironmentUse = Annotated[EnvironmentUseIn, BeforeValidator(_by_name), Also({"type": "string"})]
+Sweep = Annotated[MatrixIn, Also({"type": "object", "additionalProperties": {"type": "array"}})]  # a grid, without the word
 Parts = Annotated[list[Part], BeforeValidator(listed), Also({"type": "string"})]
 Paths = Annotated[list[Glob], BeforeValidator(listed), Also({"type": "string"})]
 
@@ -48,7 +49,7 @@ class StageIn(TrainIn):
     outputs: Paths = Field(
         default_factory=list, description="What it leaves in its results folder; without all of it, it is not taken for done."
     )
-    matrix: MatrixIn | None = Field(default=None, description="Sweep over params: a run for each point.")
+    matrix: Sweep | None = Field(default=None, description="Sweep over params: a run for each point.")
 
     @field_validator("command")
     @classmethod

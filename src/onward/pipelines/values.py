@@ -21,6 +21,7 @@ from onward.pipelines.command_line import split_command, usable_name
 from onward.pipelines.extra_options import refusal
 
 LATER = "not in this version yet"
+A_PIPELINE = "this is a pipeline's file, which onward pipeline reads, and no run's"
 _TEN_YEARS = 3650 * 86400
 _MOST_MIB = 2**40
 
@@ -252,7 +253,7 @@ def choice(*words: str, later: Sequence[str] = ()) -> _Kind:
 
 def _read_benchmark(value: Any) -> tuple[()]:
     if value not in ([], ()):
-        raise said(f"benchmarks are {LATER}: they come with pipelines, in a later one; expected [] or no such key")
+        raise said(f"found benchmarks, expected [] or no such key: {A_PIPELINE}")
     return ()
 
 
