@@ -17,7 +17,7 @@ In a training script:
 `import onward as wandb` works for scripts that use init, config, log, summary, alert and finish, and for most that use more:
 what Onward does not keep is said once, and ends no training.
 
-In a notebook `onward.Client()` reads runs and their series as tables.
+In a notebook `onward.Client()` reads runs and their series as tables; elsewhere `onward.Sender()` asks a gateway for trainings.
 
 Nothing is loaded until it is used: importing this package costs no more than Python itself.
 """
@@ -27,7 +27,8 @@ from __future__ import annotations
 TYPE_CHECKING = False  # the constant type checkers know; importing typing for it would double the cost
 
 __version__ = "0.1.0"
-__all__ = ["Client", "Run", "alert", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
+__all__ = ["Client", "Run", "Sender", "alert", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
+_OUTSIDE = ("Client", "Sender")  # for programs outside jobs
 _OF_THE_RUN = ("config", "run", "summary")  # not above: `from onward import *` would begin a run
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from onward.sdk.config import Config, Summary
     from onward.sdk.names import *  # noqa: F403
     from onward.sdk.run import Run, alert, checkpoint, finish, init, log, resume, should_stop
+    from onward.sender import Sender
 
     config: Config
     summary: Summary
@@ -42,12 +44,13 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name == "Client":
+    if name in _OUTSIDE:
+        from importlib import import_module
+
         try:
-            from onward.client import Client
+            return getattr(import_module(f"onward.{name.lower()}"), name)
         except ModuleNotFoundError as error:  # the archive that jobs import has the rest alone
-            raise AttributeError(f"onward.Client needs Onward installed in this environment: {error}") from error
-        return Client
+            raise AttributeError(f"onward.{name} needs Onward installed in this environment: {error}") from error
     if name in __all__:
         from onward.sdk import run
 
