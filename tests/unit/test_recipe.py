@@ -90,6 +90,14 @@ def test_settings_go_where_the_recipe_says_and_all_are_in_the_request(recipe: Re
     assert (draft.inputs.hosts, draft.inputs.seconds, recipe.deadline) == (HOSTS, 600, 7 * 86400)
 
 
+def test_a_number_beyond_its_bounds_is_taken_for_the_bound_where_the_recipe_says_so(tmp_path: Path) -> None:
+    recipe = read_recipe(install(tmp_path, PAGES.replace("min: 1024, max: 256G", "clamp: true, min: 1024, max: 8G")))
+    assert filled(recipe, {"Maximum memory (MB)": 257000}).resources.mem == 8192
+    assert filled(recipe, {"Maximum memory (MB)": "2G"}).resources.mem == 2048
+    assert filled(recipe, {"Maximum memory (MB)": 1}).resources.mem == 1024
+    assert "found 0, expected a memory size" in refusal(recipe, {"Maximum memory (MB)": 0})
+
+
 def test_a_setting_without_a_value_leaves_what_the_recipe_has(recipe: Recipe) -> None:
     draft = filled(recipe, {"Rate": None})
     assert draft.params["rate"] == 0.5

@@ -49,6 +49,7 @@ class SettingIn(Section):
     choices: list[Scalar] = Field(default_factory=list, description="Values to choose from.")
     default: Scalar | None = Field(default=None, description="Value where a request has none.")
     required: Switch = Field(default=False, description="Whether a request must have it.")
+    clamp: Switch = Field(default=False, description="Whether a number beyond a bound is taken for the bound; else it is refused.")
     to: Targets = Field(default_factory=list, description="Where it goes: params.NAME, resources.KEY or limits.KEY, or several.")
     description: Text = Field(default="", description="What it is, in a line for senders.")
 
@@ -61,6 +62,7 @@ class SettingIn(Section):
             most=_bound(bare, "max", self.max),
             default=self.default,
             required=self.required,
+            clamp=self.clamp,
             description=self.description,
         )
 

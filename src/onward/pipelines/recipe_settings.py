@@ -42,6 +42,7 @@ class Setting:
     choices: tuple[Value, ...] = ()
     default: Value = None
     required: bool = False
+    clamp: bool = False  # a number beyond a bound is taken for the bound
     description: str = ""
 
     def read(self, value: object) -> Value:
@@ -57,8 +58,8 @@ class Setting:
                         return one
             case "int" | "float" | "duration" | "memory":
                 number = self._number(value)
-                if number is not None and self._within(number):
-                    return number
+                if number is not None and (self.clamp or self._within(number)):
+                    return self._clamped(number)
         raise InvalidInput(f"found {shown(value)}, expected {self.expected}")
 
     @property
@@ -85,7 +86,8 @@ class Setting:
 
     def schema(self) -> dict[str, Any]:
         """As JSON Schema: what a sender may write."""
-        bounds = {key: bound for key, bound in (("minimum", self.least), ("maximum", self.most)) if bound is not None}
+        both = () if self.clamp else (("minimum", self.least), ("maximum", self.most))
+        bounds = {key: bound for key, bound in both if bound is not None}
         match self.kind:
             case "int" | "float":
                 shape: dict[str, Any] = {"type": "integer" if self.kind == "int" else "number", **bounds}
@@ -113,6 +115,11 @@ class Setting:
             except InvalidInput:
                 return None
         return None
+
+    def _clamped(self, number: int | float) -> int | float:
+        raised = number if self.least is None else max(number, self.least)
+        found = raised if self.most is None else min(raised, self.most)
+        return found if self.kind == "float" else int(found)
 
     def _within(self, number: float) -> bool:
         most = self.most if self.most is not None or self.kind != "str" else _LONGEST_TEXT
