@@ -219,6 +219,14 @@ def test_the_hash_of_a_stage_follows_its_inputs_its_script_its_params_and_its_ne
     assert hashes(known)[1] != script[1]
 
 
+def test_an_environment_is_another_one_when_what_its_setup_reads_has_changed(folder: Path) -> None:
+    text = "name: a\nenvironments: {main: {setup: [pip install .], inputs: '*.py'}}\ntrain: {command: x, environment: main}\n"
+    before = plan(folder, text).builds[0].key
+    assert plan(folder, text).builds[0].key == before
+    (folder / "plot.py").write_text("print(3)\n")
+    assert plan(folder, text).builds[0].key != before
+
+
 # ── what is wrong ─────────────────────────────────────────────────────────────
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -11,7 +12,9 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from onward.errors import InvalidInput
 from onward.model.build import TOOLS, Build
+from onward.pipelines.contents import digests
 from onward.pipelines.sections import ResourcesIn, Section
+from onward.pipelines.stage_section import Paths
 from onward.pipelines.values import Also, Argument, File, Line, Module, Name, Package, Version, choice, listed, said
 from onward.pipelines.yaml_lines import read_text
 
@@ -22,6 +25,7 @@ _LOCKS = {
     "pdm.lock": "pdm export -o requirements.lock",
     "Pipfile.lock": "pipenv requirements > requirements.lock",
 }
+_INPUTS = ".inputs.json"
 _NESTED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)(?:\s+|=)(\S+)", re.MULTILINE)
 _LOCAL = re.compile(r"^\s*(?:-e\s|--editable[\s=]|\.{1,2}(?:/|\s*$))", re.MULTILINE)
 
@@ -46,6 +50,9 @@ class BuildIn(Section):
     )
     setup: list[Line] = Field(default_factory=list, description="Lines for bash that are run in it once it is made, one after another.")
     activate: list[Line] = Field(default_factory=list, description="Lines for bash that everyone who uses it runs first.")
+    inputs: Paths = Field(
+        default_factory=list, description="Files, folders and patterns that the setup lines read: it is built again when they have changed."
+    )
     image: Argument | None = Field(
         default=None,
         description="A container for Apptainer, such as docker://python:3.12 or a .sif file: commands run in it, and nothing is built.",
@@ -78,6 +85,8 @@ class BuildIn(Section):
         files: dict[str, str] = {}
         for path in (*self.requirements, *filter(None, [self.file])):
             _collect(path, folder, files)
+        if self.inputs:
+            files[_INPUTS] = json.dumps(dict(digests(self.inputs, folder)), indent=1)  # so that its name by content follows them
         return Build(
             name=name,
             tool=self.tool or ("conda" if self.file else "venv"),
@@ -111,7 +120,7 @@ def _collect(path: str, folder: Path, files: dict[str, str]) -> None:
         line = text.count("\n", 0, local.end()) + 1
         raise InvalidInput(
             f"{path}:{line}: found a folder of yours to install",
-            hint="it is not there when the environment is built; install it by a setup line",
+            hint="install it by a setup line, with its files as inputs",
         )
     for nested in _nested(text):
         if "/" in nested:

@@ -34,18 +34,21 @@ def content_hash(stage: Stage, *, folder: Path, above: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:20]
 
 
-def _files(stage: Stage, folder: Path) -> Iterator[tuple[str, str]]:
-    """What it says it reads, and the files that its command names, by their path and what is in them."""
-    for word in stage.draft.command:
-        if word and (folder / word).is_file():
-            yield word, _digest(folder / word)
-    for pattern in stage.inputs or ():
+def digests(patterns: Sequence[str], folder: Path) -> Iterator[tuple[str, str]]:
+    """Every file that these files, folders and patterns name, by its path and what is in it."""
+    for pattern in patterns:
         found = [folder / pattern] if (folder / pattern).exists() else sorted(folder.glob(pattern)) if not pattern.startswith("/") else []
         if not found:
-            raise InvalidInput(f"found no {pattern} in {folder}, expected what the stage reads")
+            raise InvalidInput(f"found no {pattern} in {folder}, expected what it reads")
         for path in found:
             for file in [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file()):
                 yield str(file.relative_to(folder) if file.is_relative_to(folder) else file), _digest(file)
+
+
+def _files(stage: Stage, folder: Path) -> Iterator[tuple[str, str]]:
+    """What it says it reads, and the files that its command names."""
+    yield from ((word, _digest(folder / word)) for word in stage.draft.command if word and (folder / word).is_file())
+    yield from digests(stage.inputs or (), folder)
 
 
 def _digest(path: Path) -> str:
