@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from onward.cli import pipeline as cli
 from onward.errors import InvalidInput
-from onward.model.pipeline import on_cluster
+from onward.model.pipeline import Plan, on_cluster
 from onward.model.spec import Resources
 from onward.pipelines.graph2tac import Converted, converted
 from onward.pipelines.outline import outline, resources_words
@@ -89,6 +90,19 @@ def test_the_plan_is_shown_as_rows_with_the_graph_and_as_json(file: Path, capsys
     assert json.loads(capsys.readouterr().out)["benchmarks"][0]["tasks_a_checkpoint"] == 8
     with pytest.raises(InvalidInput, match="--set hours: found no =, expected NAME=VALUE"):
         cli.plan(file, set=["hours"])
+
+
+def test_what_is_done_already_is_said_and_asks_for_nothing(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_one_done(desk: object, plan: Plan) -> Plan:
+        return replace(plan, stages=tuple(replace(one, done_by="/runs/earlier") if one.name == "prepare" else one for one in plan.stages))
+
+    monkeypatch.setattr("onward.operations.pipeline.foreseen", with_one_done)
+    cli.plan(file, set=["hours=1"])
+    shown = capsys.readouterr().out
+    assert "0, done already" in shown
+    assert "unchanged, and not to be done again: prepare\n5 runs: 4.5 node-hours for a leg each" in shown
 
 
 def test_another_cluster_is_for_all_but_an_environment_that_says_where_it_is_built(file: Path) -> None:

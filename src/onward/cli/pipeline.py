@@ -25,13 +25,14 @@ ClusterOption = Annotated[
 def plan(file: FileArgument, set: SetOption = None, cluster: ClusterOption = None, json: JsonOption = False) -> None:
     """Show what a file would do: graph, jobs, resources, node-hours. Nothing is queued."""
     from onward.model.pipeline import on_cluster
+    from onward.operations.pipeline import foreseen
     from onward.pipelines.outline import outline
     from onward.pipelines.pipeline_file import read_pipeline
 
     read = read_pipeline(file, folder=here(), given=variables(set))
     made = on_cluster(read.plan, cluster) if cluster else read.plan
-    settings = open_desk().settings
-    told = outline(made, lambda draft: settings.cluster(draft.cluster)[1].with_defaults(draft.resources))
+    desk = open_desk()
+    told = outline(foreseen(desk, made), lambda draft: desk.settings.cluster(draft.cluster)[1].with_defaults(draft.resources))
     for note in read.notes:
         say(f"note: {note}")
     if json:
@@ -88,9 +89,7 @@ def _show(told: dict[str, Any]) -> None:
     out(f"{told['name']} on {told['cluster']}")
     out("")
     if told["stages"]:
-        rows = [
-            (one["name"], ", ".join(one["needs"]) or "–", _hours(one["node_hours"]), one["asks"], one["point"]) for one in told["stages"]
-        ]
+        rows = [(one["name"], ", ".join(one["needs"]) or "–", _hours(one), one["asks"], one["point"]) for one in told["stages"]]
         table(("STAGE", "AFTER", "NODE-HOURS", "ASKS FOR", "POINT"), rows)
     if told["benchmarks"]:
         out("")
@@ -111,7 +110,9 @@ def _total(told: dict[str, Any]) -> list[str]:
     hours, lines = told["node_hours"], []
     if told["stages"]:
         most = f", {_number(hours['stages_at_most'])} at most" if not hours["unbounded"] else ""
-        lines.append(f"{len(told['stages'])} runs: {_number(hours['stages_a_leg_each'])} node-hours for a leg each{most}")
+        skipped = [one["name"] for one in told["stages"] if one["skipped_by"]]
+        lines += [f"unchanged, and not to be done again: {', '.join(skipped)}"] if skipped else []
+        lines.append(f"{len(told['stages']) - len(skipped)} runs: {_number(hours['stages_a_leg_each'])} node-hours for a leg each{most}")
     if hours["unbounded"]:
         lines.append(f"no total-time or max-legs bounds {', '.join(hours['unbounded'])}")
     if told["benchmarks"]:
@@ -122,7 +123,10 @@ def _total(told: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _hours(hours: dict[str, Any]) -> str:
+def _hours(stage: dict[str, Any]) -> str:
+    hours = stage["node_hours"]
+    if stage["skipped_by"]:
+        return "0, done already"
     if hours["at_most"] is None or hours["at_most"] == hours["a_leg"]:
         return f"{_number(hours['a_leg'])}{'' if hours['at_most'] is not None else ' a leg'}"
     return f"{_number(hours['a_leg'])} a leg, {_number(hours['at_most'])} at most"

@@ -53,6 +53,12 @@ def start(desk: Desk, plan: Plan, *, source: str, cwd: Path) -> PipelineDir:
     return dir
 
 
+def foreseen(desk: Desk, plan: Plan) -> Plan:
+    """The plan with the stages that are done already, as far as one can tell from here. Nothing is made."""
+    cluster, profile = desk.settings.cluster(plan.cluster)
+    return plan if cluster.ssh else _with_what_is_done(plan, desk.settings.root(desk.env, profile).absolute())
+
+
 def stages_from(plan: Plan, name: str) -> set[str]:
     """The stage of this name, all points of one that is swept, and everything that needs them, however far down."""
     found = {stage.name for stage in plan.stages if stage.name == name or (stage.matrix and stage.name.rpartition("-")[0] == name)}

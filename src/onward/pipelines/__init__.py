@@ -1,1 +1,1 @@
-"""The params file: YAML in, RunSpec out."""
+"""What people write: params files, pipelines, flag lines and batch scripts in; drafts of runs and plans out."""
