@@ -361,15 +361,17 @@ def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("benchmark", ["[{suite: a}]", "yes", "{}"])
 def test_benchmarks_are_said_to_be_of_pipelines(benchmark: str) -> None:
     told = problem(f"name: a\ntrain: {{command: x}}\nbenchmark: {benchmark}\n")
-    assert told.startswith("params.yaml:3: benchmark: found benchmarks, expected [] or no such key: this is a pipeline's file")
+    assert told.startswith("params.yaml:3: benchmark: found benchmarks, expected [] or no such key: only a pipeline's file has it")
 
 
 def test_keys_of_a_pipeline_are_called_so() -> None:
-    told = problems("name: a\nstages: {}\ntrain: {command: x, matrix: {lr: [1]}}\n")
-    assert [line.split(": this")[0] for line in told] == [
-        "params.yaml:2: stages: unknown to a params file",
-        "params.yaml:3: train.matrix: unknown to a params file",
+    with pytest.raises(InvalidInput) as caught:
+        parse_params("name: a\nstages: {}\ntrain: {command: x, matrix: {lr: [1]}}\n", "params.yaml")
+    assert caught.value.message.splitlines() == [
+        "params.yaml:2: stages: only a pipeline's file has it",
+        "params.yaml:3: train.matrix: only a pipeline's file has it",
     ]
+    assert caught.value.hint == "as a pipeline: onward pipeline plan params.yaml"
 
 
 def test_a_long_value_is_cut_in_the_telling() -> None:

@@ -16,6 +16,7 @@ from onward.errors import InvalidInput
 from onward.model.spec import RunDraft
 from onward.pipelines.problems import problems_of
 from onward.pipelines.sections import ParamsIn
+from onward.pipelines.values import OF_PIPELINES
 from onward.pipelines.yaml_lines import Keys, load_yaml, read_text
 
 _REFERENCE = "docs/reference/params.md describes every key"
@@ -46,7 +47,8 @@ def read_as(model: type[Read], text: str, source: str, *, hint: str) -> Read:
         problems += [(document.find(keys)[0], sentence) for keys, sentence in problems_of(error, model, place)]
     if problems:
         lines = [f"{source}:{line}: {sentence}" for line, sentence in sorted(problems, key=lambda problem: problem[0])]
-        raise InvalidInput("\n".join(lines), hint=hint)
+        pipeline = any(sentence.endswith(OF_PIPELINES) for _, sentence in problems)
+        raise InvalidInput("\n".join(lines), hint=f"as a pipeline: onward pipeline plan {source}" if pipeline else hint)
     return read
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import ValidationError
 
 from onward.pipelines.sections import Section
-from onward.pipelines.values import A_PIPELINE, LATER, guess
+from onward.pipelines.values import LATER, OF_PIPELINES, guess
 from onward.pipelines.yaml_lines import Keys
 
 
@@ -43,7 +43,7 @@ def _unknown_key(key: str, section: type[Section] | None) -> str:
     if key in section.later:
         return LATER
     if key in section.of_pipelines:
-        return f"unknown to a params file: {A_PIPELINE}"
+        return OF_PIPELINES
     if key.replace("-", "_") in section.model_fields:
         return "found in two spellings, expected one"
     known = [name.replace("_", "-") for name in section.model_fields]

@@ -21,7 +21,7 @@ from onward.pipelines.command_line import split_command, usable_name
 from onward.pipelines.extra_options import refusal
 
 LATER = "not in this version yet"
-A_PIPELINE = "this is a pipeline's file, which onward pipeline reads, and no run's"
+OF_PIPELINES = "only a pipeline's file has it"
 _TEN_YEARS = 3650 * 86400
 _MOST_MIB = 2**40
 
@@ -253,7 +253,7 @@ def choice(*words: str, later: Sequence[str] = ()) -> _Kind:
 
 def _read_benchmark(value: Any) -> tuple[()]:
     if value not in ([], ()):
-        raise said(f"found benchmarks, expected [] or no such key: {A_PIPELINE}")
+        raise said(f"found benchmarks, expected [] or no such key: {OF_PIPELINES}")
     return ()
 
 
