@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +293,26 @@ def test_what_does_not_fit_together_is_told_at_once(folder: Path) -> None:
     ):
         assert any(one.startswith(f"params.yaml:{line}: {words}") for one in told), (words, told)
     assert len(told) == 13
+
+
+def test_what_commands_start_is_looked_for_before_anything_is_queued(folder: Path) -> None:
+    text = (
+        "name: a\n"
+        "stages: {one: {command: python prepaer.py}, two: {command: no-such-program, environment: {setup: ['true']}}}\n"
+        "train: {command: no-such-program, matrix: {p: [1, 2]}}\n"
+        "benchmark: [{name: quiz, command: 'sh quiz.sh {checkpoint}'}, {name: fine, command: 'sh -c {checkpoint}/run'}]\n"
+    )
+    (folder / "params.yaml").write_text(text)
+    (folder / "python").symlink_to(sys.executable)
+    (folder / "sh").symlink_to("/bin/sh")
+    with pytest.raises(InvalidInput) as caught:
+        read_pipeline(folder / "params.yaml", folder=folder, programs=str(folder))
+    told = [line.removeprefix(f"{folder}/") for line in caught.value.message.splitlines()]
+    assert told[0].startswith("params.yaml:2: stages.one.command: the script prepaer.py is not there")
+    assert told[0].endswith("did you mean prepare.py?")
+    assert told[1].startswith("params.yaml:3: train.command: the program no-such-program is not on the PATH")
+    assert told[2].startswith("params.yaml:4: benchmark.0.command: the script quiz.sh is not there")
+    assert len(told) == 3
 
 
 @pytest.mark.parametrize(

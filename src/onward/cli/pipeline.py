@@ -29,9 +29,9 @@ def plan(file: FileArgument, set: SetOption = None, cluster: ClusterOption = Non
     from onward.pipelines.outline import outline
     from onward.pipelines.pipeline_file import read_pipeline
 
-    read = read_pipeline(file, folder=here(), given=variables(set))
-    made = on_cluster(read.plan, cluster) if cluster else read.plan
     desk = open_desk()
+    read = read_pipeline(file, folder=here(), given=variables(set), programs=desk.env.get("PATH", ""))
+    made = on_cluster(read.plan, cluster) if cluster else read.plan
     told = outline(foreseen(desk, made), lambda draft: desk.settings.cluster(draft.cluster)[1].with_defaults(draft.resources))
     for note in read.notes:
         say(f"note: {note}")

@@ -11,7 +11,7 @@ from onward.model.build import Build
 from onward.model.pipeline import Benchmark, Model, Plan, Pool, Stage, StageKind, stages_named
 from onward.model.spec import Limits, Resources, RunDraft
 from onward.pipelines.benchmark_section import BenchmarkIn
-from onward.pipelines.command_line import check_placeholders
+from onward.pipelines.command_line import check_entry, check_placeholders
 from onward.pipelines.contents import content_hash
 from onward.pipelines.matrix import MOST_POINTS, Point
 from onward.pipelines.pipeline_sections import PipelineIn
@@ -27,10 +27,11 @@ _LONGEST = 64  # characters of a run's name
 class Expansion:
     """One reading of a file. Whatever does not fit together is complained about, and the rest goes on, so that all is told at once."""
 
-    def __init__(self, read: PipelineIn, *, folder: Path, complain: Complain) -> None:
+    def __init__(self, read: PipelineIn, *, folder: Path, complain: Complain, programs: str | None = None) -> None:
         self._read = read
         self._folder = folder
         self._complain = complain
+        self._programs = programs
         self._jobs = {**read.stages, **({"train": read.train} if read.train else {})}
         self._hashes: dict[str, str] = {}  # of stages that were gone through
         self._points = {name: self._points_of(name, job) for name, job in self._jobs.items()}
@@ -190,6 +191,7 @@ class Expansion:
             check_placeholders(draft.command, draft.params)
         except InvalidInput as error:
             self._complain((*keys, "command"), "; ".join(part for part in (error.message, error.hint) if part))
+        self._check_entry(draft.command, self._jobs[name].environment, keys)
         for needed in stages_named(draft):
             if needed not in self._needs(name) or len(self._points[needed]) > 1:
                 several = (
@@ -198,6 +200,16 @@ class Expansion:
                     else f"{needed} among its needs"
                 )
                 self._complain((*keys, "command"), f"found {{stages.{needed}.results}}, expected {several}")
+
+    def _check_entry(self, command: tuple[str, ...], environment: EnvironmentUseIn | None, keys: Keys) -> None:
+        """What a command starts must be there, as far as that can be known before its environment is."""
+        if self._programs is None:
+            return
+        prepared = bool(environment and environment.model_dump(exclude={"variables"}, exclude_defaults=True))
+        try:
+            check_entry(command, self._folder, self._programs, prepared=prepared)
+        except InvalidInput as error:
+            self._complain((*keys, "command"), "; ".join(part for part in (error.message, error.hint) if part))
 
     def _ordered(self) -> list[str]:
         """In the order of the file, but each after all that it needs. A circle is named, and cut."""
@@ -231,6 +243,7 @@ class Expansion:
         benchmarks = []
         for index, one in enumerate(self._read.benchmark):
             needs = self._of_environment(one.environment, builds, ("benchmark", str(index))) if one.environment else ()
+            self._check_entry(one.command, one.environment, ("benchmark", str(index)))
             pool = self._pool(one, needs, len(pools) + 1)
             same = next(
                 (

@@ -25,8 +25,11 @@ class ReadPipeline:
     notes: tuple[str, ...] = ()
 
 
-def read_pipeline(path: Path, *, folder: Path, given: Mapping[str, Value] | None = None) -> ReadPipeline:
-    """The pipeline at `path`. What its stages read is looked for in `folder`, where they start; `given` are values for its variables."""
+def read_pipeline(path: Path, *, folder: Path, given: Mapping[str, Value] | None = None, programs: str | None = None) -> ReadPipeline:
+    """The pipeline at `path`. What its stages read is looked for in `folder`, where they start; `given` are values for its variables.
+
+    `programs` is a PATH: with it, what the commands start is looked for too.
+    """
     source = read_source(path, given or {})
     _raise(source)
     try:
@@ -35,7 +38,7 @@ def read_pipeline(path: Path, *, folder: Path, given: Mapping[str, Value] | None
         for keys, sentence in problems_of(error, PipelineIn, lambda keys: ""):
             source.complain(keys, sentence.removeprefix(": "))
         _raise(source)
-    expansion = Expansion(read, folder=folder, complain=source.complain)
+    expansion = Expansion(read, folder=folder, complain=source.complain, programs=programs)
     plan = expansion.plan()
     _raise(source)
     return ReadPipeline(plan=plan, notes=tuple(expansion.notes()))
