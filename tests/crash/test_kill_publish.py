@@ -30,7 +30,8 @@ from onward.sdk.run import Run
 
 ROUNDS = 300  # by each of
 WORKERS = 2
-LONGEST = 0.08  # seconds a process is let live: some six checkpoints
+LONGEST = 0.08  # seconds a process is let live: some six checkpoints, and as many on a machine that is slower or busy
+LONGER, SHORTER = 1.3, 0.95  # it grows by one round that published nothing as much as it shrinks by five that did
 RULE = CheckpointRule(keep=2)
 
 
@@ -49,6 +50,7 @@ class Rounds:
         self.local(1).mkdir(parents=True)
         self.told = CheckpointName(0, -1)  # the newest that was reported published
         self.published = 0
+        self.longest = LONGEST
 
     # ── what is killed ────────────────────────────────────────────────────────
 
@@ -98,7 +100,7 @@ class Rounds:
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
             first = pipe.readline()
-            time.sleep(self.random.uniform(0, LONGEST))
+            time.sleep(self.random.uniform(0, self.longest))
             os.kill(child, signal.SIGKILL)
             told = pipe.read()
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -122,7 +124,7 @@ class Rounds:
         return found.manifest.step
 
     def examine(self, told: list[bytes]) -> None:
-        logged = -1
+        logged, before = -1, self.published
         for line in told:
             kind, leg, step = line.decode().split()
             assert kind in ("published", "logged"), line
@@ -131,6 +133,7 @@ class Rounds:
             else:
                 self.published += 1
                 self.told = max(self.told, CheckpointName(int(leg), int(step)))
+        self.longest = min(1.0, self.longest * (LONGER if self.published == before else SHORTER))
         listed = names(self.store)
         for name in listed:
             manifest = verify(self.store / str(name))
