@@ -1,4 +1,4 @@
-"""Faults that touch the whole cluster: these run alone, after everything else."""
+"""Faults that touch the whole cluster: these run alone on it, after everything else there."""
 
 from __future__ import annotations
 
