@@ -1,0 +1,55 @@
+"""What stands out in a summary: the best of each column, and what differs from the baseline by more than chance. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from onward.errors import InvalidInput
+from onward.pipelines.estimate import Comparison, compare, holm
+from onward.pipelines.summary_table import Cell, Column, Row
+
+
+def with_best(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:
+    """Among whole cells; the first of equals; of one alone nothing is said."""
+    best: dict[str, str] = {}
+    for column in columns:
+        whole = {row.key: mean for row in rows if (cell := row.cells[column.benchmark]).whole and (mean := cell.mean) is not None}
+        for key, mean in whole.items() if len(whole) > 1 else ():
+            held = best.get(column.benchmark)
+            if held is None or column.beats(mean, whole[held]):
+                best[column.benchmark] = key
+    return [replace(row, cells={name: replace(cell, best=best.get(name) == row.key) for name, cell in row.cells.items()}) for row in rows]
+
+
+def baseline_of(rows: Sequence[Row], named: str) -> Row | None:
+    """By the name of a stage or model, whose newest checkpoint it is, or by one checkpoint's own: train@300. None: not there yet."""
+    name = named.partition("@")[0]
+    if rows and all(row.of != name for row in rows):
+        known = ", ".join(dict.fromkeys(row.of for row in rows))
+        raise InvalidInput(f"the baseline {named} is no stage or model that was benchmarked", hint=f"there are {known}")
+    found = [row for row in rows if row.key == named or (row.of == named and "@" not in named)]
+    return max(found, key=lambda row: row.step or 0, default=None)
+
+
+def against(rows: Sequence[Row], base: Row, columns: Sequence[Column]) -> list[Row]:
+    """Every whole cell compared with the baseline's; what is significant, for the number of comparisons of its column."""
+    found: dict[tuple[str, str], Comparison] = {}
+    for column in columns:
+        name = column.benchmark
+        compared = {row.key: compared for row in rows if row.key != base.key and (compared := _compared(row.cells[name], base.cells[name]))}
+        raised = holm({key: one.p for key, one in compared.items() if one.p is not None})
+        found |= {(key, name): replace(one, p=raised.get(key)) for key, one in compared.items()}
+    return [
+        replace(
+            row,
+            baseline=row.key == base.key,
+            cells={name: replace(cell, against=found.get((row.key, name))) for name, cell in row.cells.items()},
+        )
+        for row in rows
+    ]
+
+
+def _compared(cell: Cell, base: Cell) -> Comparison | None:
+    comparable = cell.whole and base.whole and cell.measured and base.measured
+    return compare(cell.measured, base.measured) if comparable else None
