@@ -96,8 +96,27 @@ class RequestsContract:
     # ── its course ────────────────────────────────────────────────────────────
 
     def test_the_urgent_go_first_and_then_who_came_first(self, store: Requests) -> None:
-        store.accept_all([request("a"), request("b", priority=5), request("c")])
-        assert [record.id for record in store.unsettled()] == ["b", "a", "c"]
+        store.accept_all([request("a"), request("b", priority=5), request("c"), request("d", recipe="other")])
+        assert [record.id for record in store.unsettled()] == ["b", "a", "c", "d"]
+        assert [record.id for record in store.waiting(now=NOW, limit=2)] == ["b", "a"]
+        assert [record.id for record in store.waiting(now=NOW, limit=9, without=["patchwise"])] == ["d"]
+
+    def test_one_that_was_put_off_waits_and_one_that_has_a_run_is_followed(self, store: Requests) -> None:
+        store.accept_all([request("a"), request("b", deadline=NOW + 9), request("c")])
+        store.put_off("a", until=NOW + 60, words="the cluster is away")
+        store.set_run("c", folder="/runs/c", at=NOW)
+        assert [record.id for record in store.waiting(now=NOW, limit=9)] == ["b"]
+        assert [record.id for record in store.waiting(now=NOW + 60, limit=9)] == ["a", "b"]
+        assert store.line() == {"patchwise": 2}
+        assert [record.id for record in store.followed()] == ["c"]
+        assert (store.of("a").words, store.of("a").tries) == ("the cluster is away", 1)
+
+    def test_those_in_the_line_that_must_wait_no_longer_are_found(self, store: Requests) -> None:
+        given = [request("a"), request("b", deadline=NOW + 9), request("c", recipe="other"), request("d", received=NOW + 100)]
+        store.accept_all([*given, request("e", received=NOW + 100)])
+        store.end("e", by="ada", at=NOW)
+        late = [sorted(one.id for one in store.late("patchwise", now=NOW + 10, limit=limit)) for limit in (None, 60.0, 10.0)]
+        assert late == [["b", "e"], ["b", "e"], ["a", "b", "e"]]
 
     def test_states_only_go_forward(self, store: Requests) -> None:
         store.accept(request())

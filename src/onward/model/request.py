@@ -137,10 +137,9 @@ class Outgoing:
         return self.kind is OutgoingKind.REPLY
 
 
-def deadline_of(request: Request, *limits: float | None) -> float | None:
-    """When it must have its answer: its own deadline, or one of these, in seconds from when it came; whichever is first."""
-    ends = [request.received + limit for limit in limits if limit is not None]
-    return min([*ends, *([request.deadline] if request.deadline is not None else [])], default=None)
+def deadline_of(*, received: float, own: float | None, limit: float | None) -> float | None:
+    """When a request must have its answer: its own deadline, or so many seconds from when it came; whichever is first."""
+    return min([end for end in (own, None if limit is None else received + limit) if end is not None], default=None)
 
 
 def reply_to(request: Request, outcome: Outcome, *, run: str | None, at: float) -> Outgoing:

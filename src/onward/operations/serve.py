@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from onward.errors import OnwardError, StorageError, StorageFull, StorageUnavailable
@@ -29,6 +30,7 @@ _AWAY = 15.0  # seconds in which a cluster that did not answer is left alone
 _TEND_EVERY = 30.0
 _TEND_IDLE = 300.0  # a run that was cancelled while its cluster was away may still have a job
 _TIDY_EVERY = 3600.0
+_LIMIT_EVERY = 10.0
 _MOST_FAULTS = 5  # of ours, about one request, before it is given up
 _FAULT_WAIT, _LONGEST_WAIT = 10.0, 300.0  # seconds between tries
 
@@ -56,7 +58,7 @@ class Serve:
         self._submitter = Submitter(parts)
         self._follower = Follower(parts)
         self._teller = Teller(parts)
-        self._deadlines: dict[str, float | None] = {}
+        self._limits: dict[str, tuple[float, float | None]] = {}  # by recipe: when it was read, and what it said
         self._away: dict[str, float] = {}  # by recipe, each of which has one cluster: until when that is left alone
         self._tended = self._tidied = 0.0
 
@@ -66,15 +68,16 @@ class Serve:
     def step(self) -> Stepped:
         if not self._office.won():
             return Stepped(served=False)
-        records = self._parts.requests.unsettled()
-        done = Stepped(open=len(records))
-        self._deadlines = {record.id: self._deadline(record) for record in records}
-        followed = [record for record in records if record.folder is not None]
-        for record in followed:
-            done.settled += self._guarded(record, self._follow)
+        followed = self._parts.requests.followed()
+        settled = sum(self._guarded(record, self._follow) for record in followed)
         self._teller.tell([record for record in followed if record.ending is None])
-        done.submitted = self._submit([record for record in records if record.folder is None], room=self._room(followed))
-        self._look_after(records)
+        room = min(self._parts.settings.runs - len(followed) + settled, self._parts.settings.submits)
+        next_ones = self._parts.requests.waiting(now=self._parts.now(), limit=max(room, 0), without=self._left_alone())
+        submitted = sum(self._guarded(record, self._begin) for record in next_ones)
+        line = self._parts.requests.line()
+        settled += sum(self._guarded(record, self._end_early) for recipe in line for record in self._late(recipe))
+        done = Stepped(open=len(followed) + sum(line.values()), submitted=submitted, settled=settled)
+        self._look_after(idle=not done.open)
         return done
 
     # ── those that have a run ─────────────────────────────────────────────────
@@ -88,59 +91,59 @@ class Serve:
         record = self._with_deadline(record)
         if record.ending is None:
             return False
-        if not self._follower.end(record, reachable=not self._is_away(record)):
+        if not self._follower.end(record, reachable=record.request.recipe not in self._left_alone()):
             self._away[record.request.recipe] = self._parts.now() + _AWAY
         return True
 
     # ── those that have none yet ──────────────────────────────────────────────
 
-    def _room(self, followed: list[RequestRecord]) -> int:
-        return min(max(self._parts.settings.runs - len(followed), 0), self._parts.settings.submits)
-
-    def _submit(self, records: list[RequestRecord], *, room: int) -> int:
-        """How many got on."""
-        count = 0
-        for record in records:
-            may = count < room and not self._is_away(record) and record.due <= self._parts.now()
-            count += self._guarded(record, self._begin if may else self._end_early)
-        return count
-
-    def _end_early(self, record: RequestRecord) -> bool:
-        """Of one whose turn it is not: whether it is over all the same."""
-        record = self._with_deadline(record)
-        if record.ending is None or self._submitter.made_before(record):
-            return False
-        return self._parts.requests.settle(record, ended_unsubmitted(record), at=self._parts.now())
-
     def _begin(self, record: RequestRecord) -> bool:
+        """Whether it got on."""
+        if record.request.recipe in self._left_alone():  # since a moment ago
+            return False
         if self._submitter.made_before(record) or self._end_early(record):
             return True
         if not self._submitter.submit(record):
             self._away[record.request.recipe] = self._parts.now() + _AWAY
         return True
 
+    def _end_early(self, record: RequestRecord) -> bool:
+        """Whether it is over before it had a run."""
+        record = self._with_deadline(record)
+        if record.ending is None or self._submitter.made_before(record):
+            return False
+        return self._parts.requests.settle(record, ended_unsubmitted(record), at=self._parts.now())
+
+    def _late(self, recipe: str) -> Sequence[RequestRecord]:
+        return self._parts.requests.late(recipe, now=self._parts.now(), limit=self._limit(recipe))
+
     # ── for all ───────────────────────────────────────────────────────────────
 
-    def _is_away(self, record: RequestRecord) -> bool:
-        return self._parts.now() < self._away.get(record.request.recipe, 0.0)
-
-    def _deadline(self, record: RequestRecord) -> float | None:
-        """Worked out once: a recipe that is changed later does not change it."""
-        if record.id in self._deadlines:
-            return self._deadlines[record.id]
-        limit: float | None = None
-        try:
-            limit = self._parts.recipes.get(record.request.recipe).deadline
-        except OnwardError:
-            pass  # told when it is submitted
-        return deadline_of(record.request, limit if limit is not None else self._parts.settings.deadline)
+    def _left_alone(self) -> list[str]:
+        """Recipes whose cluster did not answer lately."""
+        return [recipe for recipe, until in self._away.items() if self._parts.now() < until]
 
     def _with_deadline(self, record: RequestRecord) -> RequestRecord:
         """The request as it stands, now that its deadline may have passed."""
-        deadline = self._deadlines.get(record.id)
-        if record.ending is None and deadline is not None and self._parts.now() >= deadline:
-            return self._parts.requests.end(record.id, by="its deadline", at=deadline, why=Ending.EXPIRED)
+        if record.ending is None and self._is_late(record):
+            return self._parts.requests.end(record.id, by="its deadline", at=self._parts.now(), why=Ending.EXPIRED)
         return record
+
+    def _is_late(self, record: RequestRecord) -> bool:
+        limit = self._limit(record.request.recipe)
+        deadline = deadline_of(received=record.accepted, own=record.request.deadline, limit=limit)
+        return deadline is not None and self._parts.now() >= deadline
+
+    def _limit(self, recipe: str) -> float | None:
+        """Seconds that a request for it has, as the recipe says. Looked up now and then: there may be thousands of them."""
+        read_at, limit = self._limits.get(recipe, (-_LIMIT_EVERY, None))
+        if self._parts.now() - read_at >= _LIMIT_EVERY:
+            limit = self._parts.settings.deadline
+            with suppress(OnwardError):  # told when one is submitted
+                own = self._parts.recipes.get(recipe).deadline
+                limit = limit if own is None else own
+            self._limits[recipe] = (self._parts.now(), limit)
+        return limit
 
     def _guarded(self, record: RequestRecord, act: Callable[[RequestRecord], bool]) -> bool:
         """A request that we have no answer for must not keep the others from theirs; and gets one in the end."""
@@ -149,9 +152,9 @@ class Serve:
         except (StorageUnavailable, StorageFull):
             raise
         except Exception as error:
-            now, deadline = self._parts.now(), self._deadlines.get(record.id)
+            now = self._parts.now()
             unread = isinstance(error, OSError | StorageError)  # a file system may come back: nothing is known, so nothing is over
-            if (not unread and record.tries >= _MOST_FAULTS) or (deadline is not None and now >= deadline):
+            if (not unread and record.tries >= _MOST_FAULTS) or self._is_late(record):
                 log.exception("request %s is given up", record.id)
                 reason = f"it could not be served: {error}"
                 return self._parts.requests.settle(record, Outcome(state=OutcomeState.FAILED, reason=reason), at=now)
@@ -160,9 +163,9 @@ class Serve:
             self._parts.requests.put_off(record.id, until=now + wait, words=str(error))
             return False
 
-    def _look_after(self, records: Sequence[RequestRecord]) -> None:
+    def _look_after(self, *, idle: bool) -> None:
         now = self._parts.now()
-        if now - self._tended >= (_TEND_EVERY if records else _TEND_IDLE) and self._parts.settings.tends():
+        if now - self._tended >= (_TEND_IDLE if idle else _TEND_EVERY) and self._parts.settings.tends():
             self._tended = now
             for words in tend(self._parts.desk).problems:
                 log.warning("%s", words)

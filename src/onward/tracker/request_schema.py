@@ -54,6 +54,7 @@ requests = Table(
     Column("outcome_state", String(16)),  # to search by
 )
 Index("ix_requests_state", requests.c.state, requests.c.sender)
+Index("ix_requests_line", requests.c.state, requests.c.recipe)
 Index("ix_requests_run", requests.c.run)
 
 messages = Table(  # the outbox, and its history

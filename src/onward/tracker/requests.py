@@ -34,6 +34,7 @@ from onward.tracker.texts import clean
 
 _c = requests.c
 _IS_OPEN = _c.state.in_([str(state) for state in OPEN])
+_IN_LINE = _c.state == str(RequestState.ACCEPTED)
 _STANDING = func.coalesce(_c.outcome_state, _c.state)
 _TAKEN = "use an id for one request only: send this one again under another"
 _LATER = "send it again later, under another id"
@@ -156,6 +157,30 @@ class Requests:
             return [record_of(row) for row in rows]
 
     # ── for whoever serves ────────────────────────────────────────────────────
+
+    def followed(self) -> Sequence[RequestRecord]:
+        """Those that have a run, in the order in which they came."""
+        with self.database.reading() as connection:
+            rows = connection.execute(select(requests).where(_IS_OPEN, _c.folder.is_not(None)).order_by(_c.number))
+            return [record_of(row) for row in rows]
+
+    def waiting(self, *, now: float, limit: int, without: Collection[str] = ()) -> Sequence[RequestRecord]:
+        """The next that may get one: the more urgent first, then who came first. `without`: recipes that are not to be asked for now."""
+        query = select(requests).where(_IN_LINE, _c.due <= now).order_by(_c.priority.desc(), _c.number).limit(limit)
+        with self.database.reading() as connection:
+            return [record_of(row) for row in connection.execute(query.where(_c.recipe.not_in(without)) if without else query)]
+
+    def line(self) -> dict[str, int]:
+        """How many have none yet, of each recipe."""
+        with self.database.reading() as connection:
+            rows = connection.execute(select(_c.recipe, func.count()).where(_IN_LINE).group_by(_c.recipe))
+            return {str(row[0]): int(row[1]) for row in rows}
+
+    def late(self, recipe: str, *, now: float, limit: float | None) -> Sequence[RequestRecord]:
+        """Those in the line for this recipe that must wait no longer: to be ended, past their deadline, or there for `limit` seconds."""
+        over = [_c.ending.is_not(None), _c.deadline <= now, *([] if limit is None else [_c.received <= now - limit])]
+        with self.database.reading() as connection:
+            return [record_of(row) for row in connection.execute(select(requests).where(_IN_LINE, _c.recipe == recipe, or_(*over)))]
 
     def plan_run(self, id: str, run: str) -> None:
         """The id its run will have, before there is one: so that a crash cannot make two."""
