@@ -41,6 +41,7 @@ VERBS = [
     "up",
     "backup",
     "report",
+    "request",
     "sync",
 ]
 OF_A_RUN = ["show", "logs", "cancel", "stop", "resume", "clone", "checkpoints"]

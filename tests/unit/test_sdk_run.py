@@ -83,7 +83,7 @@ def training(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(onward.__all__) == ["Client", "Run", "alert", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
+    assert sorted(onward.__all__) == ["Client", "Run", "Sender", "alert", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
     for name in onward.__all__:
         assert callable(getattr(onward, name))
     with pytest.raises(AttributeError, match="latest"):

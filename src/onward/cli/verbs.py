@@ -13,10 +13,13 @@ from onward.cli import (
     control,
     doctor,
     epilog,
+    gateway,
     import_,
     logs,
     pipeline,
+    pipeline_run,
     report,
+    request,
     runs,
     schema,
     show,
@@ -51,7 +54,10 @@ def register(app: typer.Typer) -> None:
     app.add_typer(token.app, name="token")
     app.command("backup")(backup.backup)
     app.command("report")(report.report)
+    app.command("request")(request.request)
     app.command("sync")(sync.sync)
+    pipeline_run.register(pipeline.app)
     app.add_typer(pipeline.app, name="pipeline")
     app.add_typer(import_.app, name="import")
     app.add_typer(epilog.app, name="epilog")
+    app.add_typer(gateway.app, name="gateway")
