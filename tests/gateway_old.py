@@ -24,6 +24,7 @@ class OldProducer:
     """Connects plain, with confirms on; publishes to the default exchange; waits on the one queue that all applications share."""
 
     def __init__(self, server: RabbitMQ, vhost: str = "/") -> None:
+        self.where = (server, vhost)
         login = pika.PlainCredentials(USER, server.password)
         where = pika.ConnectionParameters(host="127.0.0.1", port=server.ports.plain, virtual_host=vhost, credentials=login)
         self._connection = pika.BlockingConnection(where)
@@ -53,17 +54,25 @@ class OldProducer:
         """The answer with that correlation id; those of others go back to the queue, as the old code did."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
+            others: list[int] = []
+            found = self._look(correlation_id, others)
+            for tag in others:
+                self.channel.basic_nack(tag, requeue=True)
+            if found is not None:
+                return found
+            self._connection.sleep(0.05)
+        raise TimeoutError(f"no reply to {correlation_id} within {timeout:.0f} s")
+
+    def _look(self, correlation_id: str, others: list[int]) -> dict[str, Any] | None:
+        while True:
             method, properties, body = self.channel.basic_get(RESULTS)
             if method is None or properties is None or body is None:
-                self._connection.sleep(0.05)
-            elif properties.correlation_id == correlation_id:
+                return None
+            if properties.correlation_id == correlation_id:
                 self.channel.basic_ack(method.delivery_tag or 0)
                 answer: dict[str, Any] = json.loads(body)
                 return answer
-            else:
-                self.channel.basic_nack(method.delivery_tag or 0, requeue=True)
-                self._connection.sleep(0.05)
-        raise TimeoutError(f"no reply to {correlation_id} within {timeout:.0f} s")
+            others.append(method.delivery_tag or 0)
 
     def silence(self, *, seconds: float = 0.5) -> bool:
         """Whether no further reply of anyone comes."""

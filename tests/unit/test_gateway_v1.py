@@ -64,6 +64,13 @@ def test_where_no_queue_is_named_the_answer_goes_to_the_one_that_all_share() -> 
     assert isinstance(found, Request) and found.reply_to == "hpc-results"
 
 
+def test_an_answer_that_nobody_could_tell_from_others_does_not_go_to_the_queue_that_all_share() -> None:
+    shared, own = read(BODY, correlation_id=None), read(BODY, correlation_id=None, reply_to="mine")
+
+    assert isinstance(shared, Request) and shared.reply_to is None
+    assert isinstance(own, Request) and own.reply_to == "mine"
+
+
 def test_a_token_in_the_settings_is_not_kept() -> None:
     found = read({**BODY, "settings": {"CPUs": 1, "token": "secret"}})
 

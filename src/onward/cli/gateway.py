@@ -10,7 +10,7 @@ import typer
 from onward.cli.render import out, say
 from onward.cli.token import DbOption
 
-app = typer.Typer(name="gateway", help="Take requests for trainings from a RabbitMQ broker.", invoke_without_command=True)
+app = typer.Typer(name="gateway", invoke_without_command=True)
 
 V1Option = Annotated[bool, typer.Option("--v1", help="Also take messages of the first protocol, from hpc-jobs.")]
 

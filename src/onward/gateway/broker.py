@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from onward.errors import HostUnreachable, InvalidInput, NotAllowed, NotFound, OnwardError
+from onward.gateway.unreadable import let_through
 from onward.model.gateway import GatewaySettings
 from onward.supervisor.upstream import read_token
 
@@ -79,6 +80,7 @@ class Broker:
             import aio_pika
         except ImportError as error:
             raise NotFound(_NO_LIBRARY, hint="pip install 'onward[gateway]'") from error
+        let_through()
         secure: dict[str, Any] = {"ssl": True, "ssl_context": self._context()} if self.tls else {}
         try:
             connection: AbstractConnection = await aio_pika.connect(

@@ -14,6 +14,7 @@ from onward.gateway.incoming import Incoming
 from onward.gateway.intake import Done, Door, Intake
 from onward.gateway.publisher import Publisher
 from onward.gateway.topology import DEAD
+from onward.gateway.unreadable import MARK
 from onward.gateway.v2 import CONTROL, REQUESTS
 from onward.model.gateway import GatewaySettings
 
@@ -114,6 +115,7 @@ def incoming_of(message: AbstractIncomingMessage) -> Incoming:
         message_id=message.message_id,
         user_id=message.user_id,
         content_encoding=message.content_encoding,
+        unreadable=str(message.headers.get(MARK) or ""),
     )
 
 

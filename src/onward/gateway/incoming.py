@@ -24,6 +24,7 @@ class Incoming:
     message_id: str | None = None
     user_id: str | None = None  # the broker lets nobody write another's
     content_encoding: str | None = None
+    unreadable: str = ""  # why there are no properties
 
     @property
     def sha256(self) -> str:
@@ -42,6 +43,10 @@ class Refusal:
 
 def read_object(incoming: Incoming, *, most: int) -> dict[str, Any]:
     """The JSON object that it holds; InvalidInput where it holds none. `most`: bytes."""
+    if incoming.unreadable:
+        raise InvalidInput(
+            f"the message's properties cannot be read: {incoming.unreadable}", hint="send them as AMQP 0-9-1 has them, in UTF-8"
+        )
     if len(incoming.body) > most:
         raise InvalidInput(
             f"the message has {len(incoming.body):,} bytes, and {most:,} are allowed", hint="give large files by their address"

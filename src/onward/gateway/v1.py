@@ -41,7 +41,7 @@ def request_of(incoming: Incoming, settings: V1Settings, *, most: int, now: floa
         sender=incoming.user_id or PROTOCOL,
         protocol=PROTOCOL,
         recipe=settings.recipe,
-        reply_to=incoming.reply_to or settings.results,
+        reply_to=_reply_to(incoming, settings),
         correlation_id=incoming.correlation_id,
         body_sha256=incoming.sha256,
         received=now,
@@ -53,6 +53,12 @@ def request_of(incoming: Incoming, settings: V1Settings, *, most: int, now: floa
     except InvalidInput as error:
         return Refusal(reason=error.message, next=error.hint, request=held)
     return Request(**{**vars(held), "inputs": addresses, "settings": {name: value for name, value in chosen.items() if name != "token"}})
+
+
+def _reply_to(incoming: Incoming, settings: V1Settings) -> str | None:
+    """On the queue that all share nobody could tell whose an answer without a correlation id is, and all would hand it round for ever."""
+    named = incoming.reply_to or settings.results
+    return None if named == settings.results and not incoming.correlation_id else named
 
 
 def body_of(message: Outgoing, parcels: Mapping[str, Parcel] | None = None) -> bytes | None:

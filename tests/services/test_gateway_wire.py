@@ -1,0 +1,253 @@
+"""The gateway on a real broker: both protocols, poison, and answers that have nowhere to go."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pika.data
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+
+from beds.rabbitmq import RabbitMQ
+from beds.waiting import until
+from onward.model.gateway import GatewaySettings
+from onward.model.outcome import Outcome, OutcomeState, Result
+from onward.model.request import RequestRecord, RequestState
+from tests.gateway_old import JOBS, OldProducer
+from tests.gateways import V1, Running, broker_at, gateway_at
+
+PATIENCE = 30.0
+_RAW = "\udcff\udcfe"  # written as these two bytes, which no UTF-8 has
+
+
+@pytest.fixture
+def old(broker: RabbitMQ, vhost: str) -> Iterator[OldProducer]:
+    with OldProducer(broker, vhost) as producer:
+        yield producer
+
+
+@pytest.fixture
+def running(broker: RabbitMQ, vhost: str, tmp_path: Path) -> Iterator[Running]:
+    with gateway_at(broker_at(broker, vhost), tmp_path / "requests.db", settings=GatewaySettings(v1=V1, message=1)) as found:
+        yield found
+
+
+def publish(channel: BlockingChannel, queue: str, body: object, **properties: Any) -> None:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    channel.basic_publish("", queue, raw, pika.BasicProperties(**properties))
+
+
+def taken(channel: BlockingChannel, queue: str, *, timeout: float = PATIENCE) -> tuple[pika.BasicProperties, bytes]:
+    """The next message of a queue."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        method, properties, body = channel.basic_get(queue, auto_ack=True)
+        if method is not None and properties is not None and body is not None:
+            return properties, bytes(body)  # type: ignore[arg-type]
+        channel.connection.sleep(0.05)  # type: ignore[no-untyped-call]
+    raise AssertionError(f"nothing came to {queue}")
+
+
+def told(channel: BlockingChannel, queue: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(taken(channel, queue)[1])
+    return found
+
+
+def waits(channel: BlockingChannel, queue: str) -> int:
+    return int(channel.queue_declare(queue, passive=True).method.message_count)
+
+
+def own_queue(channel: BlockingChannel, name: str = "mine", **arguments: Any) -> str:
+    channel.queue_declare(name, durable=True, arguments=arguments)
+    return name
+
+
+def test_an_old_application_gets_its_answers(running: Running, old: OldProducer) -> None:
+    good = old.send({"Image": "/uploads/a.png"}, {"CPUs": 1})
+    bad = old.send({"Image": "/uploads/a.png"}, {"bad": 1})
+    broken = old.send_body(b"{")
+
+    assert old.reply(broken) == {
+        "error": "the message is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1). send a JSON object"
+    }
+    assert old.reply(good) == {}
+    assert old.reply(bad)["error"].startswith("setting 'bad': there is none of this name")
+    assert old.silence()
+
+
+def test_a_request_is_acknowledged_before_it_is_served_and_answered_once(
+    broker: RabbitMQ, vhost: str, old: OldProducer, tmp_path: Path
+) -> None:
+    served: set[str] = set()
+
+    def ends(record: RequestRecord) -> Outcome | None:
+        return Outcome(state=OutcomeState.OUT_OF_MEMORY, reason="leg 1 ran out of memory", log_tail="Killed") if served else None
+
+    with gateway_at(broker_at(broker, vhost, tls=True), tmp_path / "requests.db", ends=ends) as running:
+        own_queue(old.channel)
+        for _ in range(2):
+            publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="mine", correlation_id="7", user_id="onward")
+        assert until(lambda: running.requests.find("a") is not None, timeout=PATIENCE)
+        assert until(lambda: waits(old.channel, "onward.requests") == 0, timeout=PATIENCE)
+        assert running.requests.of("a").state is RequestState.ACCEPTED
+        served.add("now")
+        properties, raw = taken(old.channel, "mine")
+        body = json.loads(raw)
+
+        assert (body["kind"], body["id"], body["state"], body["log_tail"]) == ("reply", "a", "out_of_memory", "Killed")
+        assert (properties.correlation_id, properties.message_id, properties.delivery_mode) == ("7", "a.reply", 2)
+        assert running.requests.of("a").request.sender == "onward", "the broker vouches for the user"
+        assert until(lambda: running.requests.outbox.of("a")[0].sent is not None, timeout=PATIENCE)
+        assert waits(old.channel, "mine") == 0
+
+
+def test_questions_are_answered_at_once(broker: RabbitMQ, vhost: str, old: OldProducer, tmp_path: Path) -> None:
+    def ends(record: RequestRecord) -> Outcome | None:
+        return Outcome(state=OutcomeState.CANCELLED, reason="cancelled") if record.cancel_asked else None
+
+    with gateway_at(broker_at(broker, vhost), tmp_path / "requests.db", ends=ends):
+        own_queue(old.channel)
+        own_queue(old.channel, "asked")
+        publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="mine")
+        publish(old.channel, "onward.control", {"kind": "status", "id": "none"}, reply_to="asked")
+        assert told(old.channel, "asked")["state"] == "unknown"
+        publish(old.channel, "onward.control", {"kind": "cancel", "id": "a"}, reply_to="nobody is there")
+        publish(old.channel, "onward.control", {"kind": "status", "id": "a"}, reply_to="asked")
+
+        assert told(old.channel, "mine")["state"] == "cancelled"
+        assert told(old.channel, "asked")["kind"] == "status"
+
+
+def test_poison_is_put_aside_at_once_with_its_reason_and_blocks_nobody(running: Running, old: OldProducer) -> None:
+    poison = {
+        "not JSON": b"\x00\x01\x02",
+        "nested too deeply": b'{"a":' * 100_000,
+        "is no address": b'{"inputs": {"Image": "bm90IGFuIGFkZHJlc3M="}, "settings": {}}',
+        "3,145,728 bytes, and 1,048,576 are allowed": b"x" * (3 << 20),
+    }
+    sent = {said: old.send_body(body) for said, body in poison.items()}
+    good = old.send({}, {})
+
+    assert old.reply(good) == {}
+    for said, body in poison.items():
+        assert said in old.reply(sent[said])["error"]
+        properties, kept = taken(old.channel, "onward.dead")
+        headers = properties.headers or {}
+        assert said in headers["x-onward-reason"]
+        assert (headers["x-onward-queue"], headers["x-onward-size"]) == (JOBS, len(body))
+        assert kept == body[: 1 << 20]
+
+
+def test_properties_that_no_library_can_read_are_poison_like_any_other(
+    running: Running, old: OldProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = pika.data.encode_short_string
+
+    def raw(pieces: list[bytes], value: str) -> int:
+        if value != _RAW:
+            return write(pieces, value)  # type: ignore[no-any-return]
+        pieces += [b"\x02", b"\xff\xfe"]
+        return 3
+
+    monkeypatch.setattr(pika.data, "encode_short_string", raw)
+    for _ in range(40):  # more than the gateway has hands
+        publish(old.channel, JOBS, {"inputs": {}, "settings": {}}, correlation_id=_RAW, reply_to="hpc-results")
+        publish(old.channel, JOBS, {"inputs": {}, "settings": {}}, message_id=_RAW)
+    monkeypatch.undo()
+    good = old.send({}, {})
+
+    assert old.reply(good) == {}
+    assert "properties cannot be read" in (taken(old.channel, "onward.dead")[0].headers or {})["x-onward-reason"]
+    assert old.silence()
+
+
+def test_an_answer_whose_queue_is_missing_waits_for_it(running: Running, old: OldProducer) -> None:
+    publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="later")
+    assert until(lambda: any(one.error for one in running.requests.outbox.of("a")), timeout=PATIENCE)
+    [waiting] = running.requests.outbox.of("a")
+    assert waiting.sent is None and waiting.error == "the broker has no queue 'later'"
+
+    own_queue(old.channel, "later")
+
+    assert told(old.channel, "later")["state"] == "done"
+
+
+def test_an_answer_whose_queue_is_full_waits_for_room(running: Running, old: OldProducer) -> None:
+    own_queue(old.channel, "narrow", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+    publish(old.channel, "narrow", {"first": 1})
+    publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="narrow")
+    assert until(lambda: any(one.error for one in running.requests.outbox.of("a")), timeout=PATIENCE)
+    assert running.requests.outbox.of("a")[0].error == "the queue 'narrow' takes no more messages"
+
+    assert told(old.channel, "narrow") == {"first": 1}
+    assert told(old.channel, "narrow")["state"] == "done"
+
+
+def test_what_nobody_waits_for_any_more_is_dropped_unless_it_is_the_answer(running: Running, old: OldProducer) -> None:
+    publish(old.channel, "onward.requests", b"{", reply_to="gone")
+
+    assert until(lambda: [one.error for one in running.requests.outbox.of("")] == ["the broker has no queue 'gone'"], timeout=PATIENCE)
+    assert running.requests.outbox.due(now=time.time() + 1e6) == []
+
+
+def test_results_go_inside_or_by_address_and_by_address_alone_where_the_broker_takes_no_large_messages(
+    own_broker: RabbitMQ, tmp_path: Path
+) -> None:
+    own_broker.control("eval", "application:set_env(rabbit, max_message_size, 2000000).")
+    small, large = b"a" * 1000, b"b" * (4 << 20)
+    for name, data in (("small", small), ("large", large)):
+        (tmp_path / name).write_bytes(data)
+
+    def ends(record: RequestRecord) -> Outcome:
+        results = tuple(
+            Result(name=name, path=str(tmp_path / name), size=len(data), sha256=hashlib.sha256(data).hexdigest())
+            for name, data in (("small", small), ("large", large))
+        )
+        return Outcome(state=OutcomeState.DONE, reason="done", results=results)
+
+    answers: list[dict[str, Any]] = []
+    for inline in (1, 8):  # MiB: with 8 the reply is larger than this broker takes
+        store = tmp_path / f"{inline}.db"
+        with (
+            OldProducer(own_broker) as old,
+            gateway_at(
+                broker_at(own_broker), store, settings=GatewaySettings(inline=inline, v1=V1), ends=ends, server="https://onward.test"
+            ),
+        ):
+            own_queue(old.channel)
+            publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="mine")
+            answers.append(told(old.channel, "mine")["results"])
+            first = old.send({}, {})
+            assert "larger than the broker takes in one message" in old.reply(first)["error"]
+
+    assert ["data" in answers[0][name] for name in ("small", "large")] == [True, False]
+    assert ["url" in answers[1][name] for name in ("small", "large")] == [True, True]
+    assert answers[0]["large"]["url"].startswith("https://onward.test/api/v1/requests/a/results/large?expires=")
+
+
+def test_a_store_that_does_not_answer_is_waited_for_and_nothing_is_acknowledged_meanwhile(
+    running: Running, old: OldProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from onward.errors import StorageUnavailable
+
+    take: Callable[..., Any] = running.gateway._intake.take
+    tries: list[int] = []
+
+    def away(given: Any) -> Any:
+        tries.append(waits(other.channel, JOBS))
+        if len(tries) < 3:
+            raise StorageUnavailable("the database does not answer")
+        return take(given)
+
+    with OldProducer(*old.where) as other:
+        monkeypatch.setattr(running.gateway._intake, "take", away)
+        sent = old.send({}, {})
+
+        assert old.reply(sent) == {}
+    assert len(tries) == 3
