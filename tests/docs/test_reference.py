@@ -22,7 +22,7 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PARAMS = (REFERENCE / "params.md").read_text()
 SETTINGS = (REFERENCE / "settings.md").read_text()
 PIPELINE = (REFERENCE / "pipeline.md").read_text()
-PIPELINES = re.findall(r"```yaml\n(.*?)```", PIPELINE, re.DOTALL)
+PIPELINES = re.findall(r"```yaml\n(.*?)```", PIPELINE + (REFERENCE.parent / "howto" / "pipelines.md").read_text(), re.DOTALL)
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PARAMS, re.DOTALL)
 
 

@@ -371,7 +371,7 @@ def test_keys_of_a_pipeline_are_called_so() -> None:
         "params.yaml:2: stages: only a pipeline's file has it",
         "params.yaml:3: train.matrix: only a pipeline's file has it",
     ]
-    assert caught.value.hint == "as a pipeline: onward pipeline plan params.yaml"
+    assert caught.value.hint == "as a pipeline: onward pipeline run params.yaml"
 
 
 def test_a_long_value_is_cut_in_the_telling() -> None:

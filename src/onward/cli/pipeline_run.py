@@ -46,7 +46,7 @@ def run(
     from onward.pipelines.yaml_lines import read_text
 
     desk = open_desk()
-    read = read_pipeline(file, folder=here(), given=variables(set))
+    read = read_pipeline(file, folder=here(), given=variables(set), programs=desk.env.get("PATH", ""))
     plan = on_cluster(read.plan, cluster) if cluster else read.plan
     dir = start(desk, from_stage(plan, from_) if from_ else plan, source=read_text(file), cwd=here())
     for note in read.notes:

@@ -48,7 +48,7 @@ def read_as(model: type[Read], text: str, source: str, *, hint: str) -> Read:
     if problems:
         lines = [f"{source}:{line}: {sentence}" for line, sentence in sorted(problems, key=lambda problem: problem[0])]
         pipeline = any(sentence.endswith(OF_PIPELINES) for _, sentence in problems)
-        raise InvalidInput("\n".join(lines), hint=f"as a pipeline: onward pipeline plan {source}" if pipeline else hint)
+        raise InvalidInput("\n".join(lines), hint=f"as a pipeline: onward pipeline run {source}" if pipeline else hint)
     return read
 
 
