@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from onward.errors import HostUnreachable, InvalidInput, LoginRefused, OnwardError
+from onward.errors import HostUnreachable, InvalidInput, LoginRefused, NotFound, OnwardError
 from onward.model.inputs import RunInputs
 from onward.model.job import JobState
 from onward.model.outcome import OutcomeState
@@ -160,6 +160,36 @@ def test_a_training_that_finished_without_a_required_result_has_failed(tmp_path:
     gateway.played().begin(1).end(1, LegEnd.DONE)
     gateway.step()
     assert (gateway.answer().state, gateway.answer().reason) == (OutcomeState.FAILED, "the training finished, but it left no 'Model 0'")
+    gateway.close()
+
+
+def test_results_that_another_machine_wrote_may_be_seen_late(tmp_path: Path) -> None:
+    there = False
+
+    def late(*_: object) -> list[object]:
+        if not there:
+            raise NotFound("'Model 0' is not among its artifacts")
+        return []
+
+    gateway = Gateway(tmp_path, collect=late)
+    gateway.recipe(draft={"cluster": "slurm"})
+    (gateway.place.folder / "bin").mkdir()
+    for name in ("sbatch", "python3"):
+        (gateway.place.folder / "bin" / name).symlink_to(sys.executable)
+    gateway.place.desk.env = {**gateway.place.desk.env, "PATH": str(gateway.place.folder / "bin")}
+    for id in ("a", "b"):
+        gateway.ask(id)
+    gateway.step()
+    gateway.played("a").begin(1).end(1, LegEnd.DONE)
+    gateway.step(times=2)
+    assert gateway.of("a").outcome is None
+    there = True
+    gateway.step(15)
+    assert gateway.answer("a").state is OutcomeState.DONE
+    there = False
+    gateway.played("b").begin(1).end(1, LegEnd.DONE)
+    gateway.until(lambda: gateway.of("b").outcome, seconds=10)
+    assert gateway.answer("b").state is OutcomeState.FAILED
     gateway.close()
 
 

@@ -167,8 +167,11 @@ class Serve:
         now = self._parts.now()
         if now - self._tended >= (_TEND_IDLE if idle else _TEND_EVERY) and self._parts.settings.tends():
             self._tended = now
-            for words in tend(self._parts.desk).problems:
-                log.warning("%s", words)
+            try:
+                for words in tend(self._parts.desk).problems:
+                    log.warning("%s", words)
+            except (OnwardError, OSError) as error:
+                log.warning("runs could not be tended: %s", error)
         if now - self._tidied >= _TIDY_EVERY:
             self._tidied = now
             self._parts.requests.outbox.forget(now=now)

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import Conflict, OnwardError, SchedulerError
+from onward.errors import Conflict, NotFound, OnwardError, SchedulerError, StorageError
 from onward.model.outcome import Outcome, OutcomeState, outcome_of, with_reason
 from onward.model.request import Ending, RequestRecord
 from onward.model.run import Run
@@ -19,6 +19,7 @@ from onward.rundir.layout import RunDir
 log = logging.getLogger(__name__)
 
 _GONE_FOR = 60.0  # seconds that a folder must be missing before it counts as deleted: file systems have hiccups
+_LATE = 60.0  # seconds until everything that a node wrote is seen by other machines
 _TAIL_LINES, _TAIL_BYTES = 40, 8 << 10
 
 
@@ -73,6 +74,8 @@ class Follower:
         except (OnwardError, OSError) as error:
             if isinstance(error, OSError) or error.transient:
                 raise
+            if isinstance(error, NotFound) and run.spec.cluster.scheduler != "local" and seen.at - _closed_at(run) < _LATE:
+                raise StorageError(f"{error.message}, yet") from error  # what a node wrote may be seen here only later: look again
             return with_reason(outcome, OutcomeState.FAILED, f"the training finished, but {error.message}", next=error.hint)
 
     def _settle(self, record: RequestRecord, outcome: Outcome) -> None:
@@ -97,6 +100,10 @@ def _unheard(record: RequestRecord, words: str) -> Outcome:
         return Outcome(state=OutcomeState.CANCELLED, reason=f"{_why(record)}; its job is ended as soon as the cluster answers")
     reason = f"its deadline passed, and the cluster could not be reached: {words}"
     return Outcome(state=OutcomeState.UNREACHABLE, reason=reason, next="send it again when the cluster answers")
+
+
+def _closed_at(run: Run) -> float:
+    return run.closed.at if run.closed else 0.0
 
 
 def _dir(record: RequestRecord) -> RunDir:

@@ -7,6 +7,7 @@ a whole run: one that was left half made has no job, and never gets one.
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,15 +32,18 @@ class Submitter:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._mine: set[str] = set()  # ids of runs that this process has tried to make: those it made are known
-        self._before: dict[str, Path] | None = None  # runs that were there when this process began
+        self._before: dict[str, Path] | None = None  # runs that were there when this process first looked, as far back as it looked
+        self._since = ""
         self._silent: dict[str, tuple[float, OnwardError]] = {}  # by protocol: until when its application is left alone
 
     def made_before(self, record: RequestRecord) -> bool:
         """Whether its run is there, and was only not written down."""
         if record.run is None or record.run in self._mine:
             return False
-        if self._before is None:
-            self._before = {labels(dir)[0]: dir.path for dir in self._parts.desk.runs()}
+        day = time.strftime("%Y-%m-%d", time.localtime(record.accepted - 86_400))  # it was made on this day or later, in every zone
+        if self._before is None or day < self._since:
+            runs = (dir for dir in self._parts.desk.runs() if dir.path.name >= day)
+            self._before, self._since = {labels(dir)[0]: dir.path for dir in runs}, day
         folder = self._before.get(record.run)
         if folder is None:
             self._mine.add(record.run)
