@@ -95,7 +95,7 @@ def test_a_number_beyond_its_bounds_is_taken_for_the_bound_where_the_recipe_says
     assert filled(recipe, {"Maximum memory (MB)": 257000}).resources.mem == 8192
     assert filled(recipe, {"Maximum memory (MB)": "2G"}).resources.mem == 2048
     assert filled(recipe, {"Maximum memory (MB)": 1}).resources.mem == 1024
-    assert "found 0, expected a memory size" in refusal(recipe, {"Maximum memory (MB)": 0})
+    assert refusal(recipe, {"Maximum memory (MB)": 0}).endswith("found 0, expected a memory size such as 32G, or a number of MiB")
 
 
 def test_a_setting_without_a_value_leaves_what_the_recipe_has(recipe: Recipe) -> None:

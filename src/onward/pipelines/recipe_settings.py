@@ -76,7 +76,8 @@ class Setting:
             return " or ".join(str(one) for one in self.choices)
         if self.kind == "str":
             return f"one line of text of at most {self.most or _LONGEST_TEXT:.0f} characters"
-        bounds = [f"{word} {self.shown(bound)}" for word, bound in (("from", self.least), ("to", self.most)) if bound is not None]
+        both = () if self.clamp else (("from", self.least), ("to", self.most))
+        bounds = [f"{word} {self.shown(bound)}" for word, bound in both if bound is not None]
         return " ".join([words[self.kind], *bounds])
 
     def shown(self, value: float) -> str:
