@@ -83,7 +83,7 @@ def test_the_plan_is_shown_as_rows_with_the_graph_and_as_json(file: Path, capsys
     assert [part.strip() for part in row if part] == ["quiz", "train-01 … train-04 (4)", "one of every 2, the last", "8", "workers-1"]
     assert shown[-3:] == [
         "6 runs: 6.5 node-hours for a leg each",
-        "no total-time or max-legs bounds train-01, train-02, train-03, train-04",
+        "no total-time or max-legs bounds train-01 … train-04 (4)",
         "at most 3 workers at a time for the tasks of 1 benchmark: 6 node-hours for a leg each",
     ]
     cli.plan(file, json=True)

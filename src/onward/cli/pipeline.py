@@ -111,10 +111,10 @@ def _total(told: dict[str, Any]) -> list[str]:
     if told["stages"]:
         most = f", {_number(hours['stages_at_most'])} at most" if not hours["unbounded"] else ""
         skipped = [one["name"] for one in told["stages"] if one["skipped_by"]]
-        lines += [f"unchanged, and not to be done again: {', '.join(skipped)}"] if skipped else []
+        lines += [f"unchanged, and not to be done again: {_several(skipped)}"] if skipped else []
         lines.append(f"{len(told['stages']) - len(skipped)} runs: {_number(hours['stages_a_leg_each'])} node-hours for a leg each{most}")
     if hours["unbounded"]:
-        lines.append(f"no total-time or max-legs bounds {', '.join(hours['unbounded'])}")
+        lines.append(f"no total-time or max-legs bounds {_several(hours['unbounded'])}")
     if told["benchmarks"]:
         each = f"{_number(hours['workers_a_leg_each'])} node-hours for a leg each"
         count = len(told["benchmarks"])
@@ -137,4 +137,5 @@ def _several(names: list[str]) -> str:
 
 
 def _number(hours: float | None) -> str:
+    """A question mark where nobody said a time: the cluster's own limit holds then."""
     return "?" if hours is None else f"{hours:.4g}"

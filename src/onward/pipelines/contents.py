@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from onward.errors import InvalidInput
@@ -54,8 +55,13 @@ def _files(stage: Stage, folder: Path) -> Iterator[tuple[str, str]]:
 def _digest(path: Path) -> str:
     try:
         status = path.stat()
-        if status.st_size > _READ_WHOLE:
-            return f"{status.st_size} bytes, changed {status.st_mtime_ns}"
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return _content(path, status.st_size, status.st_mtime_ns)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}") from error
+
+
+@lru_cache(maxsize=100_000)  # every point of a sweep reads the same
+def _content(path: Path, size: int, changed: int) -> str:
+    if size > _READ_WHOLE:
+        return f"{size} bytes, changed {changed}"
+    return hashlib.sha256(path.read_bytes()).hexdigest()
