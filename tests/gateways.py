@@ -90,6 +90,7 @@ def gateway_at(
     settings: GatewaySettings | None = None,
     ends: Callable[[RequestRecord], Outcome | None] = done,
     server: str | None = None,
+    wait: bool = True,
 ) -> Iterator[Running]:
     """One that runs in a thread, until the block ends."""
     requests = Requests.open(store)
@@ -108,7 +109,7 @@ def gateway_at(
     thread = threading.Thread(target=gateway.run)
     thread.start()
     try:
-        assert ready.wait(30), "the gateway did not come up"
+        assert not wait or ready.wait(30), "the gateway did not come up"
         yield Running(requests, serve, gateway, thread, ready)
     finally:
         gateway.stop()

@@ -10,15 +10,10 @@ from pathlib import Path
 import pytest
 
 from beds.certificates import Authority
-from beds.rabbitmq import USER, RabbitMQ
+from beds.rabbitmq import RabbitMQ
 from onward.errors import HostUnreachable, InvalidInput, NotAllowed, OnwardError
 from onward.gateway.broker import Broker
-from onward.model.gateway import GatewaySettings
-
-
-def broker_at(server: RabbitMQ, vhost: str = "/", *, tls: bool = False) -> Broker:
-    settings = GatewaySettings(url=server.url(vhost, tls=tls), ca_file=server.authority.certificate if tls else None)
-    return Broker.of({}, settings, user=USER, password=server.password)
+from tests.gateways import broker_at
 
 
 def connect(broker: Broker) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pika
-import pika.data
+import pika.data  # type: ignore[import-untyped]
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
@@ -50,7 +50,7 @@ def taken(channel: BlockingChannel, queue: str, *, timeout: float = PATIENCE) ->
         method, properties, body = channel.basic_get(queue, auto_ack=True)
         if method is not None and properties is not None and body is not None:
             return properties, bytes(body)  # type: ignore[arg-type]
-        channel.connection.sleep(0.05)  # type: ignore[no-untyped-call]
+        channel.connection.sleep(0.05)
     raise AssertionError(f"nothing came to {queue}")
 
 
@@ -60,7 +60,7 @@ def told(channel: BlockingChannel, queue: str) -> dict[str, Any]:
 
 
 def waits(channel: BlockingChannel, queue: str) -> int:
-    return int(channel.queue_declare(queue, passive=True).method.message_count)
+    return channel.queue_declare(queue, passive=True).method.message_count or 0
 
 
 def own_queue(channel: BlockingChannel, name: str = "mine", **arguments: Any) -> str:
