@@ -108,8 +108,8 @@ def test_a_reply_holds_its_results_or_their_addresses_and_never_a_path() -> None
         id="m", request="job:1", kind=OutgoingKind.REPLY, protocol="v2", reply_to="q", correlation_id="c", payload=payload, made=7.0
     )
     parcels = {
-        "A": Parcel(size=2, sha256="aa", media_type="x/y", data=b"hi"),
-        "B": Parcel(size=9, sha256="bb", media_type="x/y", url="https://a/b", expires=99),
+        "A": Parcel(file="a.hdf5", size=2, sha256="aa", media_type="x/y", data=b"hi"),
+        "B": Parcel(file="b.hdf5", size=9, sha256="bb", media_type="x/y", url="https://a/b", expires=99),
     }
 
     raw = v2.body_of(message, parcels)
@@ -122,7 +122,7 @@ def test_a_reply_holds_its_results_or_their_addresses_and_never_a_path() -> None
         "state": "done",
         "reason": "done",
         "results": {
-            "A": {"size": 2, "sha256": "aa", "media_type": "x/y", "data": base64.b64encode(b"hi").decode()},
-            "B": {"size": 9, "sha256": "bb", "media_type": "x/y", "url": "https://a/b", "expires": 99},
+            "A": {"file": "a.hdf5", "size": 2, "sha256": "aa", "media_type": "x/y", "data": base64.b64encode(b"hi").decode()},
+            "B": {"file": "b.hdf5", "size": 9, "sha256": "bb", "media_type": "x/y", "url": "https://a/b", "expires": 99},
         },
     }

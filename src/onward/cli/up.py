@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from onward.cli.render import out, say
 from onward.cli.token import DbOption
+
+if TYPE_CHECKING:
+    from onward.gateway.wiring import Logins
+    from onward.operations.tracking import Place
 
 _LINK_HOURS = 24
 
@@ -32,6 +38,7 @@ def up(
         list[str] | None, typer.Option("--name", metavar="HOST", help="A name that browsers and clients may call it by; repeat.")
     ] = None,
     no_tend: Annotated[bool, typer.Option("--no-tend", help="Only show runs; leave repairing them to others.")] = False,
+    gateway: Annotated[bool, typer.Option("--gateway", help="Also take requests from the RabbitMQ broker that the settings name.")] = False,
     demo_data: Annotated[bool, typer.Option("--demo-data", help="Fill an empty store with runs to try things out.")] = False,
 ) -> None:
     """Serve the tracker, and tend runs.
@@ -47,6 +54,7 @@ def up(
     from onward.tracker.tokens import Rights
 
     place = place_of(os.environ, db, files)
+    logins = _gateway_logins() if gateway else None
     serving = Serving(place)
     gc.disable()  # what a start makes stays: nothing is won by looking through it for garbage, again and again
     try:
@@ -88,10 +96,45 @@ def up(
 
             gc.freeze()
             gc.enable()
-            serve(server, listening, opened_socket, ready=ready)
+            with _gateway_beside(logins, place) if logins else contextlib.nullcontext():
+                serve(server, listening, opened_socket, ready=ready)
     finally:
         gc.enable()
         serving.close()
+
+
+def _gateway_logins() -> Logins:
+    """Before anything else is opened: the server's own desk need not know them."""
+    import asyncio
+
+    from onward.cli.gateway import quiet_library
+    from onward.gateway.wiring import Logins
+    from onward.settings import load_settings
+
+    logins = Logins.taken(os.environ, load_settings(os.environ).gateway)
+    quiet_library()
+    asyncio.run(logins.broker.check())
+    return logins
+
+
+@contextlib.contextmanager
+def _gateway_beside(logins: Logins, place: Place) -> Iterator[None]:
+    """A gateway in a thread, until the block ends."""
+    import threading
+
+    from onward.cli.desk import open_desk
+    from onward.cli.gateway import set_up_logs
+    from onward.gateway.wiring import open_gateway
+
+    set_up_logs()
+    with open_gateway(logins, open_desk(), place) as opened:
+        thread = threading.Thread(target=opened.run, name="onward-gateway")
+        thread.start()
+        try:
+            yield
+        finally:
+            opened.stop()
+            thread.join()
 
 
 def _flush() -> None:

@@ -75,6 +75,15 @@ class Broker:
         finally:
             await _closed(connection)
 
+    async def check(self) -> None:
+        """Raise where trying again cannot help: a login or certificate that is wrong. A broker that is away may come."""
+        try:
+            async with self.connected():
+                pass
+        except OnwardError as error:
+            if not error.transient:
+                raise
+
     async def _connect(self, name: str) -> AbstractConnection:
         try:
             import aio_pika

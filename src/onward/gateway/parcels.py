@@ -18,6 +18,7 @@ Sign = Callable[[str, str, int], str]  # request, name, expires → what opens t
 
 @dataclass(frozen=True, kw_only=True)
 class Parcel:
+    file: str = ""  # its name without a folder, which says what kind of file it is
     size: int
     sha256: str
     media_type: str
@@ -73,5 +74,12 @@ def read_whole(result: Result) -> bytes:
 
 def _parcel(result: Result, *, data: bytes | None = None, url: str | None = None, expires: int | None = None, trouble: str = "") -> Parcel:
     return Parcel(
-        size=result.size, sha256=result.sha256, media_type=result.media_type, data=data, url=url, expires=expires, trouble=trouble
+        file=Path(result.path).name,
+        size=result.size,
+        sha256=result.sha256,
+        media_type=result.media_type,
+        data=data,
+        url=url,
+        expires=expires,
+        trouble=trouble,
     )

@@ -90,7 +90,7 @@ def body_of(message: Outgoing, parcels: Mapping[str, Parcel] | None = None) -> b
 
 
 def _result(parcel: Parcel) -> dict[str, Any]:
-    found: dict[str, Any] = {"size": parcel.size, "sha256": parcel.sha256, "media_type": parcel.media_type}
+    found: dict[str, Any] = {"file": parcel.file, "size": parcel.size, "sha256": parcel.sha256, "media_type": parcel.media_type}
     if parcel.data is not None:
         found["data"] = base64.b64encode(parcel.data).decode()
     if parcel.url is not None:
