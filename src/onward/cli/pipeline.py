@@ -23,7 +23,10 @@ ClusterOption = Annotated[
 
 @app.command("plan")
 def plan(file: FileArgument, set: SetOption = None, cluster: ClusterOption = None, json: JsonOption = False) -> None:
-    """Show what a file would do: graph, jobs, resources, node-hours. Nothing is queued."""
+    """Show what a file would do; nothing is queued.
+
+    Its graph, jobs, resources and node-hours, and which stages are done already.
+    """
     from onward.model.pipeline import on_cluster
     from onward.operations.pipeline import foreseen
     from onward.pipelines.outline import outline
@@ -51,9 +54,9 @@ def convert(
         ),
     ] = None,
 ) -> None:
-    """Read a params.yaml of graph2tac's old pipeline; what has no match is named.
+    """Read a file of graph2tac's old pipeline.
 
-    The pipeline is printed, what is to be known about it goes to stderr.
+    What has no match is named. The pipeline is printed, what is to be known about it goes to stderr.
     """
     from onward.pipelines.graph2tac import converted
 

@@ -12,7 +12,7 @@ from onward.cli.render import out_json
 def schema(
     of: Annotated[str, typer.Argument(metavar="[params|pipeline]", help="Of a params file, or of a pipeline's file.")] = "params",
 ) -> None:
-    """Print the JSON Schema of params.yaml, or of a pipeline's file, for editors."""
+    """Print the JSON Schema of a params or pipeline file."""
     from onward.errors import InvalidInput
     from onward.pipelines.pipeline_sections import pipeline_schema
     from onward.pipelines.sections import json_schema
