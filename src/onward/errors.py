@@ -26,6 +26,7 @@
     │   └── DeliveryRefused        1   it will not take this, however often it is tried
     ├── TooMany                    1   transient: more at once, or faster, than is allowed
     └── RunFailed                  7   the run that was awaited did not finish
+        └── GateFailed             7   a benchmark did not reach what it has to
 
 An error says what happened, to which thing, and (in `hint`) what to do next. Its class says whether trying again
 can help (`transient`) and which code the command line ends with (`exit_code`).
@@ -149,3 +150,7 @@ class TooMany(OnwardError):
 
 class RunFailed(OnwardError):
     exit_code = 7
+
+
+class GateFailed(RunFailed):
+    pass

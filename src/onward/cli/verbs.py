@@ -18,6 +18,7 @@ from onward.cli import (
     logs,
     pipeline,
     pipeline_run,
+    pipeline_summary,
     report,
     request,
     runs,
@@ -57,6 +58,7 @@ def register(app: typer.Typer) -> None:
     app.command("request")(request.request)
     app.command("sync")(sync.sync)
     pipeline_run.register(pipeline.app)
+    pipeline_summary.register(pipeline.app)
     app.add_typer(pipeline.app, name="pipeline")
     app.add_typer(import_.app, name="import")
     app.add_typer(epilog.app, name="epilog")
