@@ -25,7 +25,7 @@ const listeners = new Set<Listener>();
 const SILENCE = 40_000; // the server says something every 15 s
 const GATHER = 250; // ms: events that come together are told together
 const LONG = 5000; // ms: a stream that the server ended after so long is only to be asked for anew
-const PATIENCE = 1000; // ms: pages wait no longer for the stream to open
+const PATIENCE = 3000; // ms: pages wait no longer for the stream to open, which it does at once unless something between holds it back
 const LATER = [1000, 2000, 5000, 10_000];
 
 let cursor = "";

@@ -63,8 +63,8 @@ test("pages read once the stream is open, and then nothing was missed", async ()
 });
 
 test("a stream that does not open keeps no page waiting for long; once it does, all is read anew", async () => {
-  const { opened, told } = await begun(late(2000));
-  await vi.advanceTimersByTimeAsync(1500);
+  const { opened, told } = await begun(late(4000));
+  await vi.advanceTimersByTimeAsync(3500);
   expect(opened.value).toBe(true);
   expect(told).toEqual([]);
   await vi.advanceTimersByTimeAsync(1000);
