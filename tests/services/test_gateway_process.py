@@ -1,0 +1,177 @@
+"""`onward gateway` as people start it: a process, a broker, a recipe on the local scheduler; ended by a signal, or killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from beds.rabbitmq import USER, RabbitMQ
+from beds.waiting import until
+from tests.gateway_old import OldProducer
+from tests.servers import Running
+
+PATIENCE = 90.0
+
+RECIPE = """\
+name: shout
+recipe:
+  settings:
+    word: {type: str, max: 100, default: hello}
+  outputs:
+    Said: {file: said.txt, required: true}
+train:
+  command: PYTHON shout.py
+"""
+SHOUT = """\
+import json, os, pathlib
+asked = json.loads(pathlib.Path(os.environ["ONWARD_REQUEST_FILE"]).read_text())
+print({key: value for key, value in os.environ.items() if "PASSWORD" in key})
+pathlib.Path(os.environ["ONWARD_ARTIFACTS_DIR"], "said.txt").write_text(asked["settings"]["word"].upper())
+"""
+
+
+class Site:
+    """A folder with settings and a recipe, and the environment of the first gateway around it."""
+
+    def __init__(self, folder: Path, server: RabbitMQ, vhost: str) -> None:
+        self.folder = folder
+        recipe = folder / "recipes" / "shout"
+        recipe.mkdir(parents=True)
+        (recipe / "recipe.yaml").write_text(RECIPE.replace("PYTHON", sys.executable))
+        (recipe / "shout.py").write_text(SHOUT)
+        self.settings = f"""
+cluster = "local"
+[gateway]
+url = "{server.url(vhost, tls=True)}"
+ca-file = "{server.authority.certificate}"
+recipes = "{folder / "recipes"}"
+[gateway.v1]
+enabled = true
+recipe = "shout"
+"""
+        (folder / "settings.toml").write_text(self.settings)
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("ONWARD_")}
+        own = {"ONWARD_STATE_DIR": f"{folder}/state", "ONWARD_SETTINGS": f"{folder}/settings.toml", "ONWARD_ROOT": f"{folder}/runs"}
+        self.login = {"RABBITMQ_USER": USER, "RABBITMQ_PASSWORD": server.password}
+        self.env = {**kept, **own, **self.login}
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with (self.folder / "err").open("ab") as err:
+            process = subprocess.Popen(self.argv(), env=self.env, stderr=err, stdout=err, stdin=subprocess.DEVNULL)
+        said = self.log.count("listening at")
+        assert until(lambda: self.log.count("listening at") >= said + 1 or process.poll() is not None, timeout=PATIENCE), self.log
+        assert process.poll() is None, self.log
+        return process
+
+    def run(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.argv(*words), env={**self.env, **env}, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    @staticmethod
+    def argv(*words: str) -> list[str]:
+        return [sys.executable, "-m", "onward", "gateway", *words]
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "err").read_text()
+
+    def texts(self) -> str:
+        """All that lies in the folder, as text."""
+        files = [path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()]
+        return "\n".join(path.read_bytes().decode(errors="replace") for path in files)
+
+
+@pytest.fixture
+def site(tmp_path: Path, broker: RabbitMQ, vhost: str) -> Iterator[Site]:
+    yield Site(tmp_path, broker, vhost)
+
+
+def test_one_that_is_killed_and_one_that_is_stopped_leave_every_request_to_the_next(site: Site, broker: RabbitMQ, vhost: str) -> None:
+    process = site.start()
+    try:
+        with OldProducer(broker, vhost) as old:
+            first = old.send({}, {"word": "first"})
+            assert until(lambda: "is accepted" in site.log, timeout=PATIENCE)
+            process.kill()
+            process.wait()
+            second = old.send({}, {"word": "second"})
+            process = site.start()
+
+            assert old.reply(first, timeout=PATIENCE) == {"Said": "RklSU1Q=\n"}
+            assert old.reply(second, timeout=PATIENCE) == {"Said": "U0VDT05E\n"}
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0
+            assert old.silence()
+    finally:
+        process.kill()
+        process.wait()
+    runs = [path for path in (site.folder / "runs").glob("20*") if (path / "params" / "spec.json").exists()]
+    assert len(runs) == 2
+    assert "Traceback" not in site.log
+    assert broker.password not in site.texts(), "not in a log, a run's folder, a store, or what the training was given"
+
+
+def test_from_cron_it_takes_what_is_there_and_leaves(site: Site, broker: RabbitMQ, vhost: str) -> None:
+    with OldProducer(broker, vhost) as old:
+        sent = old.send({}, {})
+
+        def answered_now() -> bool:
+            assert site.run("--once").returncode == 0
+            return not old.silence(seconds=0.1)
+
+        assert until(answered_now, timeout=PATIENCE, pause=0.5)
+        assert old.reply(sent) == {"Said": "SEVMTE8=\n"}
+
+
+def test_the_queues_are_made_once_and_told_how_they_stand(site: Site, broker: RabbitMQ, vhost: str) -> None:
+    made, again = site.run("declare"), site.run("declare")
+
+    assert made.returncode == again.returncode == 0, made.stderr
+    assert "queue onward.requests: made" in made.stdout and "queue hpc-jobs: made" in made.stdout
+    assert again.stdout.count(": there") == 6
+    with OldProducer(broker, vhost) as old:
+        old.channel.queue_delete("onward.control")
+        old.channel.queue_declare("onward.control", durable=True)
+    odd = site.run("declare")
+    assert odd.returncode == 5
+    assert "queue onward.control: there, and not as Onward makes it: PRECONDITION_FAILED" in odd.stdout
+    assert "what is there is used as it is" in odd.stderr
+
+
+def test_a_login_a_host_or_rights_that_are_missing_are_told_by_exit_code_and_sentence(site: Site, broker: RabbitMQ, vhost: str) -> None:
+    wrong = site.run(RABBITMQ_PASSWORD="hunter2")
+    assert (wrong.returncode, "the broker refused the login" in wrong.stderr, "hunter2" in wrong.stderr) == (4, True, False)
+
+    (site.folder / "none.toml").touch()
+    nobody = site.run("declare", ONWARD_SETTINGS=f"{site.folder}/none.toml", RABBITMQ_HOST="")
+    assert (nobody.returncode, "no broker is named" in nobody.stderr) == (2, True)
+
+    broker.control("add_user", f"poor-{vhost}", "pass")
+    broker.control("set_permissions", "-p", vhost, f"poor-{vhost}", "^$", ".*", ".*")
+    poor = site.run(RABBITMQ_USER=f"poor-{vhost}", RABBITMQ_PASSWORD="pass")
+    assert poor.returncode == 4
+    assert "may not be made or seen by this user" in poor.stderr and "ACCESS_REFUSED" in poor.stderr
+
+    (site.folder / "settings.toml").write_text(site.settings.replace(f":{broker.ports.tls}", ":1"))
+    away = site.run("declare")
+    assert (away.returncode, "cannot be reached: Connection refused" in away.stderr) == (6, True)
+
+
+def test_a_server_has_one_inside(site: Site, broker: RabbitMQ, vhost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in site.login.items():
+        monkeypatch.setenv(name, value)
+    with Running(site.folder / "server", "--gateway", settings=site.settings, root=site.folder / "runs") as server:
+        with OldProducer(broker, vhost) as old:
+            sent = old.send({}, {"word": "up"})
+            assert old.reply(sent, timeout=PATIENCE) == {"Said": "VVA=\n"}
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(PATIENCE) == 0
+        stop = [json.loads(line)["message"] for line in server.log.splitlines() if line.startswith("{")][-1]
+        assert stop == "the server has stopped"
+    assert broker.password not in site.texts()
