@@ -85,6 +85,13 @@ def test_the_best_is_by_the_benchmarks_own_sense_and_among_whole_cells_alone() -
     assert "train@200 loss: exit code 3" in legend(found)
 
 
+def test_where_all_are_equal_none_is_best() -> None:
+    level = summary(by=lambda task: measured(replace(task, step=0)))
+    assert not any(cell.best for row in level.rows for cell in row.cells.values())
+    two = summary(by=lambda task: measured(replace(task, step=min(task.step or 0, 100))))
+    assert [row.key for row in two.rows if row.cells["loss"].best] == ["train@100", "train@200"]
+
+
 def test_what_is_not_there_yet_is_said_so() -> None:
     tasks = tasks_of(PLAN, STEPS)
     lost = {task.id: "killed" for task in tasks if task.step == 100 and task.benchmark == "loss"}

@@ -11,15 +11,14 @@ from onward.pipelines.summary_table import Cell, Column, Row
 
 
 def with_best(rows: Sequence[Row], columns: Sequence[Column]) -> list[Row]:
-    """Among whole cells; the first of equals; of one alone nothing is said."""
-    best: dict[str, str] = {}
+    """Among whole cells, and all that are equal to it; where none is worse nothing is said."""
+    best: dict[str, set[str]] = {}
     for column in columns:
         whole = {row.key: mean for row in rows if (cell := row.cells[column.benchmark]).whole and (mean := cell.mean) is not None}
-        for key, mean in whole.items() if len(whole) > 1 else ():
-            held = best.get(column.benchmark)
-            if held is None or column.beats(mean, whole[held]):
-                best[column.benchmark] = key
-    return [replace(row, cells={name: replace(cell, best=best.get(name) == row.key) for name, cell in row.cells.items()}) for row in rows]
+        top = (min if column.better == "min" else max)(whole.values(), default=None)
+        found = {key for key, mean in whole.items() if mean == top}
+        best[column.benchmark] = found if len(found) < len(whole) else set()
+    return [replace(row, cells={name: replace(cell, best=row.key in best[name]) for name, cell in row.cells.items()}) for row in rows]
 
 
 def baseline_of(rows: Sequence[Row], named: str) -> Row | None:
