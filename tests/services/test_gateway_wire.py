@@ -16,6 +16,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from beds.rabbitmq import RabbitMQ
 from beds.waiting import until
+from onward.errors import StorageUnavailable
 from onward.model.gateway import GatewaySettings
 from onward.model.outcome import Outcome, OutcomeState, Result
 from onward.model.request import RequestRecord, RequestState
@@ -231,23 +232,36 @@ def test_results_go_inside_or_by_address_and_by_address_alone_where_the_broker_t
     assert answers[0]["large"]["url"].startswith("https://onward.test/api/v1/requests/a/results/large?expires=")
 
 
-def test_a_store_that_does_not_answer_is_waited_for_and_nothing_is_acknowledged_meanwhile(
-    running: Running, old: OldProducer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from onward.errors import StorageUnavailable
-
+def test_a_store_that_does_not_answer_is_waited_for(running: Running, old: OldProducer, monkeypatch: pytest.MonkeyPatch) -> None:
     take: Callable[..., Any] = running.gateway._intake.take
     tries: list[int] = []
 
     def away(given: Any) -> Any:
-        tries.append(waits(other.channel, JOBS))
+        tries.append(len(given))
         if len(tries) < 3:
             raise StorageUnavailable("the database does not answer")
         return take(given)
 
-    with OldProducer(*old.where) as other:
-        monkeypatch.setattr(running.gateway._intake, "take", away)
-        sent = old.send({}, {})
+    monkeypatch.setattr(running.gateway._intake, "take", away)
+    sent = old.send({}, {})
 
-        assert old.reply(sent) == {}
-    assert len(tries) == 3
+    assert old.reply(sent) == {}
+    assert tries == [1, 1, 1], "it was not acknowledged, nor given back to be delivered again"
+
+
+def test_a_message_that_we_stumble_over_is_put_aside_and_its_neighbours_are_served(
+    running: Running, old: OldProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take: Callable[..., Any] = running.gateway._intake.take
+
+    def stumbles(given: Any) -> Any:
+        if any(b"stumble" in incoming.body for _, incoming in given):
+            raise ZeroDivisionError("a fault")
+        return take(given)
+
+    monkeypatch.setattr(running.gateway._intake, "take", stumbles)
+    old.send({}, {"word": "stumble"})
+    good = [old.send({}, {}) for _ in range(3)]
+
+    assert [old.reply(one) for one in good] == [{}, {}, {}]
+    assert (taken(old.channel, "onward.dead")[0].headers or {})["x-onward-reason"] == "a fault of Onward's: ZeroDivisionError: a fault"

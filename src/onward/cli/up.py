@@ -14,6 +14,7 @@ from onward.cli.render import out, say
 from onward.cli.token import DbOption
 
 if TYPE_CHECKING:
+    from onward.gateway.main import Gateway
     from onward.gateway.wiring import Logins
     from onward.operations.tracking import Place
 
@@ -128,13 +129,25 @@ def _gateway_beside(logins: Logins, place: Place) -> Iterator[None]:
 
     set_up_logs()
     with open_gateway(logins, open_desk(), place) as opened:
-        thread = threading.Thread(target=opened.run, name="onward-gateway")
+        thread = threading.Thread(target=_run_gateway, args=(opened,), name="onward-gateway")
         thread.start()
         try:
             yield
         finally:
             opened.stop()
             thread.join()
+
+
+def _run_gateway(gateway: Gateway) -> None:
+    """The server goes on without it, and says so."""
+    import logging
+
+    from onward.errors import OnwardError
+
+    try:
+        gateway.run()
+    except OnwardError as error:
+        logging.getLogger("onward.gateway").error("the gateway has ended, the server goes on: %s → %s", error.message, error.hint)
 
 
 def _flush() -> None:

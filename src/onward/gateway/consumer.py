@@ -88,9 +88,12 @@ class Consumer:
             try:
                 return await asyncio.to_thread(self._intake.take, given)
             except OnwardError as error:
-                if not error.transient:
-                    raise
-                log.warning("%d messages wait: %s", len(batch), error.message)
+                log.warning("%d messages wait: %s%s", len(batch), error.message, f" → {error.hint}" if error.hint and not tries else "")
+            except Exception as error:
+                if len(batch) > 1:  # one of them cannot be dealt with: which?
+                    return [done for one in batch for done in await self._stored([one])]
+                log.exception("a fault of ours: a message is put aside")
+                return [Done(aside=f"a fault of Onward's: {type(error).__name__}: {error}")]
             await asyncio.sleep(_PAUSE[min(tries, len(_PAUSE) - 1)])
             tries += 1
 

@@ -37,6 +37,7 @@ class Publisher:
         self._replies = replies
         self._clock = clock
         self.wake = asyncio.Event()
+        self._heavy = asyncio.Lock()  # large ones go one by one: each is in memory several times over
         self.may = False  # one gateway of several sends, lest all send the same
 
     async def run(self, connection: AbstractConnection) -> None:
@@ -80,6 +81,10 @@ class Publisher:
 
     async def _send(self, connection: AbstractConnection, channel: AbstractChannel, message: Outgoing) -> str | None:
         """None: the broker has it. A sentence: why this one could not be sent. Whatever raises concerns the connection."""
+        async with self._heavy if _weight(message) > _LARGE else contextlib.nullcontext():
+            return await self._composed(connection, channel, message)
+
+    async def _composed(self, connection: AbstractConnection, channel: AbstractChannel, message: Outgoing) -> str | None:
         body = await asyncio.to_thread(self._replies.body, message)
         if body is None:
             return "this protocol has no word for it"
@@ -94,6 +99,10 @@ class Publisher:
 
 
 _TOO_LARGE = "the broker finds the message too large"
+
+
+def _weight(message: Outgoing) -> int:
+    return sum(int(one["size"]) for one in message.payload.get("results") or ())
 
 
 async def _publish(channel: AbstractChannel, message: Outgoing, body: bytes) -> str | None:
