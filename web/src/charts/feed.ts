@@ -75,7 +75,9 @@ export class Feed {
       this.problem = inWords(error);
     }
     this.loading = false;
-    if (!this.closed) this.changed();
+    if (this.closed) return;
+    this.changed();
+    if (this.window) this.zoom(this.window); // what is near is known only now
   }
 
   /** Whole lines, kept for every chart of the page. */

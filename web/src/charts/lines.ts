@@ -42,6 +42,7 @@ export function useLines(metric: string, runs: readonly string[], view: View, sy
   useEffect(() => sync.moving.subscribe((window) => window && feed.zoom(window)), [feed, sync]);
   useLive((events) => {
     const told = runsOf(events);
+    if (told === "all") feed.show(runs, view.axis); // what could not be read before
     feed.live(told === "all" ? runs : told);
   });
   const given = useMemo(() => feed.given(), [feed, turn, runs, view.axis, view.window]);

@@ -8,6 +8,7 @@ type Asked = {
   spans: Record<string, [number | null, number | null]>;
 };
 const asked: Asked[] = [];
+let slow = 0; // ms that an answer takes
 /** A server with series: the steps of each, at most `buckets` of them, by spans. */
 const series = new Map<string, { steps: number[]; legs: [number, number][]; total: number }>();
 
@@ -15,6 +16,7 @@ vi.mock("../../src/api", () => ({
   inWords: (error: unknown) => ({ what: String(error), next: "" }),
   post: async (_path: string, { body }: { body: Asked }) => {
     asked.push(body);
+    if (slow) await new Promise((done) => setTimeout(done, slow));
     const told: Told[] = [];
     for (const run of body.runs)
       for (const metric of body.metrics) {
@@ -78,6 +80,16 @@ test("a zoom asks for the part at full resolution, and leaving it shows the whol
   expect(feed.given()[0]?.line.exact).toBe(true);
   feed.zoom(null);
   expect(feed.given()[0]?.line.points).toBe(10_000);
+});
+
+test("a part that is zoomed into before the whole has come is asked for as soon as it has", async () => {
+  const { feed } = fed("r", 10_000);
+  slow = 500;
+  feed.show(["r"], "step");
+  feed.zoom([500, 540]);
+  await vi.advanceTimersByTimeAsync(3000);
+  slow = 0;
+  expect(feed.given()[0]?.line.exact).toBe(true);
 });
 
 test("along another axis each answer makes the next question sharper, until every point is seen", async () => {
