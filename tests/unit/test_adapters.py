@@ -99,8 +99,8 @@ def test_a_json_file_that_cannot_be_used_is_said(tmp_path: Path, text: str | Non
 
 
 def test_an_exit_code_is_a_score(tmp_path: Path) -> None:
-    assert read_output(AdapterRule(kind="exit-code"), output(tmp_path, code=0)).scores == {"passed": Score(value=1.0)}
-    assert read_output(AdapterRule(kind="exit-code"), output(tmp_path, code=3)).scores == {"passed": Score(value=0.0)}
+    assert read_output(AdapterRule(kind="exit-code"), output(tmp_path, code=0)).scores == {"score": Score(value=1.0)}
+    assert read_output(AdapterRule(kind="exit-code"), output(tmp_path, code=3)).scores == {"score": Score(value=0.0)}
 
 
 def test_lm_evaluation_harness_is_read_with_its_standard_errors(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_an_exit_code_may_be_all_that_a_benchmark_says(field: Make) -> None:
     pipeline = field(benchmark(text="exit 1", adapter=AdapterRule(kind="exit-code")))
     pipeline.work()
     result = read_result(task_dir(pipeline.dir, pipeline.tasks[0]))
-    assert result and result.scores == {"passed": Score(value=0.0)}
+    assert result and result.scores == {"score": Score(value=0.0)}
 
 
 def test_lines_that_a_kill_tore_in_a_file_spoil_none_after_them(field: Make) -> None:

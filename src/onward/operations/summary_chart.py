@@ -59,8 +59,8 @@ def pareto(summary: Summary, column: Column, numbers: dict[str, int]) -> str:
     ]
     if len(dots) < 2:
         return ""
-    across = Scale(min(dot.cost for dot in dots), max(dot.cost for dot in dots), _LEFT, _W - _RIGHT)
-    up = Scale(min(dot.score for dot in dots), max(dot.score for dot in dots), _H - _BOTTOM, _TOP)
+    across = Scale(*_with_room([dot.cost for dot in dots]), _LEFT, _W - _RIGHT)
+    up = Scale(*_with_room([dot.score for dot in dots]), _H - _BOTTOM, _TOP)
     best = front(dots, column)
     told = f"{column.benchmark} against {summary.cost}; nothing beats " + ", ".join(dot.label for dot in best[:8])
     parts = [f'<svg class="chart" viewBox="0 0 {_W} {_H}" role="img" aria-label="{escape(told)}">']
@@ -79,3 +79,9 @@ def pareto(summary: Summary, column: Column, numbers: dict[str, int]) -> str:
         place = f'cx="{across(dot.cost):.1f}" cy="{up(dot.score):.1f}" r="{5 if dot in best else 3.5}"'
         parts.append(f'<circle class="dot c{dot.number % COLOURS}" {place}><title>{escape(words)}</title></circle>')
     return "".join([*parts, "</svg>"])
+
+
+def _with_room(values: Sequence[float]) -> tuple[float, float]:
+    """Lowest and highest, with room for the dots themselves."""
+    low, high = min(values), max(values)
+    return low - (high - low) / 20, high + (high - low) / 20

@@ -142,7 +142,7 @@ def _read_json(rule: AdapterRule, output: Output) -> Reading:
 
 
 def _read_exit_code(rule: AdapterRule, output: Output) -> Reading:
-    return Reading(scores={"passed": Score(value=1.0 if output.code == 0 else 0.0)})
+    return Reading(scores={"score": Score(value=1.0 if output.code == 0 else 0.0)})
 
 
 def _read_lm_eval(rule: AdapterRule, output: Output) -> Reading:
