@@ -31,7 +31,7 @@ def test_a_task_with_a_result_is_done_whatever_its_last_attempt_says() -> None:
 
 def test_a_task_belongs_to_its_last_attempt_while_that_one_lives() -> None:
     assert standing(attempt(1, STOPPED), attempt(2)).state is TaskState.CLAIMED
-    assert standing(attempt(1), attempt(2, gone=True)) == Standing(state=TaskState.OPEN, next=3)
+    assert standing(attempt(1), attempt(2, gone=True)) == Standing(state=TaskState.OPEN, next=3, losses=2)
 
 
 def test_a_task_is_tried_again_as_often_as_its_retries_say() -> None:
@@ -55,6 +55,9 @@ def test_a_task_under_which_worker_after_worker_goes_away_is_given_up() -> None:
     lost = [attempt(n, gone=True) for n in range(1, LOSSES_BEFORE_GIVING_UP + 1)]
     assert standing(*lost[:-1]).state is TaskState.OPEN
     assert standing(*lost).reason == "20 workers went away under it, the last on n1"
+    got_on = [attempt(n, gone=True, items=1) for n in range(1, 100)]
+    assert standing(*got_on) == Standing(state=TaskState.OPEN, next=100), "workers that are killed for another reason"
+    assert standing(*lost[:10], attempt(11, gone=True, items=1), attempt(12, gone=True)).losses == 1
 
 
 def test_a_task_whose_items_are_longer_than_a_workers_time_is_given_up_with_what_to_do() -> None:

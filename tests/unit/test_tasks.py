@@ -96,6 +96,16 @@ def test_a_task_is_open_again_when_its_worker_is_over(dir: PipelineDir, worker: 
     assert standings(dir, PLAN, TASKS)[ONE].next == 2
 
 
+def test_an_attempt_that_left_no_word_got_on_if_the_next_one_found_more_done(dir: PipelineDir, worker: RunDir) -> None:
+    folder = task_dir(dir, TASKS[0])
+    for number, done in ((1, ""), (2, "a\n"), (3, "a\n")):
+        take(dir, worker, number)
+        folder.items_done(number).write_text(done)
+    worker.done.write_text("{}")
+    assert [attempt.items for attempt in history(folder, Owners(dir.path.parent)).attempts] == [1, 0, 0]
+    assert standings(dir, PLAN, TASKS)[ONE].losses == 2
+
+
 def test_an_end_of_another_leg_says_nothing_of_this_one(dir: PipelineDir, worker: RunDir) -> None:
     claim(worker, 2, job="2")
     take(dir, worker, leg=2)

@@ -164,6 +164,16 @@ def test_a_worker_whose_task_was_taken_over_leaves_it_without_a_word(field: Make
     process.kill()
 
 
+def test_a_task_under_which_a_worker_went_away_keeps_no_other_waiting(field: Make) -> None:
+    pipeline = field(benchmark(text="echo '{\"score\": 1}'", shards=3))
+    first = task_dir(pipeline.dir, pipeline.tasks[0])
+    first.path.mkdir()
+    first.claim(1).write_text('{"run": "", "leg": 0}')
+    pipeline.work()
+    finished = sorted(pipeline.tasks, key=lambda task: getattr(read_result(task_dir(pipeline.dir, task)), "at", 0.0))
+    assert finished[-1] == pipeline.tasks[0] and states(pipeline) == {TaskState.DONE}
+
+
 def test_a_worker_waits_for_more_tasks_as_long_as_it_is_told_to(field: Make) -> None:
     began = time.monotonic()
     assert field(benchmark(text="echo '{\"score\": 1}'"), idle=1).work() == contract.EXIT_DONE

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 
 from onward.model.task import TaskState
 
-LOSSES_BEFORE_GIVING_UP = 20  # workers that went away under a task: it may be what kills them
+LOSSES_BEFORE_GIVING_UP = 20  # workers in a row that went away under a task before it got on: it may be what kills them
 STOPS_BEFORE_GIVING_UP = 2  # attempts that had a worker's whole time and did not finish one item
 
 
@@ -40,7 +41,7 @@ class Attempt:
     end: AttemptEnd | None = None
     reason: str = ""
     evidence: str = ""  # the last lines that the command wrote
-    items: int = 0  # done in this attempt
+    items: int = 0  # done in this attempt; of one that left no word, 1 stands for any number
     seconds: float = 0.0
     early: bool = False  # it began while most of its worker's time was left
     ended: float | None = None
@@ -56,6 +57,7 @@ class Standing:
     reason: str = ""
     evidence: str = ""
     hint: str = ""
+    losses: int = 0  # workers in a row that went away under it before it got on: others go first
 
 
 def stand(attempts: Sequence[Attempt], *, done: bool, forgiven: int, retries: int) -> Standing:
@@ -67,7 +69,8 @@ def stand(attempts: Sequence[Attempt], *, done: bool, forgiven: int, retries: in
     counted = sorted((attempt for attempt in attempts if attempt.number > forgiven), key=lambda attempt: attempt.number)
     if last and last.end is None and not last.gone:
         return Standing(state=TaskState.CLAIMED, next=following)
-    return _given_up(counted, retries, following) or Standing(state=TaskState.OPEN, next=following)
+    given_up = _given_up(counted, retries, following)
+    return given_up or Standing(state=TaskState.OPEN, next=following, losses=len(_losses_in_a_row(counted)))
 
 
 def _given_up(counted: Sequence[Attempt], retries: int, following: int) -> Standing | None:
@@ -75,12 +78,12 @@ def _given_up(counted: Sequence[Attempt], retries: int, following: int) -> Stand
     if len(bad) > retries:
         times = f" ({len(bad)} times)" if len(bad) > 1 else ""
         return Standing(state=TaskState.FAILED, next=following, reason=bad[-1].reason + times, evidence=bad[-1].evidence)
-    lost = [attempt for attempt in counted if attempt.end is None]
+    lost = _losses_in_a_row(counted)
     if len(lost) >= LOSSES_BEFORE_GIVING_UP:
         return Standing(
             state=TaskState.FAILED,
             next=following,
-            reason=f"{len(lost)} workers went away under it, the last on {lost[-1].host}",
+            reason=f"{len(lost)} workers went away under it, the last on {lost[0].host}",
             hint="does it use more memory than its workers have?",
         )
     stops = _stops_without_an_item(counted)
@@ -93,6 +96,11 @@ def _given_up(counted: Sequence[Attempt], retries: int, following: int) -> Stand
             hint="give the workers more time, or let the benchmark print a line for each item it has done",
         )
     return None
+
+
+def _losses_in_a_row(counted: Sequence[Attempt]) -> list[Attempt]:
+    """The last attempts in a row that left no word and got nothing done, newest first."""
+    return list(takewhile(lambda attempt: attempt.end is None and not attempt.items, reversed(counted)))
 
 
 def _stops_without_an_item(counted: Sequence[Attempt]) -> list[Attempt]:

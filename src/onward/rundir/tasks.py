@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -141,9 +141,17 @@ def _attempt(task: TaskDir, number: int, owners: Owners) -> Attempt:
     owner = Owner(run=str(claim.get("run", "")), leg=int(claim.get("leg", 0)))
     begun = Attempt(number=number, owner=owner, host=str(claim.get("host", "")), at=float(claim.get("at", 0.0)))
     if end is None:
-        return value_from_json(Attempt, {**value_to_json(begun), "gone": not owner.run or owners.gone(owner)})
+        return replace(begun, gone=not owner.run or owners.gone(owner), items=_got_on(task, number))
     told = {key: end[key] for key in _OF_THE_END if key in end}
     return value_from_json(Attempt, {**value_to_json(begun), "end": AttemptEnd.FAILED, **told})
+
+
+def _got_on(task: TaskDir, number: int) -> int:
+    """1 where the attempt after this one found more items done than this one did."""
+    try:
+        return int(task.items_done(number + 1).stat().st_size > task.items_done(number).stat().st_size)
+    except FileNotFoundError:
+        return 0
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -134,17 +134,18 @@ class Worker:
         self._trials.append(trial)
 
     def _scan(self) -> list[Task]:
-        """The tasks that are open now."""
+        """The tasks that are open now. Those under which workers went away come last: one that kills them keeps no other waiting."""
         owners = Owners(self._bench.dir.path.parent)
-        found = []
+        found: list[tuple[int, Task]] = []
         for task in self._tasks():
-            if task.id not in self._settled:
-                state = history(task_dir(self._bench.dir, task), owners).standing(self._benchmarks[task.benchmark].retries).state
-                if state is TaskState.OPEN:
-                    found.append(task)
-                elif state is TaskState.DONE:
-                    self._settled.add(task.id)
-        return found
+            if task.id in self._settled:
+                continue
+            standing = history(task_dir(self._bench.dir, task), owners).standing(self._benchmarks[task.benchmark].retries)
+            if standing.state is TaskState.OPEN:
+                found.append((standing.losses, task))
+            elif standing.state is TaskState.DONE:
+                self._settled.add(task.id)
+        return [task for _, task in sorted(found, key=lambda pair: pair[0])]
 
     def _is_idle(self) -> bool:
         """The last look found nothing open, and none has for as long as workers are to wait."""
