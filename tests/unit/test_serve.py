@@ -205,6 +205,20 @@ def test_what_the_scheduler_refuses_is_told_and_leaves_no_run(gateway: Gateway) 
     assert runs_under(gateway.place.root) == []
 
 
+def test_what_it_refuses_after_it_was_silent_is_told_too_and_not_asked_for_again(gateway: Gateway) -> None:
+    gateway.place.scheduler.down = True
+    gateway.ask()
+    gateway.step()
+    assert gateway.of().state is RequestState.SUBMITTED  # as far as anybody knows
+    gateway.place.scheduler.down = False
+    gateway.place.scheduler.refuse = "the account is locked"
+    gateway.until(lambda: gateway.of().outcome)
+    assert gateway.answer().state is OutcomeState.FAILED
+    assert "the account is locked" in gateway.answer().reason
+    gateway.step(301, times=2)
+    assert gateway.place.scheduler.jobs == {}
+
+
 def test_a_recipe_that_is_gone_or_takes_other_settings_by_now_is_a_refusal(gateway: Gateway) -> None:
     gateway.ask("a", recipe="away")
     gateway.ask("b", settings={"Epochs": 3})

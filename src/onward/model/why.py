@@ -70,6 +70,12 @@ def refusal(run: Run) -> str:
     return told[-1] if told else ""
 
 
+def never_taken(run: Run) -> str:
+    """The scheduler's words where it refused a run's first leg, and nothing of the run is queued; else empty."""
+    began = run.last_leg is not None or any(leg.submission for leg in run.legs.values())
+    return "" if began else refusal(run)
+
+
 def status_of(leg: Leg, answers: Answers) -> JobStatus | None:
     """What is said of the leg's own job. One of another name has only been given its id, after the scheduler forgot ours."""
     status = answers.get(JobId(leg.job)) if leg.job else None

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from onward.errors import OnwardError, StorageError, StorageFull, StorageUnavailable
 from onward.model.outcome import Outcome, OutcomeState
@@ -70,7 +71,8 @@ class Serve:
             return Stepped(served=False)
         followed = self._parts.requests.followed()
         settled = sum(self._guarded(record, self._follow) for record in followed)
-        self._teller.tell([record for record in followed if record.ending is None])
+        for record, words in self._teller.tell([record for record in followed if record.ending is None]):
+            settled += self._guarded(record, partial(self._follower.refused, words=words))
         room = min(self._parts.settings.runs - len(followed) + settled, self._parts.settings.submits)
         next_ones = self._parts.requests.waiting(now=self._parts.now(), limit=max(room, 0), without=self._left_alone())
         submitted = sum(self._guarded(record, self._begin) for record in next_ones)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,6 +60,13 @@ class Follower:
         outcome = self.outcome(record, dir, run) if run.closed else _unheard(record, "the cluster does not answer")
         self._settle(record, outcome)
         return run.closed is not None
+
+    def refused(self, record: RequestRecord, words: str) -> bool:
+        """Of one whose run is made, and whose first job the scheduler does not take: so it may be after a crash or an unclear answer."""
+        with suppress(SchedulerError, Conflict):
+            cancel(self._parts.desk, _dir(record))
+        self._settle(record, Outcome(state=OutcomeState.FAILED, reason=words, next="send it again with what the cluster allows"))
+        return True
 
     def outcome(self, record: RequestRecord, dir: RunDir, run: Run) -> Outcome:
         seen = Seen(dir=dir, run=run, answers=None, at=self._parts.now())

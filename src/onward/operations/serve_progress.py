@@ -12,7 +12,7 @@ from onward.model.cluster import ClusterJob
 from onward.model.request import RequestRecord, RequestState
 from onward.model.run import Run, RunState
 from onward.model.spec import Cluster
-from onward.model.why import why
+from onward.model.why import never_taken, why
 from onward.operations.inspect import Seen, pace_of, progress, read_folder
 from onward.operations.serve_parts import Parts
 from onward.operations.snapshots import keep, kept
@@ -32,27 +32,32 @@ class Teller:
         self._asked: dict[str, float] = {}  # when each cluster was
         self._jobs: dict[str, Mapping[str, ClusterJob]] = {}
 
-    def tell(self, records: Sequence[RequestRecord]) -> None:
-        """Of those whose turn it is: who was looked at longest ago comes first."""
+    def tell(self, records: Sequence[RequestRecord]) -> list[tuple[RequestRecord, str]]:
+        """Of those whose turn it is: who was looked at longest ago comes first. Those that the scheduler does not take, and its words."""
+        refused = []
         now = self._parts.now()
         self._looked = {record.id: self._looked.get(record.id, 0.0) for record in records}
         due = sorted((record for record in records if now - self._looked[record.id] >= EVERY), key=lambda one: self._looked[one.id])
         for record in due[:_AT_ONCE]:
             self._looked[record.id] = now
             with suppress(OnwardError, OSError):  # a folder that cannot be read now can be later
-                self._tell(record, now)
+                refused.append((record, self._tell(record, now)))
+        return [(record, words) for record, words in refused if words]
 
-    def _tell(self, record: RequestRecord, now: float) -> None:
+    def _tell(self, record: RequestRecord, now: float) -> str:
         assert record.folder is not None
         dir = RunDir(Path(record.folder))
         run = read_folder(dir)
         if run.closed:
-            return
+            return ""
+        if refused := never_taken(run):
+            return refused
         if record.state is RequestState.SUBMITTED and run.last_leg:
             self._parts.requests.running(record.id)
         told = words_of(Seen(dir=dir, run=run, answers=None, at=now), self._queued(record, run, now))
         if told != record.progress:
             self._parts.requests.tell(record, told, at=now, send=record.request.protocol in _SPOKEN)
+        return ""
 
     def _queued(self, record: RequestRecord, run: Run, now: float) -> ClusterJob | None:
         """Its next leg's job, as its cluster's last picture shows it."""
