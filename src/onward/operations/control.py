@@ -106,11 +106,7 @@ def resume(desk: Desk, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
         assert left.submission is not None
         words = f"job {left.job} left the queue when the run was over"
         journal.write(ev.Gone(leg=left.number, at=desk.clock.now(), name=left.submission.name, reason=words))
-    known = [leg.number for leg in run.legs.values() if leg.claimed]
-    known += [event.leg for event in (run.closed, run.cancel, run.stop) if event]
-    leg = max(known) + 1
-    journal.write(ev.Resumed(leg=leg, at=desk.clock.now(), by=desk.user, changes={**run.changes, **changes}))
-    reopen_run(dir)
+    leg = _opened_again(desk, dir, run, journal, changes)
     run = read_folder(dir)
     try:
         wanted = Continue(leg=leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
@@ -120,6 +116,22 @@ def resume(desk: Desk, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
         close_run(dir, journal, over, leg=leg, at=desk.clock.now())
         raise
     return read_folder(dir)
+
+
+def reopen(desk: Desk, dir: RunDir) -> None:
+    """Open a run again that was cancelled before its turn in its pipeline had come. The pipeline queues it when it has."""
+    _mine(dir)
+    _opened_again(desk, dir, read_folder(dir), desk_journal(dir), {})
+
+
+def _opened_again(desk: Desk, dir: RunDir, run: Run, journal: Journal, changes: Mapping[str, Any]) -> int:
+    """The number of the leg that it goes on with."""
+    known = [leg.number for leg in run.legs.values() if leg.claimed]
+    known += [event.leg for event in (run.closed, run.cancel, run.stop) if event]
+    leg = max(known) + 1
+    journal.write(ev.Resumed(leg=leg, at=desk.clock.now(), by=desk.user, changes={**run.changes, **changes}))
+    reopen_run(dir)
+    return leg
 
 
 def _mine(dir: RunDir) -> None:

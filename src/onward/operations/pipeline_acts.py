@@ -9,7 +9,7 @@ from pathlib import Path
 from onward.errors import Conflict, NotFound, OnwardError
 from onward.model.advance import MemberState
 from onward.model.task import TaskState, tasks_of
-from onward.operations.control import cancel, resume
+from onward.operations.control import cancel, reopen, resume
 from onward.operations.find import check_text, is_path
 from onward.operations.inspect import is_ours
 from onward.operations.pipeline import advance, from_stage, stages_from, start
@@ -79,9 +79,10 @@ def again(desk: Desk, dir: PipelineDir) -> list[str]:
     dir.over.unlink(missing_ok=True)
     for name in stages:
         member = dir.member(name)
-        if member.held.exists():  # cancelled before its turn had come
-            member.done.unlink(missing_ok=True)
-        resume(desk, member, changes={})
+        if member.held.exists():
+            reopen(desk, member)
+        else:
+            resume(desk, member, changes={})
     advance(desk, dir)
     return [*stages, *tasks]
 

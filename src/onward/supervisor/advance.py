@@ -93,7 +93,7 @@ class Advance:
                     self._send_home()
 
     def _queue(self, dir: RunDir) -> None:
-        """Ask for the job of leg 1. One that the scheduler will never take closes the run, and its cause is the pipeline's."""
+        """Ask for the job of its first leg. One that the scheduler will never take closes the run, and its cause is the pipeline's."""
         run, journal = read_run(dir), desk_journal(dir)
         handover = Handover(
             dir=dir,
@@ -104,7 +104,7 @@ class Advance:
             patience=self.patience,
         )
         try:
-            job = handover.ensure_ahead(run, Continue(leg=1, mem=run.resources.mem), after=None)
+            job = handover.ensure_ahead(run, Continue(leg=run.first_leg, mem=run.resources.mem), after=None)
         except SubmitRefused as error:
             self._refused(dir, run, journal, error)
             return

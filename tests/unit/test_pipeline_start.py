@@ -1,0 +1,237 @@
+"""Starting a pipeline, and what one may ask of it then: everything is made before anything is queued, or nothing is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onward.errors import Conflict, InvalidInput, NotFound, StorageError
+from onward.model.build import Build
+from onward.model.pipeline import Benchmark, CheckpointChoice, Plan, Pool, Stage, StageKind
+from onward.model.spec import Environment, RunDraft
+from onward.operations.pipeline import from_stage, start
+from onward.operations.pipeline_acts import again, cancel_pipeline, find_pipeline, restart
+from onward.operations.pipeline_look import line, record
+from onward.rundir.journal import read_spec
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.supervisor.advance import read_plan
+from onward.supervisor.build import Environments
+from tests.desks import Place
+
+DRAFT = RunDraft(name="x", experiment="digits", cluster="local", command=("python3", "train.py"))
+BUILD = Build(name="main", tool="venv", setup=("true",))
+
+
+def plan(**others: object) -> Plan:
+    made = Plan(
+        name="digits",
+        experiment="digits",
+        cluster="local",
+        builds=(BUILD,),
+        stages=(
+            Stage(name="env-main", kind=StageKind.ENVIRONMENT, draft=replace(DRAFT, command=()), environment="main"),
+            Stage(name="prepare", kind=StageKind.STAGE, draft=DRAFT, needs=("env-main",), environment="main", content_hash="abc"),
+            Stage(
+                name="train",
+                kind=StageKind.TRAIN,
+                draft=replace(DRAFT, command=("python3", "train.py", "{stages.prepare.results}/data")),
+                needs=("prepare",),
+            ),
+        ),
+        benchmarks=(Benchmark(name="sums", command=("true",), of=("train",), pool="cpu", checkpoints=CheckpointChoice(all=True)),),
+        pools=(Pool(name="cpu", draft=replace(DRAFT, command=()), environment="main"),),
+    )
+    return replace(made, **others)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def begun(place: Place, made: Plan | None = None) -> PipelineDir:
+    return start(place.desk, made or plan(), source="name: digits\n", cwd=place.project)
+
+
+def jobs(place: Place) -> list[str]:
+    return [job.status.name.rsplit(".", 2)[0] for job in place.scheduler.jobs.values()]
+
+
+def end(dir: PipelineDir, stage: str, state: str = "finished") -> None:
+    dir.member(stage).done.write_text(json.dumps({"state": state, "cause": "as the test says", "leg": 1, "at": 0}))
+
+
+# ── making ────────────────────────────────────────────────────────────────────
+
+
+def test_everything_is_made_and_only_what_needs_nothing_is_queued(place: Place) -> None:
+    dir = begun(place)
+    assert place.folders() == [f"{dir.path.name}{part}" for part in ("", "-env-main", "-prepare", "-train")]
+    assert jobs(place) == ["digits-env-main"]
+    assert (dir.code / "train.py").is_file() and dir.source.read_text() == "name: digits\n"
+
+
+def test_a_stage_runs_in_what_was_built_for_it_and_finds_what_others_left(place: Place) -> None:
+    dir = begun(place)
+    prefix = str(Environments(place.root).prefix(BUILD.key))
+    assert read_spec(dir.member("prepare")).environment.venv == prefix
+    assert read_spec(dir.member("train")).command[-1] == f"{dir.member('prepare').results}/data"
+    assert read_spec(dir.member("train")).workdir == str(dir.code)
+    worker = read_spec(dir.template("cpu"))
+    assert worker.environment.venv == prefix and worker.command[1:] == (str(dir.supervisor), "worker", str(dir.path), "cpu")
+
+
+def test_a_container_stands_before_the_command(place: Place) -> None:
+    image = Build(name="main", image="lab.sif", image_options=("--nv",))
+    stage = Stage(name="train", kind=StageKind.TRAIN, draft=DRAFT, environment="main")
+    place.write("apptainer").chmod(0o755)
+    place.desk.env = {**place.desk.env, "PATH": f"{place.project}:{place.desk.env['PATH']}"}
+    dir = begun(place, plan(builds=(image,), stages=(stage,), benchmarks=(), pools=()))
+    assert read_spec(dir.member("train")).command == ("apptainer", "exec", "--nv", "lab.sif", "python3", "train.py")
+
+
+def test_what_cannot_be_made_leaves_nothing_behind(place: Place) -> None:
+    wrong = replace(plan().stages[2], draft=replace(DRAFT, environment=Environment(venv="nowhere")))
+    with pytest.raises(InvalidInput, match="nowhere"):
+        begun(place, plan(stages=(*plan().stages[:2], wrong)))
+    assert place.folders() == [] and jobs(place) == []
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("onward.operations.pipeline.build_archive", full)
+    with pytest.raises(StorageError, match="No space left"):
+        begun(place)
+    assert place.folders() == []
+
+
+def test_a_cluster_behind_ssh_is_refused_with_what_to_do(place: Place) -> None:
+    settings = place.folder / "settings.toml"
+    settings.write_text('[clusters.far]\nscheduler = "slurm"\nssh = "lab"\n')
+    place.desk.env = {**place.desk.env, "ONWARD_SETTINGS": str(settings)}
+    with pytest.raises(InvalidInput, match="reached through ssh") as error:
+        begun(place, plan(cluster="far"))
+    assert "ssh lab" in error.value.hint
+
+
+# ── what is done already ──────────────────────────────────────────────────────
+
+
+def test_a_stage_that_has_not_changed_is_not_done_again_and_is_said_to_be(place: Place) -> None:
+    first = begun(place)
+    end(first, "prepare")
+    second = begun(place)
+    assert read_plan(second).stage("prepare").done_by == str(first.member("prepare").path)
+    told = {stage["name"]: stage for stage in record(place.desk, second)["stages"]}
+    assert told["prepare"]["skipped"] and told["prepare"]["why"] == f"unchanged: {first.member('prepare').path.name} did it"
+    assert read_spec(second.member("train")).command[-1] == f"{first.member('prepare').results}/data"
+
+
+def test_one_that_failed_or_whose_outputs_are_gone_is_done_again(place: Place) -> None:
+    left = plan(stages=(replace(plan().stages[1], needs=(), environment=None, outputs=("artifacts/*.json",)),), benchmarks=(), pools=())
+    first = begun(place, left)
+    end(first, "prepare")
+    assert read_plan(begun(place, left)).stage("prepare").done_by is None
+    (first.member("prepare").artifacts / "data.json").write_text("{}")
+    assert read_plan(begun(place, left)).stage("prepare").done_by == str(first.member("prepare").path)
+
+
+def test_an_environment_that_is_there_is_not_built_again(place: Place) -> None:
+    environments = Environments(place.root)
+    folder = environments.attempt(BUILD.key, "run", 1)
+    (folder / "build.json").write_text("{}")
+    environments.show(BUILD.key, folder)
+    begun(place)
+    assert jobs(place) == ["digits-prepare"]
+
+
+def test_from_a_stage_on_all_is_done_whether_or_not_it_changed() -> None:
+    again = from_stage(plan(), "prepare")
+    assert [stage.content_hash for stage in again.stages] == ["", "", ""]
+    swept = plan(
+        stages=tuple(Stage(name=f"train-0{n}", kind=StageKind.TRAIN, draft=DRAFT, content_hash="x", matrix={"lr": n}) for n in (1, 2))
+    )
+    assert [stage.content_hash for stage in from_stage(swept, "train").stages] == ["", ""]
+    assert [stage.content_hash for stage in from_stage(swept, "train-02").stages] == ["x", ""]
+    with pytest.raises(InvalidInput, match="no stage 'prepaer'") as error:
+        from_stage(plan(), "prepaer")
+    assert "did you mean prepare?" in error.value.hint
+
+
+def test_a_restart_takes_over_what_was_done_before_its_stage(place: Place) -> None:
+    first = begun(place)
+    for stage in ("env-main", "prepare", "train"):
+        end(first, stage)
+    second = restart(place.desk, first, "train")
+    done = {stage.name: stage.done_by for stage in read_plan(second).stages}
+    assert done == {"env-main": str(first.member("env-main").path), "prepare": str(first.member("prepare").path), "train": None}
+    assert jobs(place)[-1] == "digits-train"
+
+
+# ── finding, cancelling, again ────────────────────────────────────────────────
+
+
+def test_a_pipeline_is_found_by_folder_by_its_name_and_by_a_beginning(place: Place) -> None:
+    first, second = begun(place), begun(place)
+    assert find_pipeline(place.desk, str(first.path)) == first
+    assert find_pipeline(place.desk, first.path.name) == first
+    assert find_pipeline(place.desk, "digits") == second, "the newest of that name"
+    assert find_pipeline(place.desk, second.path.name[:12]) == second
+    for text in ("nothing", str(place.project), "2026-11-15_A_digits-train/"):
+        with pytest.raises(NotFound):
+            find_pipeline(place.desk, text)
+    with pytest.raises(InvalidInput):
+        find_pipeline(place.desk, " ")
+
+
+def test_a_cancelled_pipeline_ends_what_runs_and_begins_nothing_more(place: Place) -> None:
+    dir = begun(place)
+    cancel_pipeline(place.desk, dir)
+    told = line(dir)
+    assert (told["state"], told["cause"]) == ("cancelled", f"cancelled by {place.desk.user}")
+    assert not any(job.status.state.live for job in place.scheduler.jobs.values())
+    with pytest.raises(Conflict, match="over already"):
+        cancel_pipeline(place.desk, dir)
+
+
+def test_what_was_cancelled_goes_on_when_someone_asks(place: Place) -> None:
+    dir = begun(place)
+    cancel_pipeline(place.desk, dir)
+    assert again(place.desk, dir) == ["env-main", "prepare", "train"]
+    assert line(dir)["state"] == "running"
+    assert [job.status.name.rsplit(".", 2)[0] for job in place.scheduler.jobs.values() if job.status.state.live] == ["digits-env-main"]
+
+
+def test_nothing_is_done_again_where_nothing_failed(place: Place) -> None:
+    with pytest.raises(Conflict, match="has failed"):
+        again(place.desk, begun(place))
+
+
+def test_a_pipeline_of_another_user_is_theirs_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    dir = begun(place)
+    monkeypatch.setattr("onward.operations.pipeline_acts.is_ours", lambda _: False)
+    for act in (cancel_pipeline, again):
+        with pytest.raises(Conflict, match="is not yours"):
+            act(place.desk, dir)
+
+
+def test_looking_writes_nothing(place: Place) -> None:
+    dir = begun(place)
+    before = sorted(str(path) for path in place.root.rglob("*"))
+    record(place.desk, dir)
+    line(dir)
+    assert sorted(str(path) for path in place.root.rglob("*")) == before
+
+
+def test_a_plan_that_cannot_be_read_is_told(place: Place) -> None:
+    dir = begun(place)
+    dir.plan.write_text("[]")
+    with pytest.raises(StorageError, match="cannot be read as a pipeline"):
+        record(place.desk, dir)
+    shutil.rmtree(dir.path)
