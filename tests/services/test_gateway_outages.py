@@ -15,6 +15,7 @@ from beds.rabbitmq import RabbitMQ
 from beds.waiting import until
 from onward.clock import SystemClock
 from onward.errors import NotAllowed
+from onward.gateway import publisher
 from onward.gateway.main import Gateway, GatewayParts
 from onward.model.gateway import GatewaySettings
 from onward.model.outcome import Outcome, OutcomeState
@@ -80,6 +81,26 @@ def test_a_broker_that_is_restarted_killed_or_cuts_us_off_is_come_back_to(
     said = caplog.text
     assert "ended the" in said and "cannot be reached: Connection refused; trying again" in said
     assert own_broker.password not in said
+
+
+def test_a_broker_that_is_short_of_memory_gets_its_answers_later(
+    own_broker: RabbitMQ, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "_PATIENCE", 1.0)
+    held: set[str] = {"all"}
+
+    def ends(record: RequestRecord) -> Outcome | None:
+        return None if held else Outcome(state=OutcomeState.DONE, reason="done")
+
+    with OldProducer(own_broker) as old, gateway_at(broker_at(own_broker), tmp_path / "requests.db", ends=ends) as running:
+        sent = old.send({}, {})
+        assert until(lambda: running.requests.unsettled() != [], timeout=PATIENCE)
+        own_broker.control("set_vm_memory_high_watermark", "0.000001")
+        held.clear()
+        assert until(lambda: "the broker confirmed nothing for 1 s" in caplog.text, timeout=PATIENCE)
+        own_broker.control("set_vm_memory_high_watermark", "0.4")
+
+        assert old.reply(sent, timeout=PATIENCE) == {}
 
 
 def test_a_queue_that_is_deleted_under_it_is_made_again(broker: RabbitMQ, vhost: str, tmp_path: Path) -> None:

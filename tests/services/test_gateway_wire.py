@@ -19,7 +19,7 @@ from beds.waiting import until
 from onward.errors import StorageUnavailable
 from onward.model.gateway import GatewaySettings
 from onward.model.outcome import Outcome, OutcomeState, Result
-from onward.model.request import RequestRecord, RequestState
+from onward.model.request import Request, RequestRecord, RequestState
 from tests.gateway_old import JOBS, OldProducer
 from tests.gateways import V1, Running, broker_at, gateway_at
 
@@ -188,6 +188,20 @@ def test_an_answer_whose_queue_is_full_waits_for_room(running: Running, old: Old
 
     assert told(old.channel, "narrow") == {"first": 1}
     assert told(old.channel, "narrow")["state"] == "done"
+
+
+def test_an_answer_that_cannot_be_written_at_all_keeps_no_other_back(running: Running, old: OldProducer) -> None:
+    own_queue(old.channel)
+    publish(old.channel, "onward.requests", {"id": "odd", "recipe": "echo"}, reply_to="mine", correlation_id="\x00")
+    with_odd = Request(
+        id="a", sender="b", protocol="v2", recipe="echo", reply_to="x" * 300, correlation_id="c", body_sha256="", received=1.0
+    )
+    running.requests.refuse(with_odd, "a queue's name has 255 bytes at most")
+    publish(old.channel, "onward.requests", {"id": "even", "recipe": "echo"}, reply_to="mine")
+
+    assert told(old.channel, "mine")["id"] == "even"
+    assert "NUL in correlation_id" in (taken(old.channel, "onward.dead")[0].headers or {})["x-onward-reason"]
+    assert until(lambda: running.requests.outbox.of("a")[0].error.startswith("it cannot be written as a message"), timeout=PATIENCE)
 
 
 def test_what_nobody_waits_for_any_more_is_dropped_unless_it_is_the_answer(running: Running, old: OldProducer) -> None:

@@ -17,6 +17,7 @@ from onward.gateway.topology import DEAD
 from onward.gateway.unreadable import MARK
 from onward.gateway.v2 import CONTROL, REQUESTS
 from onward.model.gateway import GatewaySettings
+from onward.tracker.texts import is_plain
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
@@ -111,15 +112,12 @@ async def _batch(arrivals: asyncio.Queue[Arrival | None]) -> list[Arrival]:
 
 
 def incoming_of(message: AbstractIncomingMessage) -> Incoming:
-    return Incoming(
-        body=message.body,
-        reply_to=message.reply_to,
-        correlation_id=message.correlation_id,
-        message_id=message.message_id,
-        user_id=message.user_id,
-        content_encoding=message.content_encoding,
-        unreadable=str(message.headers.get(MARK) or ""),
-    )
+    names = ("reply_to", "correlation_id", "message_id", "user_id", "content_encoding")
+    texts = {name: getattr(message, name) for name in names}
+    odd = next((name for name, text in texts.items() if text and not is_plain(text)), "")
+    if odd or message.headers.get(MARK):
+        return Incoming(body=message.body, unreadable=f"NUL in {odd}" if odd else str(message.headers[MARK]))
+    return Incoming(body=message.body, **texts)
 
 
 async def _put_aside(channel: AbstractChannel, arrival: Arrival, reason: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import struct
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -85,7 +86,11 @@ class Publisher:
             return await self._composed(connection, channel, message)
 
     async def _composed(self, connection: AbstractConnection, channel: AbstractChannel, message: Outgoing) -> str | None:
-        body = await asyncio.to_thread(self._replies.body, message)
+        try:
+            body = await asyncio.to_thread(self._replies.body, message)
+        except Exception as error:  # one that we stumble over must not keep the others back
+            log.exception("a fault of ours: the answer to request %s cannot be put into words", message.request)
+            return f"a fault of Onward's: {type(error).__name__}: {error}"
         if body is None:
             return "this protocol has no word for it"
         if len(body) <= _LARGE:
@@ -111,6 +116,8 @@ async def _publish(channel: AbstractChannel, message: Outgoing, body: bytes) -> 
     queue = message.reply_to or ""
     try:
         await channel.default_exchange.publish(_message(message, body), routing_key=queue, mandatory=True, timeout=_PATIENCE)
+    except (TypeError, ValueError, OverflowError, struct.error) as error:  # before it has left us
+        return f"it cannot be written as a message: {error}"
     except PublishError:
         return f"the broker has no queue {queue[:200]!r}"
     except DeliveryError:
