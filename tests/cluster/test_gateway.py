@@ -9,7 +9,7 @@ import pwd
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,10 +98,12 @@ class Site:
     def log(self) -> str:
         return (self.person.home / "gateway.log").read_text()
 
-    def request(self, producer: OldProducer, image: str, *, layers: tuple[int, ...] = (0, 1), **settings: object) -> str:
+    def request(
+        self, producer: OldProducer, image: str, settings: Mapping[str, object] | None = None, *, layers: tuple[int, ...] = (0, 1)
+    ) -> str:
         inputs = {"Image": f"/uploads/{image}", "Background": "/uploads/background"}
         inputs |= {f"rgba PNG - Layer {n}": f"/uploads/layer-{n}" for n in layers}
-        return producer.send(inputs, {"Maximum memory (MB)": 300, "Maximum time (D-HH:MM)": "0-00:05", **settings})
+        return producer.send(inputs, {"Maximum memory (MB)": 300, "Maximum time (D-HH:MM)": "0-00:05", **(settings or {})})
 
     def runs(self) -> list[Path]:
         return sorted(path for path in (self.person.home / "runs").glob("20*") if (path / "params" / "spec.json").exists())
@@ -175,10 +177,10 @@ def test_an_old_producer_gets_one_answer_for_every_way_its_training_can_end(site
     with OldProducer(site.broker) as producer:
         good = site.request(producer, "ok")
         gap = site.request(producer, "ok", layers=(0, 3))
-        bad = site.request(producer, "ok", **{"Patch height": 1, "CPUs": "many"})
+        bad = site.request(producer, "ok", {"Patch height": 1, "CPUs": "many"})
         absent = site.request(producer, "nowhere")
-        memory = site.request(producer, "memory", **{"Maximum memory (MB)": 100})
-        late = site.request(producer, "sleep", **{"Maximum time (D-HH:MM)": "0-00:01"})
+        memory = site.request(producer, "memory", {"Maximum memory (MB)": 100})
+        late = site.request(producer, "sleep", {"Maximum time (D-HH:MM)": "0-00:01"})
         crash = site.request(producer, "crash")
         cancelled = site.request(producer, "sleep")
         site.person.run("scancel", site.job_of(cancelled))
