@@ -115,6 +115,21 @@ def test_two_pipelines_are_compared(root: Path, capsys: pytest.CaptureFixture[st
     assert onward(capsys)[0] == 2 and onward(capsys, "nightly", *names)[0] == 2, "one, or two"
 
 
+def test_the_table_is_watched_until_the_pipeline_is_over(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dir = pipeline(root, "2026-11-16_A_nightly", new=0.2)
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        dir.over.write_text("{}")
+
+    monkeypatch.setattr("onward.cli.pipeline_summary.time.sleep", sleep)
+    code, out, _ = onward(capsys, "nightly", "--watch")
+    assert code == 0 and len(looks) == 1 and out.count("(baseline)") == 1
+
+
 def test_a_pipeline_that_has_measured_nothing_says_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = replace(MADE, benchmarks=(), models=(), summary=SummaryRule())
     pipeline(root, "2026-11-16_A_empty", new=0, plan=empty)

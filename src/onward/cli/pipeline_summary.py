@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onward.cli.desk import JsonOption, open_desk
-from onward.cli.render import out, out_json, say, table
+from onward.cli.render import out, out_json, safe, say, table
 
 if TYPE_CHECKING:
     from onward.operations.wiring import Desk
     from onward.pipelines.summary_compare import Differences
     from onward.pipelines.summary_table import Summary
     from onward.rundir.pipeline_layout import PipelineDir
+
+_WATCH_SECONDS = 2.0
 
 
 class Format(StrEnum):
@@ -45,6 +47,7 @@ def summary(
     compare: Annotated[
         tuple[str, str] | None, typer.Option("--compare", metavar="A B", help="Two pipelines: B less A.", show_default=False)
     ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it anew as tasks end, until the pipeline is over.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Show what the benchmarks of a pipeline say so far: means with their 95 % intervals, the best, what differs from the baseline."""
@@ -60,10 +63,34 @@ def summary(
         return
     assert pipeline is not None
     dir = find_pipeline(desk, pipeline)
+    if watch:
+        _watch(dir, baseline)
     found = summary_of(dir, baseline=baseline)
     _write(_rendered(found, how), found, output)
     if gate:
         _gate(dir, found)
+
+
+def _watch(dir: PipelineDir, baseline: str | None) -> None:
+    """On stderr, until the pipeline is over: what is printed then is the summary as it was asked for."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+    from onward.operations.pipeline_summary import summary_of
+    from onward.pipelines.summary_text import heads, lines
+
+    with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
+        while not dir.over.exists():
+            found = summary_of(dir, baseline=baseline)
+            drawn = Table(box=None)
+            for head in ("", *heads(found)):
+                drawn.add_column(Text(head))
+            for line in lines(found):
+                drawn.add_row(*(Text(safe(word)) for word in line))
+            live.update(drawn, refresh=True)
+            time.sleep(_WATCH_SECONDS)
 
 
 def _rendered(found: Summary, how: Format) -> str | None:
