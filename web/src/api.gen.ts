@@ -1622,6 +1622,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List pipelines
+         * @description Those under the server's roots, newest first.
+         */
+        get: operations["listed_api_v1_pipelines_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a pipeline
+         * @description How it stands and why, what failed, and what its benchmarks say so far. No scheduler is asked.
+         */
+        get: operations["shown_api_v1_pipelines__name__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{name}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a pipeline
+         * @description Nothing more of it begins, and what runs is ended.
+         */
+        post: operations["cancel_api_v1_pipelines__name__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{name}/rerun": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Do again what failed
+         * @description Stages and tasks that failed or were cancelled, and what was kept from beginning by them. What is done stays done.
+         */
+        post: operations["rerun_api_v1_pipelines__name__rerun_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/2.0/mlflow/experiments/create": {
         parameters: {
             query?: never;
@@ -2491,6 +2571,16 @@ export interface components {
             /** End */
             end: number;
         };
+        /** BenchmarkOut */
+        BenchmarkOut: {
+            /** Name */
+            name: string;
+            /**
+             * Of
+             * @description Stages and models that it is run on.
+             */
+            of: string[];
+        };
         /** BestOut */
         BestOut: {
             /** Experiment */
@@ -2528,6 +2618,66 @@ export interface components {
             leg: number;
             /** Step */
             step: number;
+        };
+        /** CellOut */
+        CellOut: {
+            /**
+             * Tasks
+             * @description 0: this is not measured.
+             */
+            tasks: number;
+            /** Done */
+            done: number;
+            /** Failed */
+            failed: number;
+            /**
+             * Mean
+             * @description None: there is nothing yet, or no such score.
+             */
+            mean: number | ("NaN" | "Infinity" | "-Infinity") | null;
+            /**
+             * Half
+             * @description Of the 95 % interval; none: one measurement is all there is.
+             */
+            half: number | ("NaN" | "Infinity" | "-Infinity") | null;
+            /**
+             * Text
+             * @description Both, with as many digits as are worth reading.
+             */
+            text: string;
+            /** Items */
+            items: number;
+            /**
+             * Seconds
+             * @description That its tasks took together.
+             */
+            seconds: number;
+            /**
+             * Best
+             * @description Of its column, among those that are whole.
+             */
+            best: boolean;
+            /**
+             * Against
+             * @description Than the baseline, by more than chance.
+             * @enum {string}
+             */
+            against: "better" | "worse" | "";
+            /**
+             * Difference
+             * @description From the baseline.
+             */
+            difference: number | ("NaN" | "Infinity" | "-Infinity") | null;
+            /**
+             * P
+             * @description For all comparisons of its column (Holm).
+             */
+            p: number | ("NaN" | "Infinity" | "-Infinity") | null;
+            /**
+             * Reason
+             * @description Why one of its tasks failed.
+             */
+            reason: string;
         };
         /** ChannelList */
         ChannelList: {
@@ -2896,6 +3046,18 @@ export interface components {
              */
             folders: components["schemas"]["CodeFolder"][];
         };
+        /** ColumnOut */
+        ColumnOut: {
+            /** Benchmark */
+            benchmark: string;
+            /** Metric */
+            metric: string;
+            /**
+             * Better
+             * @enum {string}
+             */
+            better: "max" | "min";
+        };
         /** ComparisonOut */
         ComparisonOut: {
             /**
@@ -3115,6 +3277,38 @@ export interface components {
             tags: {
                 [key: string]: string;
             };
+        };
+        /** FailedTask */
+        FailedTask: {
+            /** Id */
+            id: string;
+            /** Of */
+            of: string;
+            /**
+             * Step
+             * @description None: a model, which has no steps.
+             */
+            step: number | null;
+            /** Benchmark */
+            benchmark: string;
+            /** Seed */
+            seed: number;
+            /**
+             * Shard
+             * @description From 0.
+             */
+            shard: number;
+            /** Shards */
+            shards: number;
+            /** Reason */
+            reason: string;
+            /**
+             * Evidence
+             * @description The last lines that it wrote.
+             */
+            evidence: string;
+            /** Hint */
+            hint: string;
         };
         /**
          * Figure
@@ -3949,6 +4143,119 @@ export interface components {
                 [key: string]: (string | null)[];
             };
         };
+        /** PipelineDetails */
+        PipelineDetails: {
+            /**
+             * Id
+             * @description Its folder's name.
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /** Folder */
+            folder: string;
+            /** Experiment */
+            experiment: string;
+            /** Cluster */
+            cluster: string;
+            /** Created */
+            created: number;
+            /** Ended */
+            ended: number | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "running" | "finished" | "failed" | "cancelled";
+            /**
+             * Cause
+             * @description Why it ended so.
+             */
+            cause: string;
+            /** Stages Done */
+            stages_done: number;
+            /** Stages All */
+            stages_all: number;
+            /** @description Of benchmarks, as far as they are known by now: more checkpoints make more. */
+            tasks: components["schemas"]["TaskCounts"];
+            /** Workers Live */
+            workers_live: number;
+            /** Stages */
+            stages: components["schemas"]["StageOut"][];
+            /** Benchmarks */
+            benchmarks: components["schemas"]["BenchmarkOut"][];
+            /**
+             * Checkpoints
+             * @description Steps that were handed to benchmarks, by training.
+             */
+            checkpoints: {
+                [key: string]: number[];
+            };
+            /**
+             * Failed Tasks
+             * @description 50 at most; `tasks` counts them.
+             */
+            failed_tasks: components["schemas"]["FailedTask"][];
+            /** Workers */
+            workers: components["schemas"]["WorkerOut"][];
+            summary: components["schemas"]["SummaryOut"];
+        };
+        /** PipelineList */
+        PipelineList: {
+            /**
+             * Pipelines
+             * @description Newest first.
+             */
+            pipelines: components["schemas"]["PipelineRow"][];
+            /**
+             * Next
+             * @description `before` of the next page; none: these are the oldest.
+             */
+            next: string | null;
+            /**
+             * Problems
+             * @description Those of this page that cannot be read, and why.
+             */
+            problems: string[];
+        };
+        /** PipelineRow */
+        PipelineRow: {
+            /**
+             * Id
+             * @description Its folder's name.
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /** Folder */
+            folder: string;
+            /** Experiment */
+            experiment: string;
+            /** Cluster */
+            cluster: string;
+            /** Created */
+            created: number;
+            /** Ended */
+            ended: number | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "running" | "finished" | "failed" | "cancelled";
+            /**
+             * Cause
+             * @description Why it ended so.
+             */
+            cause: string;
+            /** Stages Done */
+            stages_done: number;
+            /** Stages All */
+            stages_all: number;
+            /** @description Of benchmarks, as far as they are known by now: more checkpoints make more. */
+            tasks: components["schemas"]["TaskCounts"];
+            /** Workers Live */
+            workers_live: number;
+        };
         /** PointIn */
         PointIn: {
             /** Name */
@@ -4354,6 +4661,26 @@ export interface components {
             since_step: number | null;
             /** Since */
             since: number;
+        };
+        /** RowOut */
+        RowOut: {
+            /** Key */
+            key: string;
+            /** Of */
+            of: string;
+            /** Step */
+            step: number | null;
+            /** Label */
+            label: string;
+            /** Baseline */
+            baseline: boolean;
+            /**
+             * Cells
+             * @description By benchmark.
+             */
+            cells: {
+                [key: string]: components["schemas"]["CellOut"];
+            };
         };
         /** RuleIn */
         RuleIn: {
@@ -5009,6 +5336,73 @@ export interface components {
                 [key: string]: components["schemas"]["Sparkline"];
             };
         };
+        /** StageOut */
+        StageOut: {
+            /** Name */
+            name: string;
+            /**
+             * Label
+             * @description Of a sweep, with the point that it is.
+             */
+            label: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "environment" | "stage" | "train";
+            /** Needs */
+            needs: string[];
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "held" | "live" | "finished" | "failed" | "cancelled" | "unknown";
+            /**
+             * Run State
+             * @description None: its turn has not come, or it was skipped.
+             */
+            run_state: ("submitted" | "running" | "waiting" | "finished" | "failed" | "cancelled") | null;
+            /**
+             * Run
+             * @description Its run; none: it was skipped.
+             */
+            run: string | null;
+            /** Why */
+            why: string;
+            /**
+             * Evidence
+             * @description The last lines of one that ended badly.
+             */
+            evidence: string;
+            /**
+             * Skipped
+             * @description Nothing of it has changed since another run did it.
+             */
+            skipped: boolean;
+            /**
+             * Done By
+             * @description The run that did it; none where that was taken away since.
+             */
+            done_by: string | null;
+            /**
+             * Blocked
+             * @description It never begins: something that it needs ended badly.
+             */
+            blocked: boolean;
+            progress: components["schemas"]["StageProgress"] | null;
+        };
+        /** StageProgress */
+        StageProgress: {
+            /** Step */
+            step: number | null;
+            /** Total */
+            total: number | null;
+            /**
+             * Eta
+             * @description When it would be done if nothing waited.
+             */
+            eta: number | null;
+        };
         /**
          * Standing
          * @description Which requests: those that are open, or those that ended so.
@@ -5131,6 +5525,25 @@ export interface components {
              */
             dry_run: boolean;
         };
+        /** SummaryOut */
+        SummaryOut: {
+            /** Columns */
+            columns: components["schemas"]["ColumnOut"][];
+            /**
+             * Rows
+             * @description 1000 at most; `onward pipeline summary` has all.
+             */
+            rows: components["schemas"]["RowOut"][];
+            /** Rows All */
+            rows_all: number;
+            /** Baseline */
+            baseline: string | null;
+            /**
+             * Notes
+             * @description How to read it, and what is lacking.
+             */
+            notes: string[];
+        };
         /** SystemOut */
         SystemOut: {
             /** Nodes */
@@ -5174,6 +5587,23 @@ export interface components {
             refused: number;
             /** Why */
             why: string;
+        };
+        /** TaskCounts */
+        TaskCounts: {
+            /** Open */
+            open: number;
+            /**
+             * Claimed
+             * @description A worker is at it.
+             */
+            claimed: number;
+            /** Done */
+            done: number;
+            /**
+             * Failed
+             * @description And no try is left.
+             */
+            failed: number;
         };
         /** Tested */
         Tested: {
@@ -5351,6 +5781,22 @@ export interface components {
              * @description Signs messages (whsec_…, base64); left out: as it was, or made.
              */
             key?: string | null;
+        };
+        /** WorkerOut */
+        WorkerOut: {
+            /** Number */
+            number: number | null;
+            /** Pool */
+            pool: string;
+            /** Run */
+            run: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "finished" | "failed" | "cancelled";
+            /** Cause */
+            cause: string;
         };
         /** NodeOut */
         onward__api__cluster_shapes__NodeOut: {
@@ -8679,6 +9125,141 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": unknown;
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listed_api_v1_pipelines_get: {
+        parameters: {
+            query?: {
+                /** @description Part of a folder's name. */
+                text?: string;
+                /** @description At most so many. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                before?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineList"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    shown_api_v1_pipelines__name__get: {
+        parameters: {
+            query?: {
+                /** @description Hold the others against this stage, model or STAGE@STEP; else as its file says. */
+                baseline?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The pipeline's folder, by its name alone. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineDetails"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_api_v1_pipelines__name__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pipeline's folder, by its name alone. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineDetails"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rerun_api_v1_pipelines__name__rerun_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pipeline's folder, by its name alone. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineDetails"];
                 };
             };
             /** @description It could not be done, and why. */

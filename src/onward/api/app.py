@@ -52,6 +52,7 @@ from onward.api.routes import (
     overview,
     params,
     params_files,
+    pipelines,
     records,
     requests,
     run_groups,
@@ -81,7 +82,7 @@ _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, drafts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, checkpoints, code_diff, live, records, export, tokens, seed, hints, clusters),
     *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files, start),
-    *(alerts, alert_channels, bests, requests),
+    *(alerts, alert_channels, bests, requests, pipelines),
 )
 
 

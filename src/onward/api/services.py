@@ -22,6 +22,7 @@ from onward.tracker.token_store import TokenStore
 if TYPE_CHECKING:
     from onward.operations.alerting import Alerting
     from onward.operations.cluster import Clusters
+    from onward.operations.pipeline_list import PipelineList
     from onward.tracker.requests import Requests
     from onward.tracker.store import Tracker
 
@@ -75,3 +76,9 @@ class Services:
 
         reach = Reach(self.desk, lambda words: note(logging.INFO, "cluster", words))
         return Clusters(self.desk.settings, lambda name: ask(reach, name), self.clock)
+
+    @cached_property
+    def pipelines(self) -> PipelineList:
+        from onward.operations.pipeline_list import PipelineList
+
+        return PipelineList(self.desk)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from onward.model.advance import Facts, MemberState, blocked_by, state_of
 from onward.model.pipeline import Plan, Stage
+from onward.model.plain import value_to_json
 from onward.model.run import RunState
-from onward.model.task import TaskState, tasks_of
-from onward.operations.inspect import look, progress, reason
+from onward.model.task import Task, TaskState, tasks_of
+from onward.operations.inspect import Seen, look, progress, read_folder, reason
 from onward.operations.wiring import Desk
+from onward.rundir.claim import claimed_legs
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir
@@ -21,6 +24,8 @@ from onward.supervisor.advance import gather, read_plan
 
 _MOST_NAMED = 50  # failed tasks
 
+Known = Callable[[str], str | None]  # why a run stands as it does, by its id
+
 
 def line(dir: PipelineDir) -> dict[str, Any]:
     """One pipeline in a list."""
@@ -28,17 +33,18 @@ def line(dir: PipelineDir) -> dict[str, Any]:
     return _head(dir, plan, facts)
 
 
-def record(desk: Desk, dir: PipelineDir) -> dict[str, Any]:
-    """Everything there is to say of one."""
+def record(desk: Desk, dir: PipelineDir, *, known: Known | None = None) -> dict[str, Any]:
+    """Everything there is to say of one. `known` tells why runs wait; without it their scheduler is asked."""
     plan, facts = _read(dir)
-    tasks = tasks_of(plan, facts.checkpoints)
-    failed = {id: standing for id, standing in standings(dir, plan, tasks).items() if standing.state is TaskState.FAILED}
+    tasks = {task.id: task for task in tasks_of(plan, facts.checkpoints)}
+    failed = {id: standing for id, standing in standings(dir, plan, tasks.values()).items() if standing.state is TaskState.FAILED}
     return {
         **_head(dir, plan, facts),
-        "stages": [_stage(desk, dir, plan, stage, facts) for stage in plan.stages],
+        "stages": [_stage(desk, dir, plan, stage, facts, known) for stage in plan.stages],
+        "benchmarks": [{"name": benchmark.name, "of": list(benchmark.of)} for benchmark in plan.benchmarks],
         "checkpoints": {name: [one.step for one in seen] for name, seen in facts.checkpoints.items()},
         "failed_tasks": [
-            {"id": id, "reason": standing.reason, "evidence": standing.evidence, "hint": standing.hint}
+            {**_task(tasks[id]), "reason": standing.reason, "evidence": standing.evidence, "hint": standing.hint}
             for id, standing in list(failed.items())[:_MOST_NAMED]
         ],
         "workers": [_worker(run) for run in dir.workers() if run.is_run()],
@@ -71,7 +77,7 @@ def _head(dir: PipelineDir, plan: Plan, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _stage(desk: Desk, dir: PipelineDir, plan: Plan, stage: Stage, facts: Facts) -> dict[str, Any]:
+def _stage(desk: Desk, dir: PipelineDir, plan: Plan, stage: Stage, facts: Facts, known: Known | None) -> dict[str, Any]:
     state = state_of(stage, facts)
     told: dict[str, Any] = {
         "name": stage.name,
@@ -79,23 +85,39 @@ def _stage(desk: Desk, dir: PipelineDir, plan: Plan, stage: Stage, facts: Facts)
         "kind": str(stage.kind),
         "needs": list(stage.needs),
         "state": str(state),
+        "run_state": None,
+        "run": None,
+        "why": "",
+        "evidence": "",
+        "skipped": stage.done_by is not None,
+        "done_by": None,
+        "blocked": False,
+        "progress": None,
     }
     if stage.done_by:
-        return {
-            **told,
-            "run": None,
-            "why": f"unchanged: {Path(stage.done_by).name} did it",
-            "evidence": "",
-            "skipped": True,
-            "progress": None,
-        }
+        return {**told, "why": f"unchanged: {Path(stage.done_by).name} did it", "done_by": _id(RunDir(Path(stage.done_by)))}
     run = dir.member(stage.name)
-    id = read_spec(run).id
+    told["run"] = read_spec(run).id
     if state is MemberState.HELD:
-        return {**told, "run": id, "why": _waits_for(plan, stage, facts), "evidence": "", "skipped": False, "progress": None}
-    seen = look(desk, run)
-    evidence = seen.run.closed.evidence if seen.run.closed else ""
-    return {**told, "run": id, "why": reason(seen), "evidence": evidence, "skipped": False, "progress": progress(seen)}
+        return {**told, "why": _waits_for(plan, stage, facts), "blocked": blocked_by(plan, stage, facts) is not None}
+    seen = look(desk, run) if known is None else Seen(dir=run, run=read_folder(run), answers=None, at=desk.clock.now())
+    closed = seen.run.closed
+    return {
+        **told,
+        "run_state": str(state if state.over else seen.run.state),
+        "why": (known(told["run"]) if known and not state.over else None) or reason(seen),
+        "evidence": closed.evidence if closed else "",
+        "progress": None if state.over else progress(seen),
+    }
+
+
+def _id(run: RunDir) -> str | None:
+    """None where it was taken away since."""
+    return read_spec(run).id if run.is_run() else None
+
+
+def _task(task: Task) -> dict[str, Any]:
+    return {"id": task.id, **value_to_json(task)}
 
 
 def _waits_for(plan: Plan, stage: Stage, facts: Facts) -> str:
@@ -112,6 +134,6 @@ def _worker(run: RunDir) -> dict[str, Any]:
         "number": spec.member.worker if spec.member else None,
         "pool": spec.member.stage if spec.member else "",
         "run": spec.id,
-        "state": done["state"] if done else "live",
+        "state": done["state"] if done else "running" if claimed_legs(run) else "queued",
         "cause": done["cause"] if done else "",
     }

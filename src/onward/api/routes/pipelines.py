@@ -1,0 +1,96 @@
+"""Pipelines: which there are, each with its stages, workers and the table of its benchmarks; ended, or tried again.
+
+They are named by their folders' names, never by a path. What only these routes need is loaded by them: a server should be ready soon.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from onward.api.admission import Caller
+from onward.api.deps import Svc, Who
+from onward.api.logs import note
+from onward.api.pipeline_shapes import PipelineDetails, PipelineList, details_of, row_of
+from onward.api.routes.naming import must_be_storable
+from onward.api.services import Services
+from onward.api.shapes import plainly
+from onward.errors import NotFound
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.tracker.standings import standings_of
+
+router = APIRouter(prefix="/api/v1/pipelines", tags=["pipelines"])
+
+PipelineName = Annotated[str, Path(min_length=1, max_length=250, description="The pipeline's folder, by its name alone.")]
+Baseline = Annotated[
+    str | None, Query(max_length=250, description="Hold the others against this stage, model or STAGE@STEP; else as its file says.")
+]
+
+
+@router.get("", summary="List pipelines", response_model=PipelineList)
+def listed(
+    svc: Svc,
+    text: Annotated[str, Query(max_length=250, description="Part of a folder's name.")] = "",
+    limit: Annotated[int, Query(ge=1, le=200, description="At most so many.")] = 50,
+    before: Annotated[str | None, Query(max_length=250, description="`next` of the page before.")] = None,
+) -> Response:
+    """Those under the server's roots, newest first."""
+    must_be_storable(text)
+    found, following, problems = svc.pipelines.page(text=text, limit=limit, before=before)
+    return plainly({"pipelines": [row_of(one) for one in found], "next": following, "problems": problems})
+
+
+@router.get("/{name}", summary="Show a pipeline", response_model=PipelineDetails)
+def shown(svc: Svc, name: PipelineName, baseline: Baseline = None) -> Response:
+    """How it stands and why, what failed, and what its benchmarks say so far. No scheduler is asked."""
+    return plainly(_told(svc, svc.pipelines.find(name), baseline))
+
+
+@router.post("/{name}/cancel", summary="Cancel a pipeline", response_model=PipelineDetails)
+def cancel(svc: Svc, who: Who, name: PipelineName) -> Response:
+    """Nothing more of it begins, and what runs is ended."""
+    from onward.operations.pipeline_acts import cancel_pipeline
+
+    return _act(svc, who, name, "cancel", lambda dir: cancel_pipeline(svc.desk, dir))
+
+
+@router.post("/{name}/rerun", summary="Do again what failed", response_model=PipelineDetails)
+def rerun(svc: Svc, who: Who, name: PipelineName) -> Response:
+    """Stages and tasks that failed or were cancelled, and what was kept from beginning by them. What is done stays done."""
+    from onward.operations.pipeline_acts import again
+
+    return _act(svc, who, name, "rerun", lambda dir: again(svc.desk, dir))
+
+
+def _act(svc: Services, who: Caller, name: str, what: str, do: Callable[[PipelineDir], object]) -> Response:
+    dir = svc.pipelines.find(name)
+    try:
+        do(dir)
+    finally:
+        svc.tracker.files.look(svc.desk.roots)
+        svc.hinted()
+    note(logging.INFO, what, f"{what} of the pipeline {dir.path.name} over HTTP", token=who.token)
+    return plainly(_told(svc, dir))
+
+
+def _told(svc: Services, dir: PipelineDir, baseline: str | None = None) -> dict[str, object]:
+    from onward.operations.pipeline_look import record
+    from onward.operations.pipeline_summary import summary_of
+
+    if baseline:
+        must_be_storable(baseline)
+    return details_of(record(svc.desk, dir, known=lambda run: _reason(svc, run)), summary_of(dir, baseline=baseline))
+
+
+def _reason(svc: Services, run: str) -> str | None:
+    """As the tracker knows it, which asks schedulers for all who look."""
+    try:
+        info = svc.tracker.runs.get(run)
+    except NotFound:
+        return None
+    with svc.tracker.reading() as connection:
+        held = standings_of(connection, [info.inner]).get(info.inner)
+    return (held.why if held else "") or info.reason

@@ -1,0 +1,169 @@
+"""Pipelines over HTTP: how they stand and why, the table of their benchmarks, a cancel, and once more what failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onward.model.attempt import Attempt, AttemptEnd, Owner
+from onward.model.pipeline import Plan, plan_to_json
+from onward.model.score import Score, TaskResult
+from onward.model.task import tasks_of
+from onward.operations.tracking import open_tracker, place_of
+from onward.rundir.journal import read_spec
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.rundir.tasks import end_attempt, task_dir, write_result
+from onward.supervisor.advance import gather, read_plan
+from onward.tracker.tokens import Rights, Scope
+from tests.unit.test_api_routes import Scene, good
+from tests.unit.test_pipeline_goes_on import Piped, plan
+
+AT = "/api/v1/pipelines"
+NAME = "2026-11-15_A_digits"
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+        yield Scene(tmp_path, opened)
+
+
+@pytest.fixture
+def piped(scene: Scene) -> Piped:
+    """Its training is under way; of its first checkpoint's two shards one is measured and one failed, and nobody has looked since."""
+    piped = Piped(scene.place, plan())
+    piped.go_on()
+    piped.end("prepare")
+    piped.go_on()
+    piped.publish(100)
+    piped.go_on()
+    first, second = tasks_of(read_plan(piped.dir), gather(piped.dir, read_plan(piped.dir)).checkpoints)
+    for task in (first, second):
+        task_dir(piped.dir, task).path.mkdir()
+    write_result(task_dir(piped.dir, first), TaskResult(scores={"score": Score(value=0.75, count=4, spread=0.5)}, items=4, seconds=2.0))
+    for number in (1, 2):
+        task_dir(piped.dir, second).claim(number).write_text('{"run": "gone", "leg": 1}')
+        owner = Owner(run="gone", leg=1)
+        ended = Attempt(number=number, owner=owner, host="n", at=0.0, end=AttemptEnd.FAILED, reason="exit code 3", evidence="no sums")
+        end_attempt(task_dir(piped.dir, second), ended)
+    scene.opened.tracker.files.look(scene.place.desk.roots)
+    return piped
+
+
+def bare(scene: Scene, name: str, made: Plan | None = None) -> PipelineDir:
+    """A pipeline of nothing at all."""
+    dir = PipelineDir(scene.place.root / name)
+    dir.make()
+    dir.plan.write_text(json.dumps(plan_to_json(made or Plan(name="x", experiment="x", cluster="local"))))
+    return dir
+
+
+def test_they_are_listed_newest_first_in_pages_and_runs_are_none(scene: Scene, piped: Piped) -> None:
+    for letter in ("B", "Z", "AA"):
+        bare(scene, f"2026-11-15_{letter}_x")
+    (scene.place.root / "2026-11-16_A_broken" / "params").mkdir(parents=True)
+    (scene.place.root / "2026-11-16_A_broken" / "params" / "plan.json").write_text("{")
+    told = good(scene.client.get(AT))
+    assert [one["id"].split("_")[1] for one in told["pipelines"]] == ["AA", "Z", "B", "A"]
+    assert "2026-11-16_A_broken cannot be read as a pipeline" in told["problems"][0]
+    first = good(scene.client.get(f"{AT}?limit=3"))
+    assert [one["id"] for one in good(scene.client.get(f"{AT}?before={first['next']}"))["pipelines"]] == ["2026-11-15_B_x", NAME]
+    (one,) = good(scene.client.get(f"{AT}?text=DIGITS"))["pipelines"]
+    assert (one["name"], one["state"], one["stages_done"], one["stages_all"], one["workers_live"]) == ("digits", "running", 1, 2, 2)
+    assert one["tasks"] == {"open": 0, "claimed": 0, "done": 1, "failed": 1}
+
+
+def test_a_line_follows_a_pipeline_that_ends_and_goes_on(scene: Scene, piped: Piped) -> None:
+    def state() -> str:
+        return str(good(scene.client.get(AT))["pipelines"][0]["state"])
+
+    assert state() == "running"
+    piped.end("train", "failed", "no more memory")
+    for worker in piped.dir.workers():
+        worker.done.write_text(json.dumps({"state": "finished", "cause": "", "leg": 1, "at": 0}))
+    piped.go_on()
+    assert (state(), state()) == ("failed", "failed")
+    piped.dir.over.unlink()
+    assert state() == "running"
+
+
+def test_one_tells_its_stages_its_workers_what_failed_and_the_table(scene: Scene, piped: Piped) -> None:
+    asked = scene.place.scheduler.asked
+    told = good(scene.client.get(f"{AT}/{NAME}"))
+    assert scene.place.scheduler.asked == asked  # looking asks no scheduler
+    prepare, train = told["stages"]
+    assert (prepare["state"], prepare["run_state"], prepare["progress"]) == ("finished", "finished", None)
+    assert (train["state"], train["run"], train["needs"]) == ("live", read_spec(piped.dir.member("train")).id, ["prepare"])
+    assert train["why"] and train["why"] == good(scene.client.get(f"/api/v1/runs/{train['run']}"))["why"]
+    assert [(one["number"], one["state"]) for one in told["workers"]] == [(1, "queued"), (2, "queued")]
+    assert told["checkpoints"] == {"train": [100]} and told["benchmarks"] == [{"name": "sums", "of": ["train"]}]
+    (failed,) = told["failed_tasks"]
+    assert (failed["of"], failed["step"], failed["benchmark"], failed["shard"], failed["reason"], failed["evidence"]) == (
+        *("train", 100, "sums", 1),
+        *("exit code 3 (2 times)", "no sums"),
+    )
+    (row,) = told["summary"]["rows"]
+    cell = row["cells"]["sums"]
+    assert (row["label"], cell["done"], cell["tasks"], cell["failed"], cell["mean"], cell["best"]) == (
+        "train, step 100",
+        1,
+        2,
+        1,
+        0.75,
+        False,
+    )
+    assert cell["text"].startswith("0.75 ± 0.8")
+    assert scene.client.get(f"{AT}/{NAME}?baseline=moon").status == 400
+    assert good(scene.client.get(f"{AT}/{NAME}?baseline=train"))["summary"]["baseline"] == "train@100"
+
+
+def test_a_stage_that_was_skipped_leads_to_who_did_it(scene: Scene, piped: Piped) -> None:
+    by = piped.dir.member("prepare")
+    made = plan()
+    stages = tuple(replace(stage, done_by=str(by.path)) if stage.name == "prepare" else stage for stage in made.stages)
+    again = Piped.__new__(Piped)
+    again.place, again.dir = scene.place, PipelineDir(scene.place.root / "2026-11-15_B_digits")
+    again.dir.make()
+    again._hold(made.stages[1].draft, "train", again.dir.member("train").path)
+    again.dir.plan.write_text(json.dumps(plan_to_json(replace(made, stages=stages))))
+    skipped, held = good(scene.client.get(f"{AT}/2026-11-15_B_digits"))["stages"]
+    assert (skipped["skipped"], skipped["run"], skipped["done_by"]) == (True, None, read_spec(by).id)
+    assert skipped["why"] == f"unchanged: {by.path.name} did it"
+    assert (held["state"], held["why"], held["blocked"]) == ("held", "is about to be queued", False)
+
+
+def test_only_the_whole_name_of_a_pipeline_under_a_root_leads_to_one(scene: Scene, tmp_path: Path) -> None:
+    bare(scene, NAME)
+    (scene.place.root / f"{NAME}-train").mkdir()
+    outside = bare(scene, "2026-11-15_D_x").path.rename(tmp_path / "2026-11-15_D_x")
+    (scene.place.root / "2026-11-15_C_x").symlink_to(outside)
+    names = ("2026-11-15_B_digits", f"{NAME}-train", "2026-11-15_A_di", "digits", "2026-11-15_C_x")
+    for name in (*names, "..", "%2e%2e", f"..%2f{outside.name}", f"2026-11-15_D_..%2f..%2f{outside.name}", f"{NAME}%00", f"{NAME}%0a"):
+        for answer in (scene.client.get(f"{AT}/{name}"), *(scene.client.post(f"{AT}/{name}/{act}") for act in ("cancel", "rerun"))):
+            assert answer.status in (400, 404) and answer.json["detail"], name
+    assert not (outside / "params" / "cancelled.json").exists()
+    assert [one["id"] for one in good(scene.client.get(AT))["pipelines"]] == [NAME]
+
+
+def test_a_cancel_ends_what_runs_and_a_rerun_goes_on_with_what_failed(scene: Scene, piped: Piped) -> None:
+    reader = scene.as_(Scope.USER, rights=Rights.READ)
+    assert reader.get(f"{AT}/{NAME}").status == 200
+    assert [reader.post(f"{AT}/{NAME}/{act}").status for act in ("cancel", "rerun")] == [403, 403]
+    assert scene.as_(Scope.RUN, run=read_spec(piped.dir.member("train")).id).get(f"{AT}/{NAME}").status == 403
+    told = good(scene.client.post(f"{AT}/{NAME}/cancel"))
+    assert told["state"] == "cancelled" and told["cause"].startswith("cancelled by ")
+    assert [one["state"] for one in told["stages"]] == ["finished", "cancelled"] and told["workers_live"] == 0
+    assert "is over already" in good(scene.client.post(f"{AT}/{NAME}/cancel"), 409)["detail"]
+    told = good(scene.client.post(f"{AT}/{NAME}/rerun"))
+    assert (told["state"], told["stages"][1]["state"], told["failed_tasks"]) == ("running", "live", [])
+    assert told["tasks"] == {"open": 1, "claimed": 0, "done": 1, "failed": 0}
+
+
+def test_where_nothing_failed_there_is_nothing_to_do_again(scene: Scene) -> None:
+    bare(scene, NAME).over.write_text(json.dumps({"state": "finished", "cause": "all stages are done", "at": 5.0}))
+    assert "nothing of 2026-11-15_A_digits has failed" in good(scene.client.post(f"{AT}/{NAME}/rerun"), 409)["detail"]
+    assert good(scene.client.get(f"{AT}/{NAME}"))["ended"] == 5.0
