@@ -46,6 +46,8 @@ def start(desk: Desk, plan: Plan, *, source: str, cwd: Path) -> PipelineDir:
             write_whole(dir.build(build.name), json.dumps(build_to_json(build), indent=1))
         making = _Making(desk=desk, plan=plan, dir=dir, cluster=cluster, root=root, cwd=dir.code / frozen.workdir, given=cwd)
         making.all()
+        if plan.upload:
+            dir.uploads.mkdir()
         write_whole(dir.source, source)
         write_whole(dir.started, json.dumps({"workdir": frozen.workdir, "by": desk.user, "code": frozen.facts}, indent=1))
         write_whole(dir.plan, json.dumps(plan_to_json(plan), indent=1))

@@ -54,6 +54,7 @@ class Expansion:
             benchmarks=tuple(benchmarks),
             pools=tuple(pools),
             workers=read.workers.to_model(),
+            upload=read.upload.to_model() if read.upload else None,
             summary=read.summary.to_model(),
         )
 

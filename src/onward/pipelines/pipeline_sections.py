@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from onward.model.pipeline import Gate, SummaryRule, WorkerRule
+from onward.errors import InvalidInput
+from onward.model.pipeline import Gate, SummaryRule, UploadRule, WorkerRule
+from onward.model.upload import WHAT, place_kind
 from onward.pipelines.benchmark_section import BenchmarkIn
 from onward.pipelines.build_section import BuildIn
 from onward.pipelines.sections import CheckpointsIn, CodeIn, LimitsIn, ResourcesIn, Section, StopIn, schema_of
 from onward.pipelines.stage_section import EnvironmentUse, StageIn
 from onward.pipelines.values import (
     Also,
+    Argument,
     Count,
+    CountOrZero,
     Duration,
     File,
     Folder,
@@ -26,6 +30,7 @@ from onward.pipelines.values import (
     Scalar,
     choice,
     listed,
+    retold,
     said,
 )
 
@@ -98,9 +103,32 @@ class SummaryIn(Section):
         return SummaryRule(rows=self.rows, baseline=self.baseline, cost=self.cost, gates=tuple(gate.to_model() for gate in self.gates))
 
 
-class PipelineIn(Section):
-    later: ClassVar[tuple[str, ...]] = ("upload",)
+def _shortly(value: Any) -> Any:
+    """The place alone."""
+    return {"to": value} if isinstance(value, str) else value
 
+
+class UploadIn(Section):
+    to: Argument = Field(description="host:/folder for rsync, a URL that fsspec knows such as s3://bucket/folder, or a folder from / on.")
+    what: Annotated[list[Annotated[str, choice(*WHAT)]], BeforeValidator(listed), Also({"enum": list(WHAT)})] = Field(
+        default=["summary", "results"], min_length=1, description="What is uploaded: summary, results, checkpoints, logs."
+    )
+    retries: CountOrZero = Field(default=5, description="How often what did not arrive is tried again before it is told as a problem.")
+
+    @field_validator("to")
+    @classmethod
+    def _a_place(cls, to: str) -> str:
+        try:
+            place_kind(to)
+        except InvalidInput as error:
+            raise retold(error) from error
+        return to
+
+    def to_model(self) -> UploadRule:
+        return UploadRule(to=self.to, what=tuple(dict.fromkeys(self.what)), retries=self.retries)
+
+
+class PipelineIn(Section):
     include: Annotated[list[File], BeforeValidator(listed), Also({"type": "string"})] = Field(
         default_factory=list, description="Files to read first, seen from this one: what stands here wins, key by key."
     )
@@ -121,6 +149,9 @@ class PipelineIn(Section):
     )
     benchmark: list[BenchmarkIn] = Field(default_factory=list, description="What is run on checkpoints while the training goes on.")
     workers: WorkersIn = Field(default_factory=WorkersIn, description="The jobs that run the benchmarks' tasks, many tasks a job.")
+    upload: Annotated[UploadIn, BeforeValidator(_shortly), Also({"type": "string"})] | None = Field(
+        default=None, description="Where results are copied to as they come, beside the jobs; a word alone is `to`."
+    )
     summary: SummaryIn = Field(default_factory=SummaryIn, description="The table at the end.")
 
     @field_validator("stages")

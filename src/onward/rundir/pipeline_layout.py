@@ -59,6 +59,42 @@ class PipelineDir:
         """By whom, and where in the code it starts."""
         return self.params / "started.json"
 
+    @property
+    def uploads(self) -> Path:
+        """What has arrived where it is uploaded to, and what has not; there only where something is to be."""
+        return self.params / "uploads"
+
+    def arrived(self, key: str) -> Path:
+        """The note of one thing that is there, with its files' checksums."""
+        return self.uploads / f"{key}.json"
+
+    def not_arrived(self, key: str) -> Path:
+        """Why it is not there yet, and how often it was tried."""
+        return self.uploads / f"{key}.failed"
+
+    @property
+    def uploader(self) -> Path:
+        """Who uploads just now; an old one is of somebody who died."""
+        return self.uploads / "at-work"
+
+    @property
+    def all_arrived(self) -> Path:
+        """There once the pipeline is over and everything has arrived."""
+        return self.uploads / "all"
+
+    @property
+    def checksums(self) -> Path:
+        """Of all that was uploaded, as sha256sum writes and checks them, seen from the root."""
+        return self.path / "SHA256SUMS"
+
+    @property
+    def upload_log(self) -> Path:
+        """What was uploaded when no job of the pipeline was there to do it."""
+        return self.uploads / "log.txt"
+
+    def summary(self, format: str) -> Path:
+        return self.results / f"summary.{format}"
+
     def build(self, environment: str) -> Path:
         return self.params / "builds" / f"{environment}.json"
 

@@ -29,7 +29,7 @@ from onward.supervisor.crew import start_crew
 from onward.supervisor.deadline import plan_stop
 from onward.supervisor.gpu import GpuSampler
 from onward.supervisor.host import HostSampler, MemoryWatch
-from onward.supervisor.member import following
+from onward.supervisor.member import beside
 from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
 from onward.supervisor.push import PUSH_SECONDS, push_of
@@ -88,7 +88,7 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     sampling = Repeating("sampling", sampler.sample, every=SAMPLE_SECONDS)
     push = push_of(scene.spec.tracker, scene.spec.id, dir, local)
     pushing = Repeating("pushing", push.work, every=PUSH_SECONDS) if push else None
-    pipeline = following(scene)
+    pipeline = beside(scene)
     limit = deadline - clock.now() if deadline else None
     plan = plan_stop(run.legs.values(), limit=limit, several=scene.spec.launcher != "plain")
     training = Training(
@@ -114,8 +114,8 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
         patience = 10.0 if training.asked == "storage" else _MOST_STAGING  # it was stopped because there is no room
         training.take_reports(stager.drain(until=min(deadline - 0.5 if deadline else math.inf, gone + patience)))
     sampling.stop()
-    if pipeline:
-        pipeline.stop()
+    for following in pipeline:
+        following.stop()
     if pushing:
         pushing.stop()
     if relay:

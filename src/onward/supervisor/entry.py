@@ -40,6 +40,10 @@ def main(argv: Sequence[str]) -> int:
             from onward.supervisor.worker import main as worker
 
             return worker(rest)
+        case "upload":
+            from onward.supervisor.upload import main as upload
+
+            return upload(rest)
         case "keeper":
             from onward.schedulers.local_keeper import main as keeper
 

@@ -27,7 +27,7 @@ from onward.schedulers.base import habits_of
 from onward.schedulers.registry import scheduler_for
 from onward.supervisor.beginning import Successor, may_begin
 from onward.supervisor.ending import go_on_or_close, write_end
-from onward.supervisor.member import over
+from onward.supervisor.member import leave, over
 from onward.supervisor.notice import Notice
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals
@@ -54,6 +54,7 @@ def live_leg(path: Path, leg: int) -> int:
     # ── is there anything to do, and is it ours? ──────────────────────────────
     if not may_begin(scene):
         over(scene)
+        leave(scene)
         return 0
     try:
         claim(scene.dir, leg, job=allocation.job)
@@ -108,6 +109,7 @@ def live_leg(path: Path, leg: int) -> int:
         with never_hurts_training("the last push"):
             age = clock.now() - scene.spec.created
             push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE, age=age)
+    leave(scene)
     ended = read_run(scene.dir).legs[leg].end
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 

@@ -30,6 +30,15 @@ def following(scene: Scene) -> Repeating | None:
     return Repeating("going on with the pipeline", look, every=_LOOK_SECONDS)
 
 
+def beside(scene: Scene) -> list[Repeating]:
+    """All that is done for the pipeline while a leg of it lives."""
+    if scene.spec.member is None:
+        return []
+    from onward.supervisor.uploading import uploading  # of no use to a run that is alone
+
+    return [thread for thread in (following(scene), uploading(scene)) if thread]
+
+
 def newest(dir: RunDir) -> int:
     """The step of the newest checkpoint; -1 where there is none."""
     found = names(dir.checkpoints)
@@ -42,6 +51,15 @@ def over(scene: Scene) -> None:
         return
     with never_hurts_training("going on with the pipeline"):
         advance(scene)
+
+
+def leave(scene: Scene) -> None:
+    """The last that a leg does: if the pipeline is over, what is still to be uploaded."""
+    if scene.spec.member is None:
+        return
+    from onward.supervisor.uploading import upload_last
+
+    upload_last(scene)
 
 
 def advance(scene: Scene) -> None:

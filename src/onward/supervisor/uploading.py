@@ -1,0 +1,81 @@
+"""Uploads beside the jobs of a pipeline: a process each time, which nothing waits for until the job has nothing else to do."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+
+from onward.errors import OnwardError
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.schedulers.command import run_command
+from onward.supervisor.scene import Scene
+from onward.supervisor.upload import Pass, is_all_there
+from onward.supervisor.watchers import Repeating, never_hurts_training
+
+log = logging.getLogger(__name__)
+
+_EVERY = 20.0  # seconds
+_BEFORE_THE_LIMIT = 30.0  # seconds
+_LONGEST = 6 * 3600.0
+_LAST_ONE = 600.0  # seconds that a job stays for it once the pipeline is over; what is left then, `onward tend` does
+_TURN = 2.0
+_CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_", "FSSPEC_", "SSH_AUTH_SOCK", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "https_proxy", "no_proxy")
+
+
+def uploading(scene: Scene) -> Repeating | None:
+    """While the job trains or measures. None where nothing is to be uploaded."""
+    dir = _pipeline(scene)
+    if dir is None:
+        return None
+
+    def upload() -> None:
+        _pass(scene, dir, within=_LONGEST)
+
+    return Repeating("uploading", upload, every=_EVERY)
+
+
+def upload_last(scene: Scene) -> None:
+    """When a leg leaves and the pipeline is over: the rest, if another job is not at it."""
+    dir = _pipeline(scene)
+    if dir is None or not dir.over.exists():
+        return
+    with never_hurts_training("the last upload"):
+        until = scene.clock.now() + _LAST_ONE
+        while not is_all_there(dir) and scene.clock.now() < until:
+            if _pass(scene, dir, within=until - scene.clock.now()) is not Pass.BUSY:
+                return
+            scene.clock.sleep(_TURN)
+
+
+def _pipeline(scene: Scene) -> PipelineDir | None:
+    dir = PipelineDir(Path(scene.spec.member.pipeline)) if scene.spec.member else None
+    return dir if dir and dir.uploads.is_dir() else None
+
+
+def _pass(scene: Scene, dir: PipelineDir, *, within: float) -> Pass:
+    deadline = scene.allocation.deadline
+    left = min(within, deadline - scene.clock.now() - _BEFORE_THE_LIMIT) if deadline else within
+    if left <= 1.0:
+        return Pass.LEFT
+    try:
+        answer = run_command((sys.executable, "-E", str(dir.supervisor), "upload", str(dir.path)), timeout=left, extra=_credentials(scene))
+    except OnwardError as error:
+        log.warning("%s", error)
+        return Pass.LEFT
+    for words in answer.out.splitlines():
+        log.info("upload: %s", words[20:])  # without its time: the log has one
+    if answer.code not in set(Pass):
+        log.warning("uploading failed: %s", answer.err.rpartition("\n")[2])
+        return Pass.LEFT
+    return Pass(answer.code)
+
+
+def _credentials(scene: Scene) -> dict[str, str]:
+    """What the submitting shell had for such services."""
+    try:
+        told = json.loads(scene.dir.environment.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(value) for name, value in told.items() if name.startswith(_CREDENTIALS)}

@@ -1,0 +1,346 @@
+"""What comes of a pipeline is uploaded as it comes: checked by what is there, tried again, once, whatever dies."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onward.clock import HandClock, SystemClock
+from onward.errors import InvalidInput, NotDelivered
+from onward.model.pipeline import Plan, Stage, StageKind, UploadRule, plan_to_json
+from onward.model.spec import RunDraft
+from onward.model.upload import PlaceKind, Tried, is_due, place_kind
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.supervisor import upload_places
+from onward.supervisor.upload import Pass, Standing, Upload, is_all_there, standing
+from onward.supervisor.upload_places import Folder, Place, Sums, Url, place_of, sums_of
+
+TASK = "train.00000019.odd.seed-0.shard-0-of-1"
+WHAT = ("summary", "results", "checkpoints", "logs")
+
+
+class Uploaded:
+    """A pipeline as it lies there, with a task that is done, one that is not, a checkpoint, and a training that is over."""
+
+    def __init__(self, folder: Path, to: str) -> None:
+        self.root, self.to, self.clock = folder / "runs", to, HandClock(time.time())
+        self.dir = PipelineDir(self.root / "2026-11-16_A_digits")
+        self.dir.make()
+        self.dir.uploads.mkdir()
+        self.write(f"results/tasks/{TASK}/result.json", "{}")
+        self.write(f"results/tasks/{TASK}/files/deep/answers with spaces.txt", "seventeen")
+        self.write("results/tasks/not-done/out-0001.txt", "half")
+        self.write("results/checkpoints/train.step-00000019/weights", "w" * 100_000)
+        self.write("results/checkpoints/train.seen-000001.json", "{}")
+        self.write("logs/pipeline.log", "it began\n")
+        train = self.dir.member("train")
+        train.make()
+        (train.logs / "leg-0001.out").write_text("step 1\n")
+        (train.artifacts / "plot.svg").write_text("<svg/>")
+        train.done.write_text(json.dumps({"state": "finished", "cause": "", "at": 7.0}))
+        draft = RunDraft(name="d", experiment="d", cluster="local", command=("true",))
+        stages = (Stage(name="train", kind=StageKind.TRAIN, draft=draft),)
+        rule = UploadRule(to=to, what=WHAT, retries=2)
+        self.plan = Plan(name="digits", experiment="digits", cluster="local", stages=stages, upload=rule)
+        self.dir.plan.write_text(json.dumps(plan_to_json(self.plan)))
+
+    def write(self, path: str, text: str) -> None:
+        target = self.dir.path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def one_pass(self, *, stubborn: bool = False, place: Place | None = None) -> Pass:
+        assert self.plan.upload
+        self.last = Upload(
+            dir=self.dir,
+            plan=self.plan,
+            rule=self.plan.upload,
+            place=place or place_of(self.to),
+            clock=self.clock,
+            stubborn=stubborn,
+        )
+        return self.last.work()
+
+    def end(self) -> None:
+        """It is over, and there is a summary."""
+        self.dir.over.write_text(json.dumps({"state": "finished", "cause": "", "at": self.clock.now()}))
+        for format in ("md", "csv", "html", "json"):
+            self.dir.summary(format).write_text("a table")
+
+    def expected(self) -> set[str]:
+        name = self.dir.path.name
+        return {
+            f"{name}/params/plan.json",
+            f"{name}/results/tasks/{TASK}/result.json",
+            f"{name}/results/tasks/{TASK}/files/deep/answers with spaces.txt",
+            f"{name}/results/checkpoints/train.step-00000019/weights",
+            f"{name}-train/logs/leg-0001.out",
+            f"{name}-train/results/artifacts/plot.svg",
+        }
+
+
+def stand(made: Uploaded) -> Standing:
+    told = standing(made.dir, made.plan)
+    assert told
+    return told
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    return tmp_path / "archive"
+
+
+@pytest.fixture
+def made(tmp_path: Path, there: Path) -> Uploaded:
+    return Uploaded(tmp_path, str(there))
+
+
+@pytest.fixture(params=list(PlaceKind))
+def place(request: pytest.FixtureRequest, there: Path) -> Place:
+    """The same folder, by each way that reaches it from here."""
+    match request.param:
+        case PlaceKind.FOLDER:
+            return place_of(str(there))
+        case PlaceKind.RSYNC if shutil.which("rsync"):
+            return upload_places.Rsync(str(there))  # between two folders it does the same, only without ssh
+        case PlaceKind.URL if importlib.util.find_spec("fsspec"):
+            return place_of(f"file://{there}")
+        case kind:
+            pytest.skip(f"there is no {kind} here")
+
+
+# ── what arrives ──────────────────────────────────────────────────────────────
+
+
+def test_what_is_whole_arrives_under_its_path_and_what_is_not_stays(made: Uploaded, there: Path, place: Place) -> None:
+    assert made.one_pass(place=place) is Pass.ALL
+    assert files(there) == made.expected()
+    target = there / made.dir.path.name / "results" / "checkpoints" / "train.step-00000019" / "weights"
+    assert target.read_text() == "w" * 100_000
+    made.end()
+    assert made.one_pass(place=place) is Pass.ALL and is_all_there(made.dir)
+    late = {
+        f"{made.dir.path.name}/{path}"
+        for path in ("logs/pipeline.log", "SHA256SUMS", *(f"results/summary.{one}" for one in ("md", "csv", "html", "json")))
+    }
+    assert files(there) == made.expected() | late
+    assert subprocess.run(["sha256sum", "-c", "--quiet", f"{made.dir.path.name}/SHA256SUMS"], cwd=there, check=False).returncode == 0
+
+
+def test_what_was_spoiled_on_its_way_is_seen_and_repaired(made: Uploaded, there: Path, place: Place) -> None:
+    made.one_pass(place=place)
+    spoiled = there / made.dir.path.name / "results" / "checkpoints" / "train.step-00000019" / "weights"
+    before = spoiled.stat()
+    spoiled.write_text("x" * 100_000)
+    os.utime(spoiled, ns=(before.st_atime_ns, before.st_mtime_ns))  # of the same size and time: only its content tells
+    made.dir.arrived("checkpoint-train.step-00000019").unlink()
+    assert made.one_pass(place=place) is Pass.ALL
+    assert spoiled.read_text() == "w" * 100_000
+
+
+def test_the_note_has_the_checksums_of_what_arrived(made: Uploaded) -> None:
+    made.one_pass()
+    note = json.loads(made.dir.arrived("checkpoint-train.step-00000019").read_text())
+    [digest] = note["files"].values()
+    assert digest == hashlib.sha256(b"w" * 100_000).hexdigest()
+
+
+def test_what_has_arrived_is_not_sent_again(made: Uploaded, there: Path) -> None:
+    made.one_pass()
+    shutil.rmtree(there)
+    assert made.one_pass() is Pass.ALL
+    assert not there.exists()
+
+
+def test_logs_of_a_run_that_was_resumed_are_sent_again(made: Uploaded, there: Path) -> None:
+    made.one_pass()
+    train = made.dir.member("train")
+    (train.logs / "leg-0002.out").write_text("step 2\n")
+    train.done.write_text(json.dumps({"state": "finished", "cause": "", "at": 9.0}))
+    made.one_pass()
+    assert (there / f"{made.dir.path.name}-train" / "logs" / "leg-0002.out").exists()
+
+
+def test_a_pipeline_that_was_made_to_go_on_is_not_all_there_any_more(made: Uploaded) -> None:
+    made.end()
+    assert made.one_pass() is Pass.ALL and is_all_there(made.dir)
+    made.clock.sleep(10)
+    made.end()
+    assert not is_all_there(made.dir)
+    assert made.one_pass() is Pass.ALL and is_all_there(made.dir)
+
+
+def test_only_what_was_asked_for_is_uploaded(made: Uploaded, there: Path) -> None:
+    assert made.plan.upload
+    made.plan = replace(made.plan, upload=replace(made.plan.upload, what=("logs",)))
+    made.one_pass()
+    assert files(there) == {f"{made.dir.path.name}/params/plan.json", f"{made.dir.path.name}-train/logs/leg-0001.out"}
+
+
+# ── what does not arrive ──────────────────────────────────────────────────────
+
+
+def test_a_place_that_is_away_is_tried_ever_more_seldom_told_as_a_problem_and_gets_all_of_it_when_it_is_back(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    made = Uploaded(tmp_path, str(disk / "archive"))
+    for tries in (1, 2, 3):
+        assert made.one_pass() is Pass.LEFT
+        assert made.one_pass() is Pass.LEFT and not made.last.said, "it is too early to try again"
+        problems = stand(made).problems
+        assert bool(problems) == (tries == 3)
+        made.clock.sleep(3600)
+    assert problems == (f"nothing arrives at {disk}/archive, tried 3 times: {disk} is not there",)
+    assert not disk.exists(), "a disk that is not mounted is not filled"
+    disk.mkdir()
+    assert made.one_pass() is Pass.LEFT, "jobs have given it up"
+    assert made.one_pass(stubborn=True) is Pass.ALL, "tend has not"
+    assert files(disk / "archive") == made.expected()
+    assert stand(made) == Standing(arrived=4, waiting=0)
+
+
+class Spoils:
+    """A place that takes one thing only as something else."""
+
+    def __init__(self, place: Place, name: str) -> None:
+        self.place, self.name = place, name
+
+    def put(self, root: Path, paths: Sequence[str], sums: Sums) -> None:
+        if any(self.name in path for path in paths):
+            sums = dict.fromkeys(sums, "0" * 64)
+        self.place.put(root, paths, sums)
+
+
+def test_one_thing_that_never_arrives_holds_up_no_other(made: Uploaded, there: Path) -> None:
+    spoils = Spoils(Folder(there), "checkpoints")
+    for _ in range(3):
+        assert made.one_pass(place=spoils) is Pass.LEFT
+        made.clock.sleep(3600)
+    assert files(there) == {path for path in made.expected() if "checkpoints" not in path}
+    told = stand(made)
+    assert told.waiting == 1 and "did not arrive as it was sent" in told.problems[0]
+    assert "checkpoint-train.step-00000019 does not arrive, tried 3 times" in told.problems[0]
+
+
+def test_rsync_tells_what_it_said_and_one_that_is_not_installed_is_named(
+    made: Uploaded, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    paths = [f"{made.dir.path.name}/params/plan.json"]
+    if shutil.which("rsync"):
+        with pytest.raises(NotDelivered, match=r"rsync ended with exit code \d+: .*No such file"):
+            upload_places.Rsync("/nowhere/at/all").put(made.root, paths, {})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NotDelivered, match="rsync cannot be run"):
+        upload_places.Rsync("host:/folder").put(made.root, paths, {})
+
+
+def test_a_url_without_fsspec_or_with_an_unknown_protocol_is_told(made: Uploaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [f"{made.dir.path.name}/params/plan.json"]
+    with pytest.raises(NotDelivered, match="nosuch"):
+        Url("nosuch://bucket/x").put(made.root, paths, {})
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(NotDelivered, match="fsspec is not installed in the Python that uploads"):
+        Url("s3://bucket/x").put(made.root, paths, {})
+
+
+def test_an_object_store_is_read_back(made: Uploaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    store = fsspec.filesystem("memory")
+    paths = [f"{made.dir.path.name}/params/plan.json"]
+    place = place_of("memory://bucket/uploads")
+    place.put(made.root, paths, sums_of(made.root, paths))
+    assert store.cat(f"/bucket/uploads/{paths[0]}") == made.dir.plan.read_bytes()
+    monkeypatch.setattr(type(store), "put_file", lambda self, source, target: self.pipe_file(target, b"torn"))
+    made.dir.plan.write_text("{}")
+    with pytest.raises(NotDelivered, match="did not arrive as it was sent"):
+        place.put(made.root, paths, sums_of(made.root, paths))
+
+
+# ── one at a time, and killed ─────────────────────────────────────────────────
+
+
+def test_of_two_at_once_one_uploads_and_the_place_of_one_that_died_is_taken(made: Uploaded) -> None:
+    made.dir.uploader.write_text(json.dumps({"host": "elsewhere", "pid": 1}))
+    assert made.one_pass() is Pass.BUSY
+    made.clock.sleep(121)
+    assert made.one_pass() is Pass.ALL
+    assert not made.dir.uploader.exists()
+
+
+def test_killed_in_the_middle_the_next_goes_on_and_leaves_nothing_half(made: Uploaded, there: Path) -> None:
+    slow = f"""
+import sys, time
+from pathlib import Path
+from onward.supervisor import upload, upload_places
+def put(self, source, target, digest, real=upload_places.Folder._put):
+    if "weights" in target.name:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.with_name(".weights.1.partial").write_text("w" * 50_000)
+        print("now", flush=True)
+        time.sleep(60)
+    real(self, source, target, digest)
+upload_places.Folder._put = put
+upload.main([{str(made.dir.path)!r}])
+"""
+    process = subprocess.Popen([sys.executable, "-c", slow], stdout=subprocess.PIPE, text=True)
+    assert process.stdout and process.stdout.readline() == "now\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert made.dir.uploader.exists(), "it had no time to say good-bye"
+    made.clock = SystemClock()  # type: ignore[assignment]
+    assert made.one_pass() is Pass.ALL, "on its own machine it is known to be dead at once"
+    assert files(there) == made.expected()
+
+
+# ── pure ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("to", "kind"),
+    [
+        ("/archive/digits", PlaceKind.FOLDER),
+        ("~/archive", PlaceKind.FOLDER),
+        ("files.example.org:/srv/results", PlaceKind.RSYNC),
+        ("me@files:results", PlaceKind.RSYNC),
+        ("rsync://files/module", PlaceKind.RSYNC),
+        ("s3://bucket/results", PlaceKind.URL),
+        ("file:///archive", PlaceKind.URL),
+    ],
+)
+def test_a_place_is_known_by_how_it_is_written(to: str, kind: PlaceKind) -> None:
+    assert place_kind(to) is kind
+
+
+@pytest.mark.parametrize("to", ["archive", "../archive", "-e:/x", "host:", "s3:", "", "/a\nb"])
+def test_what_is_no_place_is_refused(to: str) -> None:
+    with pytest.raises(InvalidInput, match="is no place to upload to"):
+        place_kind(to)
+
+
+def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
+    with pytest.raises(InvalidInput, match="has a password in it") as caught:
+        place_kind("sftp://me:hunter2@host/folder")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_tries_come_ever_later_and_jobs_end_them() -> None:
+    tried = [Tried(count=count, at=0.0, reason="") for count in range(1, 40)]
+    waits = [one.wait() for one in tried]
+    assert waits == sorted(waits) and waits[0] == 15.0 and waits[-1] == 3600.0
+    assert not is_due(tried[0], now=14.0, retries=5, stubborn=True) and is_due(tried[0], now=15.0, retries=5, stubborn=False)
+    assert not is_due(tried[5], now=1e9, retries=5, stubborn=False) and is_due(tried[5], now=1e9, retries=5, stubborn=True)
