@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo web test check unit cluster beds beds-down bench clean
+.PHONY: help demo demo-gateway web test check unit cluster beds beds-down bench clean
 
 # The Python that also other users of this machine can run: the test bed submits as an ordinary user.
 PYTHON ?= $(shell bin=/usr/bin/python3; $$bin -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || bin=python3; echo $$bin)
@@ -12,6 +12,7 @@ RUN := $(VENV)/bin
 
 help:
 	@echo "make demo       train a small model through at least four jobs on this machine, one of them killed"
+	@echo "make demo-gateway   requests through a real RabbitMQ, trained on this machine, models back (Debian; root installs the broker)"
 	@echo "make web        build the page that 'onward up' serves"
 	@echo "make test       everything that must hold: lint, types, rooms, unit, crash and cluster tests"
 	@echo "make beds       bring up a real Slurm, Grid Engine and login node for the tests (Debian, root); make beds-down ends them"
@@ -25,6 +26,9 @@ $(READY): pyproject.toml scripts/venv
 # ── what a newcomer runs ──────────────────────────────────────────────────────
 demo: $(READY)
 	@$(RUN)/python examples/digits/demo.py
+
+demo-gateway: $(READY)
+	@$(RUN)/python -m examples.gateway.demo
 
 web: $(READY)
 	@$(RUN)/python build_web.py --if-needed

@@ -24,8 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from onward.gateway.answer import Answer, answer_of
 from onward.errors import Conflict, HostUnreachable, InvalidInput, NotFound, TooMany
+from onward.gateway.answer import Answer, answer_of
 from onward.gateway.broker import Broker
 from onward.gateway.v2 import CONTROL, REQUESTS
 from onward.pipelines.request_in import REQUEST_ID
@@ -89,7 +89,7 @@ class Sender:
     async def _publish(self, queue: str, body: Mapping[str, Any], *, reply_to: str) -> None:
         async with self.channel() as channel:
             await _declare(channel, reply_to)
-            await _publish(channel, queue, body, reply_to=reply_to)
+            await _publish(channel, queue, body, reply_to=reply_to, user=None if self.name else self._broker.user)
 
     @asynccontextmanager
     async def channel(self) -> AsyncIterator[AbstractChannel]:
@@ -225,7 +225,8 @@ async def _declare(channel: AbstractChannel, name: str) -> None:
     await channel.declare_queue(name, durable=True, arguments={"x-expires": _KEPT, "x-max-length": 100})
 
 
-async def _publish(channel: AbstractChannel, queue: str, body: Mapping[str, Any], *, reply_to: str) -> None:
+async def _publish(channel: AbstractChannel, queue: str, body: Mapping[str, Any], *, reply_to: str, user: str | None = None) -> None:
+    """`user`: who asks, for whom the broker vouches."""
     from aio_pika import DeliveryMode, Message
     from aio_pika.exceptions import DeliveryError
 
@@ -236,6 +237,7 @@ async def _publish(channel: AbstractChannel, queue: str, body: Mapping[str, Any]
         reply_to=reply_to,
         message_id=str(body["id"]),
         correlation_id=str(body["id"]),
+        user_id=user,
     )
     try:
         await channel.default_exchange.publish(message, routing_key=queue, mandatory=True, timeout=_PATIENCE)

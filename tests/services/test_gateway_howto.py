@@ -73,7 +73,7 @@ class Site:
         for old, new in changed.items():
             assert old in text
             text = text.replace(old, new)
-        return text.replace('server = "https://onward.lab.org"', "# server")
+        return 'cluster = "local"\n' + text.replace('server = "https://onward.lab.org"', "# server")
 
     def make_users(self) -> None:
         """By the page's own commands, for this test's virtual host."""
@@ -136,16 +136,16 @@ def test_the_page_leads_from_an_empty_broker_to_an_answer(site: Site, monkeypatc
         asked = next(line for line in PAGE.splitlines() if line.startswith("$ onward request count"))
         words = shlex.split(asked.replace("https://scribe.lab.org/text.txt", url))[2:]
         done = site.onward("scribe", *words, "--broker", site.broker.url(site.vhost))
-        assert (done.returncode, done.stdout) == (0, "counted/Counts\n"), f"{done.stderr}\n{said.read_text()}"
-        assert json.loads((site.folder / "counted" / "Counts").read_text()) == {"to": 2, "be": 2, "or": 1, "not": 1}
+        assert (done.returncode, done.stdout) == (0, "counted/Counts.json\n"), f"{done.stderr}\n{said.read_text()}"
+        assert json.loads((site.folder / "counted" / "Counts.json").read_text()) == {"to": 2, "be": 2, "or": 1, "not": 1}
         assert "done: " in done.stderr
         monkeypatch.chdir(site.folder)
         monkeypatch.setenv("ONWARD_SETTINGS", str(site.folder / "sender.toml"))
         snippet = block("python", 1).replace("amqps://broker.lab.org/", site.broker.url(site.vhost)).replace('user="scribe"', "user=user")
         names = {"password": site.passwords["scribe"], "user": f"scribe-{site.vhost}", "Path": Path, "print": lambda *_: None}
-        (site.folder / "counted" / "Counts").unlink()
+        (site.folder / "counted" / "Counts.json").unlink()
         exec(snippet.replace("https://scribe.lab.org/text.txt", url), names)
-        assert (site.folder / "counted" / "Counts").exists()
+        assert (site.folder / "counted" / "Counts.json").exists()
         assert names["answer"].metrics == {"words": 6.0}  # type: ignore[attr-defined]
     heard = said.read_text()
     assert [name for name, password in site.passwords.items() if password in heard] == []

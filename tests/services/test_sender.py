@@ -21,8 +21,8 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from beds.rabbitmq import USER, RabbitMQ
-from onward.gateway.answer import Answer
 from onward.errors import Conflict, NotFound, StorageError
+from onward.gateway.answer import Answer
 from onward.gateway.v2 import CONTROL, REQUESTS
 from onward.sender import Sender, reply_queue
 
@@ -78,7 +78,8 @@ def trained(gateway: PlayedGateway, queue: str, body: dict[str, Any], to: str) -
     elif body.get("kind") == "cancel":
         gateway.tell(to, kind="reply", id=body["id"], state="cancelled", reason="its sender cancelled it")
     elif body["recipe"] == "broken":
-        gateway.tell(to, kind="reply", id=body["id"], state="failed", reason="it broke", next="mend it", log_tail="ValueError: no\n")
+        words = {"reason": "it broke\nin two", "next": "mend it", "log_tail": "ValueError: no\n"}
+        gateway.tell(to, kind="reply", id=body["id"], state="failed", **words)
     elif body["id"] == "old":
         return  # the same again: nothing is to be done
     elif body["id"] == "taken":
@@ -190,7 +191,7 @@ def test_the_command_line_asks_waits_and_says_by_its_exit_code_how_it_went(
     assert (asked["inputs"], asked["settings"]) == ({"Image": {"url": "https://a/b=c"}}, {"Patch height": 64, "Time": "0-06:00"})
     code, out, err = onward("broken", "--wait")
     assert code == 7
-    assert "failed: it broke\n  → mend it\nValueError: no\n" in err
+    assert "failed: it broke\nin two\n  → mend it\nValueError: no\n" in err
     assert onward("endless", "--id", "r1")[:2] == (0, "r1\n")
     assert onward("--status", "r1")[:2] == (0, "running, leg 2 trains\n")
     assert onward("--status", "r2")[0] == 3

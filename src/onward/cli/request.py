@@ -130,12 +130,20 @@ def _await(sent: Sent, folder: Path, json: bool) -> None:
         kept.extend(answer.save(folder) if answer.results else ())
 
     say(f"request {sent.id} is sent; Ctrl-C leaves it going, and `onward request --id {sent.id} --wait` waits again")
-    answer = sent.wait(told=lambda told: say(_progress(told)), keep=keep)
+    before: dict[str, Any] = {}
+
+    def tell(told: Mapping[str, Any]) -> None:
+        metrics = told.get("metrics") or {}
+        say(_progress({**told, "metrics": {name: value for name, value in metrics.items() if before.get(name) != value}}))
+        before.update(metrics)
+
+    answer = sent.wait(told=tell, keep=keep)
     if json:
         shown = {key: value for key, value in vars(answer).items() if key != "results"}
         out_json({"schema": 1, **shown, "results": {name: str(path) for name, path in zip(answer.results, kept, strict=True)}})
     else:
-        say(f"{coloured(safe(answer.state))}: {safe(answer.reason)}" + (f"\n  → {safe(answer.next)}" if answer.next else ""))
+        said = [*answer.reason.splitlines(), *(f"  → {line}" for line in answer.next.splitlines())]
+        say(f"{coloured(safe(answer.state))}: " + "\n".join(map(safe, said)))
         for line in [] if answer.done else answer.log_tail.splitlines():
             say(safe(line))
         for path in kept:
@@ -151,8 +159,8 @@ def _progress(told: Mapping[str, Any]) -> str:
         parts.append(f"leg {told['leg']}")
     if isinstance(told.get("percent"), int | float):
         parts.append(f"{told['percent']:.0f} %")
-    parts += [f"{name} {value:.4g}" for name, value in (told.get("metrics") or {}).items() if isinstance(value, int | float)][:4]
-    if told.get("words"):
+    parts += [f"{name} {value:.4g}" for name, value in (told.get("metrics") or {}).items() if isinstance(value, int | float)][-3:]
+    if told.get("words") and len(parts) < 3:
         parts.append(str(told["words"]))
     return safe(", ".join(part for part in parts if part))
 
