@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +28,8 @@ def take(final: Path, text: str) -> bool:
     """Make `final` hold `text`, or leave it to whoever was first. By a hard link, which fails if the name exists, on network file
     systems too."""
     final.parent.mkdir(parents=True, exist_ok=True)
-    beside = final.with_name(f".{final.name}.{socket.gethostname()}.{os.getpid()}")
+    own = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"  # in containers several may have the same number
+    beside = final.with_name(f".{final.name}.{own}")
     with beside.open("w") as file:
         file.write(text)
         file.flush()

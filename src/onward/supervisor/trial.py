@@ -6,6 +6,7 @@ command and its worker may be killed at any moment: what is there is done, what 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import signal
@@ -189,8 +190,9 @@ class Trial:
 
     def _look_for_reasons(self, now: float) -> None:
         assert self._child is not None
-        if newest_attempt(self._folder) > self._attempt.number:
-            self.fenced = True
+        with contextlib.suppress(OSError):  # storage that does not answer now says nothing
+            self.fenced = newest_attempt(self._folder) > self._attempt.number
+        if self.fenced:
             self._child.kill()
         limit = self.benchmark.timeout
         spent = time_spent(self._before.attempts, forgiven=self._before.forgiven) + now - self._attempt.at

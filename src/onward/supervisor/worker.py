@@ -122,6 +122,9 @@ class Worker:
         standing = before.standing(benchmark.retries)
         if standing.state is not TaskState.OPEN or not take_attempt(folder, standing.next, bench.owner, host=bench.host, at=now):
             return  # another was first
+        if folder.result.exists():  # a network file system may show late that it was done
+            self._settled.add(task.id)
+            return
         attempt = Attempt(number=standing.next, owner=bench.owner, host=bench.host, at=now)
         trial = Trial(bench, task, attempt, before, slot=self._slots.take(benchmark.cpus))
         try:
