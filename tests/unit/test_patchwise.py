@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pages
 import pytest
 from layers import InputError, read_page, read_request
+from network import choose_backend
 from patches import BATCH, batches_of, sample
 from PIL import Image
 from score import Score
@@ -99,6 +102,23 @@ def test_a_request_without_a_page_or_without_layers_is_told_so(inputs: dict[str,
         read_page({"Background": inputs["Background"]})
     with pytest.raises(InputError, match="found no layer"):
         read_page({"Image": inputs["Image"]})
+
+
+def test_a_training_that_cannot_begin_says_why_in_its_last_line(inputs: dict[str, Path]) -> None:
+    Image.new("RGB", (160, 128)).save(inputs["Background"])
+    command = [sys.executable, str(shipped() / "patchwise" / "train.py"), "--request", str(inputs["Image"].parent / "request.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.startswith("patchwise: input 'Background' has no alpha channel")
+
+
+def test_an_environment_without_keras_or_a_backend_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    for there, said in (((), "Keras is not installed"), (("keras",), "has none of them: install one")):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name, there=there: name if name in there else None)
+        with pytest.raises(InputError, match=said):
+            choose_backend()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in ("keras", "jax") else None)
+    assert choose_backend() == "jax"
 
 
 def test_half_of_the_patches_have_the_layer_in_them_and_a_fifth_is_held_out(inputs: dict[str, Path]) -> None:

@@ -39,6 +39,15 @@ def _begins(there: int, size: int) -> list[int]:
     return sorted({*range(0, there - size, size), there - size})
 
 
+def _loaded(path: Path) -> Any:
+    import keras
+
+    try:
+        return keras.saving.load_model(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as a model: {error}") from error
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True)
@@ -52,12 +61,11 @@ def main() -> int:
         pixels = read_pixels(PAGE, args.image)
         truth = read_mask("--truth", args.truth, pixels.shape[:2]) if args.truth else None
         believed = read_mask("--regions", args.regions, pixels.shape[:2]) if args.regions else np.ones(pixels.shape[:2], bool)
+        model = _loaded(args.model)
     except InputError as error:
         print(f"patchwise: {error}", file=sys.stderr)
         return 1
-    import keras
-
-    chance = chances(keras.saving.load_model(args.model), pixels)
+    chance = chances(model, pixels)
     if args.out:
         Image.fromarray(np.where(chance[..., None] > 0.5, np.array([0, 0, 0, 255]), 0).astype(np.uint8)).save(args.out)
     if truth is not None:

@@ -95,8 +95,8 @@ def read_mask(name: str, path: Path, shape: tuple[int, ...]) -> np.ndarray:
         raise InputError(f"input {name!r} has {found} pixels and the page {page}: they must lie on each other")
     if "A" not in image.getbands() and "transparency" not in image.info:
         raise InputError(f"input {name!r} has no alpha channel ({image.mode}): expected an RGBA image, opaque where the layer is")
-    alpha: np.ndarray = np.asarray(image.convert("RGBA"))[:, :, 3]
-    return alpha == OPAQUE
+    opaque: np.ndarray = np.asarray(image.convert("RGBA"))[:, :, 3] == OPAQUE
+    return opaque
 
 
 def _opened(name: str, path: Path) -> Image.Image:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 def choose_backend() -> str:
     """The one that KERAS_BACKEND names, else the first that is installed. Keras reads the variable as it is imported."""
+    if not importlib.util.find_spec("keras"):
+        raise InputError("Keras is not installed in this environment: install keras, and TensorFlow, PyTorch or JAX")
+    logging.getLogger("absl").setLevel(logging.ERROR)  # Keras's advice on formats, which would be the end of every log
     if not os.environ.get("KERAS_BACKEND"):
         installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
         if not installed:
