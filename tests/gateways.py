@@ -34,10 +34,11 @@ class FakeServe:
 
     requests: Requests
     ends: Callable[[RequestRecord], Outcome | None] = done
-    steps: int = 0
+    served: bool = True  # False: another process does
 
     def step(self) -> Stepped:
-        self.steps += 1
+        if not self.served:
+            return Stepped(served=False)
         stepped = Stepped()
         for record in self.requests.unsettled():
             stepped.open += 1
@@ -91,10 +92,11 @@ def gateway_at(
     ends: Callable[[RequestRecord], Outcome | None] = done,
     server: str | None = None,
     wait: bool = True,
+    served: bool = True,
 ) -> Iterator[Running]:
     """One that runs in a thread, until the block ends."""
     requests = Requests.open(store)
-    serve = FakeServe(requests, ends)
+    serve = FakeServe(requests, ends, served)
     ready = threading.Event()
     parts = GatewayParts(
         broker=broker,

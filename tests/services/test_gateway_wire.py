@@ -204,6 +204,21 @@ def test_an_answer_that_cannot_be_written_at_all_keeps_no_other_back(running: Ru
     assert until(lambda: running.requests.outbox.of("a")[0].error.startswith("it cannot be written as a message"), timeout=PATIENCE)
 
 
+def test_of_two_gateways_both_take_messages_and_one_answers(broker: RabbitMQ, vhost: str, old: OldProducer, tmp_path: Path) -> None:
+    at, store = broker_at(broker, vhost), tmp_path / "requests.db"
+    with gateway_at(at, store, served=False) as second:
+        with gateway_at(at, store):
+            sent = [old.send({}, {"number": number}) for number in range(40)]
+
+            assert [old.reply(one) for one in sent] == [{}] * 40
+            assert old.silence()
+        last = old.send({}, {})
+        assert until(lambda: len(second.requests.unsettled()) == 1, timeout=PATIENCE)
+        second.serve.served = True  # the first has gone
+
+        assert old.reply(last) == {}
+
+
 def test_what_nobody_waits_for_any_more_is_dropped_unless_it_is_the_answer(running: Running, old: OldProducer) -> None:
     publish(old.channel, "onward.requests", b"{", reply_to="gone")
 
