@@ -8,8 +8,9 @@ import os
 import pwd
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from beds.rabbitmq import USER, RabbitMQ
 from beds.slurm import SlurmBed
 from examples.gateway.rodan import Rodan
 from tests.brokers import broker_of_its_own
-from tests.cluster.conftest import Person
+from tests.cluster.conftest import REPO, Person
 from tests.gateway_old import OldProducer
 
 pytestmark = [pytest.mark.cluster]
@@ -94,6 +95,12 @@ class Site:
     rodan: Rodan
     process: subprocess.Popen[bytes]
 
+    def restart(self, meanwhile: Callable[[], object], **login: str) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
+        meanwhile()
+        self.process = start(self.person, self.rodan, **login)
+
     @property
     def log(self) -> str:
         return (self.person.home / "gateway.log").read_text()
@@ -151,12 +158,12 @@ def site(alice: Person, broker: RabbitMQ, tmp_path: Path) -> Iterator[Site]:
                 f'recipes = "{alice.home / "recipes"}"\n[gateway.v1]\nenabled = true\nrecipe = "mock"\nrodan = "{rodan.url}"\n',
             )
         )
-        process = start(alice, rodan)
+        made = Site(person=alice, broker=broker, rodan=rodan, process=start(alice, rodan))
         try:
-            yield Site(person=alice, broker=broker, rodan=rodan, process=process)
+            yield made
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            made.process.send_signal(signal.SIGTERM)
+            made.process.wait(30)
 
 
 def start(alice: Person, rodan: Rodan, **login: str) -> subprocess.Popen[bytes]:
@@ -224,17 +231,11 @@ def test_a_node_that_dies_costs_the_sender_nothing_but_time(site: Site, bed: Slu
 
 
 def test_a_wrong_login_is_answered_and_no_secret_is_told_anywhere(site: Site) -> None:
-    site.process.send_signal(signal.SIGTERM)
-    site.process.wait(30)
-    wrong = start(site.person, site.rodan, RODAN_PASSWORD="not-this-one")
-    try:
-        with OldProducer(site.broker) as producer:
-            error = producer.reply(site.request(producer, "ok"), timeout=60)["error"]
-            assert "log" in error.lower() and "not-this-one" not in error
-    finally:
-        wrong.send_signal(signal.SIGTERM)
-        wrong.wait(30)
-    site.process = start(site.person, site.rodan)
+    site.restart(lambda: None, RODAN_PASSWORD="not-this-one")
+    with OldProducer(site.broker) as producer:
+        error = producer.reply(site.request(producer, "ok"), timeout=60)["error"]
+        assert "log" in error.lower() and "not-this-one" not in error
+    site.restart(lambda: None)
     with OldProducer(site.broker) as producer:
         asked = site.request(producer, "sleep")
         site.job_of(asked)
@@ -243,6 +244,33 @@ def test_a_wrong_login_is_answered_and_no_secret_is_told_anywhere(site: Site) ->
         site.person.onward("cancel", str(site.runs()[-1]))
         assert "cancelled" in producer.reply(asked, timeout=120)["error"]
         assert_nowhere(site, secrets)
+
+
+def test_models_of_a_real_training_come_back_and_can_be_loaded(site: Site, tmp_path: Path) -> None:
+    """The recipe that comes with Onward, as an application of 2020 asks for it."""
+    recipe = REPO / "src" / "onward" / "recipes" / "patchwise"
+    subprocess.run([sys.executable, str(recipe / "pages.py"), "--out", str(tmp_path / "folio"), "--without", "text"], check=True)
+    settings = Path(site.person.environment["ONWARD_SETTINGS"])
+    site.restart(lambda: settings.write_text(settings.read_text().replace('recipe = "mock"', 'recipe = "patchwise"')))
+    names = {"Image": "page", "Background": "background", "rgba PNG - Layer 0": "notes", "rgba PNG - Layer 1": "staff"}
+    asked: dict[str, object] = {
+        "Maximum number of training epochs": 1,
+        "Maximum number of samples per label": 100,
+        "Patch height": 64,
+        "Patch width": 64,
+    }
+    asked |= {"Maximum time (D-HH:MM)": "0-00:10", "Maximum memory (MB)": 2000, "CPUs": 1, "Slurm Notification Email": ""}
+    with OldProducer(site.broker) as producer:
+        sent = producer.send({name: f"/uploads/folio/{file}.png" for name, file in names.items()}, asked)
+        back = models(producer.reply(sent, timeout=500))
+    assert sorted(back) == ["Background Model", "Model 0", "Model 1"]
+    for name, data in back.items():
+        (tmp_path / f"{name}.hdf5").write_bytes(data)
+        loading = f"import keras; print(keras.saving.load_model({str(tmp_path / f'{name}.hdf5')!r}).input_shape)"
+        shown = subprocess.run(
+            [sys.executable, "-c", loading], capture_output=True, text=True, env={**os.environ, "KERAS_BACKEND": "torch"}, check=False
+        )
+        assert "64" in shown.stdout or "None" in shown.stdout, shown.stderr
 
 
 def assert_nowhere(site: Site, secrets: set[str]) -> None:
