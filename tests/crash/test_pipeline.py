@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -38,6 +39,7 @@ benchmark:
     shards: 2
     retries: 20
 workers: {max-running: 2}
+upload: {to: ARCHIVE, what: [summary, results, checkpoints, logs]}
 """
 
 PREPARE = "import time; time.sleep(0.3)\n"
@@ -84,7 +86,9 @@ def project(machine: Machine) -> Machine:
 
 
 def begin(machine: Machine, *, setup: str = "echo three") -> Path:
-    (machine.home / "pipeline.yaml").write_text(FILE.replace("PYTHON", sys.executable).replace("SETUP", json.dumps(setup)))
+    (machine.home / "pipeline.yaml").write_text(
+        FILE.replace("PYTHON", sys.executable).replace("SETUP", json.dumps(setup)).replace("ARCHIVE", str(machine.home / "archive"))
+    )
     told = json.loads(machine.onward("pipeline", "run", "pipeline.yaml", "--json").stdout)
     return Path(told["folder"])
 
@@ -104,6 +108,31 @@ def until_over(machine: Machine, folder: Path, *, within: float = 240, tended: b
             tend(Desk(env=machine.environment), grace=2.0)
         time.sleep(0.5)
     return show(machine, folder)
+
+
+def until_uploaded(machine: Machine, folder: Path, *, tended: bool = False) -> set[str]:
+    """All that lies where it is uploaded to, once that is all there is."""
+    give_up = time.monotonic() + 60
+    while not (folder / "params" / "uploads" / "all").exists():
+        assert time.monotonic() < give_up, show(machine, folder)["upload"]
+        if tended:
+            tend(Desk(env=machine.environment), grace=2.0)
+        time.sleep(0.5)
+    archive = machine.home / "archive"
+    checked = subprocess.run(["sha256sum", "-c", "--quiet", f"{folder.name}/SHA256SUMS"], cwd=archive, capture_output=True, text=True)
+    assert not checked.returncode, checked.stderr
+    return {str(path.relative_to(archive)) for path in archive.rglob("*") if path.is_file()}
+
+
+def must_be_uploaded(folder: Path) -> set[str]:
+    name = folder.name
+    return {
+        *(f"{name}/results/tasks/{id}/result.json" for id in EXPECTED),
+        *(f"{name}/results/checkpoints/train.step-{step:08d}/s.json" for step in (19, 39, 59)),
+        *(f"{name}/results/summary.{format}" for format in ("md", "csv", "json", "html")),
+        *(f"{name}-{member}/logs/supervisor.log" for member in ("env-main", "prepare", "train")),
+        f"{name}/logs/pipeline.log",
+    }
 
 
 def cells(folder: Path) -> dict[str, float]:
@@ -154,6 +183,7 @@ def test_a_pipeline_carries_itself_to_its_end(project: Machine) -> None:
     assert cells(folder) == EXPECTED and set(printed(folder).values()) == {1}
     log = (folder / "logs" / "pipeline.log").read_text()
     assert log.index("count-worker-001 is queued") < log.index("the pipeline is over"), "while it trained"
+    assert until_uploaded(project, folder) >= must_be_uploaded(folder)
 
 
 @pytest.mark.slow
@@ -173,6 +203,7 @@ def test_everything_killed_at_five_moments_and_tended_gives_the_same_table_and_n
     assert told["state"] == "finished", (seed, told)
     assert cells(folder) == EXPECTED, seed
     assert set(printed(folder).values()) == {1}, (seed, printed(folder))
+    assert until_uploaded(project, folder, tended=True) >= must_be_uploaded(folder), seed
 
 
 @pytest.mark.slow

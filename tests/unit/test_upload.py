@@ -22,6 +22,8 @@ from onward.errors import InvalidInput, NotDelivered
 from onward.model.pipeline import Plan, Stage, StageKind, UploadRule, plan_to_json
 from onward.model.spec import RunDraft
 from onward.model.upload import PlaceKind, Tried, is_due, place_kind
+from onward.operations.pipeline_upload import tend_upload, told_of_upload
+from onward.operations.wiring import Desk
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.supervisor import upload_places
 from onward.supervisor.upload import Pass, Standing, Upload, is_all_there, standing
@@ -269,6 +271,37 @@ def test_an_object_store_is_read_back(made: Uploaded, monkeypatch: pytest.Monkey
     made.dir.plan.write_text("{}")
     with pytest.raises(NotDelivered, match="did not arrive as it was sent"):
         place.put(made.root, paths, sums_of(made.root, paths))
+
+
+# ── from outside ──────────────────────────────────────────────────────────────
+
+
+def test_tend_has_uploaded_what_no_job_is_left_to_upload_and_says_what_fails(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    made = Uploaded(tmp_path, str(disk / "archive"))
+    made.end()
+    made.dir.summary("json").unlink()
+    desk = Desk(env={"ONWARD_ROOT": str(made.root)}, clock=made.clock)
+    started: list[PipelineDir] = []
+
+    def start(desk: Desk, dir: PipelineDir) -> None:
+        started.append(dir)
+        made.one_pass(stubborn=True)
+
+    problems: list[str] = []
+    for _ in range(3):
+        assert not problems
+        problems = tend_upload(desk, made.dir, start=start)
+        tend_upload(desk, made.dir, start=start)
+        assert made.dir.summary("json").exists(), "the table is made where Onward is whole"
+        made.clock.sleep(3600)
+    assert len(started) == 3, "not before its time"
+    assert f"{disk} is not there" in problems[0]
+    disk.mkdir()
+    assert not tend_upload(desk, made.dir, start=start) and is_all_there(made.dir)
+    made.clock.sleep(3600)
+    assert not tend_upload(desk, made.dir, start=start) and len(started) == 4
+    assert told_of_upload(made.dir, made.plan) == {"to": made.to, "arrived": 7, "waiting": 0, "problems": []}
 
 
 # ── one at a time, and killed ─────────────────────────────────────────────────

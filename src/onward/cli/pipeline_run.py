@@ -108,6 +108,9 @@ def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
             field("it said", one["evidence"])
         if one["hint"]:
             field("next", one["hint"])
+    for problem in (told["upload"] or {}).get("problems", ()):
+        out(f"{coloured('failed')}  upload")
+        field("why", problem)
     if told["failed_tasks"]:
         out(f"once more what failed: onward pipeline rerun {Path(told['folder']).name} --failed-only")
 
@@ -174,6 +177,9 @@ def _lines(told: dict[str, Any]) -> list[str]:
         lines.append(f"  {stage['label'].ljust(width)}  {coloured(state.ljust(9), state)}  {stage['run'] or '–':<8}  {words}".rstrip())
     if sum(told["tasks"].values()):
         lines.append(f"  tasks: {_tasks(told)}; workers: {told['workers_live']} at work, {len(told['workers'])} in all")
+    if upload := told["upload"]:
+        left = f", {upload['waiting']} on their way" if upload["waiting"] else ""
+        lines.append(f"  uploaded to {upload['to']}: {upload['arrived']}{left}")
     return lines
 
 

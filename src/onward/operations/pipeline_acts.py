@@ -13,6 +13,7 @@ from onward.operations.control import cancel, reopen, resume
 from onward.operations.find import check_text, is_path
 from onward.operations.inspect import is_ours
 from onward.operations.pipeline import advance, from_stage, stages_from, start
+from onward.operations.pipeline_upload import tend_upload
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
@@ -23,14 +24,16 @@ from onward.supervisor.handing import run_of
 
 
 def tend_pipelines(desk: Desk) -> tuple[list[str], list[str]]:
-    """All that are ours and not over: what was done, and what went wrong."""
+    """All that are ours and not over, or not uploaded: what was done, and what went wrong."""
     acted, problems = [], []
     for root in desk.roots:
         for dir in pipelines_under(root):
-            if dir.over.exists() or not is_ours(RunDir(dir.path)):
+            if not is_ours(RunDir(dir.path)):
                 continue
             try:
-                acted += [f"{dir.path.name}: {words}" for words in advance(desk, dir)]
+                if not dir.over.exists():
+                    acted += [f"{dir.path.name}: {words}" for words in advance(desk, dir)]
+                problems += [f"{dir.path.name}: {words}" for words in tend_upload(desk, dir)]
             except (OnwardError, OSError, ValueError) as error:
                 problems.append(f"{dir.path.name}: {error}")
     return acted, problems

@@ -14,6 +14,7 @@ from onward.model.plain import value_to_json
 from onward.model.run import RunState
 from onward.model.task import Task, TaskState, tasks_of
 from onward.operations.inspect import Seen, look, progress, read_folder, reason
+from onward.operations.pipeline_upload import told_of_upload
 from onward.operations.wiring import Desk
 from onward.rundir.claim import claimed_legs
 from onward.rundir.journal import read_spec
@@ -48,6 +49,7 @@ def record(desk: Desk, dir: PipelineDir, *, known: Known | None = None) -> dict[
             for id, standing in list(failed.items())[:_MOST_NAMED]
         ],
         "workers": [_worker(run) for run in dir.workers() if run.is_run()],
+        "upload": told_of_upload(dir, plan),
     }
 
 

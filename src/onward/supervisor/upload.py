@@ -83,8 +83,16 @@ class Upload:
                 whole = self._seal(over)
             return Pass.ALL if whole else Pass.LEFT
 
+    def has_work(self) -> bool:
+        """Whether a pass now would try something. Only reads."""
+        found = waiting(self.dir, self.plan, self.rule, _arrived(self.dir))
+        return self._due(_TARGET) and (self._is_due(found) if found else self.dir.over.exists() and not is_all_there(self.dir))
+
+    def _is_due(self, found: Sequence[Thing]) -> bool:
+        return any(self._due(thing.key) for thing in found if thing.paths)
+
     def _all(self, found: Sequence[Thing]) -> bool:
-        if not any(self._due(thing.key) for thing in found if thing.paths) or not self._due(_TARGET):
+        if not self._due(_TARGET) or not self._is_due(found):
             return False
         if (
             self._put(Thing(key=_TARGET, paths=(str(self.dir.plan.relative_to(self._root)),))) is None
@@ -187,10 +195,15 @@ def _over(dir: PipelineDir) -> float | None:
         return None
 
 
+def is_summarised(dir: PipelineDir) -> bool:
+    """Since it was over."""
+    told = dir.summary("json")
+    return told.exists() and told.stat().st_mtime >= dir.over.stat().st_mtime
+
+
 def _summarise(dir: PipelineDir) -> None:
     """By the Onward that this Python has, if it has one: a table needs more than a job carries. Else `onward tend` does it."""
-    told = dir.summary("json")
-    if told.exists() and told.stat().st_mtime >= dir.over.stat().st_mtime:
+    if is_summarised(dir):
         return
     try:
         answer = run_command(

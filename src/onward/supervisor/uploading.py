@@ -21,6 +21,7 @@ _BEFORE_THE_LIMIT = 30.0  # seconds
 _LONGEST = 6 * 3600.0
 _LAST_ONE = 600.0  # seconds that a job stays for it once the pipeline is over; what is left then, `onward tend` does
 _TURN = 2.0
+_LAST_TRIES, _ONCE_MORE = 2, 16.0
 _CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_", "FSSPEC_", "SSH_AUTH_SOCK", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "https_proxy", "no_proxy")
 
 
@@ -42,11 +43,14 @@ def upload_last(scene: Scene) -> None:
     if dir is None or not dir.over.exists():
         return
     with never_hurts_training("the last upload"):
-        until = scene.clock.now() + _LAST_ONE
-        while not is_all_there(dir) and scene.clock.now() < until:
-            if _pass(scene, dir, within=until - scene.clock.now()) is not Pass.BUSY:
-                return
-            scene.clock.sleep(_TURN)
+        until, tries = scene.clock.now() + _LAST_ONE, 0
+        while not is_all_there(dir) and scene.clock.now() < until and tries < _LAST_TRIES:
+            if _pass(scene, dir, within=until - scene.clock.now()) is Pass.BUSY:
+                scene.clock.sleep(_TURN)
+                continue
+            tries += 1
+            if tries < _LAST_TRIES and not is_all_there(dir):  # as with a log to which its job had one more word to say
+                scene.clock.sleep(_ONCE_MORE)
 
 
 def _pipeline(scene: Scene) -> PipelineDir | None:

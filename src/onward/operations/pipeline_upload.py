@@ -1,0 +1,47 @@
+"""Uploads of pipelines, from outside their jobs: how they stand, and what `tend` does for those that no job is left to do."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from onward.model.pipeline import Plan
+from onward.model.plain import value_to_json
+from onward.operations.pipeline_summary import keep_summary
+from onward.operations.wiring import Desk
+from onward.rundir.pipeline_layout import PipelineDir
+from onward.supervisor.advance import read_plan
+from onward.supervisor.child import Child
+from onward.supervisor.upload import Upload, is_all_there, is_summarised, standing
+from onward.supervisor.upload_places import place_of
+
+Start = Callable[[Desk, PipelineDir], None]
+
+
+def told_of_upload(dir: PipelineDir, plan: Plan) -> dict[str, Any] | None:
+    """None where nothing is to be uploaded."""
+    found = standing(dir, plan)
+    return {"to": plan.upload.to, **value_to_json(found)} if plan.upload and found else None
+
+
+def start_process(desk: Desk, dir: PipelineDir) -> None:
+    """One that outlives us: `tend` must not wait for gigabytes."""
+    command = (sys.executable, "-E", str(dir.supervisor), "upload", str(dir.path), "stubborn")
+    Child(command, cwd=dir.path, env=desk.env, out=dir.upload_log, err=dir.upload_log, woken=threading.Event())
+
+
+def tend_upload(desk: Desk, dir: PipelineDir, *, start: Start = start_process) -> list[str]:
+    """Have uploaded what is due, in the background; and what went wrong for so long that a person should know."""
+    if not dir.uploads.is_dir() or is_all_there(dir):
+        return []
+    plan = read_plan(dir)
+    if plan.upload is None:
+        return []
+    if "summary" in plan.upload.what and dir.over.exists() and not is_summarised(dir):
+        keep_summary(dir)
+    if Upload(dir=dir, plan=plan, rule=plan.upload, place=place_of(plan.upload.to), clock=desk.clock, stubborn=True).has_work():
+        start(desk, dir)
+    found = standing(dir, plan)
+    return list(found.problems) if found else []
