@@ -20,7 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from beds.rabbitmq import RabbitMQ
+from beds.rabbitmq import USER, RabbitMQ
+from onward.sender import Sender
+from tests.servers import Running
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "gateway.md").read_text()
 PATIENCE = 120.0
@@ -59,10 +61,10 @@ class Site:
         (recipe / "count.py").write_text(block("python"))
         (folder / "password").write_text(self.passwords["gateway"])
         (folder / "password").chmod(0o600)
-        (folder / "gateway.toml").write_text(self._settings())
+        (folder / "gateway.toml").write_text(self.settings())
         (folder / "sender.toml").write_text("")
 
-    def _settings(self) -> str:
+    def settings(self) -> str:
         changed = {
             "amqps://broker.lab.org/": self.broker.url(self.vhost),
             "/home/ada/.config/onward/broker-password": str(self.folder / "password"),
@@ -149,3 +151,16 @@ def test_the_page_leads_from_an_empty_broker_to_an_answer(site: Site, monkeypatc
         assert names["answer"].metrics == {"words": 6.0}  # type: ignore[attr-defined]
     heard = said.read_text()
     assert [name for name, password in site.passwords.items() if password in heard] == []
+
+
+def test_a_result_that_is_too_large_for_a_reply_is_fetched_from_the_server_by_its_address(site: Site, broker: RabbitMQ) -> None:
+    (site.folder / "files" / "text.txt").write_text(" ".join(f"word-{number}" for number in range(80_000)))
+    own = site.settings().replace('user = "gateway"', f'user = "{USER}"\ninline = "1M"')
+    (site.folder / "password").write_text(broker.password)
+    with Running(site.folder / "up", "--gateway", settings=own):
+        sent = Sender(broker.url(site.vhost), user=USER, password=broker.password).request(
+            "count", {"Text": f"http://{site.host}/text.txt"}
+        )
+        answer = sent.wait(keep=lambda answer: answer.save(site.folder), timeout=PATIENCE)
+    assert (answer.done, answer.results["Counts"].data) == (True, None), answer
+    assert len(json.loads((site.folder / "Counts.json").read_text())) == 80_000

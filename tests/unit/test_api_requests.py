@@ -107,7 +107,7 @@ def test_a_cancel_is_asked_for_once_and_only_of_an_open_one(scene: Scene, store:
 
 def test_a_result_is_had_by_its_signed_address_alone_until_that_closes(scene: Scene, store: Requests, tmp_path: Path) -> None:
     store.accept(request())
-    settle(store, "r1", OutcomeState.DONE, made(tmp_path, "Model 0", b"weights"), made(tmp_path, "Model 1", b"weights"))
+    settle(store, "r1", OutcomeState.DONE, *(made(tmp_path, name, b"weights") for name in ("Model 0", "Model 1", "a/b")))
     nobody, path = Client(scene.server.gate), f"{AT}/r1/results/Model%200"
     signed = f"{path}?expires={NEVER}&signature={store.sign('r1', 'Model 0', NEVER)}"
     fetched = nobody.get(signed)
@@ -123,6 +123,8 @@ def test_a_result_is_had_by_its_signed_address_alone_until_that_closes(scene: Sc
     assert nobody.ask("POST", signed).status == 401
     assert nobody.get(signed.replace("/results/Model%200", "")).status == 401
     assert scene.client.get(path).body == b"weights"
+    slashed = f"{AT}/r1/results/a%2Fb?expires={NEVER}&signature={store.sign('r1', 'a/b', NEVER)}"
+    assert nobody.get(slashed).body == b"weights"
     assert scene.client.get(f"{AT}/r1/results/{quote('Model 7')}").status == 404
 
 

@@ -80,7 +80,7 @@ _TABLE: Final[dict[Scope, tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]]] 
         ),
         Scope.WEBHOOK: (("POST", r"/webhooks/[a-z-]+"),),
         Scope.LOGIN: (),
-        Scope.LINK: (("GET|HEAD", r"/api/v1/requests/[^/]+/results/[^/]+"),),  # the one that was signed: `links` has looked
+        Scope.LINK: (("GET|HEAD", r"/api/v1/requests/[^/]+/results/.+"),),  # the one that was signed: `links` has looked
     }.items()
 }
 _READING_BY_POST: Final = re.compile(r"/api/(?:v1|2\.0/mlflow)/(?:.*/)?search")

@@ -18,7 +18,7 @@ from onward.tracker.tokens import Scope
 if TYPE_CHECKING:
     from onward.tracker.requests import Requests
 
-_PATH = re.compile(r"/api/v1/requests/(?P<id>[^/]+)/results/(?P<name>[^/]+)")
+_PATH = re.compile(r"/api/v1/requests/(?P<id>[^/]+)/results/(?P<name>.+)")
 
 
 class Links:

@@ -91,7 +91,7 @@ def cancel(svc: Svc, who: Who, id: RequestId) -> RequestDetails:
 
 
 @router.get(
-    "/{id}/results/{name}",
+    "/{id}/results/{name:path}",
     summary="Download a result",
     response_class=StreamingResponse,
     responses={200: {"content": {"application/octet-stream": {}}}},
