@@ -15,6 +15,7 @@ from beds.rabbitmq import RabbitMQ
 from beds.waiting import until
 from onward.clock import SystemClock
 from onward.errors import NotAllowed
+from onward.gateway import broker as broker_module
 from onward.gateway import publisher
 from onward.gateway.main import Gateway, GatewayParts
 from onward.model.gateway import GatewaySettings
@@ -81,6 +82,22 @@ def test_a_broker_that_is_restarted_killed_or_cuts_us_off_is_come_back_to(
     said = caplog.text
     assert "ended the" in said and "cannot be reached: Connection refused; trying again" in said
     assert own_broker.password not in said
+
+
+def test_a_broker_that_falls_silent_is_left_and_come_back_to(
+    own_broker: RabbitMQ, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_module, "_HEARTBEAT", 1)
+    with gateway_at(broker_at(own_broker), tmp_path / "requests.db"):
+        own_broker.daemon().pause()
+        try:
+            assert until(lambda: "has fallen silent" in caplog.text, timeout=PATIENCE)
+        finally:
+            own_broker.daemon().resume()
+        with OldProducer(own_broker) as old:
+            sent = old.send({}, {})
+
+            assert old.reply(sent, timeout=PATIENCE) == {}
 
 
 def test_a_broker_that_is_short_of_memory_gets_its_answers_later(

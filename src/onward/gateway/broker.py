@@ -69,11 +69,21 @@ class Broker:
 
     @asynccontextmanager
     async def connected(self, *, name: str = "onward") -> AsyncIterator[AbstractConnection]:
-        connection = await self._connect(name)
+        """Until the block ends. A line that dies in silence ends it too: the library then cancels whatever waits for the broker."""
         try:
-            yield connection
-        finally:
-            await _closed(connection)
+            connection = await self._connect(name)
+            try:
+                yield connection
+            finally:
+                await _closed(connection)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # it was one of us
+                raise
+            raise self.fell_silent() from error
+
+    def fell_silent(self) -> HostUnreachable:
+        return HostUnreachable(f"{self.words} has fallen silent", hint="is the network there, and the broker not stuck?")
 
     async def check(self) -> None:
         """Raise where trying again cannot help: a login or certificate that is wrong. A broker that is away may come."""

@@ -139,6 +139,8 @@ class Gateway:
                 task.cancel()
             await asyncio.gather(closed, *tasks, return_exceptions=True)
         for task in tasks:
+            if task in done and task.cancelled():  # by the library, while it waited for the broker: we had cancelled nothing yet
+                raise self._parts.broker.fell_silent()
             if task in done:
                 task.result()
         if closed in done and not self._stopped.is_set():
