@@ -76,6 +76,13 @@ def test_params_are_compared_with_the_run_that_it_was_cloned_from(scene: Scene) 
     assert first.is_run()
 
 
+def test_a_run_that_a_request_asked_for_says_which(scene: Scene) -> None:
+    run, other = (scene.place.play(name, request=request) for name, request in (("asked", "page-17"), ("by-hand", None)))
+    look_at_folders(scene)
+    told = [good(scene.client.get(f"/api/v1/runs/{one.spec.id}/overview"))["request"] for one in (run, other)]
+    assert told == ["page-17", None]
+
+
 def test_a_run_of_others_has_a_first_page_and_a_timeline_too(scene: Scene) -> None:
     tags = {"mlflow.parentRunId": "nobody", "mlflow.source.name": "train.py", "mlflow.source.git.commit": "abc"}
     run = scene.run(tags=tags)

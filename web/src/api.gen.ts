@@ -4038,6 +4038,11 @@ export interface components {
             /** Metrics */
             metrics: components["schemas"]["KeyMetric"][];
             parent: components["schemas"]["ParentOut"] | null;
+            /**
+             * Request
+             * @description The gateway's request that it serves.
+             */
+            request: string | null;
             /** Command */
             command: string;
             /** Folder */

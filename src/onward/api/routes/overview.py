@@ -106,6 +106,7 @@ class Overview(BaseModel):
     effort: EffortOut
     metrics: list[KeyMetric]
     parent: ParentOut | None
+    request: str | None = Field(description="The gateway's request that it serves.")
     command: str
     folder: str | None
     workdir: str
@@ -141,6 +142,7 @@ def overview(svc: Svc, run_id: RunId) -> Response:
                 **account(history.run, at_pace, now=now),
                 "metrics": [{"key": metric.key, **metric_record(metric)} for metric in shown],
                 "parent": _parent(svc, view, history),
+                "request": history.run.spec.request,
                 **_made_of(view, history),
                 "jobs": [_job(leg) for _, leg in sorted(history.run.legs.items()) if leg.claimed or leg.end or leg.submission],
                 "actions": _actions(history),

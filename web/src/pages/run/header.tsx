@@ -42,6 +42,14 @@ export function Header({ id, reading, brief }: { id: string; reading: Reading<Ov
               on <bdi>{run.cluster}</bdi>
             </span>
           )}
+          {told.request && (
+            <span>
+              for{" "}
+              <a href={href(`/requests/${encodeURIComponent(told.request)}`)}>
+                request <bdi>{told.request}</bdi>
+              </a>
+            </span>
+          )}
           <span title={`${stamp(since)}, ${ago(since, now)}`}>
             {word} {when(since, now)}
           </span>
