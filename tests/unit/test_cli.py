@@ -36,6 +36,7 @@ VERBS = [
     "clusters",
     "doctor",
     "tend",
+    "clean",
     "top",
     "schema",
     "up",
@@ -665,3 +666,34 @@ def test_a_job_state_with_two_words_is_shown_as_two_words(onward: Onward, place:
     run.write(ev.Found(leg=1, at=run.now(), end="out_of_memory", reason="killed"))
     assert "out of memory" in onward("show", "digits").out
     assert json.loads(onward("show", "digits", "--json").out)["legs"][0]["state"] == "out_of_memory"
+
+
+# ── clean ─────────────────────────────────────────────────────────────────────
+
+
+def test_clean_only_says_what_it_would_free_until_it_is_told_yes(place: Place, onward: Onward) -> None:
+    assert "there is nothing to remove" in onward("clean").err
+    run = place.play().begin(1).end(1, LegEnd.DONE)
+    (run.dir.workdir / "cache").write_bytes(b"x" * 100_000)
+    said = onward("clean")
+    assert said.code == 0 and "would be freed; onward clean --yes does it" in said.out and str(run.dir.workdir) in said.out
+    [item] = onward("clean", "--json").json["items"]
+    assert (item["kind"], item["path"], item["removed"]) == ("workdir", str(run.dir.workdir), False) and item["bytes"] >= 100_000
+    assert onward("clean", "--older", "36500", "--json").json["items"] == []
+    assert (run.dir.workdir / "cache").exists()
+    done = onward("clean", "--yes", "--json").json
+    assert done["freed"] == done["bytes"] == item["bytes"] and done["items"][0]["removed"]
+    assert not (run.dir.workdir / "cache").exists()
+    assert onward("clean", "--older", "-1").code == 2
+
+
+def test_clean_tells_what_it_could_not_remove_and_exits_with_1(place: Place, onward: Onward, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = place.play().begin(1).end(1, LegEnd.DONE)
+    (run.dir.workdir / "cache").mkdir()
+
+    def refuses(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("onward.operations.clean.shutil.rmtree", refuses)
+    said = onward("clean", "--yes")
+    assert said.code == 1 and f"{run.dir.workdir}: Permission denied" in said.err and "0 B freed" in said.out

@@ -7,6 +7,7 @@ import typer
 from onward.cli import (
     backup,
     checkpoints,
+    clean,
     clone,
     cluster,
     clusters,
@@ -49,6 +50,7 @@ def register(app: typer.Typer) -> None:
     app.command("clusters")(clusters.clusters)
     app.command("doctor")(doctor.doctor)
     app.command("tend")(tend.tend)
+    app.command("clean")(clean.clean)
     app.command("top")(top.top)
     app.command("schema")(schema.schema)
     app.command("up")(up.up)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onward.errors import Conflict, NotFound, OnwardError
 from onward.model.advance import MemberState
+from onward.model.pipeline import Plan, StageKind
 from onward.model.task import TaskState, tasks_of
 from onward.operations.control import cancel, reopen, resume
 from onward.operations.find import check_text, is_path
@@ -19,7 +20,8 @@ from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
 from onward.rundir.tasks import try_again
 from onward.sdk.files import write_whole
-from onward.supervisor.advance import gather, live_members, read_plan
+from onward.supervisor.advance import gather, live_members, member_state, read_plan
+from onward.supervisor.build import Environments
 from onward.supervisor.handing import run_of
 
 
@@ -70,6 +72,7 @@ def again(desk: Desk, dir: PipelineDir) -> list[str]:
     """Do once more what failed, and what was kept from beginning by it. What is done stays done. Names what is tried again."""
     _mine(dir)
     plan = read_plan(dir)
+    _must_have_environments(dir, plan)
     facts = gather(dir, plan)
     bad = (MemberState.FAILED, MemberState.CANCELLED)
     stages = [stage.name for stage in plan.stages if facts.members.get(stage.name) in bad]
@@ -99,6 +102,19 @@ def restart(desk: Desk, dir: PipelineDir, stage: str) -> PipelineDir:
     stages = tuple(one if one.name in again else replace(one, done_by=one.done_by or done.get(one.name)) for one in plan.stages)
     started = json.loads(dir.started.read_bytes())
     return start(desk, replace(plan, stages=stages), source=dir.source.read_text(), cwd=dir.code / started["workdir"])
+
+
+def _must_have_environments(dir: PipelineDir, plan: Plan) -> None:
+    """What was built for it and cleaned away since is built by no stage of it any more."""
+    environments = Environments(dir.path.parent)
+    keys = {build.name: build.key for build in plan.builds}
+    for stage in (stage for stage in plan.stages if stage.kind is StageKind.ENVIRONMENT and stage.environment):
+        built = stage.done_by is not None or member_state(dir.member(stage.name)) is MemberState.FINISHED
+        if built and stage.environment and not environments.is_whole(keys[stage.environment]):
+            raise Conflict(
+                f"the environment {stage.environment} of {dir.path.name} was removed since",
+                hint=f"`onward pipeline rerun {dir.path.name} --from {stage.name}` builds it again, in a new pipeline",
+            )
 
 
 def _mine(dir: PipelineDir) -> None:
