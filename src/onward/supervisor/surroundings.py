@@ -20,7 +20,20 @@ log = logging.getLogger(__name__)
 _OF_THE_GATEWAY = ("RABBITMQ_", "HPC_RABBITMQ_", "RODAN_")
 
 # Belongs to the shell or job it was taken in, not to the run.
-_NOT_CARRIED = ("SLURM_", "SBATCH_", "SGE_", "PBS_", "ONWARD_", "SSH_", "XDG_RUNTIME", "XDG_SESSION", "DBUS_", "TMUX", "BASH_FUNC_", *_OF_THE_GATEWAY)
+_NOT_CARRIED = (
+    "SLURM_",
+    "SBATCH_",
+    "SGE_",
+    "PBS_",
+    "ONWARD_",
+    "SSH_",
+    "XDG_RUNTIME",
+    "XDG_SESSION",
+    "DBUS_",
+    "TMUX",
+    "BASH_FUNC_",
+    *_OF_THE_GATEWAY,
+)
 _NOT_CARRIED_NAMES = {
     *("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "SHLVL", "_", "DISPLAY", "TERM", "HOSTNAME", "WINDOWID"),
     "CUDA_VISIBLE_DEVICES",

@@ -43,7 +43,9 @@ class Outbox:
         """Nobody waits for it any more. Never for a request's one answer."""
         assert message.kind is not OutgoingKind.REPLY
         with self._database.writing() as connection:
-            connection.execute(update(messages).where(_c.id == message.id).values(tries=message.tries + 1, due=None, error=clean(error)[:1000]))
+            connection.execute(
+                update(messages).where(_c.id == message.id).values(tries=message.tries + 1, due=None, error=clean(error)[:1000])
+            )
 
     def post(self, message: Outgoing) -> None:
         """Anything but a request's one answer, which `Requests.settle` and `refuse` write. Of one id there is one."""
