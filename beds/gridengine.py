@@ -53,6 +53,7 @@ class GridEngineBed:
             self._start("qmaster", self._start_master)
             self._configure()
             for host in self.layout.hosts:
+                self.daemons.forget_jobs(host)
                 self._start(f"execd {host.name}", partial(self.daemons.start_execd, host))
             self.cell.repair()
             self._report("queues", " ".join(sorted(self.cell.states())))

@@ -1,5 +1,6 @@
 """The daemons of the Grid Engine bed: a qmaster on this machine, an execd on each host."""
 
+import shutil
 import signal
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,6 +48,13 @@ class GridEngineDaemons:
     def start_execd(self, host: Host) -> bool:
         """It is ready when its queues are, which `Cell.repair` waits for."""
         return self.execd(host).start(lambda: True)
+
+    def forget_jobs(self, host: Host) -> None:
+        """Where nothing runs, drop what is noted of jobs: an execd dies of a note that a hard end left half-written, at every start."""
+        if self.execd(host).process() is None and not self.processes(host):
+            for part in ("active_jobs", "jobs", "job_scripts"):
+                for path in (self.layout.execd_spool / host.name / part).glob("*"):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def processes(self, host: Host) -> list[Process]:
         """The host's shepherds, then every process of its jobs; its execd is not among them."""
