@@ -195,7 +195,7 @@ def test_what_has_no_match_is_named_with_its_line(tmp_path: Path) -> None:
         "13: train.max_restarts: at most 6 legs; it is finished when it exits 0",
         "14: train.job.queue: a queue of LSF",
         "14: train.job.require: a wish in LSF's words",
-        "15: train.upload_model.fileserver_ssh: has no match yet",
+        "15: train.upload_model.fileserver_ssh: the last checkpoint is uploaded when it is finished",
         "15: train.upload_model.spec_git_branch: has no match",
         "23: benchmark.benchmarks.1: has no match: Onward makes no spec",
         "24: tarin: unknown to the old pipeline; left out",

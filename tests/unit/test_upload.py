@@ -19,10 +19,11 @@ import pytest
 
 from onward.clock import HandClock, SystemClock
 from onward.errors import InvalidInput, NotDelivered
+from onward.model.checkpoint import CheckpointName
 from onward.model.pipeline import Plan, Stage, StageKind, UploadRule, plan_to_json
-from onward.model.spec import RunDraft
+from onward.model.spec import Cluster, RunDraft
 from onward.model.upload import PlaceKind, Tried, is_due, place_kind
-from onward.operations.pipeline_upload import tend_upload, told_of_upload
+from onward.operations.pipeline_upload import check_upload, tend_upload, told_of_upload
 from onward.operations.wiring import Desk
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.supervisor import upload_places
@@ -101,6 +102,16 @@ def stand(made: Uploaded) -> Standing:
 
 def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_of_a_stage_that_nothing_measures_the_last_checkpoint_arrives(made: Uploaded, there: Path) -> None:
+    made.plan = replace(made.plan, stages=(replace(made.plan.stages[0], kind=StageKind.STAGE),))
+    store = made.dir.member("train").checkpoints
+    for step in (7, 9):
+        (store / str(CheckpointName(1, step))).mkdir()
+        (store / str(CheckpointName(1, step)) / "w").write_text("w")
+    made.one_pass()
+    assert [path.parent.name for path in (there / f"{made.dir.path.name}-train").rglob("w")] == [str(CheckpointName(1, 9))]
 
 
 @pytest.fixture
@@ -302,6 +313,15 @@ def test_tend_has_uploaded_what_no_job_is_left_to_upload_and_says_what_fails(tmp
     made.clock.sleep(3600)
     assert not tend_upload(desk, made.dir, start=start) and len(started) == 4
     assert told_of_upload(made.dir, made.plan) == {"to": made.to, "arrived": 7, "waiting": 0, "problems": []}
+
+
+def test_a_url_that_our_python_cannot_reach_is_refused_before_anything_starts(made: Uploaded) -> None:
+    assert made.plan.upload
+    plan = replace(made.plan, upload=replace(made.plan.upload, to="nosuch://bucket/x"))
+    with pytest.raises(InvalidInput, match="nosuch:// is not to be reached from this Python"):
+        check_upload(plan, Cluster(name="local", scheduler="local"))
+    check_upload(plan, Cluster(name="far", scheduler="slurm", python="/opt/python"))  # who knows what that one has
+    check_upload(made.plan, Cluster(name="local", scheduler="local"))
 
 
 # ── one at a time, and killed ─────────────────────────────────────────────────

@@ -123,6 +123,8 @@ def _total(told: dict[str, Any]) -> list[str]:
         count = len(told["benchmarks"])
         tasks = f"the tasks of {count} benchmark{'s' if count > 1 else ''}"
         lines.append(f"at most {told['workers']['max_running']} workers at a time for {tasks}: {each}")
+    if told["upload"]:
+        lines.append(f"{', '.join(told['upload']['what'])} are uploaded to {told['upload']['to']}")
     return lines
 
 

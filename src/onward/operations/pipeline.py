@@ -18,6 +18,7 @@ from onward.model.pipeline import Plan, Pool, Stage, StageKind, fill_stages, pla
 from onward.model.spec import Cluster, Environment, Limits, Member, RunDraft
 from onward.operations.code import freeze_code
 from onward.operations.folders import day_of, removed_if_it_fails, take_folder
+from onward.operations.pipeline_upload import check_upload
 from onward.operations.submit import hold
 from onward.operations.wiring import Desk
 from onward.rundir.freeze import build_archive
@@ -37,6 +38,7 @@ _BUILD_LIMITS = Limits(max_restarts=0)  # a line that fails, fails again
 def start(desk: Desk, plan: Plan, *, source: str, cwd: Path) -> PipelineDir:
     """Everything is made and frozen before anything is queued. What cannot be made leaves nothing behind."""
     cluster, root = _place(desk, plan)
+    check_upload(plan, cluster)
     plan = _with_what_is_done(replace(plan, created=desk.clock.now()), root)
     dir = PipelineDir(take_folder(root, day_of(plan.created), plan.name, lambda path: PipelineDir(path).make()))
     with _removed_if_it_fails(dir):

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
+from onward.errors import InvalidInput
 from onward.model.pipeline import Plan
 from onward.model.plain import value_to_json
+from onward.model.spec import Cluster
+from onward.model.upload import PlaceKind, place_kind
 from onward.operations.pipeline_summary import keep_summary
 from onward.operations.wiring import Desk
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.supervisor.advance import read_plan
 from onward.supervisor.child import Child
-from onward.supervisor.upload import Upload, is_all_there, is_summarised, standing
-from onward.supervisor.upload_places import place_of
+from onward.supervisor.upload import has_work, is_all_there, is_summarised, standing
 
 Start = Callable[[Desk, PipelineDir], None]
+
+
+def check_upload(plan: Plan, cluster: Cluster) -> None:
+    """InvalidInput where it can never work: jobs have our own Python, and that has not what a URL needs."""
+    if plan.upload is None or place_kind(plan.upload.to) is not PlaceKind.URL or cluster.python:
+        return
+    protocol = plan.upload.to.partition("://")[0]
+    try:
+        importlib.import_module("fsspec").get_filesystem_class(protocol)
+    except (ImportError, ValueError) as error:
+        raise InvalidInput(
+            f"upload: {protocol}:// is not to be reached from this Python: {error}",
+            hint="install fsspec and its package for it here, such as s3fs; or upload by host:/folder",
+        ) from error
 
 
 def told_of_upload(dir: PipelineDir, plan: Plan) -> dict[str, Any] | None:
@@ -41,7 +58,7 @@ def tend_upload(desk: Desk, dir: PipelineDir, *, start: Start = start_process) -
         return []
     if "summary" in plan.upload.what and dir.over.exists() and not is_summarised(dir):
         keep_summary(dir)
-    if Upload(dir=dir, plan=plan, rule=plan.upload, place=place_of(plan.upload.to), clock=desk.clock, stubborn=True).has_work():
+    if has_work(dir, plan, plan.upload, now=desk.clock.now(), stubborn=True):
         start(desk, dir)
     found = standing(dir, plan)
     return list(found.problems) if found else []

@@ -156,8 +156,9 @@ class _Conversion:
             return
         keys = ("train", "upload_model")
         rest = dict(told)
-        if rest.pop("fileserver_ssh", None):
-            self._note((*keys, "fileserver_ssh"), "has no match yet: copy checkpoints in a stage that needs train")
+        if to := rest.pop("fileserver_ssh", None):
+            self._made["upload"] = {"to": str(to), "what": ["checkpoints"]}
+            self._note((*keys, "fileserver_ssh"), "the last checkpoint is uploaded when it is finished, under the run's own path")
         for key in ("fileserver_url", "spec_git_branch", "spec"):
             if rest.pop(key, None):
                 self._note((*keys, key), "has no match: Onward commits no model specs to git; do it in a stage that needs train")

@@ -28,6 +28,7 @@ def outline(plan: Plan, asked: Asked) -> dict[str, Any]:
         "benchmarks": [_benchmark(benchmark) for benchmark in plan.benchmarks],
         "pools": pools,
         "workers": {"max_running": plan.workers.max_running, "max_requests": plan.workers.max_requests},
+        "upload": {"to": plan.upload.to, "what": list(plan.upload.what)} if plan.upload else None,
         "node_hours": _total(stages, pools, plan.workers.max_running),
     }
 

@@ -83,16 +83,8 @@ class Upload:
                 whole = self._seal(over)
             return Pass.ALL if whole else Pass.LEFT
 
-    def has_work(self) -> bool:
-        """Whether a pass now would try something. Only reads."""
-        found = waiting(self.dir, self.plan, self.rule, _arrived(self.dir))
-        return self._due(_TARGET) and (self._is_due(found) if found else self.dir.over.exists() and not is_all_there(self.dir))
-
-    def _is_due(self, found: Sequence[Thing]) -> bool:
-        return any(self._due(thing.key) for thing in found if thing.paths)
-
     def _all(self, found: Sequence[Thing]) -> bool:
-        if not self._due(_TARGET) or not self._is_due(found):
+        if not self._due(_TARGET) or not any(self._due(thing.key) for thing in found if thing.paths):
             return False
         if (
             self._put(Thing(key=_TARGET, paths=(str(self.dir.plan.relative_to(self._root)),))) is None
@@ -140,7 +132,7 @@ class Upload:
             return None
 
     def _due(self, key: str) -> bool:
-        return is_due(tried(self.dir, key), now=self.clock.now(), retries=self.rule.retries, stubborn=self.stubborn)
+        return _due(self.dir, key, self.rule, now=self.clock.now(), stubborn=self.stubborn)
 
     @property
     def _root(self) -> Path:
@@ -163,6 +155,20 @@ def standing(dir: PipelineDir, plan: Plan) -> Standing | None:
             what = f"nothing arrives at {plan.upload.to}" if key == _TARGET else f"{key} does not arrive"
             problems.append(f"{what}, tried {told.count} times: {told.reason}")
     return Standing(arrived=len(arrived), waiting=len(left), problems=tuple(problems))
+
+
+def has_work(dir: PipelineDir, plan: Plan, rule: UploadRule, *, now: float, stubborn: bool = False) -> bool:
+    """Whether a pass now would try something. Only reads."""
+    if not _due(dir, _TARGET, rule, now=now, stubborn=stubborn):
+        return False
+    found = waiting(dir, plan, rule, _arrived(dir))
+    if not found:
+        return dir.over.exists() and not is_all_there(dir)
+    return any(_due(dir, thing.key, rule, now=now, stubborn=stubborn) for thing in found if thing.paths)
+
+
+def _due(dir: PipelineDir, key: str, rule: UploadRule, *, now: float, stubborn: bool) -> bool:
+    return is_due(tried(dir, key), now=now, retries=rule.retries, stubborn=stubborn)
 
 
 def tried(dir: PipelineDir, key: str) -> Tried | None:

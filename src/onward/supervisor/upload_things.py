@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from onward.checkpoints.find import names
 from onward.model.advance import MemberState
 from onward.model.pipeline import Plan, StageKind, UploadRule
 from onward.rundir.pipeline_layout import PipelineDir
@@ -35,9 +36,9 @@ def _of_kind(kind: str, dir: PipelineDir, plan: Plan, arrived: Collection[str]) 
             yield from _tasks(dir, arrived)
             yield from _artifacts(dir, plan, arrived)
         case "checkpoints":
-            for folder in sorted(dir.checkpoints.glob("*.step-*")):
-                if folder.name[0] != ".":
-                    yield Thing(key=f"checkpoint-{folder.name}", paths=(_seen(dir, folder),))
+            for folder in sorted(dir.checkpoints.glob("[!.]*.step-*")):
+                yield Thing(key=f"checkpoint-{folder.name}", paths=(_seen(dir, folder),))
+            yield from _last_checkpoints(dir, plan)
         case "logs":
             yield from _logs(dir, plan)
         case "summary":
@@ -50,6 +51,16 @@ def _tasks(dir: PipelineDir, arrived: Collection[str]) -> Iterator[Thing]:
     for name in sorted(os.listdir(dir.tasks)):
         if f"task-{name}" not in arrived and TaskDir(dir.tasks / name).result.exists():
             yield Thing(key=f"task-{name}", paths=(_seen(dir, dir.tasks / name),))
+
+
+def _last_checkpoints(dir: PipelineDir, plan: Plan) -> Iterator[Thing]:
+    """Of stages that are finished and that nothing measures."""
+    for stage in plan.stages:
+        run = dir.member(stage.name)
+        if stage.done_by or stage.kind is not StageKind.STAGE or member_state(run) is not MemberState.FINISHED:
+            continue
+        if found := names(run.checkpoints):
+            yield Thing(key=f"checkpoint-{stage.name}.{found[-1]}", paths=(_seen(dir, run.checkpoints / str(found[-1])),))
 
 
 def _artifacts(dir: PipelineDir, plan: Plan, arrived: Collection[str]) -> Iterator[Thing]:

@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 from onward.errors import OnwardError
+from onward.model.pipeline import Plan
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.schedulers.command import run_command
+from onward.supervisor.advance import read_plan
 from onward.supervisor.scene import Scene
-from onward.supervisor.upload import Pass, is_all_there
+from onward.supervisor.upload import Pass, has_work, is_all_there
 from onward.supervisor.watchers import Repeating, never_hurts_training
 
 log = logging.getLogger(__name__)
@@ -30,9 +32,13 @@ def uploading(scene: Scene) -> Repeating | None:
     dir = _pipeline(scene)
     if dir is None:
         return None
+    plans: list[Plan] = []
 
     def upload() -> None:
-        _pass(scene, dir, within=_LONGEST)
+        plans[:] = plans or [read_plan(dir)]
+        rule = plans[0].upload
+        if rule and has_work(dir, plans[0], rule, now=scene.clock.now()):
+            _pass(scene, dir, within=_LONGEST)
 
     return Repeating("uploading", upload, every=_EVERY)
 
