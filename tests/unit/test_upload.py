@@ -167,6 +167,23 @@ def test_what_was_spoiled_on_its_way_is_seen_and_repaired(made: Uploaded, there:
     assert spoiled.read_text() == "w" * 100_000
 
 
+def test_files_with_odd_names_arrive_and_their_checksums_can_be_checked(made: Uploaded, there: Path, place: Place) -> None:
+    odd = ["back\\slash", "two\nlines", "not \udce9 utf-8", "-e", "'$(x)'", "*"]
+    for name in odd:
+        made.write(f"results/tasks/{TASK}/files/{name}", name.encode(errors="replace").decode())
+    made.end()
+    assert made.one_pass(place=place) is Pass.ALL
+    assert {path.name for path in (there / made.dir.tasks.relative_to(made.root) / TASK / "files").iterdir()} == {*odd, "deep"}
+    assert subprocess.run(["sha256sum", "-c", "--quiet", f"{made.dir.path.name}/SHA256SUMS"], cwd=there, check=False).returncode == 0
+
+
+def test_folders_that_somebody_took_away_are_not_missed(made: Uploaded, there: Path) -> None:
+    shutil.rmtree(made.dir.tasks)
+    shutil.rmtree(made.dir.member("train").artifacts)
+    assert made.one_pass() is Pass.ALL
+    assert len(files(there)) == 3
+
+
 def test_the_note_has_the_checksums_of_what_arrived(made: Uploaded) -> None:
     made.one_pass()
     note = json.loads(made.dir.arrived("checkpoint-train.step-00000019").read_text())

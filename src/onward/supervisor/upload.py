@@ -101,7 +101,8 @@ class Upload:
         lines: dict[str, str] = {}
         for note in sorted(_notes(self.dir), key=lambda note: float(note["at"])):  # what was sent again, last
             lines.update(note["files"])
-        write_whole(self.dir.checksums, "".join(f"{digest}  {name}\n" for name, digest in sorted(lines.items())))
+        text = "".join(_sum_line(name, digest) for name, digest in sorted(lines.items()))
+        write_whole(self.dir.checksums, text.encode(errors="surrogateescape"))
         seal = Thing(key=f"{_CHECKSUMS}{over:.3f}", paths=(str(self.dir.checksums.relative_to(self._root)),))
         if not self._due(seal.key) or not self._arrives(seal):
             return False
@@ -192,6 +193,12 @@ def _arrived(dir: PipelineDir) -> set[str]:
 
 def _notes(dir: PipelineDir) -> list[dict[str, Any]]:
     return [json.loads(dir.arrived(key).read_bytes()) for key in _arrived(dir) if not key.startswith(_CHECKSUMS)]
+
+
+def _sum_line(name: str, digest: str) -> str:
+    """As sha256sum writes it: names that would break its lines are marked."""
+    plain = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"{'' if plain == name else chr(92)}{digest}  {plain}\n"
 
 
 def _over(dir: PipelineDir) -> float | None:

@@ -168,8 +168,9 @@ class Url:
         return files, str(base)
 
     def _put(self, files: Any, source: Path, target: str, digest: str) -> None:
-        if _digest(files, target) == digest:
-            return
+        with contextlib.suppress(Exception):  # not there; or, where we may not list, not to be seen before it is
+            if _digest(files, target) == digest:
+                return
         with contextlib.suppress(Exception):  # object stores have no folders; where one is missing, what follows says so
             files.makedirs(str(PurePosixPath(target).parent), exist_ok=True)
         files.put_file(str(source), target)
@@ -177,13 +178,10 @@ class Url:
             raise NotDelivered(f"{self.to}: {target} did not arrive as it was sent", hint="it is sent again")
 
 
-def _digest(files: Any, target: str) -> str | None:
+def _digest(files: Any, target: str) -> str:
     files.invalidate_cache()
     found = hashlib.sha256()
-    try:
-        with files.open(target, "rb") as reading:
-            while piece := reading.read(_PIECE):
-                found.update(piece)
-    except FileNotFoundError:
-        return None
+    with files.open(target, "rb") as reading:
+        while piece := reading.read(_PIECE):
+            found.update(piece)
     return found.hexdigest()

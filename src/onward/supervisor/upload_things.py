@@ -48,7 +48,7 @@ def _of_kind(kind: str, dir: PipelineDir, plan: Plan, arrived: Collection[str]) 
 
 
 def _tasks(dir: PipelineDir, arrived: Collection[str]) -> Iterator[Thing]:
-    for name in sorted(os.listdir(dir.tasks)):
+    for name in _inside(dir.tasks):
         if f"task-{name}" not in arrived and TaskDir(dir.tasks / name).result.exists():
             yield Thing(key=f"task-{name}", paths=(_seen(dir, dir.tasks / name),))
 
@@ -68,7 +68,7 @@ def _artifacts(dir: PipelineDir, plan: Plan, arrived: Collection[str]) -> Iterat
         key, run = f"artifacts-{stage.name}", dir.member(stage.name)
         if stage.done_by or stage.kind is StageKind.ENVIRONMENT or key in arrived or member_state(run) is not MemberState.FINISHED:
             continue
-        if any(run.artifacts.iterdir()):
+        if _inside(run.artifacts):
             yield Thing(key=key, paths=(_seen(dir, run.artifacts),))
 
 
@@ -88,6 +88,13 @@ def _summary(dir: PipelineDir) -> Iterator[Thing]:
     made = [path for path in map(dir.summary, SUMMARY_FORMATS) if path.exists() and path.stat().st_mtime >= dir.over.stat().st_mtime]
     whole = len(made) == len(SUMMARY_FORMATS)
     yield Thing(key=f"summary-{at:.3f}", paths=tuple(_seen(dir, path) for path in made) if whole else ())
+
+
+def _inside(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
 
 
 def _moment(marker: Path) -> float | None:
