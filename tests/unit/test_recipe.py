@@ -113,7 +113,7 @@ def test_everything_that_is_wrong_is_said_at_once(recipe: Recipe) -> None:
         "setting 'Verbose': found 'yes', expected true or false",
         "setting 'Backend': found 'theano', expected jax or torch",
         "setting 'Maximum memory (MB)': found 12, expected a memory size such as 32G, or a number of MiB from 1G to 256G",
-        "input 'Image': its address is not an http or https one",
+        "input 'Image': its address is not an http or https one (write it like https://rodan.example.org/uploads/page.png)",
         "input 'Layer 0': there is none of this name; known are Image, Music Layer, rgba PNG - Layer {n}",
         "inputs: none of 'Music Layer', 'rgba PNG - Layer {n}' is there, expected at least one",
     ]
@@ -188,7 +188,7 @@ def test_resources_are_the_senders_only_where_the_recipe_says_so(recipe: Recipe)
     [
         ("/uploads/page.png", "not an http or https one"),
         ("file:///etc/passwd", "not an http or https one"),
-        ("https://evil.example.org/x", "on evil.example.org, and nothing is fetched from there"),
+        ("https://evil.example.org/x", "on evil.example.org, and nothing is fetched from there (the site allows hosts by `gateway.hosts`"),
         ("https://rodan.example.org.evil.org/x", "nothing is fetched from there"),
         ("https://rodan.example.org@evil.org/x", "a name or password before its host"),
         ("https://rodan.example.org:8443/x", "on rodan.example.org:8443, and nothing"),

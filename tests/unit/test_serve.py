@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -78,6 +80,8 @@ def test_every_end_of_a_leg_that_ends_its_run_has_an_answer(gateway: Gateway, en
     answer = gateway.answer()
     assert answer.state is state
     assert answer.reason
+    assert "onward " not in answer.next, "who asked has no command line at the cluster"
+    assert bool(answer.next) is (state is not OutcomeState.DONE)
 
 
 def test_no_end_of_a_leg_was_forgotten_above() -> None:
@@ -246,6 +250,22 @@ def test_a_silent_scheduler_is_waited_for_with_one_run_and_the_others_keep_their
     gateway.until(lambda: all(gateway.of(id).folder for id in ("a", "b", "c")))
     gateway.until(lambda: len(gateway.place.scheduler.jobs) == 3)
     assert len(runs_under(gateway.place.root)) == 3
+
+
+def test_a_full_disk_is_waited_for_and_fails_no_request(gateway: Gateway) -> None:
+    gateway.ask("a")
+    gateway.ask("b")
+    with pytest.MonkeyPatch.context() as patch:
+
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        patch.setattr("onward.operations.submit.freeze_code", refuse)
+        gateway.step(31, times=3)
+    assert [gateway.of(id).outcome for id in ("a", "b")] == [None, None]
+    assert "No space left" in gateway.of("a").words
+    gateway.until(lambda: gateway.of("a").folder and gateway.of("b").folder)
+    assert len(gateway.place.scheduler.jobs) == len(runs_under(gateway.place.root)) == 2
 
 
 def test_only_so_many_runs_are_open_at_once_and_the_urgent_go_first(tmp_path: Path) -> None:

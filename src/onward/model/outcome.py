@@ -66,6 +66,18 @@ class Outcome:
         )
 
 
+_AGAIN = "send it again as a new request"
+_MORE = ", where its recipe lets you choose that; else ask whoever keeps it"
+_NEXT = {  # for who asked, from afar: what the run's keeper could do stands with the run
+    OutcomeState.FAILED: f"once its cause is mended, {_AGAIN}",
+    OutcomeState.OUT_OF_MEMORY: f"{_AGAIN} with more memory{_MORE}",
+    OutcomeState.TIME_LIMIT: f"{_AGAIN} with more time{_MORE}",
+    OutcomeState.CANCELLED: _AGAIN,
+    OutcomeState.PREEMPTED: _AGAIN,
+    OutcomeState.NODE_LOST: _AGAIN,
+}
+
+
 def refusal(reason: str, *, next: str = "") -> Outcome:
     return Outcome(state=OutcomeState.REFUSED, reason=reason, next=next)
 
@@ -76,7 +88,7 @@ def outcome_of(run: Run, *, log_tail: str = "", metrics: Mapping[str, float] | N
     state = _state(run)
     said = run.closed.evidence if state is not OutcomeState.DONE else ""
     tail = log_tail if not said or said.strip() in log_tail else f"{said}\n{log_tail}".rstrip()
-    return Outcome(state=state, reason=run.closed.cause, next=run.closed.next, log_tail=tail, metrics=metrics or {})
+    return Outcome(state=state, reason=run.closed.cause, next=_NEXT.get(state, ""), log_tail=tail, metrics=metrics or {})
 
 
 def with_reason(outcome: Outcome, state: OutcomeState, reason: str, *, next: str = "") -> Outcome:

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import InvalidInput, NotFound, OnwardError, SchedulerError
+from onward.errors import InvalidInput, NotFound, OnwardError, SchedulerError, StorageError
 from onward.model.identity import new_id
 from onward.model.outcome import Outcome, OutcomeState
 from onward.model.request import Ending, Request, RequestRecord
@@ -110,8 +110,8 @@ class Submitter:
         return answered
 
     def _not_now(self, record: RequestRecord, error: OnwardError | OSError) -> bool:
-        """Try again where that can help; else it has failed."""
-        if isinstance(error, OnwardError) and not error.transient:
+        """Try again where that can help; else it has failed. A disk of the site's that takes nothing is no fault of the request's."""
+        if isinstance(error, OnwardError) and not error.transient and not isinstance(error, StorageError):
             self._over(record, OutcomeState.FAILED, error)
             return True
         wait = min(_FIRST_WAIT * 2.0 ** min(record.tries, 20), _LONGEST_WAIT)

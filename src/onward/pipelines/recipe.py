@@ -162,7 +162,7 @@ class Recipe:
             try:
                 check_address(one.url, hosts)
             except InvalidInput as error:
-                problems.append(f"{what}: {error.message}")
+                problems.append(f"{what}: {error.message} ({error.hint})")
             if one.sha256 is not None and not _SHA256.match(one.sha256):
                 problems.append(f"{what}: found {shown(one.sha256)}, expected a SHA-256 as 64 small hexadecimal digits")
             if one.size is not None and one.size > rule.most:
