@@ -1,4 +1,4 @@
-"""Tokens, experiments, pipelines and requests, as a person uses them."""
+"""Tokens and experiments, and pages on which there is nothing yet, as a person uses them."""
 
 from __future__ import annotations
 

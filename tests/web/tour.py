@@ -15,6 +15,7 @@ from onward.operations.cluster import Seen, picture
 from tests.servers import Running
 from tests.unit.test_cluster_page import LAB, recorded
 from tests.web.asked import DONE, FAILED, ask
+from tests.web.measured import GOING, SWEEP, measure
 from tests.web.story import AT_WORK, DEAD, tell
 
 _CLUSTERS = {"clusters": [{"name": "lab", "scheduler": "slurm", "host": "login.example", "auto": True}]}
@@ -44,7 +45,9 @@ STOPS = {
     "compare-parallel": Stop("/compare?filter=tags.demo%20%3D%20%27yes%27&tab=parallel", "main svg path, main canvas"),
     "compare-scatter": Stop("/compare?filter=tags.demo%20%3D%20%27yes%27&tab=scatter", "main svg circle, main canvas"),
     "experiments": Stop("/experiments", "main :is(table, .empty, .card)"),
-    "pipelines": Stop("/pipelines", "main :is(table, .empty, .card)"),
+    "pipelines": Stop("/pipelines", "main table"),
+    "pipeline": Stop(f"/pipelines/{GOING}", "main .scores"),
+    "pipeline-that-failed": Stop(f"/pipelines/{SWEEP}?stages=train", "main .scores"),
     "requests": Stop("/requests", "main table"),
     "request": Stop(f"/requests/{DONE}", "main table"),
     "request-that-failed": Stop(f"/requests/{FAILED}", ".request-log"),
@@ -62,6 +65,7 @@ def place(folder: Path) -> Iterator[Running]:
     (code / "train.py").write_text("print('trained')\n")
     tell(folder / "runs", time.time())
     ask(folder, time.time())
+    measure(folder / "runs", time.time())
     settings = f'[server]\ncode = ["{code}"]\nrequests = 1000\n'
     with Running(folder, "--demo-data", "--no-tend", settings=settings) as server:
         token = server.token("--rights", "admin")

@@ -20,6 +20,7 @@ export const routes: readonly Route[] = [
   { name: "Compare", path: "/compare", key: "c", load: () => import("./pages/compare") },
   { name: "Experiments", path: "/experiments", key: "e", load: () => import("./pages/experiments") },
   { name: "Pipelines", path: "/pipelines", key: "p", load: () => import("./pages/pipelines") },
+  { name: "Pipeline", path: "/pipelines/:name", load: () => import("./pages/pipelines") },
   { name: "Requests", path: "/requests", key: "q", load: () => import("./pages/requests") },
   { name: "Request", path: "/requests/:id", load: () => import("./pages/requests") },
   { name: "Cluster", path: "/cluster", key: "l", load: () => import("./pages/cluster") },

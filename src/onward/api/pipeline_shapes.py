@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from onward.api.shapes import Number, finite
 from onward.pipelines.summary_table import Cell, Column, Summary
-from onward.pipelines.summary_text import legend, number
+from onward.pipelines.summary_text import marks, number
 
 _MOST_ROWS = 1000
 
@@ -174,7 +174,7 @@ def _summary(found: Summary) -> dict[str, Any]:
         ],
         "rows_all": len(found.rows),
         "baseline": found.baseline,
-        "notes": legend(found),
+        "notes": [*marks(found), *found.notes],
     }
 
 

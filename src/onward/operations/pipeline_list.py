@@ -37,8 +37,8 @@ class PipelineList:
             for dir in left[:limit]:
                 try:
                     lines.append(self._line(dir))
-                except (OnwardError, OSError, ValueError, KeyError) as error:
-                    wrong.append(str(error))
+                except (OnwardError, OSError, ValueError, KeyError, TypeError) as error:
+                    wrong.append(f"{dir.path.name}: {error}")
         return lines, left[limit - 1].path.name if len(left) > limit else None, wrong
 
     def find(self, name: str) -> PipelineDir:

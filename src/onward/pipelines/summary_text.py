@@ -54,6 +54,13 @@ def lines(summary: Summary) -> list[tuple[str, ...]]:
 
 
 def legend(summary: Summary) -> list[str]:
+    """What the marks mean, and what failed or is lacking."""
+    failed = [f"{row.key} {name}: {cell.reason}" for row in summary.rows for name, cell in row.cells.items() if cell.failed]
+    more = [f"and {len(failed) - 10} more that failed"] if len(failed) > 10 else []
+    return [*marks(summary), *failed[:10], *more, *summary.notes]
+
+
+def marks(summary: Summary) -> list[str]:
     """What the marks mean, as far as they are there."""
     cells = [cell for row in summary.rows for cell in row.cells.values()]
     told = []
@@ -67,8 +74,7 @@ def legend(summary: Summary) -> list[str]:
         words = " or ".join("pairs of the same shard and seed" if test == "paired" else "Welch's test" for test in tests)
         by = f" by {words}, p < {SIGNIFICANT} for all comparisons of a column (Holm)" if tests else ""
         told.append(f"{BETTER} {WORSE} are better and worse than {summary.baseline}{by}")
-    failed = [f"{row.key} {name}: {cell.reason}" for row in summary.rows for name, cell in row.cells.items() if cell.failed]
-    return [*told, *failed[:10], *([f"and {len(failed) - 10} more that failed"] if len(failed) > 10 else []), *summary.notes]
+    return told
 
 
 def markdown(summary: Summary) -> str:
