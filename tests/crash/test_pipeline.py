@@ -27,6 +27,7 @@ environments:
 defaults:
   environment: main
   resources: {time: "5:00", mem: 200M, cpus-per-task: 1}
+  limits: {max-restarts: 20}
 stages:
   prepare: {command: PYTHON prepare.py}
 train:
