@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,10 +18,12 @@ from onward.errors import SubmitRefused
 from onward.model.checkpoint import CheckpointName
 from onward.model.pipeline import Benchmark, CheckpointChoice, Plan, Pool, Stage, StageKind, WorkerRule, plan_to_json
 from onward.model.spec import BestRule, CheckpointRule, Member, RunDraft
+from onward.model.task import TaskState
 from onward.operations.submit import hold
 from onward.rundir.journal import read_run, read_spec
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir
+from onward.rundir.tasks import states
 from onward.supervisor.advance import Advance, gather, read_plan
 from tests.desks import Place
 
@@ -221,11 +225,36 @@ def test_no_more_workers_are_started_than_the_rule_says(place: Place) -> None:
     assert len(piped.dir.workers()) == 3
 
 
+def test_a_worker_that_another_makes_while_we_look_is_not_made_twice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two trainings that end at once both look: the number that one took is the number the other decides on."""
+    piped = Piped(place, plan(workers=WorkerRule(max_running=2, max_requests=2)))
+    piped.publish(100)
+
+    def meanwhile(*given: object) -> dict[str, TaskState]:
+        monkeypatch.undo()
+        piped.go_on()
+        return states(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("onward.supervisor.advance.states", meanwhile)
+    piped.go_on()
+    assert len(piped.dir.workers()) == 2
+
+
 def test_a_worker_that_was_half_made_is_passed_over(piped: Piped) -> None:
     piped.dir.worker(1).path.mkdir()
     piped.publish(100)
     piped.go_on()
     assert [run.is_run() for run in piped.dir.workers()] == [False, True, True]
+
+
+def test_a_worker_for_which_there_is_no_room_leaves_nothing(piped: Piped, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    piped.publish(100)
+    monkeypatch.setattr(shutil, "copyfile", full)
+    assert any("No space left" in words for words in piped.go_on())
+    assert piped.dir.workers() == []
 
 
 def test_workers_that_keep_failing_end_the_pipeline(piped: Piped) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from onward.cli.pipeline_run import rerun
 from onward.errors import Conflict, InvalidInput, NotFound, StorageError
 from onward.model.build import Build
 from onward.model.pipeline import Benchmark, CheckpointChoice, Plan, Pool, Stage, StageKind
@@ -17,7 +21,7 @@ from onward.operations.pipeline import from_stage, start
 from onward.operations.pipeline_acts import again, cancel_pipeline, find_pipeline, restart
 from onward.operations.pipeline_look import line, record
 from onward.rundir.journal import read_spec
-from onward.rundir.pipeline_layout import PipelineDir
+from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
 from onward.supervisor.advance import read_plan
 from onward.supervisor.build import Environments
 from tests.desks import Place
@@ -142,6 +146,13 @@ def test_one_that_failed_or_whose_outputs_are_gone_is_done_again(place: Place) -
     assert read_plan(begun(place, left)).stage("prepare").done_by == str(first.member("prepare").path)
 
 
+def test_a_damaged_run_in_the_root_keeps_no_pipeline_from_starting(place: Place) -> None:
+    first, second = begun(place), begun(place)
+    end(first, "prepare")
+    second.member("prepare").spec.write_text("{")
+    assert read_plan(begun(place)).stage("prepare").done_by == str(first.member("prepare").path)
+
+
 def test_an_environment_that_is_there_is_not_built_again(place: Place) -> None:
     environments = Environments(place.root)
     folder = environments.attempt(BUILD.key, "run", 1)
@@ -213,6 +224,13 @@ def test_nothing_is_done_again_where_nothing_failed(place: Place) -> None:
         again(place.desk, begun(place))
 
 
+def test_two_things_at_once_and_nothing_are_not_done_again() -> None:
+    with pytest.raises(InvalidInput, match="are two things"):
+        rerun("digits", failed_only=True, from_="train")
+    with pytest.raises(InvalidInput, match="is not said"):
+        rerun("digits")
+
+
 def test_a_pipeline_of_another_user_is_theirs_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     dir = begun(place)
     monkeypatch.setattr("onward.operations.pipeline_acts.is_ours", lambda _: False)
@@ -227,6 +245,46 @@ def test_looking_writes_nothing(place: Place) -> None:
     record(place.desk, dir)
     line(dir)
     assert sorted(str(path) for path in place.root.rglob("*")) == before
+
+
+def test_what_is_damaged_is_told_with_its_folder(place: Place) -> None:
+    dir = begun(place)
+    dir.over.write_text("{")
+    damaged = f"{dir.path.name} cannot be read as a pipeline"
+    with pytest.raises(StorageError, match=damaged):
+        line(dir)
+    with pytest.raises(StorageError, match=damaged):
+        record(place.desk, dir)
+
+
+def test_a_stage_whose_folder_is_gone_is_unknown_and_the_rest_is_told(place: Place) -> None:
+    dir = begun(place)
+    shutil.rmtree(dir.member("prepare").path)
+    told = {stage["name"]: stage for stage in record(place.desk, dir)["stages"]}
+    assert (told["prepare"]["state"], told["prepare"]["why"]) == ("unknown", f"its folder {dir.path.name}-prepare is gone")
+    assert told["env-main"]["state"] == "live"
+
+
+def test_the_newest_of_a_name_is_the_newest_after_26_of_a_day_too(place: Place) -> None:
+    last = begun(place)
+    later = PipelineDir(last.path.with_name(last.path.name.replace("_A_", "_AA_")))
+    other = PipelineDir(last.path.with_name(last.path.name.replace("_A_", "_Z_")))
+    for copy in (other, later):
+        shutil.copytree(last.path, copy.path)
+    assert find_pipeline(place.desk, "digits") == later
+
+
+def test_a_folder_that_someone_keeps_to_themselves_hides_no_pipeline(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = begun(place), begun(place)
+    stat = os.stat
+
+    def guarded(path: int | str | Path, **how: Any) -> os.stat_result:
+        if str(path).startswith(f"{first.path}/"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **how)
+
+    monkeypatch.setattr(os, "stat", guarded)
+    assert pipelines_under(place.root) == [second]
 
 
 def test_a_plan_that_cannot_be_read_is_told(place: Place) -> None:

@@ -111,7 +111,7 @@ def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
     for problem in (told["upload"] or {}).get("problems", ()):
         out(f"{coloured('failed')}  upload")
         field("why", problem)
-    if told["failed_tasks"]:
+    if told["failed_tasks"] or told["state"] in ("failed", "cancelled"):
         out(f"once more what failed: onward pipeline rerun {Path(told['folder']).name} --failed-only")
 
 
@@ -142,7 +142,8 @@ def rerun(
     from onward.operations.pipeline_acts import again, find_pipeline, restart
 
     if failed_only == (from_ is not None):
-        raise InvalidInput("what is to be done again is not said", hint="--failed-only, or --from STAGE")
+        said = "--failed-only and --from are two things" if failed_only else "what is to be done again is not said"
+        raise InvalidInput(said, hint="--failed-only, or --from STAGE")
     desk = open_desk()
     dir = find_pipeline(desk, pipeline)
     if from_:

@@ -23,7 +23,7 @@ from onward.operations.submit import hold
 from onward.operations.wiring import Desk
 from onward.rundir.freeze import build_archive
 from onward.rundir.journal import read_spec
-from onward.rundir.layout import runs_under
+from onward.rundir.layout import RunDir, runs_under
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.schedulers.registry import files_to_freeze
 from onward.sdk.files import write_whole
@@ -107,7 +107,7 @@ def _with_what_is_done(plan: Plan, root: Path) -> Plan:
     wanted = {stage.content_hash: stage for stage in plan.stages if stage.content_hash and stage.kind is not StageKind.ENVIRONMENT}
     found: dict[str, str] = {}
     for run in runs_under(root) if wanted else ():
-        member = read_spec(run).member
+        member = _member_of(run)
         left = member.content in wanted and member_state(run) is MemberState.FINISHED if member else False
         if member and left and all(any(run.results.glob(pattern)) for pattern in wanted[member.content].outputs):
             found[member.content] = str(run.path)
@@ -123,6 +123,14 @@ def _with_what_is_done(plan: Plan, root: Path) -> Plan:
         return found.get(stage.content_hash)
 
     return replace(plan, stages=tuple(replace(stage, done_by=done_by(stage)) for stage in plan.stages))
+
+
+def _member_of(run: RunDir) -> Member | None:
+    """None also where its folder cannot be read: what is damaged, or another's, has done nothing for us."""
+    try:
+        return read_spec(run).member
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 class _Making:

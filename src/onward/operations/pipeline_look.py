@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from onward.errors import StorageError
 from onward.model.advance import Facts, MemberState, blocked_by, state_of
 from onward.model.pipeline import Plan, Stage
 from onward.model.plain import value_to_json
@@ -29,13 +31,19 @@ Known = Callable[[str], str | None]  # why a run stands as it does, by its id
 
 
 def line(dir: PipelineDir) -> dict[str, Any]:
-    """One pipeline in a list."""
-    plan, facts = _read(dir)
-    return _head(dir, plan, facts)
+    """One pipeline in a list. A StorageError where it is damaged: that keeps no other from being listed."""
+    with _readable(dir):
+        plan, facts = _read(dir)
+        return _head(dir, plan, facts)
 
 
 def record(desk: Desk, dir: PipelineDir, *, known: Known | None = None) -> dict[str, Any]:
     """Everything there is to say of one. `known` tells why runs wait; without it their scheduler is asked."""
+    with _readable(dir):
+        return _record(desk, dir, known)
+
+
+def _record(desk: Desk, dir: PipelineDir, known: Known | None) -> dict[str, Any]:
     plan, facts = _read(dir)
     tasks = {task.id: task for task in tasks_of(plan, facts.checkpoints)}
     failed = {id: standing for id, standing in standings(dir, plan, tasks.values()).items() if standing.state is TaskState.FAILED}
@@ -51,6 +59,16 @@ def record(desk: Desk, dir: PipelineDir, *, known: Known | None = None) -> dict[
         "workers": [_worker(run) for run in dir.workers() if run.is_run()],
         "upload": told_of_upload(dir, plan),
     }
+
+
+@contextmanager
+def _readable(dir: PipelineDir) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StorageError(
+            f"{dir.path} cannot be read as a pipeline: {error}", hint="was something in it, or beside it, changed?"
+        ) from error
 
 
 def _read(dir: PipelineDir) -> tuple[Plan, Facts]:
@@ -99,7 +117,9 @@ def _stage(desk: Desk, dir: PipelineDir, plan: Plan, stage: Stage, facts: Facts,
     if stage.done_by:
         return {**told, "why": f"unchanged: {Path(stage.done_by).name} did it", "done_by": _id(RunDir(Path(stage.done_by)))}
     run = dir.member(stage.name)
-    told["run"] = read_spec(run).id
+    if (id := _id(run)) is None:
+        return {**told, "why": f"its folder {run.path.name} is gone"}
+    told["run"] = id
     if state is MemberState.HELD:
         return {**told, "why": _waits_for(plan, stage, facts), "blocked": blocked_by(plan, stage, facts) is not None}
     seen = look(desk, run) if known is None else Seen(dir=run, run=read_folder(run), answers=None, at=desk.clock.now())

@@ -264,11 +264,16 @@ def leg_of(name: str) -> int | None:
 
 def runs_under(root: Path) -> list[RunDir]:
     """All run folders of a root, oldest first."""
+    return [run for run in map(RunDir, dated_under(root)) if run.is_run()]
+
+
+def dated_under(root: Path) -> list[Path]:
+    """All that has a run's or a pipeline's name, oldest first."""
     if not root.is_dir():
         return []
     found = [match for match in (_RUN_FOLDER.match(path.name) for path in root.iterdir()) if match]
     found.sort(key=lambda match: (match[1], len(match[2]), match[0]))  # AA comes after Z
-    return [run for run in (RunDir(root / match[0]) for match in found) if run.is_run()]
+    return [root / match[0] for match in found]
 
 
 def half_made_under(root: Path) -> list[RunDir]:

@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from onward.rundir.layout import RunDir
+from onward.rundir.layout import RunDir, dated_under
 
 
 @dataclass(frozen=True)
@@ -154,11 +155,10 @@ class PipelineDir:
             folder.mkdir(parents=True, exist_ok=True)
 
     def is_pipeline(self) -> bool:
-        return self.plan.is_file()
+        """False also where we may not look: a root is shared by people who keep folders to themselves."""
+        return os.path.isfile(self.plan)  # Path.is_file raises there
 
 
 def pipelines_under(root: Path) -> list[PipelineDir]:
     """All pipelines of a root, oldest first."""
-    if not root.is_dir():
-        return []
-    return [dir for dir in (PipelineDir(path) for path in sorted(root.iterdir()) if path.name[:2] == "20") if dir.is_pipeline()]
+    return [dir for dir in map(PipelineDir, dated_under(root)) if dir.is_pipeline()]

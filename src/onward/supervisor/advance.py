@@ -152,20 +152,22 @@ def gather(dir: PipelineDir, plan: Plan, *, note: bool = True) -> Facts:
     members = {stage.name: member_state(dir.member(stage.name)) for stage in plan.stages if not stage.done_by}
     finished = {stage.name: stage.done_by is not None or members[stage.name] is MemberState.FINISHED for stage in plan.stages}
     checkpoints = seen(dir, plan, finished=finished, note=note)
-    workers = [run for run in dir.workers() if run.is_run()]
+    stamped = (
+        dir.workers()
+    )  # listed once: one that another makes meanwhile is neither at work nor counted, so its number is decided on again
     return Facts(
         members=members,
         causes={name: _cause(dir.member(name)) for name, state in members.items() if state in (MemberState.FAILED, MemberState.CANCELLED)},
         checkpoints=checkpoints,
         tasks=states(dir, plan, tasks_of(plan, checkpoints)),
-        crews=_crews(workers, forgiven=_forgiven(dir)),
-        workers_made=max((_number(run) for run in dir.workers()), default=0),
+        crews=_crews([run for run in stamped if run.is_run()], forgiven=_forgiven(dir)),
+        workers_made=max((_number(run) for run in stamped), default=0),
         cancelled=_by(dir),
     )
 
 
 def member_state(run: RunDir) -> MemberState:
-    """Unknown is never finished: a folder that cannot be read says nothing."""
+    """Unknown is never finished: a folder that cannot be read, or is gone, says nothing."""
     try:
         done = json.loads(run.done.read_bytes())
         return MemberState(done["state"])
@@ -173,7 +175,9 @@ def member_state(run: RunDir) -> MemberState:
         pass
     except (OSError, ValueError, KeyError):
         return MemberState.UNKNOWN
-    return MemberState.HELD if run.held.exists() else MemberState.LIVE
+    if run.held.exists():
+        return MemberState.HELD
+    return MemberState.LIVE if run.is_run() else MemberState.UNKNOWN
 
 
 def _crews(workers: list[RunDir], *, forgiven: int) -> dict[str, Crew]:
@@ -248,6 +252,15 @@ def stamp(dir: PipelineDir, wanted: StartWorker, *, created: float) -> bool:
         worker.path.mkdir()
     except FileExistsError:
         return False
+    try:
+        _fill(worker, template, wanted, created=created)
+    except OSError:  # a full disk most of all: what is half made would fill it further, with each look
+        shutil.rmtree(worker.path, ignore_errors=True)
+        raise
+    return True
+
+
+def _fill(worker: RunDir, template: RunDir, wanted: StartWorker, *, created: float) -> None:
     worker.make()
     spec = read_spec(template)
     assert spec.member is not None
@@ -258,7 +271,6 @@ def stamp(dir: PipelineDir, wanted: StartWorker, *, created: float) -> bool:
         shutil.copymode(source, target)
     write_whole(_released(worker), json.dumps({"pool": wanted.pool}))
     write_whole(worker.spec, json.dumps(spec_to_json(spec), indent=1))
-    return True
 
 
 def _words(action: Action) -> str:
