@@ -51,6 +51,7 @@ class Sender:
     def __init__(self, url: str | None = None, *, user: str | None = None, password: str | None = None, name: str = "") -> None:
         self._broker = Broker.of(os.environ, load_settings(os.environ).gateway, url=url, user=user, password=password)
         self.name = name
+        self.user = self._broker.user
 
     def __repr__(self) -> str:
         return f"onward.Sender({self._broker.words!r})"
@@ -89,7 +90,7 @@ class Sender:
     async def _publish(self, queue: str, body: Mapping[str, Any], *, reply_to: str) -> None:
         async with self.channel() as channel:
             await _declare(channel, reply_to)
-            await _publish(channel, queue, body, reply_to=reply_to, user=None if self.name else self._broker.user)
+            await _publish(channel, queue, body, reply_to=reply_to, user=None if self.name else self.user)
 
     @asynccontextmanager
     async def channel(self) -> AsyncIterator[AbstractChannel]:
@@ -133,9 +134,10 @@ class Sent:
         """How the gateway says that it stands."""
         return _run(self._status())
 
-    def cancel(self) -> None:
-        """Its answer will say that it was cancelled, unless it was over before."""
-        _run(self._cancel())
+    def cancel(self) -> Mapping[str, Any]:
+        """Its answer will say that it was cancelled, unless it was over before. How the gateway says that it stands; nothing where none
+        is there now, and is told as soon as it is."""
+        return _run(self._cancel())
 
     async def _wait(self, told: Told, keep: Keep, timeout: float | None) -> Answer:
         try:
@@ -178,7 +180,7 @@ class Sent:
     async def _must_be_to_come(self, channel: AbstractChannel) -> None:
         """One whose answer was taken, and that was sent again, is not answered again: nobody should wait for it for ever."""
         try:
-            told = await self._asked(channel, patience=_SOON)
+            told = await self._asked(channel, "status", patience=_SOON)
         except (NotFound, HostUnreachable):
             return
         for _ in range(10 if told.get("outcome") else 0):
@@ -191,11 +193,11 @@ class Sent:
 
     async def _status(self) -> Mapping[str, Any]:
         async with self._sender.channel() as channel:
-            return await self._asked(channel, patience=_PATIENCE)
+            return await self._asked(channel, "status", patience=_PATIENCE)
 
-    async def _asked(self, channel: AbstractChannel, *, patience: float) -> Mapping[str, Any]:
+    async def _asked(self, channel: AbstractChannel, kind: str, *, patience: float) -> Mapping[str, Any]:
         queue = await channel.declare_queue(exclusive=True)
-        await _publish(channel, CONTROL, {"kind": "status", "id": self.id}, reply_to=queue.name)
+        await _publish(channel, CONTROL, {"kind": kind, "id": self.id}, reply_to=queue.name, user=self._sender.user)
         try:
             async with asyncio.timeout(patience), queue.iterator() as messages:
                 async for message in messages:
@@ -205,9 +207,12 @@ class Sent:
             pass
         raise HostUnreachable(f"no gateway told how request {self.id} stands within {patience:.0f} s", hint="is `onward gateway` running?")
 
-    async def _cancel(self) -> None:
+    async def _cancel(self) -> Mapping[str, Any]:
         async with self._sender.channel() as channel:
-            await _publish(channel, CONTROL, {"kind": "cancel", "id": self.id}, reply_to=reply_queue(self.id))
+            try:
+                return await self._asked(channel, "cancel", patience=_SOON)
+            except HostUnreachable:
+                return {}
 
 
 def reply_queue(id: str) -> str:

@@ -76,7 +76,10 @@ def trained(gateway: PlayedGateway, queue: str, body: dict[str, Any], to: str) -
         over = {"outcome": {"reason": "trained"}} if body["id"] == "old" else {}
         gateway.tell(to, kind="status", id=body["id"], state="unknown" if body["id"] == "r2" else "running", words="leg 2 trains", **over)
     elif body.get("kind") == "cancel":
-        gateway.tell(to, kind="reply", id=body["id"], state="cancelled", reason="its sender cancelled it")
+        known = body["id"] == "r1"
+        gateway.tell(to, kind="status", id=body["id"], state="running" if known else "unknown")
+        if known:
+            gateway.tell("onward.reply.r1", kind="reply", id="r1", state="cancelled", reason="its sender cancelled it")
     elif body["recipe"] == "broken":
         words = {"reason": "it broke\nin two", "next": "mend it", "log_tail": "ValueError: no\n"}
         gateway.tell(to, kind="reply", id=body["id"], state="failed", **words)
@@ -134,7 +137,7 @@ def test_an_answer_that_could_not_be_kept_stays_at_the_broker(sender: Sender, ga
 def test_a_request_is_asked_after_and_cancelled(sender: Sender, gateway: PlayedGateway) -> None:
     sent = sender.request("endless", id="r1")
     assert sent.status()["words"] == "leg 2 trains"
-    sent.cancel()
+    assert sent.cancel()["state"] == "running"
     assert sent.wait(timeout=30).state == "cancelled"
 
 
@@ -196,6 +199,7 @@ def test_the_command_line_asks_waits_and_says_by_its_exit_code_how_it_went(
     assert onward("--status", "r1")[:2] == (0, "running, leg 2 trains\n")
     assert onward("--status", "r2")[0] == 3
     assert onward("--cancel", "r1")[0] == 0
+    assert onward("--cancel", "r2")[0] == 3
     code, out, _ = onward("--id", "r1", "--wait", "--json")
     assert (code, json.loads(out)["state"]) == (7, "cancelled")
     assert onward("patchwise", "--set", "odd")[0] == 2

@@ -77,6 +77,11 @@ def test_what_is_required_is_asked_for_even_where_a_message_has_no_inputs_at_all
     assert jsonschema_rs.validator_for(request_schema()).is_valid(bare)
 
 
+@pytest.mark.parametrize("change", [{"id": 7}, {"recipe": 7}, {"sender": 7}, {"inputs": {"Image": 7}}, {"inputs": {"Image": {"url": 7}}}])
+def test_a_number_is_no_word_in_a_message(change: dict[str, Any]) -> None:
+    assert not jsonschema_rs.validator_for(request_schema()).is_valid({"id": "r-1", "recipe": "pages", **change})
+
+
 def test_the_schemas_of_the_reference_are_up_to_date() -> None:
     again = "write json.dumps(…, indent=2) and a newline into docs/reference/"
     assert json.loads((REFERENCE / "request.schema.json").read_text()) == request_schema(), again

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 def request(
     recipe: Annotated[str | None, typer.Argument(metavar="RECIPE", help="What to train: a recipe that the gateway's site has.")] = None,
     input: Annotated[list[str] | None, typer.Option("--input", "-i", metavar="NAME=URL", help="A file that it needs; repeat.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the recipe; repeat.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the recipe; a text of digits in quotes: '\"7\"'; repeat."),
+    ] = None,
     resource: Annotated[
         list[str] | None, typer.Option("--resource", metavar="NAME=VALUE", help="As in a params file: mem=16G; repeat.")
     ] = None,
@@ -60,8 +63,7 @@ def request(
         _show_status(asked.sent(status).status(), json)
         return
     if cancel:
-        asked.sent(cancel).cancel()
-        say(f"request {cancel} is to be cancelled; its answer will say so, unless it was over before")
+        _show_cancel(cancel, asked.sent(cancel).cancel())
         return
     sent = _send(asked, recipe, input, set_, resource, deadline, priority, id) if recipe else asked.sent(id or "")
     if wait:
@@ -165,13 +167,27 @@ def _progress(told: Mapping[str, Any]) -> str:
     return safe(", ".join(part for part in parts if part))
 
 
-def _show_status(told: Mapping[str, Any], json: bool) -> None:
+def _show_cancel(id: str, told: Mapping[str, Any]) -> None:
+    _must_be_known(told)
+    if told.get("outcome"):
+        say(f"request {id} was over before: {safe(str(told.get('state')))}")
+    elif told:
+        say(f"request {id} is being cancelled; its answer will say so")
+    else:
+        say(f"request {id} is to be cancelled; no gateway is there now, and it is told when it is")
+
+
+def _must_be_known(told: Mapping[str, Any]) -> None:
     from onward.errors import NotFound
 
+    if told.get("state") == "unknown":
+        raise NotFound(f"the gateway knows no request {told.get('id', '')}".rstrip(), hint=str(told.get("words") or ""))
+
+
+def _show_status(told: Mapping[str, Any], json: bool) -> None:
     if json:
         out_json({"schema": 1, **told})
     elif told.get("state") != "unknown":
         run = f", run {told['run']}" if told.get("run") else ""
         out(f"{_progress({**(told.get('progress') or {}), **{key: told[key] for key in ('state', 'words') if told.get(key)}})}{run}")
-    if told.get("state") == "unknown":
-        raise NotFound(f"the gateway knows no request {told.get('id', '')}".rstrip(), hint=str(told.get("words") or ""))
+    _must_be_known(told)

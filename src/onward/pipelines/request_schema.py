@@ -18,7 +18,7 @@ _MOST_LISTED = 20  # numbers that are written out
 
 def request_schema(recipes: Iterable[Recipe] = ()) -> dict[str, Any]:
     """Without recipes: what every request has. With them: one for these alone."""
-    schema = schema_of(RequestIn, "Onward request")
+    schema = _as_texts(schema_of(RequestIn, "Onward request"))
     properties = schema["properties"]
     address = {key: value for key, value in schema["$defs"]["InputIn"]["properties"]["url"].items() if key != "description"}
     each = {"type": "object", "additionalProperties": {"anyOf": [{"$ref": "#/$defs/InputIn"}, address]}}
@@ -31,6 +31,16 @@ def request_schema(recipes: Iterable[Recipe] = ()) -> dict[str, Any]:
     properties["recipe"] = {**described, "enum": [one.name for one in known]}
     schema["allOf"] = [_of(one) for one in known]
     return schema
+
+
+def _as_texts(shape: Any) -> Any:
+    """A word is a text in a message; in a file of YAML it may look like a number."""
+    if isinstance(shape, list):
+        return [_as_texts(one) for one in shape]
+    if not isinstance(shape, dict):
+        return shape
+    word = shape.get("type") == ["string", "integer"] and "pattern" in shape
+    return {key: "string" if word and key == "type" else _as_texts(value) for key, value in shape.items()}
 
 
 def recipe_schema() -> dict[str, Any]:
