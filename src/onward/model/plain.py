@@ -7,6 +7,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,8 +29,13 @@ def value_to_json(value: Any) -> Any:
 
 def value_from_json(cls: type[T], data: Mapping[str, Any]) -> T:
     """The dataclass again. Unknown keys are passed over, missing ones have their defaults."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     return cls(**{name: _rebuilt(hint, data[name]) for name, hint in hints.items() if name in data})
+
+
+@cache  # of our own classes, which are few
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
 
 
 def _rebuilt(hint: Any, data: Any) -> Any:

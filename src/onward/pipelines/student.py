@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 _TINY = 1e-300
 _EXACT = 1e-14
@@ -16,6 +17,7 @@ def two_sided(t: float, df: float) -> float:
     return _beta_part(df / (df + t * t), df / 2, 0.5)
 
 
+@lru_cache(maxsize=4096)  # a table has few numbers of items
 def quantile(confidence: float, df: float) -> float:
     """The t that a value stays within, to both sides, with this confidence: 2.262 for 0.95 and 9."""
     low, high = 0.0, 1.0

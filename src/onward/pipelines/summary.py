@@ -23,7 +23,10 @@ def summarise(
 ) -> Summary:
     """`baseline`: another than the plan's, by the name of a stage or model, with @STEP for one checkpoint of it."""
     columns = tuple(_column(benchmark, tasks, results) for benchmark in plan.benchmarks)
-    rows = [_row(plan, of, step, tasks, results, standings, columns) for of, step in _subjects(plan, tasks)]
+    cells: dict[tuple[str, int | None, str], list[Task]] = {}
+    for task in tasks:
+        cells.setdefault((task.of, task.step, task.benchmark), []).append(task)
+    rows = [_row(plan, of, step, cells, results, standings, columns) for of, step in _subjects(plan, tasks)]
     named = baseline or plan.summary.baseline
     base = baseline_of(rows, named) if named else None
     return Summary(
@@ -74,7 +77,7 @@ def _row(
     plan: Plan,
     of: str,
     step: int | None,
-    tasks: Sequence[Task],
+    tasks: Mapping[tuple[str, int | None, str], Sequence[Task]],
     results: Mapping[str, TaskResult],
     standings: Mapping[str, Standing],
     columns: Sequence[Column],
@@ -82,8 +85,7 @@ def _row(
     label = next((stage.label for stage in plan.stages if stage.name == of), of)
     cells = {}
     for column in columns:
-        own = [task for task in tasks if (task.of, task.step, task.benchmark) == (of, step, column.benchmark)]
-        cells[column.benchmark] = _cell(own, results, standings, column, plan.summary.cost)
+        cells[column.benchmark] = _cell(tasks.get((of, step, column.benchmark), ()), results, standings, column, plan.summary.cost)
     return Row(of=of, step=step, label=label if step is None else f"{label}, step {step}", cells=cells)
 
 
