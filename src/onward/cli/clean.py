@@ -43,7 +43,7 @@ def _show(found: Found, gone: list[Item], *, yes: bool) -> None:
     shown = gone if yes else found.items
     if shown:
         rows = [(item.kind, format_bytes(item.bytes), ago(item.at), item.name, str(item.path)) for item in shown]
-        table(("WHAT", "FREES", "UNUSED SINCE", "OF", "FOLDER"), rows)
+        table(("WHAT", "FREES", "LAST USED", "OF", "FOLDER"), rows)
     total = format_bytes(sum(item.bytes for item in shown))
     for kept in found.kept:
         say(f"kept: {kept.path}: {kept.why}")

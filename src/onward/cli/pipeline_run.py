@@ -111,6 +111,7 @@ def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
     for problem in (told["upload"] or {}).get("problems", ()):
         out(f"{coloured('failed')}  upload")
         field("why", problem)
+        field("next", "onward tend tries again, ever more seldom")
     if told["failed_tasks"] or told["state"] in ("failed", "cancelled"):
         out(f"once more what failed: onward pipeline rerun {Path(told['folder']).name} --failed-only")
 

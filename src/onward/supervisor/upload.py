@@ -154,7 +154,8 @@ def standing(dir: PipelineDir, plan: Plan) -> Standing | None:
         told = tried(dir, key)
         if told and has_failed(told, retries=plan.upload.retries):
             what = f"nothing arrives at {plan.upload.to}" if key == _TARGET else f"{key} does not arrive"
-            problems.append(f"{what}, tried {told.count} times: {told.reason}")
+            times = "once" if told.count == 1 else f"{told.count} times"
+            problems.append(f"{what}, tried {times}: {told.reason}")
     return Standing(arrived=len(arrived), waiting=len(left), problems=tuple(problems))
 
 
