@@ -29,7 +29,7 @@ def value_to_json(value: Any) -> Any:
 
 def value_from_json(cls: type[T], data: Mapping[str, Any]) -> T:
     """The dataclass again. Unknown keys are passed over, missing ones have their defaults."""
-    hints = _hints(cls)
+    hints = _hints(typing.cast(Any, cls))  # mypy takes no class for hashable
     return cls(**{name: _rebuilt(hint, data[name]) for name, hint in hints.items() if name in data})
 
 
