@@ -174,7 +174,7 @@ def _show_cancel(id: str, told: Mapping[str, Any]) -> None:
     elif told:
         say(f"request {id} is being cancelled; its answer will say so")
     else:
-        say(f"request {id} is to be cancelled; no gateway is there now, and it is told when it is")
+        say(f"request {id} is to be cancelled; no gateway answers now, and the next to run does it")
 
 
 def _must_be_known(told: Mapping[str, Any]) -> None:

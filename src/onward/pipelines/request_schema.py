@@ -18,7 +18,7 @@ _MOST_LISTED = 20  # numbers that are written out
 
 def request_schema(recipes: Iterable[Recipe] = ()) -> dict[str, Any]:
     """Without recipes: what every request has. With them: one for these alone."""
-    schema = _as_texts(schema_of(RequestIn, "Onward request"))
+    schema: dict[str, Any] = _as_texts(schema_of(RequestIn, "Onward request"))
     properties = schema["properties"]
     address = {key: value for key, value in schema["$defs"]["InputIn"]["properties"]["url"].items() if key != "description"}
     each = {"type": "object", "additionalProperties": {"anyOf": [{"$ref": "#/$defs/InputIn"}, address]}}
