@@ -15,7 +15,7 @@ from onward.errors import InvalidInput
 from onward.model.advance import MemberState
 from onward.model.build import Build, build_to_json
 from onward.model.pipeline import Plan, Pool, Stage, StageKind, fill_stages, plan_to_json
-from onward.model.spec import Cluster, Environment, Limits, Member, RunDraft
+from onward.model.spec import Cluster, Environment, Member, RunDraft
 from onward.operations.code import freeze_code
 from onward.operations.folders import day_of, removed_if_it_fails, take_folder
 from onward.operations.pipeline_upload import check_upload
@@ -31,8 +31,6 @@ from onward.supervisor.advance import Advance, member_state
 from onward.supervisor.build import Environments
 from onward.supervisor.handing import run_of
 from onward.supervisor.preparation import check_places, placed
-
-_BUILD_LIMITS = Limits(max_restarts=0)  # a line that fails, fails again
 
 
 def start(desk: Desk, plan: Plan, *, source: str, cwd: Path) -> PipelineDir:
@@ -159,7 +157,7 @@ class _Making:
         draft = replace(stage.draft, name=f"{self._plan.name}-{stage.name}")
         if stage.kind is StageKind.ENVIRONMENT and stage.environment:
             command = (*self._ours("build"), str(self._environments.root), str(self._dir.build(stage.environment)))
-            return replace(draft, command=command, limits=_BUILD_LIMITS)
+            return replace(draft, command=command)
         return self._inside(fill_stages(draft, self._results), stage.environment)
 
     def _pool(self, pool: Pool) -> RunDraft:
