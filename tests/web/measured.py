@@ -48,7 +48,7 @@ def _going(root: Path, now: float) -> None:
     told = Told(root / GOING, now - 5400)
     train, step, env = StageKind.TRAIN, StageKind.STAGE, StageKind.ENVIRONMENT
     stages = (
-        _stage("env-main", env, done_by=str(root / f"{SWEEP}-env-main")),
+        _stage("env-main", env, done_by=str(root / "environments" / "8075250f6643fa4d2bf4")),
         _stage("prepare", step, "env-main"),
         _stage("train", train, "env-main", "prepare"),
         _stage("distil", step, "train", "env-main"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from onward.errors import StorageError
 from onward.model.advance import Facts, MemberState, blocked_by, state_of
-from onward.model.pipeline import Plan, Stage
+from onward.model.pipeline import Plan, Stage, StageKind
 from onward.model.plain import value_to_json
 from onward.model.run import RunState
 from onward.model.task import Task, TaskState, tasks_of
@@ -115,7 +115,9 @@ def _stage(desk: Desk, dir: PipelineDir, plan: Plan, stage: Stage, facts: Facts,
         "progress": None,
     }
     if stage.done_by:
-        return {**told, "why": f"unchanged: {Path(stage.done_by).name} did it", "done_by": _id(RunDir(Path(stage.done_by)))}
+        by = Path(stage.done_by)
+        why = "it is built already" if stage.kind is StageKind.ENVIRONMENT else f"{by.name} did it"
+        return {**told, "why": f"unchanged: {why}", "done_by": _id(RunDir(by))}
     run = dir.member(stage.name)
     if (id := _id(run)) is None:
         return {**told, "why": f"its folder {run.path.name} is gone"}
