@@ -15,7 +15,7 @@ import pytest
 from onward.errors import PreparationFailed
 from onward.model.build import Build, build_from_json, build_to_json
 from onward.rundir.freeze import build_archive
-from onward.supervisor.build import Builder, Environments
+from onward.supervisor.build import Builder, Environments, main
 
 
 @pytest.fixture
@@ -170,3 +170,12 @@ def test_what_a_failed_build_says_is_in_the_runs_own_words(environments: Environ
         [sys.executable, str(archive), "build", str(environments.root), str(described)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1 and "setup line 1 `echo broken; exit 3` failed with exit code 3" in done.stderr and "broken" in done.stderr
+
+
+def test_a_place_where_nothing_can_be_kept_is_named(environments: Environments, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    described = tmp_path / "build.json"
+    described.write_text(json.dumps(build_to_json(plain("true"))))
+    environments.root.mkdir()
+    environments.path.write_text("no folder")
+    assert main([str(environments.root), str(described)]) == 1
+    assert f"the environment main cannot be kept in {environments.path}: Not a directory" in capsys.readouterr().err

@@ -240,8 +240,17 @@ def test_a_worker_that_another_makes_while_we_look_is_not_made_twice(place: Plac
     assert len(piped.dir.workers()) == 2
 
 
+def test_a_worker_that_another_is_about_to_make_takes_up_its_room(place: Place) -> None:
+    piped = Piped(place, plan(workers=WorkerRule(max_running=2, max_requests=2)))
+    piped.dir.worker(1).path.mkdir()
+    piped.publish(100)
+    piped.go_on()
+    assert [run.is_run() for run in piped.dir.workers()] == [False, True]
+
+
 def test_a_worker_that_was_half_made_is_passed_over(piped: Piped) -> None:
     piped.dir.worker(1).path.mkdir()
+    os.utime(piped.dir.worker(1).path, (time.time() - 60, time.time() - 60))
     piped.publish(100)
     piped.go_on()
     assert [run.is_run() for run in piped.dir.workers()] == [False, True, True]

@@ -38,6 +38,7 @@ from onward.supervisor.handover import Handover, QueuedLegCancelled
 
 log = logging.getLogger(__name__)
 
+_MAKING = 10.0  # seconds in which a worker is surely made
 _STRANDED = 120.0  # seconds: whoever took a hold away and queued nothing by then is gone
 
 
@@ -160,7 +161,7 @@ def gather(dir: PipelineDir, plan: Plan, *, note: bool = True) -> Facts:
         causes={name: _cause(dir.member(name)) for name, state in members.items() if state in (MemberState.FAILED, MemberState.CANCELLED)},
         checkpoints=checkpoints,
         tasks=states(dir, plan, tasks_of(plan, checkpoints)),
-        crews=_crews([run for run in stamped if run.is_run()], forgiven=_forgiven(dir)),
+        crews=_crews(stamped, forgiven=_forgiven(dir)),
         workers_made=max((_number(run) for run in stamped), default=0),
         cancelled=_by(dir),
     )
@@ -181,8 +182,13 @@ def member_state(run: RunDir) -> MemberState:
 
 
 def _crews(workers: list[RunDir], *, forgiven: int) -> dict[str, Crew]:
+    """By pool. Those that someone makes just now are of no pool that could be told, but take up room as others do."""
     crews: dict[str, Crew] = {}
     for run in workers:
+        if not run.is_run():
+            if _in_the_making(run):
+                crews[""] = Crew(queued=crews.get("", Crew()).queued + 1)
+            continue
         member, state = read_spec(run).member, member_state(run)
         if member is None:
             continue
@@ -200,6 +206,14 @@ def _crews(workers: list[RunDir], *, forgiven: int) -> dict[str, Crew]:
                 crew = replace(crew, queued=crew.queued + 1)
         crews[member.stage] = crew
     return crews
+
+
+def _in_the_making(run: RunDir) -> bool:
+    """Its folder is new. An old one without a run was left so by someone who died."""
+    try:
+        return time.time() - run.path.stat().st_mtime < _MAKING
+    except FileNotFoundError:
+        return False
 
 
 def _cause(run: RunDir) -> str:

@@ -132,5 +132,8 @@ def main(argv: Sequence[str]) -> int:
     except OnwardError as error:
         sys.stderr.write(f"{error.hint}\n{error.message}\n")  # the last line says what it was, as in a traceback
         return 1
+    except OSError as error:  # no room, or a root in which another keeps the environments
+        sys.stderr.write(f"the environment {wanted.name} cannot be kept in {environments.path}: {error.strerror}: {error.filename}\n")
+        return 1
     sys.stdout.write(f"the environment {wanted.name} {'is built' if made else 'was there already'}: {environments.link(wanted.key)}\n")
     return 0
