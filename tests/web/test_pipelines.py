@@ -62,6 +62,8 @@ def test_one_shows_its_stages_with_what_they_wait_for_and_leads_to_their_runs(pa
     expect(page.get_by_role("row").filter(has_text="train lr 0.3, seed 1").first).to_contain_text("failed")
     stages.get_by_role("link", name="env-main").click()
     expect(page).to_have_url(re.compile("/runs/p2enviro"))
+    page.get_by_role("link", name=f"pipeline {SWEEP}").click()
+    expect(page.get_by_role("heading", name="sweep")).to_be_visible()
 
 
 def test_the_table_fills_while_one_looks_and_keeps_its_order(page: Page, server: Running) -> None:

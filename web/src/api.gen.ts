@@ -4043,6 +4043,11 @@ export interface components {
              * @description The gateway's request that it serves.
              */
             request: string | null;
+            /**
+             * Pipeline
+             * @description The pipeline that it is part of: its folder's name.
+             */
+            pipeline: string | null;
             /** Command */
             command: string;
             /** Folder */

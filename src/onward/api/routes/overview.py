@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -107,6 +108,7 @@ class Overview(BaseModel):
     metrics: list[KeyMetric]
     parent: ParentOut | None
     request: str | None = Field(description="The gateway's request that it serves.")
+    pipeline: str | None = Field(description="The pipeline that it is part of: its folder's name.")
     command: str
     folder: str | None
     workdir: str
@@ -143,6 +145,7 @@ def overview(svc: Svc, run_id: RunId) -> Response:
                 "metrics": [{"key": metric.key, **metric_record(metric)} for metric in shown],
                 "parent": _parent(svc, view, history),
                 "request": history.run.spec.request,
+                "pipeline": Path(member.pipeline).name if (member := history.run.spec.member) else None,
                 **_made_of(view, history),
                 "jobs": [_job(leg) for _, leg in sorted(history.run.legs.items()) if leg.claimed or leg.end or leg.submission],
                 "actions": _actions(history),

@@ -50,6 +50,14 @@ export function Header({ id, reading, brief }: { id: string; reading: Reading<Ov
               </a>
             </span>
           )}
+          {told.pipeline && (
+            <span>
+              of{" "}
+              <a href={href(`/pipelines/${encodeURIComponent(told.pipeline)}`)}>
+                pipeline <bdi>{told.pipeline}</bdi>
+              </a>
+            </span>
+          )}
           <span title={`${stamp(since)}, ${ago(since, now)}`}>
             {word} {when(since, now)}
           </span>
