@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from onward.cli.pipeline_run import rerun
-from onward.errors import Conflict, InvalidInput, NotFound, StorageError
+from onward.errors import Conflict, InvalidInput, NotFound, SchedulerUnavailable, StorageError
 from onward.model.build import Build
 from onward.model.pipeline import Benchmark, CheckpointChoice, Plan, Pool, Stage, StageKind
 from onward.model.spec import Environment, RunDraft
@@ -21,6 +21,7 @@ from onward.operations.pipeline import from_stage, start
 from onward.operations.pipeline_acts import again, cancel_pipeline, find_pipeline, restart
 from onward.operations.pipeline_look import line, record
 from onward.rundir.journal import read_spec
+from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
 from onward.supervisor.advance import read_plan
 from onward.supervisor.build import Environments
@@ -209,6 +210,25 @@ def test_a_cancelled_pipeline_ends_what_runs_and_begins_nothing_more(place: Plac
     assert not any(job.status.state.live for job in place.scheduler.jobs.values())
     with pytest.raises(Conflict, match="over already"):
         cancel_pipeline(place.desk, dir)
+
+
+def test_one_that_cannot_be_cancelled_keeps_no_other_from_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    dir = begun(place)
+    refusals = {"env-main": Conflict("it is finished"), "prepare": SchedulerUnavailable("its jobs could not be ended")}
+    asked = []
+
+    def refused(_: object, run: RunDir) -> None:
+        asked.append(run.path.name.removeprefix(f"{dir.path.name}-"))
+        if error := refusals.get(asked[-1]):
+            raise error
+
+    monkeypatch.setattr("onward.operations.pipeline_acts.cancel", refused)
+    with pytest.raises(SchedulerUnavailable, match="could not be ended") as error:
+        cancel_pipeline(place.desk, dir)
+    assert asked == ["env-main", "prepare", "train"] and f"onward pipeline cancel {dir.path.name}" in error.value.hint
+    monkeypatch.undo()
+    cancel_pipeline(place.desk, dir)
+    assert line(dir)["state"] == "cancelled"
 
 
 def test_what_was_cancelled_goes_on_when_someone_asks(place: Place) -> None:

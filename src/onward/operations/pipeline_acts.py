@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import Conflict, NotFound, OnwardError
+from onward.errors import Conflict, NotFound, OnwardError, SchedulerError, SchedulerUnavailable
 from onward.model.advance import MemberState
 from onward.model.pipeline import Plan, StageKind
 from onward.model.task import TaskState, tasks_of
@@ -63,8 +63,16 @@ def cancel_pipeline(desk: Desk, dir: PipelineDir) -> None:
     if dir.over.exists():
         raise Conflict(f"{dir.path.name} is over already", hint="`onward pipeline show` says how it ended")
     write_whole(dir.cancelled, json.dumps({"by": desk.user, "at": desk.clock.now()}))
+    unreached: list[SchedulerError] = []
     for run in live_members(dir, read_plan(dir)).values():
-        cancel(desk, run)
+        try:
+            cancel(desk, run)
+        except Conflict:  # it ended otherwise in this very moment; the others are still to be ended
+            continue
+        except SchedulerError as error:
+            unreached.append(error)
+    if unreached:
+        raise SchedulerUnavailable(unreached[0].message, hint=f"onward pipeline cancel {dir.path.name} again when the scheduler answers")
     advance(desk, dir)
 
 
