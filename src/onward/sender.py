@@ -115,6 +115,10 @@ class Sender:
             await asyncio.sleep(_AGAIN)
 
 
+class _NotKept(Exception):
+    """Whatever `keep` raised, so that nobody takes it for the broker's."""
+
+
 class Sent:
     """One request, by its id."""
 
@@ -143,6 +147,8 @@ class Sent:
         try:
             async with asyncio.timeout(timeout):
                 return await self._sender.patiently(lambda channel: self._answered(channel, told, keep))
+        except _NotKept as error:
+            raise error.__cause__ or error from None
         except TimeoutError:
             raise TooMany(f"request {self.id} was not answered within {timeout:.0f} s", hint="it goes on: wait for it again") from None
 
@@ -156,7 +162,10 @@ class Sent:
                 body = _body(message)
                 if body.get("kind") == "reply":
                     answer = answer_of(body)
-                    await asyncio.to_thread(keep, answer)  # it may fetch results; the broker must hear from us meanwhile
+                    try:
+                        await asyncio.to_thread(keep, answer)  # it may fetch results; the broker must hear from us meanwhile
+                    except Exception as error:
+                        raise _NotKept from error
                     await message.ack()
                     break
                 await message.ack()

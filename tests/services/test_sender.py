@@ -21,7 +21,7 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
 from beds.rabbitmq import USER, RabbitMQ
-from onward.errors import Conflict, NotFound, StorageError
+from onward.errors import Conflict, HostUnreachable, NotFound, StorageError
 from onward.gateway.answer import Answer
 from onward.gateway.v2 import CONTROL, REQUESTS
 from onward.sender import Sender, reply_queue
@@ -124,13 +124,16 @@ def test_a_request_is_told_of_its_progress_and_answered_with_its_results(sender:
         sent.wait(timeout=30)
 
 
-def test_an_answer_that_could_not_be_kept_stays_at_the_broker(sender: Sender, gateway: PlayedGateway) -> None:
-    def full(_: Answer) -> None:
-        raise StorageError("the disk is full")
+@pytest.mark.parametrize("error", [StorageError("not kept"), HostUnreachable("not kept"), TimeoutError("not kept")])
+def test_an_answer_that_could_not_be_kept_is_told_and_stays_at_the_broker(sender: Sender, gateway: PlayedGateway, error: Exception) -> None:
+    """Also where it reads like a broker that went away, which would be waited for."""
+
+    def refuse(_: Answer) -> None:
+        raise error
 
     sent = sender.request("patchwise", id="r1")
-    with pytest.raises(StorageError, match="full"):
-        sent.wait(keep=full, timeout=30)
+    with pytest.raises(type(error), match="not kept"):
+        sent.wait(keep=refuse, timeout=30)
     assert sender.sent("r1").wait(timeout=30).done
 
 
