@@ -200,6 +200,9 @@ def test_a_pipeline_is_found_by_folder_by_its_name_and_by_a_beginning(place: Pla
             find_pipeline(place.desk, text)
     with pytest.raises(InvalidInput):
         find_pipeline(place.desk, " ")
+    with pytest.raises(Conflict, match="may mean 2 pipelines") as error:  # the newest of them might be the wrong one to cancel
+        find_pipeline(place.desk, "2026")
+    assert first.path.name in error.value.hint
 
 
 def test_a_cancelled_pipeline_ends_what_runs_and_begins_nothing_more(place: Place) -> None:

@@ -52,8 +52,12 @@ def find_pipeline(desk: Desk, text: str) -> PipelineDir:
     found = {dir.path.name: dir for root in desk.roots for dir in pipelines_under(root)}
     same = [name for name in found if name.split("_", 2)[-1] == text]
     begins = [name for name in found if name.startswith(text)]
-    if text in found or same or begins:
-        return found[text if text in found else (same or begins)[-1]]
+    if text in found or same:
+        return found[text if text in found else same[-1]]
+    if len(begins) > 1:
+        raise Conflict(f"{text!r} may mean {len(begins)} pipelines", hint=f"take one by its folder's name: {', '.join(begins[-10:])}")
+    if begins:
+        return found[begins[0]]
     raise NotFound(f"there is no pipeline {text!r} under {' or '.join(map(str, desk.roots))}", hint="`onward pipeline list` lists them")
 
 
