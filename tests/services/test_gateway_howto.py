@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from beds.rabbitmq import USER, RabbitMQ
+from beds.waiting import until
 from onward.sender import Sender
 from tests.servers import Running
 
@@ -157,7 +158,8 @@ def test_a_result_that_is_too_large_for_a_reply_is_fetched_from_the_server_by_it
     (site.folder / "files" / "text.txt").write_text(" ".join(f"word-{number}" for number in range(80_000)))
     own = site.settings().replace('user = "gateway"', f'user = "{USER}"\ninline = "1M"')
     (site.folder / "password").write_text(broker.password)
-    with Running(site.folder / "up", "--gateway", settings=own):
+    with Running(site.folder / "up", "--gateway", settings=own) as server:
+        assert until(lambda: "listening at amqp" in server.log, timeout=PATIENCE)  # its pages are there sooner than its queues
         sent = Sender(broker.url(site.vhost), user=USER, password=broker.password).request(
             "count", {"Text": f"http://{site.host}/text.txt"}
         )
