@@ -29,7 +29,7 @@ def read_token(path: Path, *, folder: bool = True) -> str:
         if seen.st_uid != os.getuid() or stat.S_IMODE(seen.st_mode) & ~mode & 0o777 or stat.S_ISLNK(seen.st_mode):
             raise NotAllowed(
                 f"{place} is not its owner's alone: mode {stat.S_IMODE(seen.st_mode):o}, of user {seen.st_uid}",
-                hint=f"chmod {mode:o} {place}, and make a new token: this one may be known",
+                hint=f"chmod {mode:o} {place}, and take a new secret: this one may be known",
             )
     return path.read_text().strip()
 
