@@ -131,6 +131,13 @@ def test_of_two_builders_the_first_is_found_and_the_other_goes(environments: Env
     assert environments.link(build.key).resolve() == first.resolve()
 
 
+def test_in_a_root_of_another_user_each_builds_for_himself(environments: Environments, monkeypatch: pytest.MonkeyPatch) -> None:
+    environments.root.mkdir()
+    assert environments.path.name == ".environments"
+    monkeypatch.setattr(os, "getuid", lambda: environments.root.stat().st_uid + 1)
+    assert environments.path.name == f".environments-{environments.root.stat().st_uid + 1}"
+
+
 def test_an_environment_that_was_cleaned_away_is_built_anew(environments: Environments) -> None:
     import shutil
 

@@ -182,7 +182,6 @@ def test_what_its_training_deletes_stays_for_the_benchmarks(piped: Piped) -> Non
     piped.go_on()
     piped.publish(100)
     piped.go_on()
-    import shutil
 
     shutil.rmtree(piped.dir.member("train").checkpoints / "leg-0001.step-00000100")
     piped.publish(200)
@@ -261,7 +260,7 @@ def test_a_worker_for_which_there_is_no_room_leaves_nothing(piped: Piped, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     piped.publish(100)
-    monkeypatch.setattr(shutil, "copyfile", full)
+    monkeypatch.setattr("onward.supervisor.advance.same_file", full)
     assert any("No space left" in words for words in piped.go_on())
     assert piped.dir.workers() == []
 

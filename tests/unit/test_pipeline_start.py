@@ -90,6 +90,11 @@ def test_a_stage_runs_in_what_was_built_for_it_and_finds_what_others_left(place:
     assert worker.environment.venv == prefix and worker.command[1:] == (str(dir.supervisor), "worker", str(dir.path), "cpu")
 
 
+def test_all_runs_share_the_frozen_supervisor(place: Place) -> None:
+    dir = begun(place)
+    assert dir.member("train").supervisor.samefile(dir.supervisor) and dir.template("cpu").supervisor.samefile(dir.supervisor)
+
+
 def test_a_container_stands_before_the_command(place: Place) -> None:
     image = Build(name="main", image="lab.sif", image_options=("--nv",))
     stage = Stage(name="train", kind=StageKind.TRAIN, draft=DRAFT, environment="main")
@@ -136,6 +141,12 @@ def test_a_stage_that_has_not_changed_is_not_done_again_and_is_said_to_be(place:
     told = {stage["name"]: stage for stage in record(place.desk, second)["stages"]}
     assert told["prepare"]["skipped"] and told["prepare"]["why"] == f"unchanged: {first.member('prepare').path.name} did it"
     assert read_spec(second.member("train")).command[-1] == f"{first.member('prepare').results}/data"
+
+
+def test_what_another_user_has_done_is_not_taken_for_ours(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    end(begun(place), "prepare")
+    monkeypatch.setattr("onward.operations.pipeline.is_ours", lambda _: False)
+    assert read_plan(begun(place)).stage("prepare").done_by is None
 
 
 def test_one_that_failed_or_whose_outputs_are_gone_is_done_again(place: Place) -> None:

@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 from onward.checkpoints.manifest import MANIFEST, Manifest, check_sizes, read_manifest
+from onward.sdk.files import same_file
 
 
 def hand(folder: Path, target: Path) -> Manifest:
@@ -25,8 +26,8 @@ def hand(folder: Path, target: Path) -> Manifest:
             if entry.link:
                 (partial / name).symlink_to(entry.link)
             else:
-                _same(folder / name, partial / name)
-        _same(folder / MANIFEST, partial / MANIFEST)
+                same_file(folder / name, partial / name)
+        same_file(folder / MANIFEST, partial / MANIFEST)
         try:
             partial.rename(target)
         except OSError:
@@ -35,12 +36,3 @@ def hand(folder: Path, target: Path) -> Manifest:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return manifest
-
-
-def _same(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except FileExistsError:
-        pass
-    except OSError:
-        shutil.copyfile(source, target)

@@ -18,6 +18,7 @@ from onward.model.pipeline import Plan, Pool, Stage, StageKind, fill_stages, pla
 from onward.model.spec import Cluster, Environment, Member, RunDraft
 from onward.operations.code import freeze_code
 from onward.operations.folders import day_of, removed_if_it_fails, take_folder
+from onward.operations.inspect import is_ours
 from onward.operations.pipeline_upload import check_upload
 from onward.operations.submit import hold
 from onward.operations.wiring import Desk
@@ -101,12 +102,12 @@ def _place(desk: Desk, plan: Plan) -> tuple[Cluster, Path]:
 
 
 def _with_what_is_done(plan: Plan, root: Path) -> Plan:
-    """Stages that an earlier run has done, with the same content, are not done again."""
+    """Stages that an earlier run of ours has done, with the same content, are not done again. What others made is theirs to change."""
     wanted = {stage.content_hash: stage for stage in plan.stages if stage.content_hash and stage.kind is not StageKind.ENVIRONMENT}
     found: dict[str, str] = {}
     for run in runs_under(root) if wanted else ():
         member = _member_of(run)
-        left = member.content in wanted and member_state(run) is MemberState.FINISHED if member else False
+        left = member.content in wanted and is_ours(run) and member_state(run) is MemberState.FINISHED if member else False
         if member and left and all(any(run.results.glob(pattern)) for pattern in wanted[member.content].outputs):
             found[member.content] = str(run.path)
     builds = {build.name: build for build in plan.builds}
@@ -137,6 +138,7 @@ class _Making:
     def __init__(self, *, desk: Desk, plan: Plan, dir: PipelineDir, cluster: Cluster, root: Path, cwd: Path, given: Path) -> None:
         self._desk, self._plan, self._dir, self._cwd, self._given = desk, plan, dir, cwd, given
         self._python = cluster.python or sys.executable
+        self._scheduler = cluster.scheduler
         self._environments = Environments(root)
         self._builds: Mapping[str, Build] = {build.name: build for build in plan.builds}
         self._results = {stage.name: str(run_of(dir, plan, stage.name).results) for stage in plan.stages}
@@ -151,7 +153,9 @@ class _Making:
             self._hold(self._pool(pool), self._dir.template(pool.name).path, member)
 
     def _hold(self, draft: RunDraft, folder: Path, member: Member) -> None:
-        hold(self._desk, draft, cwd=self._cwd, folder=folder, member=member)
+        here = self._desk.settings.cluster(draft.cluster)[0].scheduler == self._scheduler
+        archive = self._dir.supervisor if here else None  # another scheduler may need files of its own
+        hold(self._desk, draft, cwd=self._cwd, folder=folder, member=member, archive=archive)
 
     def _stage(self, stage: Stage) -> RunDraft:
         draft = replace(stage.draft, name=f"{self._plan.name}-{stage.name}")

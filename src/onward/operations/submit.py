@@ -29,7 +29,7 @@ from onward.rundir.inputs import write_inputs
 from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir
 from onward.schedulers.registry import files_to_freeze
-from onward.sdk.files import write_whole
+from onward.sdk.files import same_file, write_whole
 from onward.supervisor.handover import PATIENCE, Handover, render_script
 from onward.supervisor.launch import check_launcher
 from onward.supervisor.preparation import check_places, placed, steps
@@ -88,10 +88,11 @@ def submit(
     return dir
 
 
-def hold(desk: Desk, draft: RunDraft, *, cwd: Path, folder: Path, member: Member) -> RunDir:
+def hold(desk: Desk, draft: RunDraft, *, cwd: Path, folder: Path, member: Member, archive: Path | None = None) -> RunDir:
     """Make a run of a pipeline, whole, and ask for no job: the pipeline does when its time has come.
 
     Its code is the pipeline's, frozen already; `folder` is its own, and must not be there yet. What it runs in may still have to be built.
+    `archive`: the supervisor that the pipeline has frozen for all its runs.
     """
     spec, _ = _specify(desk, draft, cwd, id=new_id(), built=False)
     spec = replace(spec, member=member, workdir=_start(draft, str(cwd)), code={"frozen": True, "from": str(cwd)})
@@ -105,7 +106,8 @@ def hold(desk: Desk, draft: RunDraft, *, cwd: Path, folder: Path, member: Member
         dir.make()
         write_whole(dir.held, json.dumps({"pipeline": member.pipeline, "stage": member.stage}))
         own = carried(desk.env, functions=False) if draft.carry else {}
-        _write(dir, spec, Frozen(workdir=spec.workdir, facts={}, diff=""), environment={**own, **draft.variables})
+        frozen = Frozen(workdir=spec.workdir, facts={}, diff="")
+        _write(dir, spec, frozen, environment={**own, **draft.variables}, archive=archive)
     announce(desk, spec, dir)
     return dir
 
@@ -208,10 +210,13 @@ def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> Frozen:
     return Frozen(workdir=str(cwd), facts={"frozen": False}, diff="")
 
 
-def _write(dir: RunDir, spec: RunSpec, frozen: Frozen, *, environment: Mapping[str, str]) -> None:
+def _write(dir: RunDir, spec: RunSpec, frozen: Frozen, *, environment: Mapping[str, str], archive: Path | None = None) -> None:
     """Variables may be secrets, so they stand in a file of their own that nobody else can read."""
     if frozen.diff:
         write_whole(dir.code_diff, frozen.diff)
     write_whole(dir.environment, json.dumps(environment), mode=0o600)
-    build_archive(dir.supervisor, also=files_to_freeze(spec.cluster.scheduler))
+    if archive:
+        same_file(archive, dir.supervisor)
+    else:
+        build_archive(dir.supervisor, also=files_to_freeze(spec.cluster.scheduler))
     write_whole(dir.spec, json.dumps(spec_to_json(spec), indent=1))

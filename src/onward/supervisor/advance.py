@@ -32,7 +32,7 @@ from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.rundir.tasks import states
 from onward.schedulers.base import Scheduler
-from onward.sdk.files import write_whole
+from onward.sdk.files import same_file, write_whole
 from onward.supervisor.handing import seen
 from onward.supervisor.handover import Handover, QueuedLegCancelled
 
@@ -280,9 +280,8 @@ def _fill(worker: RunDir, template: RunDir, wanted: StartWorker, *, created: flo
     assert spec.member is not None
     member = replace(spec.member, worker=wanted.number)
     spec = replace(spec, id=new_id(), name=f"{spec.name}-{wanted.number:03d}", created=created, member=member)
-    for source, target in ((template.environment, worker.environment), (template.supervisor, worker.supervisor)):
-        shutil.copyfile(source, target)
-        shutil.copymode(source, target)
+    same_file(template.supervisor, worker.supervisor)
+    write_whole(worker.environment, template.environment.read_bytes(), mode=0o600)
     write_whole(_released(worker), json.dumps({"pool": wanted.pool}))
     write_whole(worker.spec, json.dumps(spec_to_json(spec), indent=1))
 

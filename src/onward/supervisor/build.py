@@ -31,13 +31,15 @@ _LONGEST = 24 * 3600.0  # seconds: the job's own limit comes first
 
 @dataclass(frozen=True)
 class Environments:
-    """All that were built for the runs of one root."""
+    """All that one user built for runs in one root. What others built is theirs to change, so it is never used."""
 
     root: Path
 
     @property
     def path(self) -> Path:
-        return self.root / ".environments"
+        me = os.getuid()
+        mine = not self.root.exists() or self.root.stat().st_uid == me
+        return self.root / (".environments" if mine else f".environments-{me}")
 
     @property
     def made(self) -> Path:
