@@ -160,5 +160,8 @@ class PipelineDir:
 
 
 def pipelines_under(root: Path) -> list[PipelineDir]:
-    """All pipelines of a root, oldest first."""
-    return [dir for dir in map(PipelineDir, dated_under(root)) if dir.is_pipeline()]
+    """All pipelines of a root, oldest first. One that cannot be read has none: whoever lists its runs says why."""
+    try:
+        return [dir for dir in map(PipelineDir, dated_under(root)) if dir.is_pipeline()]
+    except OSError:
+        return []
