@@ -13,7 +13,6 @@ from onward.model.pipeline import Plan
 from onward.model.plain import value_to_json
 from onward.model.spec import Cluster
 from onward.model.upload import PlaceKind, place_kind
-from onward.operations.pipeline_summary import keep_summary
 from onward.operations.wiring import Desk
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.supervisor.advance import read_plan
@@ -57,8 +56,17 @@ def tend_upload(desk: Desk, dir: PipelineDir, *, start: Start = start_process) -
     if plan.upload is None:
         return []
     if "summary" in plan.upload.what and dir.over.exists() and not is_summarised(dir):
-        keep_summary(dir)
+        _keep_summary(dir)
     if has_work(dir, plan, plan.upload, now=desk.clock.now(), stubborn=True):
         start(desk, dir)
     found = standing(dir, plan)
     return list(found.problems) if found else []
+
+
+def _keep_summary(dir: PipelineDir) -> None:
+    """Its page leans on packages that a host which is reached through ssh may not have: there it is left to others."""
+    try:
+        from onward.operations.pipeline_summary import keep_summary
+    except ModuleNotFoundError:
+        return
+    keep_summary(dir)
