@@ -52,7 +52,9 @@ def test_logs_and_the_table_arrive_at_another_host_and_their_checksums_hold_ther
     give_up = time.monotonic() + 90
     while not (folder / "params" / "uploads" / "all").exists():
         assert time.monotonic() < give_up, alice.onward("pipeline", "show", str(folder)).stdout
-        time.sleep(0.3)
+        time.sleep(1)
+        if (folder / "params" / "over.json").exists():  # where the jobs' Python has no Onward, the summary is left to this
+            alice.onward("tend", check=False)
     assert (archive / f"{folder.name}-say" / "logs" / "leg-0001.out").read_text() == "17\n"
     assert (archive / folder.name / "results" / "summary.html").stat().st_uid == pwd.getpwnam(THERE).pw_uid
     checked = subprocess.run(["sha256sum", "-c", "--quiet", f"{folder.name}/SHA256SUMS"], cwd=archive, capture_output=True, text=True)
