@@ -94,11 +94,11 @@ class Person:
 
 
 def gridengine_queue(shown: str) -> list[str]:
-    """Slurm's words for Grid Engine's letters: what waits is PENDING."""
+    """Slurm's words for Grid Engine's letters: what waits is PENDING, unless it was deleted and is about to go."""
     lines = []
     for job in ElementTree.fromstring(shown).iter("job_list"):
         letters = job.findtext("state", "")
-        state = "ERROR" if "E" in letters else "PENDING" if "q" in letters else "RUNNING"
+        state = "LEAVING" if "d" in letters else "ERROR" if "E" in letters else "PENDING" if "q" in letters else "RUNNING"
         where = job.findtext("queue_name") or ""
         lines.append(f"{job.findtext('JB_job_number')} {job.findtext('JB_name')} {state} {where.partition('@')[2]}".rstrip())
     return lines
@@ -177,7 +177,7 @@ class RunOnBed:
         """This run's jobs in the queue, but for one that is just leaving."""
         names = {event["name"] for event in self.events() if event["kind"] == "submitting"}
         left = [line for line in self.person.queue() if line.split()[1] in names]
-        give_up = time.monotonic() + 15
+        give_up = time.monotonic() + 45
         while left and not any("PENDING" in line for line in left) and time.monotonic() < give_up:
             time.sleep(0.5)
             left = [line for line in self.person.queue() if line.split()[1] in names]

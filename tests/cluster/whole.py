@@ -32,5 +32,6 @@ def assert_whole(run: RunOnBed, *, out: Path, unbroken: Path) -> dict[str, objec
     for kind in ("claimed", "started"):
         numbers = [event["leg"] for event in run.events() if event["kind"] == kind]
         assert sorted(numbers) == sorted(set(numbers)), f"a leg {kind} twice"
-    assert run.jobs_left() == []
+    left = run.jobs_left()
+    assert left == [], f"jobs are left: {left}\n{run.log()}"
     return shown
