@@ -276,7 +276,7 @@ def test_a_killed_rank_is_followed_by_a_leg_that_goes_on(alice: Person, unbroken
     shown = run.until_over(within=240)
     assert shown["state"] == "finished", (shown["reason"], run.log())
     assert_equal(out, unbroken_ranks(4, steps))
-    assert ends(run)[1] == "crashed"
+    assert ends(run)[1] == "crashed", (run.log(), shown["legs"])
 
 
 def test_a_script_with_horovods_flags_goes_on_from_its_own_checkpoints(alice: Person) -> None:

@@ -37,6 +37,7 @@ _TERM_TO_KILL = 3.0
 _LAUNCHER_REACTS = 10.0  # seconds: a launcher ends the others when one rank has failed; one that does not is ended
 _SILENCE = 4.0  # seconds: a node whose agent says nothing for so long, after the training failed, is lost
 _LAST_NOTES = 3.0  # seconds for the exit codes of ranks on other nodes to arrive
+_HEARD_LATER = 2.0  # seconds: ranks are told to end; that another failed before is heard from its node within this
 _STACK_DUMP = 5.0
 _OWN_SIGNAL = 0.5
 _AFTER_LAST_SAVE = 10.0  # once it has saved as requested, a training that does not leave by itself is ended
@@ -95,6 +96,7 @@ class Training:
     _seen: tuple[int, int] = (0, 0)
     lost_nodes: tuple[str, ...] = ()  # fell silent when the training failed
     _failed_since: float | None = None
+    _termed_at: float | None = None
 
     def watch(self) -> int:
         """Until the training has gone. Returns its exit code, or minus the signal that ended it."""
@@ -204,12 +206,19 @@ class Training:
             self._ask(GIVEN_UP, now)
         elif ask_at is not None and now >= ask_at:
             self._ask("deadline", now)
-        elif self.signals.warned or self.crew.ranks.termed:
+        elif self.signals.warned or self._ranks_were_warned(now):
             self._ask("deadline" if self.deadline and self.deadline - now <= _NEAR_THE_LIMIT else "warning", now)
         elif self.folder.stop_requested:
             self._ask("request", now)
         elif len(self._missed) >= _MISSES_BEFORE_STOP:
             self._ask("storage", now)
+
+    def _ranks_were_warned(self, now: float) -> bool:
+        """Told to end, and not by their launcher because one of them failed: word of that may come from another node a moment later."""
+        if not self.crew.ranks.termed or self.crew.ranks.first_failure():
+            return False
+        self._termed_at = self._termed_at or now
+        return now - self._termed_at >= _HEARD_LATER
 
     def _was_deleted(self, now: float) -> bool:
         """At the limit the same notice says that the limit has come."""
