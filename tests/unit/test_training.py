@@ -187,3 +187,28 @@ def test_a_file_of_the_trainings_own_is_being_saved_while_it_is_open(tmp_path: P
     with (tmp_path / "epoch-1" / "model.pt").open("wb"):
         assert being_saved(tmp_path, now=0)
     assert not being_saved(tmp_path, now=0)
+
+
+def ranks_are_termed(bench: Bench) -> None:
+    (bench.local.ranks / "rank-00000.json").write_text(json.dumps({"rank": 0, "world": 2, "count": 1, "term": True}))
+
+
+def another_rank_failed(bench: Bench) -> None:
+    (bench.local.ranks / "exit-00001.json").write_text(json.dumps({"rank": 1, "code": -9, "at": bench.clock.now()}))
+
+
+def leaves(bench: Bench) -> None:
+    bench.child.code = 1
+
+
+def test_ranks_that_are_told_to_end_stand_for_a_warning(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {5: ranks_are_termed, 12: leaves})
+    bench.watch()
+    assert bench.training.asked == "warning"
+
+
+def test_ranks_that_their_launcher_ends_since_one_failed_were_not_warned(tmp_path: Path) -> None:
+    """Word of the failure comes from another node, after that of the end."""
+    bench = Bench(tmp_path, {5: ranks_are_termed, 6: another_rank_failed, 12: leaves})
+    bench.watch()
+    assert bench.training.asked is None
