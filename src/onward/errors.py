@@ -14,6 +14,7 @@
     │   │   └── HostUnreachable    6   transient: no connection to the host of an ssh profile, or it broke
     │   ├── SubmitUnclear          6   transient: the job may or may not have been accepted
     │   ├── SubmitRefused          1   the scheduler said no
+    │   │   └── SubmitLimitReached 1   transient: as many jobs are submitted as the site allows
     │   └── NotOffered             1   this scheduler's adapter does not have what was asked for
     ├── StorageError               1
     │   ├── StorageFull            1   transient: disk or quota is full
@@ -99,6 +100,10 @@ class SubmitRefused(SchedulerError):
     pass
 
 
+class SubmitLimitReached(SubmitRefused):
+    transient = True
+
+
 class NotOffered(SchedulerError):
     pass
 
@@ -109,6 +114,10 @@ class StorageError(OnwardError):
 
 class StorageFull(StorageError):
     transient = True
+
+    def __init__(self, message: str, *, hint: str = "", need: int = 0) -> None:
+        super().__init__(message, hint=hint)
+        self.need = need  # bytes that it has no room for
 
 
 class StorageUnavailable(StorageError):

@@ -16,7 +16,7 @@ def branch(folder: Path, store: Path) -> Manifest:
     check_sizes(folder, given)
     name = CheckpointName(0, given.step)
     sources = {relative: folder / relative for relative in given.files}
-    made = publish(sources, store, name, created=given.created, made_by=given.made_by, metrics=given.metrics)
+    made = publish(sources, store, name, created=given.created, made_by=given.made_by, metrics=given.metrics, algorithm=given.algorithm)
     if made.files != given.files:
         delete(store, name)
         raise CheckpointDamaged(f"{folder.name}: its files do not have the hashes of its manifest", hint="branch from an older checkpoint")

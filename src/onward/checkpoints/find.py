@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
+from onward.checkpoints.left import published_names
 from onward.checkpoints.manifest import Manifest, check_sizes, read_manifest, verify
-from onward.checkpoints.publish import restore
+from onward.checkpoints.publish import put_back_replaced, restore
 from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import Checkpoint, CheckpointName
+
+T = TypeVar("T")
+Wait = Callable[[], bool]  # pauses; False when it has waited enough
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,13 +23,17 @@ class Found:
     fell_back: tuple[str, ...]  # newer ones that did not verify, and why
 
 
+@dataclass(frozen=True, kw_only=True)
+class Newest(Generic[T]):
+    """The newest checkpoint that could be taken, as it was taken."""
+
+    taken: T
+    fell_back: tuple[str, ...]
+
+
 def names(store: Path) -> list[CheckpointName]:
     """Published names, oldest first. Hidden and foreign entries are not ours to judge."""
-    try:
-        entries = os.listdir(store)
-    except FileNotFoundError:
-        return []
-    return sorted(name for name in map(CheckpointName.parse, entries) if name)
+    return published_names(store)
 
 
 def checkpoints(store: Path) -> list[Checkpoint]:
@@ -33,22 +41,19 @@ def checkpoints(store: Path) -> list[Checkpoint]:
     found = []
     for name in names(store):
         try:
-            manifest = read_manifest(store / str(name))
-            check_sizes(store / str(name), manifest)
+            found.append(_looked_at(store / str(name)).checkpoint())
         except CheckpointDamaged:
             continue
-        found.append(manifest.checkpoint())
     return found
 
 
-def restore_newest(
-    store: Path, target: Path, *, expected: CheckpointName | None = None, wait: Callable[[], bool] | None = None
-) -> Found | None:
-    """Copy the newest checkpoint that verifies to `target`; None if there is none at all.
+def newest(store: Path, take: Callable[[Path], T], *, expected: CheckpointName | None = None, wait: Wait | None = None) -> Newest[T] | None:
+    """The newest checkpoint that `take` does not find damaged; None if there is none at all.
 
     `expected` is the newest that was reported published. A network file system may show it late, so `wait` is called
-    (it pauses, and says False when it has waited enough) before anything older is taken.
+    before anything older is taken.
     """
+    put_back_replaced(store)
     while expected and expected not in names(store) and wait and wait():
         pass
     fell_back: list[str] = []
@@ -57,18 +62,31 @@ def restore_newest(
         fell_back.append(f"{expected}: was reported published and is not there")
     for name in reversed(seen):
         try:
-            return Found(manifest=restore(store / str(name), target), fell_back=tuple(fell_back))
+            return Newest(taken=take(store / str(name)), fell_back=tuple(fell_back))
         except CheckpointDamaged as error:
             fell_back.append(str(error))
     return None
+
+
+def likely_newest(store: Path, *, expected: CheckpointName | None = None, wait: Wait | None = None) -> Manifest | None:
+    """The newest whose files have their sizes: known at once, so that all nodes can begin with it."""
+    found = newest(store, _looked_at, expected=expected, wait=wait)
+    return found.taken if found else None
+
+
+def restore_newest(store: Path, target: Path, *, expected: CheckpointName | None = None, wait: Wait | None = None) -> Found | None:
+    """Copy the newest checkpoint that verifies to `target`; None if there is none at all."""
+    found = newest(store, lambda folder: restore(folder, target), expected=expected, wait=wait)
+    return Found(manifest=found.taken, fell_back=found.fell_back) if found else None
 
 
 def newest_in_place(store: Path) -> Found | None:
-    """The newest that verifies where it lies: for a node whose own disk has no room for a copy."""
-    fell_back: list[str] = []
-    for name in reversed(names(store)):
-        try:
-            return Found(manifest=verify(store / str(name)), fell_back=tuple(fell_back))
-        except CheckpointDamaged as error:
-            fell_back.append(str(error))
-    return None
+    """The newest that verifies where it lies."""
+    found = newest(store, verify)
+    return Found(manifest=found.taken, fell_back=found.fell_back) if found else None
+
+
+def _looked_at(folder: Path) -> Manifest:
+    manifest = read_manifest(folder)
+    check_sizes(folder, manifest)
+    return manifest

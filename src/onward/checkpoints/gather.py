@@ -12,13 +12,16 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onward.checkpoints.copying import Moved
 from onward.checkpoints.manifest import MANIFEST, FileEntry, Manifest, check_sizes, read_manifest
-from onward.checkpoints.publish import copy_file, explain, partial_of
+from onward.checkpoints.publish import NOTES, copy_files, explain, partial_of
+from onward.clock import Clock, SystemClock
 from onward.errors import CheckpointDamaged, StorageError
 from onward.model.checkpoint import CheckpointName
 from onward.sdk import contract
@@ -26,7 +29,6 @@ from onward.sdk.files import sync_folder, write_whole
 
 log = logging.getLogger(__name__)
 
-_NOTES = ".shares"
 _SURELY_LATE = 2  # newer steps have shares already: who has not put one by then does not save as the others do
 
 
@@ -41,6 +43,7 @@ class Share:
     seconds: float
     metrics: Mapping[str, float]
     at: float = 0.0  # committed, unix seconds
+    made_by: str = "sdk"  # files: rank is the number of a node, whose files these are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,7 @@ class Gathered:
     manifest: Manifest
     save_seconds: float
     began: float = 0.0  # when the first rank began to save it, unix seconds
+    stage_seconds: float = 0.0  # for which the slowest node copied its shares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,7 @@ def shares(checkpoints: Path) -> list[Share]:
                     seconds=float(note.get("seconds", 0)),
                     metrics=note.get("metrics", {}),
                     at=mark.stat().st_mtime,
+                    made_by=str(note.get("made_by", "sdk")),
                 )
             )
         except (OSError, ValueError, KeyError):
@@ -81,11 +86,19 @@ def shares(checkpoints: Path) -> list[Share]:
     return found
 
 
-def put(share: Share, store: Path, *, leg: int) -> None:
+def next_shares(found: Sequence[Share], *, hurry: bool) -> list[Share]:
+    """Those of one step: the oldest, so that all nodes go the same way; the newest where time is short, as only that one counts."""
+    steps = [share.step for share in found]
+    chosen = (max if hurry else min)(steps, default=None)
+    return [share for share in found if share.step == chosen]
+
+
+def put(share: Share, store: Path, *, leg: int, clock: Clock | None = None, moved: Moved | None = None) -> None:
     """Copy a share to the store, its note last, and take it off the node. Done already: only the latter."""
+    clock = clock or SystemClock()
     name = CheckpointName(leg, share.step)
     partial = store / partial_of(name)
-    note = partial / _NOTES / f"{contract.rank_name(share.rank)}.json"
+    note = partial / NOTES / f"{contract.rank_name(share.rank)}.json"
     sources = {
         str(path.relative_to(share.folder)): path
         for path in sorted(share.folder.rglob("*"))
@@ -97,13 +110,17 @@ def put(share: Share, store: Path, *, leg: int) -> None:
             hint="save that file under another name",
         )
     if not (store / str(name)).exists() and not note.exists():
+        began = clock.now()
         try:
             note.parent.mkdir(parents=True, exist_ok=True)
-            files = {relative: _put_file(source, partial / relative, share.rank) for relative, source in sources.items()}
+            files = _put_files(sources, partial, share.rank, moved)
             told = {
                 "world": share.world,
                 "seconds": share.seconds,
                 "at": share.at,
+                "made_by": share.made_by,
+                "host": socket.gethostname(),
+                "put_seconds": clock.now() - began,
                 "metrics": dict(share.metrics),
                 "files": {key: vars(entry) for key, entry in files.items()},
             }
@@ -115,12 +132,19 @@ def put(share: Share, store: Path, *, leg: int) -> None:
         share.folder.parent.rmdir()  # unless another rank's is there
 
 
-def _put_file(source: Path, target: Path, rank: int) -> FileEntry:
-    """Beside, then renamed: two ranks may write the same file, and neither may see the other's half."""
-    beside = target.with_name(f".{target.name}.{rank}.tmp")
-    entry = copy_file(source, beside, flush=True)
-    os.replace(beside, target)
-    return entry
+def _put_files(sources: Mapping[str, Path], partial: Path, rank: int, moved: Moved | None) -> dict[str, FileEntry]:
+    """Beside, then renamed: two ranks may write the same file, and neither may see the other's half. No room: no half is left."""
+    targets = {relative: partial / relative for relative in sources}
+    beside = {relative: target.with_name(f".{target.name}.{rank}.tmp") for relative, target in targets.items()}
+    try:
+        entries = copy_files({relative: (source, beside[relative]) for relative, source in sources.items()}, flush=True, moved=moved)
+    except (OSError, StorageError):
+        for path in beside.values():
+            path.unlink(missing_ok=True)
+        raise
+    for relative, target in targets.items():
+        os.replace(beside[relative], target)
+    return entries
 
 
 def assemble(store: Path, *, leg: int, created: float) -> Iterator[Gathered | NotGathered]:
@@ -133,10 +157,12 @@ def assemble(store: Path, *, leg: int, created: float) -> Iterator[Gathered | No
     for name in waiting:
         try:
             gathered = _assemble(store, name, created)
-        except OSError as error:
-            yield NotGathered(step=name.step, reason=str(explain(error, store, name, {})), later=True)
-            continue
-        except StorageError as error:
+        except (OSError, StorageError) as error:
+            if (store / str(name)).exists():
+                continue  # an agent on another node published it meanwhile
+            if isinstance(error, OSError):
+                yield NotGathered(step=name.step, reason=str(explain(error, store, name, {})), later=True)
+                continue
             shutil.rmtree(store / partial_of(name), ignore_errors=True)
             yield NotGathered(step=name.step, reason=str(error))
             continue
@@ -163,23 +189,29 @@ def lacking(store: Path, *, leg: int) -> Iterator[NotGathered]:
 
 
 def _lacking(store: Path, name: CheckpointName) -> Iterator[NotGathered]:
-    notes = store / partial_of(name) / _NOTES
+    notes = store / partial_of(name) / NOTES
     there: set[int] = set()
-    world = 0
+    note: dict[str, Any] = {}
     for path in notes.glob("rank-*.json"):
         try:
-            world = max(world, int(json.loads(path.read_bytes())["world"]))
+            note = max(note, json.loads(path.read_bytes()), key=lambda told: int(told.get("world", 0)))
             there.add(int(path.stem.removeprefix("rank-")))
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, AttributeError):
             continue
-    missing = [str(rank) for rank in range(world) if rank not in there]
+    missing = [rank for rank in range(int(note.get("world", 0))) if rank not in there]
     if missing:
-        whose = f"the share of rank {missing[0]} is" if len(missing) == 1 else f"the shares of ranks {', '.join(missing)} are"
-        yield NotGathered(step=name.step, reason=f"the checkpoint of step {name.step}: {whose} missing")
+        if _by_node(note):
+            what = f"files of {_of(note, missing, ', ')} are"
+        elif len(missing) == 1:
+            what = f"share of {_of(note, missing, '')} is"
+        else:
+            what = f"shares of {_of(note, missing, ', ')} are"
+        reason = f"the checkpoint of step {name.step}: the {what} missing"
+        yield NotGathered(step=name.step, reason=reason)
 
 
 def _waiting(store: Path, leg: int) -> Iterator[CheckpointName]:
-    for notes in store.glob(f".leg-{leg:04d}.step-*/{_NOTES}"):
+    for notes in store.glob(f".leg-{leg:04d}.step-*/{NOTES}"):
         name = CheckpointName.parse(notes.parent.name[1:].rsplit(".", 1)[0])
         if name and name.leg == leg:
             yield name
@@ -196,12 +228,14 @@ def _assemble(store: Path, name: CheckpointName, created: float) -> Gathered | N
         for relative, entry in note["files"].items():
             mine = FileEntry(**entry)
             if relative in files and files[relative] != mine:
+                both = _of(note, [owner[relative], rank], " and ")
                 raise StorageError(
-                    f"the checkpoint of step {name.step}: ranks {owner[relative]} and {rank} both wrote {relative}, and not the same",
+                    f"the checkpoint of step {name.step}: {both} both wrote {relative}, and not the same",
                     hint="put the rank into the names of files that differ by rank",
                 )
             files[relative], owner[relative] = mine, rank
-    manifest = Manifest(leg=name.leg, step=name.step, created=created, metrics=_finite(notes[0]["metrics"]), files=files)
+    made_by, metrics = notes[0].get("made_by", "sdk"), _finite(notes[0]["metrics"])
+    manifest = Manifest(leg=name.leg, step=name.step, created=created, made_by=made_by, metrics=metrics, files=files, ranks=owner)
     check_sizes(partial, manifest)
     final = store / str(name)
     write_whole(partial / MANIFEST, manifest.to_json())
@@ -209,13 +243,23 @@ def _assemble(store: Path, name: CheckpointName, created: float) -> Gathered | N
         sync_folder(Path(folder))
     os.rename(partial, final)
     sync_folder(store)
-    shutil.rmtree(final / _NOTES, ignore_errors=True)
+    shutil.rmtree(final / NOTES, ignore_errors=True)
     check_sizes(final, read_manifest(final))
     return Gathered(
         manifest=manifest,
         save_seconds=max(float(note["seconds"]) for note in notes),
         began=min(float(note.get("at", 0)) - float(note["seconds"]) for note in notes),
+        stage_seconds=_slowest_node(notes),
     )
+
+
+def _slowest_node(notes: Sequence[Mapping[str, Any]]) -> float:
+    """Nodes copy at the same time, each its shares one after another."""
+    seconds: dict[str, float] = {}
+    for note in notes:
+        host = str(note.get("host", ""))
+        seconds[host] = seconds.get(host, 0.0) + float(note.get("put_seconds", 0.0))
+    return max(seconds.values(), default=0.0)
 
 
 def _read_notes(partial: Path) -> list[dict[str, Any]] | None:
@@ -224,13 +268,24 @@ def _read_notes(partial: Path) -> list[dict[str, Any]] | None:
     world = 1
     while len(found) < world:
         try:
-            found.append(json.loads((partial / _NOTES / f"{contract.rank_name(len(found))}.json").read_bytes()))
+            found.append(json.loads((partial / NOTES / f"{contract.rank_name(len(found))}.json").read_bytes()))
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise CheckpointDamaged(f"{partial.name}: the note of rank {len(found)} cannot be read: {error}") from error
         world = int(found[-1]["world"])
     return found
+
+
+def _by_node(note: Mapping[str, Any]) -> bool:
+    """Whether a share is what a node has, and not what a rank wrote."""
+    return note.get("made_by") == "files"
+
+
+def _of(note: Mapping[str, Any], numbers: Sequence[int], between: str) -> str:
+    """In words, whose shares these are. Nodes are counted from 1."""
+    listed = between.join(str(number + _by_node(note)) for number in numbers)
+    return f"{'node' if _by_node(note) else 'rank'}{'s' if len(numbers) > 1 else ''} {listed}"
 
 
 def _finite(metrics: Mapping[str, Any]) -> dict[str, float]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from onward.checkpoints.copying import ALGORITHM, ALGORITHMS, Moved, SourceChanged, Transfer, transfer
 from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import Checkpoint, CheckpointName
 
 MANIFEST = "manifest.json"
-ALGORITHM = "sha256"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +35,14 @@ class Manifest:
     files: Mapping[str, FileEntry]
     made_by: str = "sdk"  # sdk: run.checkpoint(); files: found in the checkpoint folder
     metrics: Mapping[str, float] = field(default_factory=dict)
+    algorithm: str = ALGORITHM  # by which its files were hashed
+
+    ranks: Mapping[str, int] = field(default_factory=dict)  # which rank wrote a file, where all ranks did
+
+    def part(self, node: int, nodes: int) -> set[str]:
+        """The files that one of several nodes brings and verifies: those of its own ranks, as launchers lay them out. Each has one node."""
+        world = max(self.ranks.values(), default=0) + 1
+        return {name for name in self.files if self.ranks.get(name, 0) * nodes // world == node}
 
     @property
     def name(self) -> CheckpointName:
@@ -56,9 +62,10 @@ class Manifest:
                 "leg": self.leg,
                 "step": self.step,
                 "created": self.created,
-                "algorithm": ALGORITHM,
+                "algorithm": self.algorithm,
                 "made_by": self.made_by,
                 "metrics": dict(self.metrics),
+                **({"ranks": dict(sorted(self.ranks.items()))} if self.ranks else {}),
                 "files": {
                     name: {"size": e.size, "hash": e.hash} | ({"link": e.link} if e.link else {}) for name, e in sorted(self.files.items())
                 },
@@ -71,7 +78,7 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of a published checkpoint, or CheckpointDamaged."""
     try:
         data = json.loads((folder / MANIFEST).read_bytes())
-        if data["algorithm"] != ALGORITHM:
+        if data["algorithm"] not in ALGORITHMS:
             raise CheckpointDamaged(f"{folder.name}: hashed by {data['algorithm']}, which this version cannot check")
         manifest = Manifest(
             leg=int(data["leg"]),
@@ -79,6 +86,8 @@ def read_manifest(folder: Path) -> Manifest:
             created=float(data["created"]),
             made_by=str(data.get("made_by", "sdk")),
             metrics={str(k): float(v) for k, v in data.get("metrics", {}).items()},
+            ranks={str(k): int(v) for k, v in data.get("ranks", {}).items()},
+            algorithm=str(data["algorithm"]),
             files={
                 _safe(folder, name): FileEntry(size=int(e["size"]), hash=str(e["hash"]), link=str(e.get("link", "")))
                 for name, e in data["files"].items()
@@ -111,23 +120,26 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
             raise CheckpointDamaged(f"{folder.name}: {name} has {size} bytes instead of {entry.size}")
 
 
-def verify(folder: Path) -> Manifest:
-    """The full look: read every byte."""
+def verify(folder: Path, *, only: Collection[str] | None = None, moved: Moved | None = None) -> Manifest:
+    """The full look: read every byte; with `only`, of these files."""
     manifest = read_manifest(folder)
     check_sizes(folder, manifest)
-    for name, entry in manifest.files.items():
-        if entry.link:
-            continue
-        digest = hashlib.new(ALGORITHM)
-        try:
-            with (folder / name).open("rb") as file:
-                while chunk := file.read(_CHUNK):
-                    digest.update(chunk)
-        except OSError as error:
-            raise CheckpointDamaged(f"{folder.name}: {name} cannot be read: {error}") from error
-        if digest.hexdigest() != entry.hash:
-            raise CheckpointDamaged(f"{folder.name}: {name} does not have the hash of its manifest")
+    wanted = {name: entry for name, entry in manifest.files.items() if only is None or name in only}
+    files = {name: Transfer(source=folder / name, target=None, size=entry.size) for name, entry in wanted.items() if not entry.link}
+    try:
+        hashes = transfer(list(files.values()), algorithm=manifest.algorithm, moved=moved)
+    except SourceChanged as error:
+        raise CheckpointDamaged(f"{folder.name}: {error}") from error
+    except OSError as error:
+        raise CheckpointDamaged(f"{folder.name}: {error.filename or 'a file'} cannot be read: {error}") from error
+    check_hashes(folder, manifest, dict(zip(files, hashes, strict=True)))
     return manifest
+
+
+def check_hashes(folder: Path, manifest: Manifest, found: Mapping[str, str]) -> None:
+    for name, hash in found.items():
+        if hash != manifest.files[name].hash:
+            raise CheckpointDamaged(f"{folder.name}: {name} does not have the hash of its manifest")
 
 
 def _safe(folder: Path, name: str) -> str:

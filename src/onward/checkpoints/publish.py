@@ -8,27 +8,28 @@ publish removes, and never a name that does not verify.
 from __future__ import annotations
 
 import errno
-import hashlib
+import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from onward.checkpoints.manifest import ALGORITHM, MANIFEST, FileEntry, Manifest, check_sizes, read_manifest
+from onward.checkpoints.copying import ALGORITHM, Moved, Transfer, transfer
+from onward.checkpoints.copying import SourceChanged as SourceChanged  # for those who publish
+from onward.checkpoints.left import may_go, published_names
+from onward.checkpoints.manifest import MANIFEST, FileEntry, Manifest, check_hashes, check_sizes, read_manifest
+from onward.checkpoints.room import check_room, free, reserve
 from onward.errors import CheckpointDamaged, StorageError, StorageFull
 from onward.model.checkpoint import CheckpointName
 from onward.model.quantity import format_bytes
-from onward.sdk.files import sync_folder, write_all, write_whole
+from onward.sdk.files import sync_folder, write_whole
 
-_CHUNK = 1 << 20
+log = logging.getLogger(__name__)
+
+NOTES = ".shares"  # in a partial folder: what each rank has put there
 _PARTIAL = ".partial"
 _DELETING = ".deleting-"
-
-
-class SourceChanged(StorageError):
-    """The training wrote to a file while it was being copied: it was not complete after all. Try again later."""
-
-    transient = True
+_REPLACED = ".replaced-"
 
 
 def publish(
@@ -39,10 +40,18 @@ def publish(
     created: float,
     made_by: str = "sdk",
     metrics: Mapping[str, float] | None = None,
+    unchanged: Callable[[], bool] | None = None,
+    replace: bool = False,
+    algorithm: str = ALGORITHM,
+    moved: Moved | None = None,
 ) -> Manifest:
-    """Make `store/name` appear with these files (relative name → file). Published already: nothing is done."""
+    """Make `store/name` appear with these files (relative name → file). Published already: nothing is done, unless `replace`.
+
+    `unchanged` is asked right before the name appears; where it says no, nothing is published and SourceChanged is raised.
+    """
     final = store / str(name)
-    if final.exists():
+    put_back_replaced(store, name)
+    if final.exists() and not replace:
         return read_manifest(final)
     if MANIFEST in sources:
         raise StorageError(
@@ -53,13 +62,18 @@ def publish(
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        files = {relative: copy_file(source, partial / relative, flush=True) for relative, source in sorted(sources.items())}
-        manifest = Manifest(leg=name.leg, step=name.step, created=created, made_by=made_by, metrics=metrics or {}, files=files)
+        files = copy_files(
+            {relative: (source, partial / relative) for relative, source in sources.items()}, flush=True, algorithm=algorithm
+        )
+        manifest = Manifest(
+            leg=name.leg, step=name.step, created=created, made_by=made_by, metrics=metrics or {}, files=files, algorithm=algorithm
+        )
         write_whole(partial / MANIFEST, manifest.to_json())
         for folder, _, _ in os.walk(partial):
             sync_folder(Path(folder))
-        os.rename(partial, final)
-        sync_folder(store)
+        if unchanged and not unchanged():
+            raise SourceChanged(f"the checkpoint of step {name.step} changed while it was being copied")
+        _show(partial, final, store / f"{_REPLACED}{name}")
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise explain(error, store, name, sources) from error
@@ -70,22 +84,51 @@ def publish(
     return manifest
 
 
+def _show(partial: Path, final: Path, replaced: Path) -> None:
+    """By rename. What had the name before steps aside first; a kill in between is repaired by put_back_replaced()."""
+    if final.exists():
+        os.rename(final, replaced)
+    os.rename(partial, final)
+    sync_folder(final.parent)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def put_back_replaced(store: Path, name: CheckpointName | None = None) -> None:
+    """A kill while a checkpoint was replaced: the old one gets its name back, or goes where the new one is there."""
+    for path in [store / f"{_REPLACED}{name}"] if name else store.glob(f"{_REPLACED}*"):
+        known = CheckpointName.parse(path.name.removeprefix(_REPLACED))
+        if not known or not path.exists():
+            continue
+        if (store / str(known)).exists():
+            shutil.rmtree(path, ignore_errors=True)
+            continue
+        try:
+            os.rename(path, store / str(known))
+        except OSError as error:
+            log.warning("%s could not be given its name back: %s", path, error)
+
+
 def partial_of(name: CheckpointName) -> str:
     """The hidden name under which a checkpoint is built."""
     return f".{name}{_PARTIAL}"
 
 
-def restore(folder: Path, target: Path) -> Manifest:
-    """Copy a published checkpoint to `target`, verifying every byte. Raises CheckpointDamaged and leaves nothing there."""
+def restore(folder: Path, target: Path, *, only: Collection[str] | None = None, moved: Moved | None = None) -> Manifest:
+    """Copy a published checkpoint to `target`, verifying every byte. Raises CheckpointDamaged and leaves nothing there.
+
+    `only`: copy these files; the others become links to the published ones.
+    """
     manifest = read_manifest(folder)
     check_sizes(folder, manifest)
     shutil.rmtree(target, ignore_errors=True)
     try:
         target.mkdir(parents=True)
-        for relative, entry in manifest.files.items():
-            copied = copy_file(folder / relative, target / relative, flush=False)
-            if copied != entry:
-                raise CheckpointDamaged(f"{folder.name}: {relative} does not have the hash of its manifest")
+        pairs = {name: (folder / name, target / name) for name in manifest.files if only is None or name in only}
+        for name in manifest.files.keys() - pairs.keys():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            os.symlink(folder.absolute() / name, target / name)
+        copied = copy_files(pairs, flush=False, algorithm=manifest.algorithm, moved=moved)
+        check_hashes(folder, manifest, {relative: entry.hash for relative, entry in copied.items()})
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -98,10 +141,19 @@ def restore(folder: Path, target: Path) -> Manifest:
 
 
 def remove_partials(store: Path, *, before_leg: int) -> None:
-    """Clear away what killed legs left half-published. Only our own hidden names, and only of legs before this one."""
+    """Clear away what killed legs left half-published. Only our own hidden names, and only of legs before this one.
+
+    Shares that ranks committed stay until a newer checkpoint is published: the others may still lie on their nodes.
+    """
+    put_back_replaced(store)
+    try:
+        published = published_names(store)
+    except OSError as error:
+        log.warning("%s cannot be read: %s", store, error)
+        return
     for path in store.glob(f".leg-*{_PARTIAL}"):
         name = CheckpointName.parse(path.name[1 : -len(_PARTIAL)])
-        if name and name.leg < before_leg:
+        if name and name.leg < before_leg and (may_go(name, published) or not any((path / NOTES).glob("rank-*.json"))):
             shutil.rmtree(path, ignore_errors=True)
     for path in store.glob(f"{_DELETING}*"):
         if CheckpointName.parse(path.name.removeprefix(_DELETING)):
@@ -118,42 +170,31 @@ def delete(store: Path, name: CheckpointName) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
-def copy_file(source: Path, target: Path, *, flush: bool) -> FileEntry:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if source.is_symlink() and not source.is_file():
-        points_to = os.readlink(source)
-        os.symlink(points_to, target)
-        return FileEntry(size=0, hash="", link=points_to)
-    digest = hashlib.new(ALGORITHM)
-    with source.open("rb") as reading:
-        before = os.fstat(reading.fileno())
-        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            _reserve(handle, before.st_size)
-            size = 0
-            while size <= before.st_size and (chunk := reading.read(_CHUNK)):  # one that grows has no end
-                digest.update(chunk)
-                write_all(handle, chunk)
-                size += len(chunk)
-            if flush:
-                os.fsync(handle)
-        finally:
-            os.close(handle)
-    after = source.stat()
-    if size != before.st_size or (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-        raise SourceChanged(f"{source.name} changed while it was being copied")
-    return FileEntry(size=size, hash=digest.hexdigest())
-
-
-def _reserve(handle: int, size: int) -> None:
-    """Ask for the space before writing: only an allocation knows quotas."""
-    if not size:
-        return
-    try:
-        os.posix_fallocate(handle, 0, size)
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-            raise
+def copy_files(
+    pairs: Mapping[str, tuple[Path, Path]], *, flush: bool, algorithm: str = ALGORITHM, moved: Moved | None = None
+) -> dict[str, FileEntry]:
+    """Copy each first to its second, and say what was copied. Room for all is there before the first byte of any is written."""
+    entries: dict[str, FileEntry] = {}
+    files: dict[str, Transfer] = {}
+    for relative, (source, target) in sorted(pairs.items()):
+        if source.is_symlink() and not source.is_file():
+            entries[relative] = FileEntry(size=0, hash="", link=os.readlink(source))
+        else:
+            files[relative] = Transfer(source=source, target=target, size=source.stat().st_size)
+    if not pairs:
+        return {}
+    check_room(next(iter(pairs.values()))[1].parent, sum(file.size for file in files.values()))
+    for file in files.values():
+        assert file.target is not None
+        reserve(file.target, file.size)
+    for relative, entry in entries.items():
+        target = pairs[relative][1]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(entry.link, target)
+    hashes = transfer(list(files.values()), algorithm=algorithm, flush=flush, moved=moved)
+    for (relative, file), hash in zip(files.items(), hashes, strict=True):
+        entries[relative] = FileEntry(size=file.size, hash=hash)
+    return entries
 
 
 def explain(error: OSError, store: Path, name: CheckpointName, sources: Mapping[str, Path]) -> StorageError:
@@ -165,12 +206,13 @@ def explain(error: OSError, store: Path, name: CheckpointName, sources: Mapping[
         return StorageFull(
             f"your quota for {store} is used up: the checkpoint of step {name.step} needs {format_bytes(need)}",
             hint="delete something there, or ask for a larger quota",
+            need=need,
         )
     if error.errno == errno.ENOSPC:
-        free = shutil.disk_usage(store).free if store.exists() else 0
         return StorageFull(
-            f"{store} is full: the checkpoint of step {name.step} needs {format_bytes(need)}, {format_bytes(free)} are free",
+            f"{store} is full: the checkpoint of step {name.step} needs {format_bytes(need)}, {format_bytes(free(store) or 0)} are free",
             hint="delete something there; checkpoints go on as soon as there is room",
+            need=need,
         )
     if isinstance(error, FileNotFoundError) and error.filename and not Path(error.filename).is_relative_to(store):
         return SourceChanged(f"{error.filename} went away while it was being copied")

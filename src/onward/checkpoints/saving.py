@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from onward.checkpoints.watch import any_open
+from onward.checkpoints.watching.names import is_log, is_record
+from onward.checkpoints.watching.open_files import open_for_writing
 from onward.sdk import contract
 
 _GIVEN_UP = 600.0  # seconds: a folder in which nothing happens for so long was left behind, and is no save any more
@@ -18,8 +19,9 @@ def being_saved(folder: Path, *, now: float) -> bool:
     ]
     if any(now - _last_change(Path(entry.path)) < _GIVEN_UP for entry in partial):
         return True
-    loose = [Path(where) / name for entry in _entries(folder) if not entry.name.startswith(".") for where, name in _files(entry)]
-    return bool(loose) and any_open(loose)
+    base = os.path.realpath(folder) + "/"
+    names = (path.removeprefix(base) for path in open_for_writing(folder))
+    return any(not name.startswith(".") and not is_log(name) and not is_record(name) for name in names)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -27,12 +29,6 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return list(os.scandir(folder))
     except OSError:
         return []
-
-
-def _files(entry: os.DirEntry[str]) -> list[tuple[str, str]]:
-    if not entry.is_dir():
-        return [(os.path.dirname(entry.path), entry.name)]
-    return [(where, name) for where, _, names in os.walk(entry.path) for name in names]
 
 
 def _last_change(folder: Path) -> float:

@@ -1,188 +1,253 @@
 """Watch the folder a training saves into, and tell which checkpoints are complete.
 
-A folder made by `run.checkpoint()` is complete at once: it carries a commit mark and appeared by rename. Anything else
-(files or folders a training writes by itself) is complete when it is closed and has been quiet for a while. Entries
-with the same number in their names (`model_100.pt`, `optim_100.pt`) make one checkpoint; entries without a number
-(`best.pt`, `config.json`) go with each, and make none by themselves: those written after the last numbered one are
-carried with it once the training has gone. Where nothing has a number, the whole folder is one checkpoint. Logs, which
-stay open as long as the training lives, and names of files not yet finished are no part of any.
+A folder made by `run.checkpoint()` is complete at once: it carries a commit mark and appeared by rename. Of anything else
+(files or folders a training writes by itself), entries with the same number in their names (`model_100.pt`, `optim_100.pt`)
+make one checkpoint. It is complete by the last act of its framework, where that is known (`watching/frameworks.py`); else
+when its files are closed and quiet and none is missing that earlier saves had (`watching/decision.py`). Where nothing has a
+number, the whole folder is one checkpoint, which each save writes again (`watching/rounds.py`).
+
+Entries without a number beside numbered ones (`config.json`, `best.pt`) go with each as they are (`watching/beside.py`). They
+make no checkpoint by themselves; those written after the last numbered one are carried with it once the training has gone.
+Files that grow all the time are never waited for. Logs and unfinished names are no part of any checkpoint.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from onward.checkpoints.manifest import link_within
-from onward.sdk import contract
+from onward.checkpoints.watching import names
+from onward.checkpoints.watching.beside import Beside
+from onward.checkpoints.watching.candidate import Candidate
+from onward.checkpoints.watching.committed import committed, fingerprint_of
+from onward.checkpoints.watching.decision import Answer, Sight, continues, numbered, unnumbered
+from onward.checkpoints.watching.frameworks import POINTERS, Listing
+from onward.checkpoints.watching.habits import Habits
+from onward.checkpoints.watching.listing import Fingerprint, Seen, entries
+from onward.checkpoints.watching.look import Look
+from onward.checkpoints.watching.rounds import Rounds
 
-_EXTENSION = re.compile(r"(\.[A-Za-z][A-Za-z0-9]{0,10})+$")
-_SHARD = re.compile(r"[._-]?(\d+[._-]of[._-]\d+|(?<![a-z])(rank|shard|part)[._-]?\d+)", re.IGNORECASE)  # one of several
-_FRACTION = re.compile(r"\d+\.\d+")  # a loss or an accuracy
-_NUMBER = re.compile(r"(\d+)(?!.*\d)")
-_UNFINISHED = re.compile(r"^(\.|tmp[-_])|\.(tmp|part|incomplete)$|~$")
-_LOG = re.compile(r"tfevents|\.(log|out|err)$")
+__all__ = ["Candidate", "Watcher"]
 
-Fingerprint = tuple[tuple[str, int, int], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A complete set of files, ready to be published."""
-
-    step: int | None  # None: the training did not say
-    sources: Mapping[str, Path]
-    fingerprint: Fingerprint  # of what makes it this checkpoint
-    whole: Fingerprint  # with all that goes with it
-    made_by: str
-    save_seconds: float = 0.0
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    folder: Path | None = None  # of run.checkpoint(): may be removed once published
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Group:
-    """Files that a training wrote by itself and that belong together."""
-
-    step: int | None
-    own: list[Path]
-    beside: list[Path]  # without a number: they go with each
+_SHARE_OF_TIME = 0.05  # that looking may take
+_SETTLED = 60.0  # seconds: old checkpoints that have been dealt with are looked into again after this
 
 
 class Watcher:
-    def __init__(self, folder: Path, *, quiet_seconds: float = 2.0) -> None:
+    def __init__(
+        self, folder: Path, *, quiet_seconds: float = 2.0, part: bool = False, timer: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`part`: this is another node than the first, where only some of a checkpoint's files are written."""
         self._folder = folder
         self._quiet = quiet_seconds
-        self._known: set[Fingerprint] = set()
+        self._part = part
+        self._timer = timer
+        self._habits = Habits(quiet_seconds)
+        self._rounds = Rounds()
+        self._beside = Beside(quiet_seconds)
+        self._dealt: dict[int, Fingerprint] = {}  # by step
+        self._largest: dict[int, frozenset[str]] = {}  # the files that those not dealt with had at the last look
+        self._names_steps = False  # some file had a number: then those without one are no checkpoint by themselves
+        self._found: set[int | None] = set()  # those dealt with that this watcher has found itself
+        self._committed: set[Fingerprint] = set()
+        self._settled: dict[int, tuple[str, ...]] = {}
+        self._full_look_at = -math.inf
+        self._open: frozenset[str] = frozenset()  # when it was last asked, while the training was there
+        self.rest = 0.0  # seconds until the next look, so that looking takes little of the time
+        self.incomplete: list[tuple[int | None, str]] = []  # of the last look, the training gone: step, and what is missing
+        self.new_steps: list[int] = []  # of the last look: those with files that have not been dealt with
+        self.new_plain: list[str] = []  # and files without a number that were written since
 
-    def ignore_present(self, *, before: float = math.inf) -> None:
-        """What is there now, and was written before this moment, came from a checkpoint: it is not new."""
-        for files in (files for group in self._groups() for files in (group.own, group.own + group.beside)):
-            try:
-                fingerprint = _fingerprint(self._folder, files)
-            except OSError:
-                continue  # going away under our eyes
-            if all(mtime / 1e9 < before for _, _, mtime in fingerprint):
-                self._known.add(fingerprint)
+    def ignore_present(self, *, before: float = math.inf, all_here: bool = True) -> None:
+        """What is there now, and was written before this moment, came from a checkpoint: it is not new.
+
+        `all_here`: this node writes all files of a checkpoint, so that those tell what belongs to the next.
+        """
+        look = self._look(0.0, closed=False)
+        for step, own in look.own.items():
+            if all(seen[2] / 1e9 < before for seen in own):
+                self._dealt[step] = own
+        if self._dealt and all_here:
+            newest = max(self._dealt)
+            self._habits.learn(_kinds(newest, self._dealt[newest]), ())
+        self._names_steps = bool(look.steps)
+        older = [seen for seen in look.plain if seen[2] / 1e9 < before]
+        self._beside.begin_with(older)
+        if not look.steps:
+            self._rounds.begin_with(self._beside.lasting(older), as_a_round=all_here)
+
+    def ready(self, *, now: float, closed: bool = False, killed: bool = False) -> list[Candidate]:
+        """Complete checkpoints not yet dealt with, oldest first. `closed`: the training has gone, so nothing is open.
+
+        `killed`: it was killed at `now`, so that only what was over by then, or says itself that it is whole, is complete.
+        """
+        began = self._timer()
+        look = self._look(now, closed=closed, were_open=self._open if killed else None)
+        found = [candidate for path in look.committed if (candidate := committed(path)) and candidate.fingerprint not in self._committed]
+        found.sort(key=lambda candidate: candidate.step or 0)
+        self.incomplete, self.new_steps, self.new_plain = [], [], []
+        self._names_steps = self._names_steps or bool(look.steps)
+        if look.steps and (closed or not math.isinf(self._quiet)):
+            found += self._numbered(look)
+        elif not self._names_steps and (closed or not math.isinf(self._quiet)):
+            found += self._unnumbered(look)
+        if not closed and look.open_files is not None:
+            self._open = look.open_files
+        self.rest = (self._timer() - began) * (1 / _SHARE_OF_TIME - 1)
+        return found
 
     def done_with(self, candidate: Candidate) -> None:
-        self._known |= {candidate.fingerprint, candidate.whole}
+        """It has been published, or skipped for newer ones."""
+        if candidate.made_by == "sdk":
+            self._committed.add(candidate.fingerprint)
+            return
+        if candidate.step is None:
+            self._learn_round(candidate)
+        else:
+            self._learn_step(candidate.step, candidate)
+            self._dealt[candidate.step] = candidate.fingerprint
+            self._largest.pop(candidate.step, None)
+            self._beside.went_with(candidate)
+        self._found.add(candidate.step)
 
-    def ready(self, *, now: float, closed: bool = False) -> list[Candidate]:
-        """Complete checkpoints not yet dealt with, oldest first. `closed`: the training has gone, so nothing is open."""
-        committed = list(self._committed())
-        groups = self._groups()
-        loose = [self._complete(group, now=now, closed=closed, newest=group is groups[-1]) for group in groups]
-        return sorted(committed, key=lambda c: c.step or 0) + [candidate for candidate in loose if candidate]
+    def not_taken(self, candidate: Candidate) -> None:
+        """It changed while it was copied. What lies beside it and changed is not to be in the way the next time."""
+        if candidate.made_by != "sdk":
+            self._beside.moved(candidate, self._look(0.0, closed=False).plain)
 
-    def _committed(self) -> Iterator[Candidate]:
-        for path in self._entries():
-            mark = path / contract.COMMIT_FILE
-            if not mark.is_file():
+    def unchanged(self, candidate: Candidate) -> bool:
+        """Whether its files, and what points to it, are still as they were found."""
+        if candidate.folder:
+            return fingerprint_of(candidate.folder) == candidate.fingerprint
+        look = self._look(0.0, closed=False)
+        own = self._beside.lasting(look.plain) if candidate.step is None else look.own.get(candidate.step, ())
+        pointers = {seen for seen in candidate.whole if seen[0] in POINTERS}
+        return tuple(sorted(own)) == candidate.fingerprint and pointers <= set(look.plain)
+
+    def has_step(self, step: int) -> bool:
+        """Whether files of this step lie here."""
+        return any(names.number(entry.name) == step for entry in entries(self._folder))
+
+    def _look(self, now: float, *, closed: bool, were_open: frozenset[str] | None = None) -> Look:
+        rested = now - self._full_look_at < _SETTLED and not closed
+        return Look(self._folder, now=now, closed=closed, settled=self._settled if rested else {}, were_open=were_open)
+
+    # ── files with a number ───────────────────────────────────────────────────
+
+    def _numbered(self, look: Look) -> list[Candidate]:
+        self._forget_removed(look)
+        self.new_plain = self._beside.new(look)
+        if look.own.keys() == look.steps.keys():
+            self._full_look_at, self._settled = look.now, {}
+        found: list[Candidate] = []
+        last, later = max(look.steps), -1
+        for step in sorted(look.own, reverse=True):
+            own = look.own[step]
+            written = max(seen[2] for seen in own)
+            if self._is_going(step, own):
                 continue
-            try:
-                note = json.loads(mark.read_bytes())
-                files = [p for p in _files(path) if p != mark]
-                fingerprint = _fingerprint(self._folder, [mark, *files])
-            except (OSError, ValueError):
-                continue
-            if fingerprint not in self._known:
-                yield Candidate(
-                    step=int(note["step"]),
-                    sources={str(p.relative_to(path)): p for p in files},
-                    fingerprint=fingerprint,
-                    whole=fingerprint,
-                    made_by="sdk",
-                    save_seconds=float(note.get("seconds", 0)),
-                    metrics=note.get("metrics", {}),
-                    folder=path,
-                )
+            if self._dealt.get(step) != own:
+                self.new_steps.append(step)
+                found += self._judge(look, step, own, newer=later >= written)
+            elif look.closed and step == last and self.new_plain:
+                found += self._candidate(look, step, own)
+            elif step != last and look.now - written / 1e9 >= _SETTLED:
+                self._settled[step] = look.steps[step]
+            later = max(later, written)
+        self.incomplete.reverse()
+        return found[::-1]
 
-    def _complete(self, group: _Group, *, now: float, closed: bool, newest: bool) -> Candidate | None:
-        files = group.own + group.beside
-        try:
-            fingerprint, whole = _fingerprint(self._folder, group.own), _fingerprint(self._folder, files)
-        except OSError:
-            return None  # it is changing under our eyes
-        if fingerprint in self._known and not (closed and newest and whole not in self._known):
-            return None
-        if not closed and (now - max(mtime for _, _, mtime in whole) / 1e9 < self._quiet or any_open(files)):
-            return None
-        sources = {str(p.relative_to(self._folder)): p for p in files}
-        return Candidate(step=group.step, sources=sources, fingerprint=fingerprint, whole=whole, made_by="files")
+    def _judge(self, look: Look, step: int, own: Fingerprint, *, newer: bool) -> list[Candidate]:
+        sight = self._sight(look, step, own, newest=max(seen[2] for seen in own))
+        answer = numbered(sight, _kinds(step, own), self._habits, newer=newer, rewritten=self._is_rewritten(step, own))
+        return self._candidate(look, step, own) if self._is_yes(answer, step) else []
 
-    def _groups(self) -> list[_Group]:
-        """By number, the newest last."""
-        numbered: dict[int, list[Path]] = {}
-        plain: list[Path] = []
-        for path in self._entries():
-            if (path / contract.COMMIT_FILE).is_file():
-                continue
-            number = _number(path.name)
-            files = [file for file in _files(path) if not _LOG.search(file.name)]
-            (plain if number is None else numbered.setdefault(number, [])).extend(files)
-        groups = [_Group(step=number, own=files, beside=plain) for number, files in sorted(numbered.items()) if files]
-        return groups or ([_Group(step=None, own=plain, beside=[])] if plain else [])
-
-    def _entries(self) -> list[Path]:
-        try:
-            return sorted(self._folder / name for name in os.listdir(self._folder) if not _UNFINISHED.search(name))
-        except FileNotFoundError:
+    def _candidate(self, look: Look, step: int, own: Fingerprint) -> list[Candidate]:
+        beside = self._beside.going_with(look, step, patience=self._habits.unsure_quiet)
+        if beside is None:
             return []
+        whole = tuple(sorted([*own, *beside]))
+        return [self._files(step, own, whole, again=step in self._found, rewritten=self._is_rewritten(step, own))]
 
+    def _is_rewritten(self, step: int, own: Fingerprint) -> bool:
+        return step in self._dealt and not set(self._dealt[step]) <= set(own)
 
-def _number(name: str) -> int | None:
-    """The step a name speaks of: its last whole number, its file extension aside (`model.h5` has none)."""
-    match = _NUMBER.search(_FRACTION.sub("", _EXTENSION.sub("", _SHARD.sub("", name))))
-    return int(match[1]) if match else None
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_symlink() or not path.is_dir():
-        return _if_whole(path)
-    found: list[Path] = []
-    for folder, folders, names in os.walk(path):
-        for name in [*names, *(name for name in folders if os.path.islink(os.path.join(folder, name)))]:
-            found += _if_whole(Path(folder) / name)
-    return sorted(found)
-
-
-def _if_whole(path: Path) -> list[Path]:
-    """A file, through a link too; a link to a neighbouring folder (`latest -> step-100`) as such. A link to nowhere is nothing."""
-    if path.is_file() or (path.is_dir() and link_within(os.readlink(path))):
-        return [path]
-    return []
-
-
-def _fingerprint(base: Path, files: list[Path]) -> Fingerprint:
-    stats = ((str(path.relative_to(base)), path.stat() if path.is_file() else path.lstat()) for path in sorted(files))
-    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
-
-
-def any_open(files: list[Path]) -> bool:
-    """Whether any of our processes has one of these files open for writing. Where that cannot be told: no."""
-    wanted = {str(path.resolve()) for path in files}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            descriptors = os.listdir(process / "fd")
-        except OSError:  # gone, or not ours
-            continue
-        if any(_writes(process, descriptor, wanted) for descriptor in descriptors):
+    def _is_going(self, step: int, own: Fingerprint) -> bool:
+        """The training is removing it: files are missing that were there before, and there are none instead."""
+        here = frozenset(seen[0] for seen in own)
+        before = frozenset(seen[0] for seen in self._dealt[step]) if step in self._dealt else self._largest.get(step, frozenset())
+        if here < before:
             return True
-    return False
-
-
-def _writes(process: Path, descriptor: str, wanted: set[str]) -> bool:
-    try:
-        if os.readlink(process / "fd" / descriptor) not in wanted:
-            return False
-        lines = (process / "fdinfo" / descriptor).read_text().splitlines()
-    except OSError:  # closed meanwhile
+        if step not in self._dealt:
+            self._largest[step] = here
         return False
-    flags = next((int(line.split()[1], 8) for line in lines if line.startswith("flags:")), os.O_RDWR)
-    return bool(flags & (os.O_WRONLY | os.O_RDWR))
+
+    def _forget_removed(self, look: Look) -> None:
+        for step in self._dealt.keys() - look.steps.keys():
+            del self._dealt[step]
+            self._found.discard(step)
+        for step in self._largest.keys() - look.steps.keys():
+            del self._largest[step]
+
+    def _learn_step(self, step: int, candidate: Candidate) -> None:
+        before = self._dealt.get(step, ())
+        new = [seen[2] for seen in candidate.fingerprint if seen not in set(before)]
+        if candidate.again and new:
+            gap = 0.0 if candidate.rewritten else (min(new) - max(seen[2] for seen in before)) / 1e9
+            self._habits.learn_late(_kinds(step, candidate.fingerprint), gap)
+        elif new:
+            self._habits.learn(_kinds(step, candidate.fingerprint), [seen[2] / 1e9 for seen in candidate.fingerprint])
+
+    # ── files without a number ────────────────────────────────────────────────
+
+    def _unnumbered(self, look: Look) -> Iterator[Candidate]:
+        own = tuple(sorted(self._beside.lasting(look.plain)))
+        self._rounds.look({seen[0]: seen for seen in own}, now=look.now)
+        written = [seen for seen in own if seen[0] in self._rounds.written]
+        self.new_plain = [seen[0] for seen in written]
+        if not written:
+            return
+        sight = self._sight(look, None, own, newest=max(seen[2] for seen in written))
+        if not self._is_yes(unnumbered(sight, self._rounds, self._habits), None):
+            return
+        lasting = set(own)
+        resting = [seen for seen in look.plain if seen not in lasting and look.rests(seen, self._quiet)]
+        again = None in self._found and continues(self._rounds)
+        yield self._files(None, own, tuple(sorted([*own, *resting])), again=again, rewritten=False)
+
+    def _learn_round(self, candidate: Candidate) -> None:
+        again, pause = continues(self._rounds), self._rounds.pause
+        if again and pause is not None:
+            self._habits.learn_late(None, pause)
+        written = [seen for seen in candidate.fingerprint if seen[0] in self._rounds.written and not names.may_stay(seen[0])]
+        self._habits.learn_gaps(seen[2] / 1e9 for seen in written)
+        self._rounds.publish(continued=again)
+
+    # ── both ──────────────────────────────────────────────────────────────────
+
+    def _sight(self, look: Look, step: int | None, own: Fingerprint, *, newest: int) -> Sight:
+        return Sight(
+            listing=Listing(step=step, files={name: written for name, _, written in own}, pointers=look.pointers),
+            age=look.now - newest / 1e9,
+            closed=look.closed,
+            part=self._part,
+            busy=lambda: look.busy(own),
+            killed=look.killed,
+            proven=lambda: look.proven(own),
+        )
+
+    def _is_yes(self, answer: Answer, step: int | None) -> bool:
+        if answer.lacks:
+            self.incomplete.append((step, answer.lacks))
+        return answer.ready
+
+    def _files(self, step: int | None, own: Fingerprint, whole: Fingerprint, *, again: bool, rewritten: bool) -> Candidate:
+        sources = {name: self._folder / name for name, _, _ in whole}
+        return Candidate(step=step, sources=sources, fingerprint=own, whole=whole, made_by="files", again=again, rewritten=rewritten)
+
+
+def _kinds(step: int, own: tuple[Seen, ...]) -> Counter[str]:
+    return Counter(names.kind(name, step) for name, _, _ in own)

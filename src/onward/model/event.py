@@ -51,6 +51,14 @@ class Refused(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Limited(Event):
+    """As many jobs are submitted as the site allows. The submit stands: it is tried again under the same name."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Withdrawn(Event):
     """We took a queued leg back ourselves; its cancelled job says nothing about the run."""
 
@@ -131,10 +139,13 @@ class Published(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Missed(Event):
-    """A checkpoint that could not be published; training went on."""
+    """A checkpoint that could not be published; training went on, or the leg had no time left."""
 
     step: int
     reason: str
+    bytes: int = 0
+    seconds: float = 0.0  # spent on publishing it before it was cut off; 0: it was not cut off
+    kept: str = ""  # the folder on the node where it lies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +161,7 @@ class Ended(Event):
     first_step: int | None = None
     last_step: int | None = None
     stop_seconds: float | None = None  # from the request to stop until the training was gone
+    stop_cut: bool = False  # it was killed while it was still stopping
     peak_mem: int | None = None  # MiB
     final: bool = False  # the training said that running it again is no use
 

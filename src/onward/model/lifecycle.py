@@ -60,7 +60,10 @@ def decide(run: Run) -> Action:
     assert last.end is not None
     match last.end:
         case LegEnd.DONE if _not_stored(last) is not None:
-            return _store_full(run, last, f"the training finished, but its last checkpoint (step {_not_stored(last)}) could not be stored")
+            if not _next_leg_can_publish(run, last):
+                step = _not_stored(last)
+                return _store_full(run, last, f"the training finished, but its last checkpoint (step {step}) could not be stored")
+            closing = None
         case LegEnd.DONE:
             return Close(state=RunState.FINISHED, cause=last.reason or "the training finished")
         case LegEnd.CANCELLED:
@@ -202,6 +205,14 @@ def _not_stored(leg: Leg) -> int | None:
     return max(steps, default=None)
 
 
+def _next_leg_can_publish(run: Run, last: Leg) -> bool:
+    """The training finished so near the limit that there was no time to publish: one more leg does that, and has nothing left to train."""
+    newest = max(last.missed, key=lambda missed: missed.step)
+    before = run.legs.get(last.number - 1)
+    again = before is not None and before.number >= run.first_leg and before.end is LegEnd.DONE
+    return bool(newest.kept) and not again and not run.stop and _limits_reached(run, last) is None
+
+
 def _store_full(run: Run, last: Leg, cause: str) -> Close:
     where = f"\nwhat was saved lies in {last.claimed.local} on {', '.join(last.claimed.hosts)}" if last.claimed else ""
     return Close(
@@ -222,11 +233,12 @@ def _too_short(run: Run, last: Leg) -> Close | None:
     limit = format_duration(run.resources.time) if run.resources.time else "the queue's own limit"
     steps = f" and reached step {last.own.last_step}" if last.own and last.own.last_step is not None else ""
     ever = any(leg.published for leg in run.legs.values())
+    refused = next((words for words in reversed(last.warnings) if "not whole" in words), "")
+    lack = "the last checkpoint is older than both legs" if ever else refused or "no checkpoint was ever saved into ONWARD_CHECKPOINT_DIR"
     return Close(
         state=RunState.FAILED,
         cause=f"legs {before.number} and {last.number} both met their time limit without a new checkpoint, so the run cannot get on",
-        evidence=f"leg {last.number} ran {_ran(last)}{steps}; "
-        + ("the last checkpoint is older than both legs" if ever else "no checkpoint was ever saved into ONWARD_CHECKPOINT_DIR"),
+        evidence=f"leg {last.number} ran {_ran(last)}{steps}; {lack}",
         next=f"change one of two numbers: the leg's time (now {limit}; --time), which must exceed the time to a first checkpoint, "
         f"or how often the training saves; then onward resume {run.spec.id} --time HH:MM:SS, or submit again",
     )

@@ -50,6 +50,7 @@ class Submission:
     withdrawn: bool = False
     gone: bool = False
     refused: str = ""
+    limited: str = ""  # why there is no job yet: the scheduler's words about its limit on the number of jobs
 
     @property
     def stands(self) -> bool:
@@ -84,9 +85,9 @@ class Leg:
 
     @property
     def submission(self) -> Submission | None:
-        """The asking that stands: the newest that was not withdrawn, refused or lost."""
+        """The asking that stands: the newest that was not withdrawn, refused or lost. One without a place in the queue comes last."""
         standing = (s for s in self.submissions.values() if s.stands)
-        return max(standing, key=lambda s: (s.at, s.name), default=None)
+        return max(standing, key=lambda s: (not s.limited, s.at, s.name), default=None)
 
     @property
     def last_published(self) -> int | None:
@@ -147,13 +148,16 @@ def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
                 entry = _submission(leg, event.name, event.at)
                 entry.mem, entry.time, entry.exclude, entry.at = event.mem, event.time, event.exclude, event.at
             case ev.Submitted():
-                _submission(leg, event.name, event.at).job = event.job
+                entry = _submission(leg, event.name, event.at)
+                entry.job, entry.limited = event.job, ""
             case ev.Withdrawn():
                 _submission(leg, event.name, event.at).withdrawn = True
             case ev.Gone():
                 _submission(leg, event.name, event.at).gone = True
             case ev.Refused():
                 _submission(leg, event.name, event.at).refused = event.reason
+            case ev.Limited():
+                _submission(leg, event.name, event.at).limited = event.reason
             case ev.Claimed():
                 leg.claimed = event
             case ev.Restored():

@@ -88,6 +88,7 @@ class Cluster:
     ssh: str | None = None  # host through which it is reached; None: from here
     local_disk: str | None = None
     python: str | None = None  # interpreter for the supervisor on this cluster's nodes
+    other_pythons: tuple[str, ...] = ()  # tried after it, where nodes differ
     legs_ahead: int = 0  # legs queued at submit, where jobs may not submit; 0: each leg queues the next
     notify: bool = True  # Grid Engine: whether its warning before a kill is asked for
     names: Mapping[str, str] = field(default_factory=dict)  # Grid Engine: what this site calls our resources

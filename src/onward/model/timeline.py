@@ -175,6 +175,9 @@ def _request(event: ev.Event) -> Mark | None:
             )
         case ev.Warned():
             return Mark(kind="warning", leg=event.leg, at=event.at, words=event.text, log=_SUPERVISOR)
+        case ev.Limited():
+            words = f"leg {event.leg} waits for a place in the queue: {event.reason}"
+            return Mark(kind="warning", leg=event.leg, at=event.at, words=words)
         case ev.Refused():
             return Mark(kind="warning", leg=event.leg, at=event.at, words=f"the scheduler refused leg {event.leg}: {event.reason}")
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.run import Leg, Run, RunState
+from onward.model.run import Leg, LegEnd, Run, RunState
 
 Answers = Mapping[JobId, JobStatus]
 
@@ -33,7 +33,7 @@ def why(run: Run, answers: Answers | None, *, unheard: str = NO_ANSWER, words: C
         return f"cancelled by {run.cancel.by}; its jobs are still to be ended, by onward cancel again or by `onward tend`"
     last = run.last_leg
     if run.state is RunState.RUNNING and last and last.claimed:
-        return _at_work(last, answers)
+        return _at_work(last, answers) + _no_place_yet(run, last)
     queued = [leg for leg in run.legs.values() if not leg.claimed and not leg.end and leg.submission]
     if queued:
         return _in_the_queue(max(queued, key=lambda leg: leg.number), answers, unheard, words)
@@ -42,7 +42,14 @@ def why(run: Run, answers: Answers | None, *, unheard: str = NO_ANSWER, words: C
         return f"the scheduler refused the next leg: {refused}; `onward tend` tries again, onward cancel and onward resume change it"
     if awaits_its_turn(run):
         return "it waits for its turn in its pipeline"
-    return "no leg is queued: `onward tend` mends that"
+    return f"{_failure(last)}no leg is queued: `onward tend` fixes that"
+
+
+def _failure(last: Leg | None) -> str:
+    """How the last leg failed, where nobody has drawn a consequence from it yet."""
+    if last is None or last.end not in (LegEnd.CRASHED, LegEnd.STALLED):
+        return ""
+    return f"leg {last.number} ended ({plain(last.end)}): {last.reason}; "
 
 
 def awaits_its_turn(run: Run) -> bool:
@@ -97,12 +104,26 @@ def _at_work(leg: Leg, answers: Answers | None) -> str:
     return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}"
 
 
+def _no_place_yet(run: Run, last: Leg) -> str:
+    """Where the next leg cannot be queued while this one runs."""
+    following = run.legs.get(last.number + 1)
+    standing = following.submission if following else None
+    if standing is None or not standing.limited:
+        return ""
+    return f"; leg {last.number + 1} waits for a place in the queue, because a limit on the number of jobs is reached, and is tried again"
+
+
 def _in_the_queue(leg: Leg, answers: Answers | None, unheard: str, words: Callable[[str], str]) -> str:
+    if leg.submission and leg.submission.limited:
+        return (
+            f"leg {leg.number} waits for a place in the queue, because a limit on the number of jobs is reached "
+            f"({leg.submission.limited}); `onward tend` or a running `onward up` submits it as soon as one of your jobs has ended"
+        )
     if leg.job is None:
         return f"whether the job for leg {leg.number} was accepted is not known yet: `onward tend` looks it up"
     status = status_of(leg, answers or {})
     if status is None:
-        said = "the scheduler does not know its job: `onward tend` mends that" if answers is not None else unheard
+        said = "the scheduler does not know its job: `onward tend` fixes that" if answers is not None else unheard
         return f"leg {leg.number} was submitted" + (f"; {said}" if said else "")
     if status.state is JobState.RUNNING:
         return f"leg {leg.number} is starting"

@@ -1,0 +1,1 @@
+"""How the watcher tells that a checkpoint written without the SDK is whole."""
