@@ -22,7 +22,17 @@ from onward.sdk.files import write_whole
 
 ROOMS = ("sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor")
 MODULES = ("__init__.py", "errors.py", "clock.py")
-_FRONT_DOOR = "import sys\nfrom onward.supervisor.entry import main\nsys.exit(main(sys.argv[1:]))\n"
+# Any Python must be able to read this, from 2.7 on: it is what says that it is too old.
+_FRONT_DOOR = """\
+import sys
+if sys.version_info < (3, 11):
+    sys.stderr.write(
+        "onward: the supervisor needs Python 3.11 or newer, and %s is %d.%d.%d\\n" % ((sys.executable,) + tuple(sys.version_info[:3]))
+    )
+    sys.exit(86)
+from onward.supervisor.entry import main
+sys.exit(main(sys.argv[1:]))
+"""
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same modules give the same archive
 
 Sources = Mapping[str, bytes]
@@ -72,7 +82,7 @@ def _compiled(name: str, text: bytes) -> bytes:
 def _from_package(rooms: Iterable[str], modules: Iterable[str]) -> Sources:
     package = Path(onward.__file__).parent
     paths = [package / name for name in modules]
-    paths += [path for room in rooms for path in sorted((package / room).glob("*.py"))]
+    paths += [path for room in rooms for path in sorted((package / room).rglob("*.py"))]
     found = {f"onward/{path.relative_to(package).as_posix()}": path.read_bytes() for path in paths}
     nvml = importlib.util.find_spec("pynvml")
     if nvml and nvml.origin:

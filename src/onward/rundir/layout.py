@@ -221,6 +221,11 @@ class LegLocal:
         return self.path / "stop"
 
     @property
+    def left(self) -> Path:
+        """There once the training has left by itself: its files are whole. Holds the time from which on files are its own."""
+        return self.path / "training-left"
+
+    @property
     def ranks(self) -> Path:
         """Notes that the ranks on this node and the supervisor leave for each other."""
         return self.path / "ranks"

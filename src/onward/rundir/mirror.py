@@ -1,78 +1,192 @@
-"""Mirror append-only files from the node's disk to the run's folder, so that training never waits for shared storage."""
+"""Mirror append-only files from the node's disk to the run's folder, so that training never waits for shared storage.
+
+A file in the run's folder is always a prefix of the one on the node: bytes are written at the place they have in the source. So two
+processes may mirror the same file, and one that was killed is simply followed by the next. Files stay open between two passes, and every
+write is on the server, and visible to other nodes, when it returns (O_DSYNC): a pass costs shared storage nothing but the data itself.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from onward.rundir.layout import LegLocal, RunDir
-from onward.sdk.files import write_all
 
-_CHUNK = 1 << 20
+_CHUNK = 4 << 20
+_TURN = 8 << 20  # bytes of one file before the next has its turn; the lock is held for no longer
+_MOST_OPEN = 64
+_TRUSTED = 15.0  # seconds after our last write to a file for which nobody else is expected to have written to it
+_LOOK_AGAIN = 60.0  # seconds after which a file that is open is looked at: it may have been removed or replaced
 
 
 class LogsNotCarried(OSError):
     """All records were carried over; of logs or TensorBoard files something was not."""
 
 
-def carry(local: LegLocal, run: RunDir) -> None:
-    """Logs, spool and TensorBoard files of a leg. The supervisor and its stager both call this: one at a time.
+class Mirror:
+    """Of one leg, in one process. The supervisor and its stager have one each."""
 
-    What cannot be carried over keeps nothing else back. Raises what was in the way of the records, else LogsNotCarried.
-    """
-    with local.mirror_lock.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # on the node's own disk
+    def __init__(self, local: LegLocal, run: RunDir, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._lock = local.mirror_lock
+        self._records = (local.spool, run.spool)
+        self._logs = ((local.logs, run.logs), (local.tensorboard, run.tensorboard))
+        self._now = now
+        self._twins: dict[Path, _Twin] = {}
+
+    def carry(self, *, logs_at_most: int | None = None) -> int:
+        """Carry over what is there now: records first, then logs and TensorBoard files. Returns the bytes.
+
+        `logs_at_most`: bytes of the latter, for a caller that cannot wait for a log that is far behind. What cannot be carried over keeps
+        nothing else back. Raises what was in the way of the records, else LogsNotCarried.
+        """
         troubles: list[OSError] = []
-        for source, target in ((local.spool, run.spool), (local.logs, run.logs), (local.tensorboard, run.tensorboard)):
-            try:
-                mirror_tree(source, target)
-            except OSError as error:
-                troubles.append(error if source == local.spool else LogsNotCarried(str(error)))
-        if troubles:
+        carried = self._carry_tree(*self._records, most=None, troubles=troubles)
+        failed = len(troubles)
+        left = logs_at_most
+        for source, target in self._logs:
+            taken = self._carry_tree(source, target, most=left, troubles=troubles)
+            carried += taken
+            left = None if left is None else max(left - taken, 0)
+        if failed:
             raise troubles[0]
+        if troubles:
+            raise LogsNotCarried(str(troubles[0]))
+        return carried
+
+    def close(self) -> None:
+        for twin in self._twins.values():
+            twin.close()
+
+    def _carry_tree(self, source: Path, target: Path, *, most: int | None, troubles: list[OSError]) -> int:
+        """Turn by turn, so that a file that is far behind does not keep the others waiting."""
+        waiting: list[tuple[_Twin, int]] = []
+        for path, size in _files(source):
+            twin = self._twins.get(path)
+            if twin is None:
+                twin = self._twins[path] = _Twin(path, target / path.relative_to(source))
+            if size > twin.have:
+                waiting.append((twin, size))
+        carried = 0
+        while waiting:
+            again = []
+            for twin, size in waiting:
+                if most is not None and carried >= most:
+                    return carried
+                try:
+                    carried += self._turn(twin, size)
+                except FileNotFoundError as error:
+                    if twin.source.exists():  # else it went away under our eyes
+                        troubles.append(error)
+                    continue
+                except OSError as error:
+                    troubles.append(error)
+                    continue
+                if twin.have < size:
+                    again.append((twin, size))
+            waiting = again
+        return carried
+
+    def _turn(self, twin: _Twin, size: int) -> int:
+        with self._lock.open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # on the node's own disk
+            if twin.handle < 0:
+                self._make_room()
+            return twin.append(size, now=self._now())
+
+    def _make_room(self) -> None:
+        opened = [twin for twin in self._twins.values() if twin.handle >= 0]
+        if len(opened) >= _MOST_OPEN:
+            min(opened, key=lambda twin: twin.written).close()
 
 
-def mirror_tree(source: Path, target: Path) -> int:
-    """Append to each file under `target` what its twin under `source` has more. Returns the bytes carried over.
+class _Twin:
+    """A file on the node and its copy in the run's folder."""
 
-    Holds no state: where the target ends is where to go on. So a successor on the same node can carry over what a
-    killed leg left behind. A file in trouble is raised when all others have been carried over.
-    """
-    carried = 0
-    trouble: OSError | None = None
-    for folder, _, names in os.walk(source):
-        there = target / Path(folder).relative_to(source)
-        for name in names:
-            try:
-                carried += _append_rest(Path(folder) / name, there / name)
-            except OSError as error:
-                trouble = trouble or error
-    if trouble:
-        raise trouble
-    return carried
+    def __init__(self, source: Path, target: Path) -> None:
+        self.source = source
+        self.target = target
+        self.have = 0  # bytes of the copy
+        self.handle = -1
+        self.written = self._looked = 0.0
+        self._identity = (0, 0)
 
-
-def _append_rest(source: Path, target: Path) -> int:
-    try:
-        size = source.stat().st_size
-    except FileNotFoundError:
-        return 0
-    try:
-        have = target.stat().st_size
-    except FileNotFoundError:
-        have = 0
-        target.parent.mkdir(parents=True, exist_ok=True)
-    if size <= have:
-        return 0
-    carried = 0
-    with source.open("rb") as reading:
-        reading.seek(have)
-        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    def append(self, size: int, *, now: float) -> int:
+        """At most one turn's worth, up to `size`. Returns the bytes."""
+        if self.handle >= 0 and (now - self.written > _TRUSTED or now - self._looked > _LOOK_AGAIN):
+            self._look(now)
+        if self.handle < 0:
+            self._open(now)
         try:
-            while chunk := reading.read(_CHUNK):
-                write_all(handle, chunk)
-                carried += len(chunk)
-        finally:
-            os.close(handle)
-    return carried
+            return self._append(size, now)
+        except OSError as error:
+            self.close()
+            if error.errno != errno.ESTALE:
+                raise OSError(error.errno, error.strerror, error.filename or str(self.target)) from error
+        self._open(now)  # the server no longer knows the file that we had open
+        return self._append(size, now)
+
+    def close(self) -> None:
+        if self.handle >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self.handle)
+            self.handle = -1
+
+    def _append(self, size: int, now: float) -> int:
+        began = self.have
+        until = min(size, began + _TURN)
+        with self.source.open("rb", buffering=0) as reading:
+            while self.have < until and (chunk := os.pread(reading.fileno(), min(_CHUNK, until - self.have), self.have)):
+                self.have += _write_at(self.handle, chunk, self.have)
+                self.written = now
+        return max(self.have - began, 0)
+
+    def _open(self, now: float) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_DSYNC
+        try:
+            self.handle = os.open(self.target, flags, 0o644)
+        except FileNotFoundError:
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            self.handle = os.open(self.target, flags, 0o644)
+        self._take(os.fstat(self.handle), now)
+
+    def _look(self, now: float) -> None:
+        try:
+            seen = os.stat(self.target)
+        except FileNotFoundError:
+            self.close()
+            return
+        if (seen.st_dev, seen.st_ino) != self._identity:
+            self.close()
+            return
+        self._take(seen, now)
+
+    def _take(self, seen: os.stat_result, now: float) -> None:
+        self.have, self._identity, self._looked = seen.st_size, (seen.st_dev, seen.st_ino), now
+
+
+def carry(local: LegLocal, run: RunDir) -> None:
+    """Once, of a leg whose files are not mirrored all along."""
+    mirror = Mirror(local, run)
+    try:
+        mirror.carry()
+    finally:
+        mirror.close()
+
+
+def _write_at(handle: int, data: bytes, offset: int) -> int:
+    """One call may take less than it was given."""
+    return os.pwrite(handle, data, offset)
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+    """With their sizes now."""
+    for where, _, names in os.walk(folder):
+        for name in names:
+            path = Path(where, name)
+            with contextlib.suppress(OSError):
+                yield path, path.stat().st_size

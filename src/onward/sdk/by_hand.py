@@ -11,7 +11,7 @@ from pathlib import Path
 from onward.sdk import contract
 from onward.sdk.ranks import Ranks
 
-_TAIL = 1 << 16
+_TAIL = 2 << 20  # bytes: a record of thousands of metrics fits
 
 
 def script_name() -> str:
@@ -59,7 +59,7 @@ def last_step(folder: Path) -> int:
         for line in reversed(lines):
             try:
                 record = json.loads(line)
-                if "m" in record:
+                if "m" in record or "v" in record:
                     steps.append(int(record["s"]))
                     break
             except (ValueError, KeyError, TypeError):

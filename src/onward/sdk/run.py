@@ -14,7 +14,7 @@ from onward.sdk.door import Door, flattened
 from onward.sdk.ranks import Ranks, ranks_of
 from onward.sdk.said import say, say_once
 from onward.sdk.saving import Saving, committed, step_of
-from onward.sdk.spool import SpoolWriter
+from onward.sdk.spool import WIDE, SpoolWriter
 from onward.sdk.stop import stop_of
 
 _FLOATS = {float}
@@ -271,7 +271,10 @@ class Run(Door):
             except Exception:  # whatever the value's own conversion raises: an array's, a tensor's, a number beyond all floats
                 values |= self._log_unfit(key, value, step)
         self._last.update(values)
-        self._spool.write({"s": step, "m": values})
+        if len(values) < WIDE:
+            self._spool.write({"s": step, "m": values})
+        else:
+            self._spool.write_floats(step, tuple(values), values.values())
 
     def _log_unfit(self, key: str, value: object, step: int) -> dict[str, float]:
         try:

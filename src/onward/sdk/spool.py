@@ -12,7 +12,12 @@ import weakref
 from collections.abc import Collection, Mapping
 from time import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+WIDE = 100  # metrics of a record, from which it is packed: see `wide`
 _MOST_FORMS = 256
 _living: weakref.WeakSet[SpoolWriter] = weakref.WeakSet()
 
@@ -46,12 +51,16 @@ class SpoolWriter:
         return True
 
     def write_floats(self, step: int, keys: tuple[str, ...], values: Collection[float]) -> None:
-        """The same for metrics, in half the time. Values must be floats, and finite: Python writes others in words of its own."""
+        """The same for metrics, in half the time. Values must be floats; and finite, unless there are many: Python writes others in
+        words of its own."""
         form = self._forms.get(keys) or self._form(keys)
         try:
             if self._handle < 0:
                 self._open()
-            self._append(form % (next(self._sequence), time(), step, *values))
+            if len(keys) < WIDE:
+                self._append(form % (next(self._sequence), time(), step, *values))
+            else:
+                self._append(form % (next(self._sequence), time(), step, _wide().pack_values(values)))
         except OSError as error:
             self._say(error)
 
@@ -65,8 +74,11 @@ class SpoolWriter:
 
     def _form(self, keys: tuple[str, ...]) -> str:
         """A record with these keys, for Python's % to fill in. Trainings log the same ones again and again."""
-        pairs = ",".join(_encode(str(key)).replace("%", "%%") + ":%r" for key in keys)
-        form = '{"n":%d,"t":%r,"s":%d,"m":{' + pairs + "}}\n"
+        if len(keys) < WIDE:
+            pairs = ",".join(_encode(str(key)).replace("%", "%%") + ":%r" for key in keys)
+            form = '{"n":%d,"t":%r,"s":%d,"m":{' + pairs + "}}\n"
+        else:
+            form = '{"n":%d,"t":%r,"s":%d,"k":"' + _wide().pack_names(keys) + '","v":"%s"}\n'
         if len(self._forms) >= _MOST_FORMS:
             self._forms.clear()
         self._forms[keys] = form
@@ -93,6 +105,12 @@ class SpoolWriter:
         """In a forked worker: every process has its own file, and the next record opens it."""
         self._handle = -1
         self._opening = threading.Lock()
+
+
+def _wide() -> ModuleType:
+    from onward.sdk import wide  # few trainings need it
+
+    return wide
 
 
 def _forked() -> None:

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 MOST = 256 << 20  # bytes that one search reads
 _PIECE = 1 << 20
+_LONGEST = 4 << 20  # bytes of a line that are looked at for its ends: one that is longer, as a progress bar's, is cut
 _LINE = 2000  # bytes of a line that are shown, to either side of the match
 
 ERRORS: tuple[bytes, ...] = (
@@ -104,23 +105,23 @@ def _match(file: BinaryIO, offset: int, length: int, size: int) -> Match:
 def _line_start(file: BinaryIO, before: int) -> int:
     """The line is longer than what is shown of it: look on, piece by piece."""
     at = before
-    while at > 0:
+    while at > 0 and before - at < _LONGEST:
         first = max(at - _PIECE, 0)
         file.seek(first)
         found = file.read(at - first).rfind(b"\n")
         if found >= 0:
             return first + found + 1
         at = first
-    return 0
+    return at
 
 
 def _line_end(file: BinaryIO, offset: int, size: int) -> int:
     at = offset
-    while at < size:
+    while at < size and at - offset < _LONGEST:
         file.seek(at)
         piece = file.read(min(_PIECE, size - at))
         found = piece.find(b"\n")
         if found >= 0:
             return at + found + 1
         at += len(piece) or size
-    return size
+    return min(at, size)

@@ -1,0 +1,1 @@
+"""Logs of any length: their ends, and searching them."""
