@@ -34,6 +34,10 @@ class Accounts:
                 self._add("user", user, f"account={account}", f"cluster={CLUSTER}", "fairshare=1")
         return True
 
+    def limit_jobs(self, user: str, most: int | None) -> None:
+        """How many jobs a user may have submitted at once; None: as many as they like."""
+        run(["sacctmgr", "-iQ", "modify", "user", user, "set", f"MaxSubmitJobs={-1 if most is None else most}"], env=self.environment)
+
     def _sacctmgr(self, *words: str) -> Outcome:
         return attempt(["sacctmgr", *words], env=self.environment, timeout=20)
 

@@ -7,7 +7,8 @@ from beds import packages, place
 from beds.bed import Say, line, news, say_at_once
 from beds.place import beds_folder, claim, locked, require_root, write_whole
 
-PACKAGES = ("lmod", "openmpi-bin", "rsync", "task-spooler", "nginx-light")  # nginx: a proxy before the server, in its tests
+# nginx: a proxy before the server, in its tests; pypy3: a Python 3.9, as old nodes have it
+PACKAGES = ("lmod", "openmpi-bin", "rsync", "task-spooler", "nginx-light", "pypy3")
 SITE = Path("/etc/lmod/modules")  # where Debian's Lmod looks
 INIT = Path("/usr/share/lmod/lmod/init/bash")
 

@@ -29,10 +29,11 @@ def what_could_start(snapshot: ClusterSnapshot) -> tuple[Opening, ...]:
     """For each queue that starts jobs: the largest shape without GPUs, and the largest with each type of them."""
     nodes = {node.name: node for node in snapshot.nodes if node.state.takes_jobs}
     found: list[Opening] = []
+    lines = _in_line(snapshot)
     for queue in snapshot.queues:
         free = [nodes[name] for name in queue.nodes if name in nodes and name not in queue.closed_on and nodes[name].cpus_free]
         if queue.open and free:
-            ahead = _in_line(snapshot, queue)
+            ahead = lines.get(queue.name, 0) + lines.get("", 0)
             kinds = sorted({gpu.type for node in free for gpu in node.gpus if gpu.free})
             found += [_largest(queue, free, kind, ahead) for kind in (None, *kinds)]
     return tuple(found)
@@ -66,9 +67,13 @@ def _gpus_free(node: Node, kind: str) -> int:
     return sum(gpu.free for gpu in node.gpus if gpu.type == kind)
 
 
-def _in_line(snapshot: ClusterSnapshot, queue: Queue) -> int:
-    """One that may go to several queues is in the way in each; one that names none, in all."""
-    return sum(job.tasks for job in snapshot.jobs if job.in_line and (not job.queue or queue.name in job.queue.split(",")))
+def _in_line(snapshot: ClusterSnapshot) -> dict[str, int]:
+    """Queue → jobs in line for it, in one pass. One that may go to several is in the way in each; one that names none (""), in all."""
+    found: dict[str, int] = {}
+    for job in snapshot.jobs:
+        for name in set(job.queue.split(",")) if job.in_line else ():
+            found[name] = found.get(name, 0) + job.tasks
+    return found
 
 
 def totals(nodes: Iterable[Node]) -> dict[str, tuple[int, int]]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
-from onward.errors import NotOffered
+from onward.errors import NotOffered, SchedulerError
 from onward.model.cluster import ClusterSnapshot
 from onward.model.job import Allocation, JobId, JobStatus
 from onward.model.spec import Resources
@@ -74,6 +74,50 @@ def snapshot_of(scheduler: object) -> ClusterSnapshot:
     return taken
 
 
+def end_time_of(scheduler: object, job: JobId) -> float | None:
+    """When a running job is to end, read again: an admin may have moved its limit (unix seconds).
+
+    None: unchanged as far as anybody knows. That covers a scheduler that cannot move limits, one that did not answer, and no limit.
+    """
+    ask = getattr(scheduler, "end_time", None)
+    try:
+        found = ask(job) if callable(ask) else None
+    except SchedulerError:
+        return None
+    return float(found) if found is not None else None
+
+
+def grace_of(scheduler: object) -> float | None:
+    """From inside a job: seconds between the notice of a preemption and the kill at this site. None: not known."""
+    ask = getattr(scheduler, "grace_seconds", None)
+    try:
+        found = ask() if callable(ask) else None
+    except SchedulerError:
+        return None
+    return float(found) if found is not None else None
+
+
+class Requeues(Protocol):
+    """A scheduler whose running jobs can go back into the queue: how a run goes on where no further job may be submitted."""
+
+    def requeue(self, job: JobId) -> int | None:
+        """Put this very job back into the queue: the last act of its process. An exit code to leave with, where that is what does it.
+
+        Raises SchedulerError where it is not allowed here.
+        """
+        ...
+
+    def requeued(self, job: JobId) -> None:
+        """In a job that came back: the scheduler must not restart it by itself from now on."""
+        ...
+
+
+def requeues(scheduler: object) -> Requeues | None:
+    """The scheduler as one that can requeue a job, where it can."""
+    able = callable(getattr(scheduler, "requeue", None)) and callable(getattr(scheduler, "requeued", None))
+    return cast(Requeues, scheduler) if able else None
+
+
 class Scheduler(Protocol):
     @property
     def settle_seconds(self) -> float:
@@ -87,7 +131,8 @@ class Scheduler(Protocol):
     def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
         """Queue a script, held until `after` has ended in whatever way. Never retried here: that is `supervisor.handover`'s.
 
-        Raises SubmitRefused when the scheduler said no, SubmitUnclear when the job may have been accepted.
+        Raises SubmitRefused when the scheduler said no, SubmitLimitReached when it takes no more jobs of this user for now, and
+        SubmitUnclear when the job may have been accepted.
         """
         ...
 

@@ -16,20 +16,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.errors import InvalidInput, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model.cluster import ClusterSnapshot
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.spec import Resources
 from onward.schedulers.base import Habits
 from onward.schedulers.command import Answer, run_command
 from onward.schedulers.gridengine_accounting import Accounting
-from onward.schedulers.gridengine_advice import advice, why
+from onward.schedulers.gridengine_advice import advice, notify_seconds, why
 from onward.schedulers.gridengine_snapshot import take_snapshot
 from onward.schedulers.gridengine_text import parse_error_reasons, parse_qstat, status_of
 from onward.schedulers.gridengine_words import options
 
-_TIMEOUT = 25.0
-_SUBMIT_TIMEOUT = 60.0
+_TIMEOUT = 90.0  # a busy qmaster takes 20 s and more
+_SUBMIT_TIMEOUT = 240.0
+_AGAIN = 99  # exit code of a job that wants to go back into the queue
+_COUNT = re.compile(r"only \d+ jobs? (?:is|are) allowed|only allows \d+ jobs?|max_u_jobs|max_jobs", re.IGNORECASE)  # per user, or in all
 
 # Words after which the job may or may not have been accepted. Anything else qsub complains of is a refusal.
 _UNCLEAR = (
@@ -57,7 +59,7 @@ class GridEngineScheduler:
             finishing_seconds=30.0,
             deletes_unseen=True,
             delete_notice=signal.SIGUSR2 if notify else None,
-            again_exit=99,
+            again_exit=_AGAIN,
             final_exit=100,
         )
         self._accounting = Accounting(_ask)
@@ -90,6 +92,8 @@ class GridEngineScheduler:
         reason = _reason(answer)
         if answer.code == 0 or any(word in reason.lower() for word in _UNCLEAR):
             raise SubmitUnclear(f"submitting {name}: {reason}")
+        if _COUNT.search(reason):
+            raise SubmitLimitReached(f"Grid Engine takes no more jobs of yours for now: {reason}", hint=_advice("only allows"))
         raise SubmitRefused(f"Grid Engine refused {name}: {reason}", hint=_advice(reason))
 
     def advice(self, resources: Resources) -> Sequence[str]:
@@ -182,6 +186,17 @@ class GridEngineScheduler:
             gpus=tuple(part for part in re.split(r"[,\s]+", gpus) if part and part != "NoDevFiles"),
             restarted=env.get("RESTARTED", "0") not in ("", "0"),
         )
+
+    def grace_seconds(self) -> float | None:
+        """The `notify` time of the queue that the job is in."""
+        queue = os.environ.get("QUEUE", "")
+        return notify_seconds(_ask("qconf", "-sq", queue).out) if queue and self._notify else None
+
+    def requeue(self, job: JobId) -> int | None:
+        return _AGAIN
+
+    def requeued(self, job: JobId) -> None:
+        """Nothing to undo: a job here may always be restarted when its host is lost."""
 
 
 class MayNotAsk(SchedulerUnavailable):

@@ -110,6 +110,11 @@ def _notices(ask: Ask, resources: Resources) -> Iterator[str]:
             yield f"queue {queue} leaves {seconds} s between its notice and the kill: a qdel may come before the training has saved"
 
 
+def notify_seconds(queue: str) -> float | None:
+    """Of a queue's configuration: seconds between the notice and the kill."""
+    return _seconds(queue, "notify")
+
+
 def _seconds(queue: str, key: str) -> int | None:
     match = re.search(rf"^{key}\s+(\d+):(\d+):(\d+)", queue, re.MULTILINE)
     return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3]) if match else None

@@ -29,6 +29,7 @@ class ClusterSettings:
     root: Path | None = None  # on an ssh host: as it is written, to be expanded there
     local_disk: str | None = None
     python: str | None = None
+    other_pythons: tuple[str, ...] = ()
     legs_ahead: int = 0
     notify: bool = True
     names: Mapping[str, str] = field(default_factory=dict)  # Grid Engine: what this site calls our resources
@@ -91,7 +92,10 @@ class Settings:
             guess = f"did you mean {near[0]}? " if near else ""
             raise NotFound(f"no cluster is called {name!r}", hint=f"{guess}known are {', '.join(self.names())}")
         found = self.clusters.get(name) or ClusterSettings(name=name, scheduler=name)
-        same = ("name", "scheduler", "ssh", "local_disk", "python", "legs_ahead", "notify", "names", "options", "cpus", "mem", "gpus")
+        same = (
+            *("name", "scheduler", "ssh", "local_disk", "python", "other_pythons", "legs_ahead"),
+            *("notify", "names", "options", "cpus", "mem", "gpus"),
+        )
         return Cluster(**{key: getattr(found, key) for key in same}), found
 
     def names(self) -> list[str]:

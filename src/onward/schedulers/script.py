@@ -1,4 +1,8 @@
-"""The job script: directives by the scheduler, then a fixed body. No text of the user's is ever shell source."""
+"""The job script: directives by the scheduler, then a fixed body. No text of the user's is ever shell source.
+
+The body looks for a Python that the supervisor can run on, and becomes it. Where there is none, nobody else could say so: the
+script itself takes the leg and writes its end into the run's journal, as events like any other.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,69 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+OLDEST = (3, 11)
+_NEWEST = 14
+NAMES = (*(f"python3.{minor}" for minor in range(_NEWEST, OLDEST[1] - 1, -1)), "python3", "python")  # tried last, on the PATH
+
+# No `{}` but the ones to fill in: braces of the shell's own and of JSON are doubled.
 _BODY = """\
 # Written by Onward: one leg of a run. What to run, and how, is in the run's folder; nothing here needs to be changed.
 run={run}
-python={python}
-command -v "$python" >/dev/null 2>&1 || python=python3
-exec "$python" -E "$run/params/{archive}" leg "$run" {leg}
+found=
+for python in {pythons}; do
+    command -v "$python" >/dev/null 2>&1 || continue
+    if "$python" -ES -c 'import sys; sys.exit(sys.version_info < ({oldest}))' </dev/null >/dev/null 2>&1; then
+        exec "$python" -E "$run/params/{archive}" leg "$run" {leg}
+    fi
+    version=$("$python" -ES -c 'import sys; sys.stdout.write("%d.%d.%d" % sys.version_info[:3])' </dev/null 2>/dev/null)
+    case "$version" in
+        "" | *[!0-9.]*) found="$found${{found:+, }}$python does not start" ;;
+        *) found="$found${{found:+, }}$python is $version" ;;
+    esac
+done
+
+# No Python here fits. Take the leg, as the supervisor would have, and write down how it ended.
+clean() {{ tr -cd 'A-Za-z0-9 ._/,:+=@~()-'; }}
+host=$(uname -n | clean)
+job=$(printf %s "${{SLURM_JOB_ID:-${{JOB_ID:-}}}}" | clean)
+found=$(printf %s "${{found:-none was found}}" | clean)
+reason="Onward needs Python {needed} or newer on the node, and $host has none: $found"
+echo "leg {leg}: $reason" >&2
+[ ! -e "$run/params/done.json" ] || exit 0
+claim="$run/params/claims/{claim}"
+mine="$run/params/claims/.{claim}.$host.$$"
+printf '{{"leg": {leg}, "job": "%s", "host": "%s", "pid": %d}}' "$job" "$host" "$$" >"$mine"
+ln "$mine" "$claim" 2>/dev/null
+taken=$?
+rm -f "$mine"
+[ "$taken" -eq 0 ] || exit 0
+now=$(date +%s)
+advice="install Python {needed} or newer on the nodes, or name one that they have as python in the cluster profile"
+{{
+    printf '{{"kind":"claimed","leg":{leg},"at":%s,"job":"%s","hosts":["%s"],"deadline":null}}\\n' "$now" "$job" "$host"
+    printf '{{"kind":"ended","leg":{leg},"at":%s,"end":"crashed","reason":"%s","evidence":"%s"}}\\n' "$now" "$reason" "$advice"
+{closing}}} >>"$run/journal/{journal}"
+exit 1
+"""
+
+# A run whose very first leg cannot begin would fail the same way again. Later ones may find a better node.
+_CLOSING = """\
+    printf '{{"kind":"closed","leg":{leg},"at":%s,"state":"failed","cause":"%s","next":"%s"}}\\n' \\
+        "$now" "$reason" "$advice; then submit again"
 """
 
 
-def job_script(directives: Sequence[str], *, run: Path, archive: str, leg: int, python: str) -> str:
-    body = _BODY.format(run=shlex.quote(str(run)), python=shlex.quote(python), archive=archive, leg=leg)
+def job_script(directives: Sequence[str], *, run: Path, archive: str, leg: int, pythons: Sequence[str]) -> str:
+    """`pythons`: programs to try first, in this order; then whatever the PATH of the node has."""
+    body = _BODY.format(
+        run=shlex.quote(str(run)),
+        pythons=" ".join(shlex.quote(python) for python in dict.fromkeys((*pythons, *NAMES))),
+        oldest=", ".join(map(str, OLDEST)),
+        needed=".".join(map(str, OLDEST)),
+        archive=archive,
+        leg=leg,
+        claim=f"leg-{leg:04d}.json",
+        journal=f"leg-{leg:04d}.jsonl",
+        closing=_CLOSING.format(leg=leg) if leg == 1 else "",
+    )
     return "\n".join(["#!/bin/bash", *directives, body])

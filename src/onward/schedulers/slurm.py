@@ -5,24 +5,24 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.errors import InvalidInput, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model.cluster import ClusterSnapshot
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.quantity import format_duration, format_size
 from onward.model.spec import Resources
 from onward.schedulers.base import ExpectedStart
 from onward.schedulers.command import Answer, run_command
-from onward.schedulers.hostlist import expand_hosts
+from onward.schedulers.site import slurm as site
 from onward.schedulers.slurm_snapshot import take_snapshot
 from onward.schedulers.slurm_start import expected_start
-from onward.schedulers.slurm_words import HOLDS, parse_state
+from onward.schedulers.slurm_words import node_names, parse_sacct, parse_squeue
 
-_QUERY_TIMEOUT = 25.0  # squeue gives up by itself after 18 s without a controller
-_SUBMIT_TIMEOUT = 60.0
+_QUERY_TIMEOUT = site.TIMEOUT
+_SUBMIT_TIMEOUT = 240.0  # sbatch itself tries again for two minutes while a controller is full
 _EPOCH = {"SLURM_TIME_FORMAT": "%s"}
 _WARN_FROM = 1800  # seconds: below this limit the warning signal, up to 60 s early, would cost more than it saves
 
@@ -40,6 +40,9 @@ _UNCLEAR = (
     "connect failure",
     "connection refused",
     "communication",
+    "rate limit",
+    "backing off",
+    "try again",
     "zero bytes were transmitted",
     "temporarily unable to accept job",
     "temporarily unavailable",
@@ -104,25 +107,30 @@ class SlurmScheduler:
         reason = _reason(answer)
         if answer.code == 0 or any(word in reason.lower() for word in _UNCLEAR):
             raise SubmitUnclear(f"submitting {name}: {reason}")
+        if site.is_submit_limit(reason):
+            raise SubmitLimitReached(f"Slurm takes no more jobs of yours for now: {reason}", hint=_advice("submit limit"))
         raise SubmitRefused(f"Slurm refused {name}: {reason}", hint=_advice(reason))
+
+    def advice(self, resources: Resources) -> Sequence[str]:
+        return list(site.advice(resources))
 
     # ── asking after jobs ─────────────────────────────────────────────────────
 
     def find(self, name: str) -> Sequence[JobId]:
-        rows = self._squeue(f"--name={name}")
+        rows = self._squeue("-u", getpass.getuser(), f"--name={name}")
         if not rows:
             rows = self._sacct(["--name", name, "-S", "now-14days", "-u", getpass.getuser()])
         return [status.id for status in sorted(rows, key=lambda s: int(s.id)) if status.name == name]
 
     def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
-        """One squeue for all of them, one scontrol if some failed (squeue has no exit codes), and one sacct for those that the
-        controller has forgotten."""
+        """One squeue for all of them, one more for exit codes if some failed, and one sacct for those that the controller has forgotten."""
         wanted = set(jobs)
         if not wanted:
             return {}
-        known = {status.id: status for status in self._squeue() if status.id in wanted}
+        which = _one_or_mine(wanted)
+        known = {status.id: status for status in self._squeue(*which) if status.id in wanted}
         if any(status.state is JobState.FAILED for status in known.values()):
-            codes = _exit_codes()
+            codes = _exit_codes(which)
             for job in known.keys() & codes.keys():
                 code, signal = codes[job]
                 known[job] = replace(known[job], exit_code=code, signal=signal or None)
@@ -156,12 +164,12 @@ class SlurmScheduler:
 
     def _squeue(self, *filters: str) -> list[JobStatus]:
         columns = "%i|%j|%T|%r|%N|%V|%S|%e"
-        answer = run_command(
-            ["squeue", "-h", "-t", "all", "-u", getpass.getuser(), "-o", columns, *filters], timeout=_QUERY_TIMEOUT, extra=_EPOCH
-        )
+        answer = run_command(["squeue", "-h", "-t", "all", "-o", columns, *filters], timeout=_QUERY_TIMEOUT, extra=_EPOCH)
+        if answer.code and "Invalid job id" in answer.err:  # the only job that was asked after is forgotten
+            return []
         if answer.code:
             raise SchedulerUnavailable(f"squeue: {_reason(answer)}")
-        return list(_parse_squeue(answer.out.splitlines()))
+        return list(parse_squeue(answer.out.splitlines()))
 
     def _sacct(self, filters: Sequence[str]) -> list[JobStatus]:
         columns = "JobIDRaw,JobName,State,ExitCode,NodeList,Submit,Start,End"
@@ -170,7 +178,7 @@ class SlurmScheduler:
             if "accounting storage is disabled" in answer.err.lower():
                 return []
             raise SchedulerUnavailable(f"sacct: {_reason(answer)}")
-        return list(_parse_sacct(answer.out.splitlines()))
+        return list(parse_sacct(answer.out.splitlines()))
 
     # ── inside a job ──────────────────────────────────────────────────────────
 
@@ -182,61 +190,39 @@ class SlurmScheduler:
         gpus = env.get("SLURM_JOB_GPUS") or env.get("CUDA_VISIBLE_DEVICES") or ""
         return Allocation(
             job=JobId(job),
-            hosts=_expand(env.get("SLURM_JOB_NODELIST", "")) or (env.get("SLURMD_NODENAME", "unknown"),),
+            hosts=node_names(env.get("SLURM_JOB_NODELIST", "")) or (env.get("SLURMD_NODENAME", "unknown"),),
             deadline=_deadline(job),
             gpus=tuple(part for part in gpus.split(",") if part and part != "NoDevFiles"),
+            restarted=env.get("SLURM_RESTART_COUNT", "0") not in ("", "0"),
         )
 
+    def end_time(self, job: JobId) -> float | None:
+        return site.end_time(job)
 
-def _parse_squeue(lines: Iterable[str]) -> Iterable[JobStatus]:
-    for line in lines:
-        parts = line.split("|")
-        if len(parts) < 8:
-            continue
-        job, name, native, reason, nodes, submitted, started, ended = parts[0], parts[1], parts[2], "|".join(parts[3:-4]), *parts[-4:]
-        state = parse_state(native)
-        if state is JobState.QUEUED and reason in HOLDS:
-            state = JobState.HELD
-        live = state.live
-        yield JobStatus(
-            id=JobId(job),
-            name=name,
-            state=state,
-            reason="" if reason == "None" else reason,
-            nodes=_expand(nodes),
-            submitted=_seconds(submitted),
-            started=_seconds(started) if state is not JobState.QUEUED and state is not JobState.HELD else None,
-            ended=None if live else _seconds(ended),
-        )
+    def grace_seconds(self) -> float | None:
+        return site.grace_seconds(partition=os.environ.get("SLURM_JOB_PARTITION", ""), qos=os.environ.get("SLURM_JOB_QOS", ""))
+
+    def requeue(self, job: JobId) -> int | None:
+        refused = site.requeue(job)
+        if refused:
+            raise SubmitRefused(f"Slurm did not put job {job} back into the queue: {refused}")
+        return None
+
+    def requeued(self, job: JobId) -> None:
+        site.forbid_requeue(job)
 
 
-def _parse_sacct(lines: Iterable[str]) -> Iterable[JobStatus]:
-    for line in lines:
-        parts = line.split("|")
-        if len(parts) != 8:
-            continue
-        job, name, native, exit_code, nodes, submitted, started, ended = parts
-        code, _, signal = exit_code.partition(":")
-        state = parse_state(native)
-        yield JobStatus(
-            id=JobId(job),
-            name=name,
-            state=state,
-            reason=native if " " in native else "",
-            exit_code=int(code) if code.isdigit() else None,
-            signal=int(signal) if signal.isdigit() and signal != "0" else None,
-            nodes=() if nodes in ("", "None assigned") else _expand(nodes),
-            submitted=_seconds(submitted),
-            started=_seconds(started),
-            ended=None if state.live else _seconds(ended),
-        )
+def _one_or_mine(jobs: Collection[JobId]) -> list[str]:
+    """squeue's filter. The controller itself picks one job, or one user's jobs; for a list of jobs squeue would load everybody's."""
+    return ["-j", next(iter(jobs))] if len(jobs) == 1 else ["-u", getpass.getuser()]
 
 
-def _exit_codes() -> dict[JobId, tuple[int, int]]:
-    """Exit code and signal of all jobs that the controller knows, in one call."""
-    answer = run_command(["scontrol", "-o", "show", "jobs"], timeout=_QUERY_TIMEOUT)
-    found = re.findall(r"^JobId=(\d+) .*? ExitCode=(\d+):(\d+)", answer.out, re.MULTILINE)
-    return {JobId(job): (int(code), int(signal)) for job, code, signal in found}
+def _exit_codes(which: Sequence[str]) -> dict[JobId, tuple[int, int]]:
+    """Exit code and signal of these jobs, from the status that the kernel gave: `1792` is exit code 7."""
+    columns = "JobID:24,exit_code:24"
+    answer = run_command(["squeue", "-h", "-t", "all", "-O", columns, *which], timeout=_QUERY_TIMEOUT)
+    rows = [line.split() for line in answer.out.splitlines()]
+    return {JobId(row[0]): (int(row[1]) >> 8, int(row[1]) & 0x7F) for row in rows if len(row) == 2 and row[1].isdigit()}
 
 
 def _deadline(job: str) -> float | None:
@@ -244,24 +230,9 @@ def _deadline(job: str) -> float | None:
     if told.isdigit():
         return float(told)
     try:
-        answer = run_command(["squeue", "-h", "-j", job, "-o", "%e"], timeout=_QUERY_TIMEOUT, extra=_EPOCH)
+        return site.end_time(job)
     except SchedulerUnavailable:
         return None
-    return _seconds(answer.out.strip())
-
-
-def _expand(nodes: str) -> tuple[str, ...]:
-    """Slurm's node list as names. Not by asking it: a call for every job of many nodes would be too many."""
-    if not nodes or nodes.startswith("("):
-        return ()
-    try:
-        return tuple(expand_hosts(nodes))
-    except InvalidInput:
-        return (nodes,)
-
-
-def _seconds(text: str) -> float | None:
-    return float(text) if text.isdigit() and text != "0" else None
 
 
 def _has_accounting() -> bool:

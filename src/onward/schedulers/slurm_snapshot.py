@@ -17,7 +17,7 @@ from onward.schedulers.hostlist import expand_hosts
 from onward.schedulers.slurm_reasons import IN_LINE, plain_reason
 from onward.schedulers.slurm_words import HOLDS, parse_state
 
-_TIMEOUT = 25.0
+_TIMEOUT = 90.0
 _EPOCH = {"SLURM_TIME_FORMAT": "%s"}
 _CUT = "\x1f"
 _COLUMNS = _CUT.join(("%A", "%i", "%u", "%T", "%P", "%D", "%C", "%b", "%l", "%V", "%S", "%e", "%N", "%r", "%j"))  # a name may hold anything

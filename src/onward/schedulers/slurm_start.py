@@ -9,7 +9,7 @@ from pathlib import Path
 from onward.schedulers.base import ExpectedStart
 from onward.schedulers.command import run_command
 
-_TIMEOUT = 25.0
+_TIMEOUT = 90.0
 _STARTS = re.compile(r"Job \d+ to start at (\d+)(?: using \d+ processors)?(?: on nodes (\S+))?(?: in partition (\S+))?")
 _NOISE = re.compile(r"^(?:sbatch: )?(?:error: )?(?:allocation failure: )?")
 

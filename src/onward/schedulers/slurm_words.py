@@ -1,10 +1,16 @@
-"""Slurm's words for the states of jobs, and what each is taken for. One that is not listed is unknown, never wrong."""
+"""Slurm's words for the states of jobs, and what each is taken for; and the rows of squeue and sacct.
+
+A state that is not listed is unknown, never wrong.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
-from onward.model.job import JobState
+from onward.errors import InvalidInput
+from onward.model.job import JobId, JobState, JobStatus
+from onward.schedulers.hostlist import expand_hosts
 
 log = logging.getLogger(__name__)
 
@@ -45,3 +51,61 @@ def parse_state(native: str) -> JobState:
     if state is JobState.UNKNOWN:
         log.warning("Slurm's state %r is not in our table", native)
     return state
+
+
+def parse_squeue(lines: Iterable[str]) -> Iterable[JobStatus]:
+    for line in lines:
+        parts = line.split("|")
+        if len(parts) < 8:
+            continue
+        job, name, native, reason, nodes, submitted, started, ended = parts[0], parts[1], parts[2], "|".join(parts[3:-4]), *parts[-4:]
+        state = parse_state(native)
+        if state is JobState.QUEUED and reason in HOLDS:
+            state = JobState.HELD
+        live = state.live
+        yield JobStatus(
+            id=JobId(job),
+            name=name,
+            state=state,
+            reason="" if reason == "None" else reason,
+            nodes=node_names(nodes),
+            submitted=_seconds(submitted),
+            started=_seconds(started) if state is not JobState.QUEUED and state is not JobState.HELD else None,
+            ended=None if live else _seconds(ended),
+        )
+
+
+def parse_sacct(lines: Iterable[str]) -> Iterable[JobStatus]:
+    for line in lines:
+        parts = line.split("|")
+        if len(parts) != 8:
+            continue
+        job, name, native, exit_code, nodes, submitted, started, ended = parts
+        code, _, signal = exit_code.partition(":")
+        state = parse_state(native)
+        yield JobStatus(
+            id=JobId(job),
+            name=name,
+            state=state,
+            reason=native if " " in native else "",
+            exit_code=int(code) if code.isdigit() else None,
+            signal=int(signal) if signal.isdigit() and signal != "0" else None,
+            nodes=() if nodes in ("", "None assigned") else node_names(nodes),
+            submitted=_seconds(submitted),
+            started=_seconds(started),
+            ended=None if state.live else _seconds(ended),
+        )
+
+
+def node_names(nodes: str) -> tuple[str, ...]:
+    """Slurm's node list as names. Not by asking it: a call for every job of many nodes would be too many."""
+    if not nodes or nodes.startswith("("):
+        return ()
+    try:
+        return tuple(expand_hosts(nodes))
+    except InvalidInput:
+        return (nodes,)
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.isdigit() and text != "0" else None
