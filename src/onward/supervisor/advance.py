@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from onward.clock import Clock
-from onward.errors import SchedulerError, StorageError, SubmitRefused
+from onward.errors import SchedulerError, StorageError, SubmitLimitReached, SubmitRefused
 from onward.model.advance import Action, Crew, Facts, MemberState, Over, Queue, StartWorker, decide
 from onward.model.identity import new_id
 from onward.model.lifecycle import Close, Continue
@@ -106,6 +106,9 @@ class Advance:
         )
         try:
             job = handover.ensure_ahead(run, Continue(leg=run.first_leg, mem=run.resources.mem), after=None)
+        except SubmitLimitReached as error:
+            self._say(f"{run.spec.name} waits for a place in the queue, `onward tend` submits it: {error.message}")
+            return
         except SubmitRefused as error:
             self._refused(dir, run, journal, error)
             return

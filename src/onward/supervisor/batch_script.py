@@ -11,8 +11,8 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from onward.errors import SchedulerUnavailable
@@ -21,7 +21,7 @@ from onward.rundir.layout import LegLocal, RunDir
 from onward.schedulers.command import run_command
 from onward.sdk.contract import EXIT_AGAIN, RELAY_WRITER
 from onward.supervisor.child import Child
-from onward.supervisor.deadline import StopPlan
+from onward.supervisor.stop.plan import StopPlan
 
 log = logging.getLogger(__name__)
 
@@ -80,28 +80,17 @@ def _bounds(script: Script) -> tuple[int, int, int, int]:
 # ── stopping ──────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrustingPlan(StopPlan):
-    """For a script as it is, until it shows that it knows of us: then as for any training."""
-
-    usual: StopPlan
-    knows: Callable[[], bool]
-
-    def ask_at(self, deadline: float | None) -> float | None:
-        return self.usual.ask_at(deadline) if self.knows() else super().ask_at(deadline)
-
-    def kill_at(self, deadline: float | None) -> float | None:
-        return self.usual.kill_at(deadline) if self.knows() else super().kill_at(deadline)
-
-
 def script_plan(spec: RunSpec, usual: StopPlan, *, limit: float | None, local: LegLocal) -> StopPlan:
-    """A signal that the script set comes as long before the limit as it said. Without one it is ended in its last seconds, unasked."""
+    """A signal that the script set comes as long before the limit as it said. Without one it is ended in its last seconds, unasked.
+
+    Once it shows that it knows about Onward, it is stopped like any training, but no later than it said.
+    """
     length = 86400.0 if limit is None else max(limit, 0.001)
+    said = min(float(spec.stop_lead), 0.9 * length) if spec.stop_signal and spec.stop_lead else 0.0
+    if (spec.stop_signal and spec.stop_lead is None) or knows_of_us(local):
+        return replace(usual, ask=said) if said > usual.ask else usual
     end = min(max(_SHARE_OF_A_LEG * length, _SHORTEST_END), _LONGEST_END, 0.25 * length)
-    if spec.stop_signal and spec.stop_lead is None:
-        return usual
-    ask = min(max(float(spec.stop_lead), end), 0.9 * length) if spec.stop_signal and spec.stop_lead else end
-    return TrustingPlan(ask=ask, kill=end, usual=usual, knows=lambda: knows_of_us(local))
+    return StopPlan(ask=max(said, end), kill=end)
 
 
 def knows_of_us(local: LegLocal) -> bool:

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+from contextlib import suppress
 
-from onward.errors import SchedulerError
+from onward.errors import SchedulerError, SubmitLimitReached
 from onward.model import event as ev
+from onward.model.job import Allocation
 from onward.model.lifecycle import Close, Continue, Rest, decide, excluded_nodes, wanted_mem
 from onward.model.run import LegEnd, Run
 from onward.rundir.closing import close_run
 from onward.rundir.journal import Journal, desk_journal, read_run
+from onward.schedulers.base import requeues
 from onward.supervisor.ending import queue_or_close
 from onward.supervisor.handover import QueuedLegCancelled
 from onward.supervisor.inquiry import StillRunning, ask_after, unsettled
 from onward.supervisor.scene import Scene
 
 log = logging.getLogger(__name__)
+
+
+def leg_of_job(run: Run, told: int, allocation: Allocation) -> int:
+    """The leg that this job stands for. A job that was put back into the queue still has the script of its first leg (`told`)."""
+    if not allocation.restarted:
+        return told
+    job = allocation.job
+    mine = [leg.number for leg in run.legs.values() if any(s.job == job and s.stands for s in leg.submissions.values())]
+    return max([told, *mine])
 
 
 def may_begin(scene: Scene) -> bool:
@@ -97,13 +110,21 @@ class Successor:
 
     def _work(self) -> None:
         scene = self._scene
+        able = requeues(scene.scheduler)
+        if scene.allocation.restarted and able:
+            with suppress(SchedulerError):
+                able.requeued(scene.allocation.job)
         try:
             run = read_run(scene.dir)
             handover = scene.handover(patience=86400.0)
             handover.abandoned = lambda: self._given_up
+            handover.limit_patience = math.inf  # a place in the queue may become free at any time of the leg
+            handover.on_limit = self.done.set  # and training does not wait for it
             wanted = Continue(leg=scene.leg + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))
             job = handover.ensure(run, wanted, after=scene.allocation.job)
             log.info("leg %d is queued as job %s", scene.leg + 1, job)
+        except SubmitLimitReached as error:
+            log.info("leg %d found no place in the queue while this leg ran: %s", scene.leg + 1, error)
         except (SchedulerError, QueuedLegCancelled) as error:
             log.warning("leg %d could not be queued now, and is tried again when this leg ends: %s", scene.leg + 1, error)
             scene.journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {scene.leg + 1} could not be queued: {error}"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -13,51 +12,74 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from onward.checkpoints.find import newest_in_place, restore_newest
-from onward.errors import CheckpointDamaged, InvalidInput, StorageFull
+from onward.checkpoints.find import likely_newest, newest
+from onward.checkpoints.restoring import Brought, bring
+from onward.checkpoints.room import in_memory
+from onward.errors import CheckpointDamaged, InvalidInput
 from onward.model import event as ev
 from onward.model.checkpoint import CheckpointName
+from onward.model.job import JobId
 from onward.rundir.journal import read_run
 from onward.rundir.layout import LegLocal
-from onward.rundir.mirror import carry
+from onward.rundir.mirror import Mirror, carry
 from onward.rundir.spool import SpoolReader
-from onward.schedulers.base import habits_of
+from onward.schedulers.base import end_time_of, grace_of, habits_of
 from onward.sdk.contract import EXIT_AGAIN
 from onward.supervisor.batch_script import as_judged, script_environment, script_plan
 from onward.supervisor.child import Child
 from onward.supervisor.crew import start_crew
-from onward.supervisor.deadline import plan_stop
+from onward.supervisor.disk.memory import warn_of_memory
+from onward.supervisor.disk.sweep import sweep_beside
 from onward.supervisor.gpu import GpuSampler
 from onward.supervisor.host import HostSampler, MemoryWatch
 from onward.supervisor.member import beside
+from onward.supervisor.nodes import SLOWEST_STORE, Nodes, measured_rate, patience_for, start_nodes
 from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
 from onward.supervisor.push import PUSH_SECONDS, push_of
 from onward.supervisor.ranks import task_pids
 from onward.supervisor.relay import start_relay
+from onward.supervisor.salvage import tell_published
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals, spared
 from onward.supervisor.staging import StagerProcess
+from onward.supervisor.stop.limit import TimeLimit
+from onward.supervisor.stop.plan import StopPlanner
+from onward.supervisor.stop.probe import StoreProbe
 from onward.supervisor.stopping import Crew
 from onward.supervisor.surroundings import relay_variables, training_environment, working_folder
-from onward.supervisor.training import FolderWatch, Training
+from onward.supervisor.task import Node
+from onward.supervisor.training import Training
 from onward.supervisor.upstream import upstream_of
 from onward.supervisor.verdict import Outcome, last_words
 from onward.supervisor.watchers import MIRROR_SECONDS, SAMPLE_SECONDS, Repeating, Sampler, never_hurts_training
+from onward.supervisor.watching.folder import FolderWatch
 
 log = logging.getLogger(__name__)
 
 _STALE_VIEW = 10.0  # seconds a network file system may hide a checkpoint that was published
-_MOST_STAGING = 3600.0  # seconds for the last checkpoints, where the job has that long
+_RELAY_PATIENCE = 3600.0  # seconds for the last records of scripts, where the job has that long
 
 Resume = tuple[Path, int]  # folder and step
 
 
 def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Training]:
     """From the checkpoint to the last word of the training, with everything it saved and wrote carried over."""
+    woken = threading.Event()
+    nodes = start_nodes(scene, env=os.environ, woken=woken)
+    try:
+        return _train(scene, local, signals, nodes, woken)
+    except BaseException:
+        if nodes:
+            nodes.drain(until=scene.clock.now() + 5.0)
+        raise
+
+
+def _train(scene: Scene, local: LegLocal, signals: Signals, nodes: Nodes | None, woken: threading.Event) -> tuple[Outcome, Training]:
     dir, leg, clock, deadline = scene.dir, scene.leg, scene.clock, scene.allocation.deadline
     run = read_run(dir)
-    restored = _restore(scene, local)
+    sweep_beside(local)
+    restored, others = _restore(scene, local, nodes)
     resume = restored[0] if restored else None
     env = training_environment(scene.spec, dir, local, leg=leg, deadline=deadline, resume=resume)
     given = _given(scene, env, signals)
@@ -68,12 +90,12 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     if script:
         env = script_environment(script, env, run=dir, folder=working_folder(scene.spec, dir), job=scene.allocation.job)
     ready = prepared(scene, local, env, signals) if given is not None else None
-    woken = threading.Event()
-    started = start_crew(scene, local, restored, ready, woken=woken) if ready is not None else None
-    stager = _start_stager(scene, local, resume, woken)
+    started = start_crew(scene, local, restored, ready, nodes=nodes, others=others) if ready is not None else None
+    began = clock.now()
+    stager = _start_stager(scene, local, resume, woken, since=began)
     memory = MemoryWatch()
     command = started.command if started else LEAVES_WHEN_ASKED
-    crew = started.crew if started else Crew(local)
+    crew = started.crew if started else Crew(local, nodes)
     try:
         child = _start_child(scene, local, command, started.env if started else env, stager, woken)
     except InvalidInput:
@@ -82,15 +104,19 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     host = HostSampler(sessions=lambda: (child.pid, *task_pids(local.ranks)), disk=local.path)
     hosts = scene.allocation.hosts
     sampler = Sampler(local, leg, host, GpuSampler(scene.allocation.gpus), node=hosts[0] if len(hosts) > 1 else "")
-    mirroring = Repeating("mirroring", lambda: carry(local, dir), every=MIRROR_SECONDS)
+    mirroring = Repeating("mirroring", Mirror(local, dir).carry, every=MIRROR_SECONDS)
     outputs = output_files(scene, local)
     copying = Repeating("copying the output", outputs.carry, every=MIRROR_SECONDS)
     sampling = Repeating("sampling", sampler.sample, every=SAMPLE_SECONDS)
     push = push_of(scene.spec.tracker, scene.spec.id, dir, local)
     pushing = Repeating("pushing", push.work, every=PUSH_SECONDS) if push else None
     pipeline = beside(scene)
-    limit = deadline - clock.now() if deadline else None
-    plan = plan_stop(run.legs.values(), limit=limit, several=scene.spec.launcher != "plain")
+    length = deadline - clock.now() if deadline else None
+    lead = None if script and scene.spec.stop_signal else scene.spec.stop_lead  # a script's own lead is for its own signal
+    planner = StopPlanner.of(run.legs.values(), limit=length, several=scene.spec.launcher != "plain", set_lead=lead)
+    job = JobId(scene.allocation.job)
+    limit = TimeLimit(deadline, clock, end_time=lambda: end_time_of(scene.scheduler, job), grace=lambda: grace_of(scene.scheduler))
+    limit.watch()
     training = Training(
         spec=scene.spec,
         leg=leg,
@@ -102,24 +128,36 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
         spool=SpoolReader(local.spool),
         signals=signals,
         folder=FolderWatch(dir, leg),
-        plan=script_plan(scene.spec, plan, limit=limit, local=local) if script else plan,
-        deadline=deadline,
+        planner=planner,
+        limit=limit,
         clock=clock,
         woken=woken,
+        probe=StoreProbe(dir.checkpoints, clock),
+        state_bytes=lambda: sampler.state_bytes * len(hosts) or None,
+        shaped=(lambda plan: script_plan(scene.spec, plan, limit=length, local=local)) if script else (lambda plan: plan),
     )
     code = training.watch()
     gone = clock.now()
-    crew.drain(until=min(deadline - 1.0 if deadline else math.inf, gone + (5.0 if training.fenced else _MOST_STAGING)))
-    if not training.fenced:
-        patience = 10.0 if training.asked == "storage" else _MOST_STAGING  # it was stopped because there is no room
-        training.take_reports(stager.drain(until=min(deadline - 0.5 if deadline else math.inf, gone + patience)))
+    ends = limit.deadline or math.inf
+    if not training.ended and code in (0, EXIT_AGAIN):
+        with never_hurts_training("noting that the training has left"):
+            local.left.write_text(f"{began}")
+    if training.fenced:
+        crew.drain(until=gone + 5.0)
+    else:
+        cut = was_cut_short(code, asked=bool(training.asked), ended=training.ended)
+        crew.drain(until=ends - 1.0, cut=cut)
+        room_by = gone + (10.0 if training.asked == "storage" else math.inf)  # it was stopped because there is no room
+        training.take_reports(stager.drain(until=min(ends - 0.5, room_by), killed_at=gone if cut else None))
+        training.note_left_on_node(dir.checkpoints, cut_off=stager.cut)
+    limit.end()
     sampling.stop()
     for following in pipeline:
         following.stop()
     if pushing:
         pushing.stop()
     if relay:
-        relay.close(within=max(min(deadline - clock.now() - 3.0, _MOST_STAGING), 1.0) if deadline else _MOST_STAGING)
+        relay.close(within=max(min(ends - clock.now() - 3.0, _RELAY_PATIENCE), 1.0))
     mirroring.stop(within=5.0)
     copying.stop()
     with never_hurts_training("the last copying of the output"):
@@ -157,6 +195,16 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     return outcome, training
 
 
+def was_cut_short(code: int, *, asked: bool, ended: bool) -> bool:
+    """Whether it may have been in the middle of a save: it was killed, or it failed, perhaps because the node's disk was full.
+
+    One that was asked to stop and exits as shells do after a signal has caught that signal.
+    """
+    if code in (0, EXIT_AGAIN):
+        return False
+    return not asked or ended or code <= 128 or code == 128 + signal.SIGKILL
+
+
 def _given(scene: Scene, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
     """Where its request's files are. None where the leg is to stop before they are there."""
     if not scene.dir.inputs_order.exists():
@@ -166,47 +214,66 @@ def _given(scene: Scene, env: Mapping[str, str], signals: Signals) -> dict[str, 
     return given_inputs(scene, env, signals)
 
 
-def _restore(scene: Scene, local: LegLocal) -> tuple[Resume, str] | None:
-    """The newest checkpoint that verifies, on the node's disk, and its name. Says so when it had to fall back."""
-    published = [CheckpointName(leg.number, p.step) for leg in read_run(scene.dir).legs.values() for p in leg.published]
-    until = scene.clock.now() + _STALE_VIEW
+def _restore(scene: Scene, local: LegLocal, nodes: Nodes | None) -> tuple[tuple[Resume, str] | None, list[Node]]:
+    """The newest checkpoint that verifies, where this node can read it, and its name. Says so when it had to fall back.
+
+    All nodes bring it at the same time; which it is is known at once by the sizes of its files. Also: the other nodes, ready.
+    """
+    store, clock, deadline = scene.dir.checkpoints, scene.clock, scene.allocation.deadline
+    if nodes:
+        nodes.here(patience_for(0, SLOWEST_STORE, deadline=deadline, now=clock.now()))
+        with never_hurts_training("publishing what earlier legs left"):
+            tell_published(scene.dir, leg=scene.leg, journal=scene.journal, clock=clock)
+    told = [(CheckpointName(leg.number, p.step), p) for leg in read_run(scene.dir).legs.values() for p in leg.published]
+    until = clock.now() + _STALE_VIEW
 
     def wait() -> bool:
-        scene.clock.sleep(0.5)
-        return scene.clock.now() < until
+        clock.sleep(0.5)
+        return clock.now() < until
 
-    folder = local.resume
-    try:
-        found = restore_newest(scene.dir.checkpoints, folder, expected=max(published, default=None), wait=wait)
-    except StorageFull as error:
-        log.warning("%s; reading the checkpoint where it is", error)
-        found = newest_in_place(scene.dir.checkpoints)
-        folder = scene.dir.checkpoints / str(found.manifest.name) if found else folder
+    expected = max((name for name, _ in told), default=None)
+    likely = likely_newest(store, expected=expected, wait=wait)
+    patience = patience_for(likely.bytes if likely else 0, measured_rate(p for _, p in told), deadline=deadline, now=clock.now())
+    if in_memory(local.path):
+        warn_of_memory(scene, local, likely.bytes if likely else None)
+    others: list[Node] = []
+
+    def take(folder: Path) -> Brought:
+        if not nodes:
+            return bring(folder, resume=local.resume, writes=local.checkpoints)
+        nodes.say(restore=folder.name)
+        brought = bring(folder, resume=local.resume, writes=local.checkpoints, part=(0, len(scene.allocation.hosts)))
+        others[:] = nodes.ready(folder.name, patience)
+        return brought
+
+    found = newest(store, take, expected=expected)
     if found is None:
-        if published:
+        if told:
             raise CheckpointDamaged(
                 "none of this run's checkpoints verifies any more",
-                hint=f"look at {scene.dir.checkpoints}; start afresh with a new run, or put a good copy back and onward resume",
+                hint=f"look at {store}; start afresh with a new run, or put a good copy back and onward resume",
             )
-        return None
+        if nodes:
+            nodes.say(restore="")
+            others = nodes.ready("", patience)
+        return None, others
     for words in found.fell_back:
         log.warning("fell back: %s", words)
-    name = found.manifest.name
-    scene.journal.write(
-        ev.Restored(leg=scene.leg, at=scene.clock.now(), step=name.step, checkpoint=str(name), fell_back=list(found.fell_back))
-    )
-    if found.manifest.made_by == "files":  # trainings that look for their files where they write them find them there
-        with never_hurts_training("putting the checkpoint where the training writes"):
-            shutil.copytree(folder, local.checkpoints, dirs_exist_ok=True, symlinks=True)
-    log.info("restored %s", name)
-    return (folder, name.step), str(name)
+    brought, name = found.taken, found.taken.manifest.name
+    scene.journal.write(ev.Restored(leg=scene.leg, at=clock.now(), step=name.step, checkpoint=str(name), fell_back=list(found.fell_back)))
+    if brought.warning:
+        scene.journal.write(ev.Warned(leg=scene.leg, at=clock.now(), text=brought.warning))
+    log.info("restored %s%s", name, f", read where it is: {brought.in_place}" if brought.in_place else "")
+    return ((brought.folder, name.step), str(name)), others
 
 
-def _start_stager(scene: Scene, local: LegLocal, resume: Resume | None, woken: threading.Event) -> StagerProcess:
+def _start_stager(scene: Scene, local: LegLocal, resume: Resume | None, woken: threading.Event, *, since: float) -> StagerProcess:
     command = [sys.executable, "-E", str(scene.dir.supervisor), "stage", str(scene.dir.path), str(scene.leg), str(local.path)]
-    command += ["--since", str(scene.clock.now())]
+    command += ["--since", str(since)]
     if resume:
         command += ["--resumed-step", str(resume[1])]
+    if scene.spec.launcher != "plain":
+        command += ["--nodes", str(len(scene.allocation.hosts))]
     return StagerProcess(command, env=os.environ, woken=woken)
 
 

@@ -6,8 +6,7 @@ import logging
 import os
 import socket
 import sys
-import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from onward.rundir.layout import LegLocal
 from onward.schedulers.base import habits_of
 from onward.supervisor.batch_script import script_command
 from onward.supervisor.launch import launch, places
-from onward.supervisor.nodes import NodesFailed, clear_left_behind, ready_by, start_nodes
+from onward.supervisor.nodes import Nodes
 from onward.supervisor.scene import Scene
 from onward.supervisor.stopping import Crew
 from onward.supervisor.surroundings import for_a_launcher, training_command, working_folder
@@ -37,9 +36,10 @@ def start_crew(
     restored: tuple[tuple[Path, int], str] | None,
     env: Mapping[str, str],
     *,
-    woken: threading.Event,
+    nodes: Nodes | None,
+    others: Sequence[Node],
 ) -> Started:
-    """Makes the other nodes ready, and says what starts the training on all of them."""
+    """What starts the training on all nodes. `others` are those that `nodes` are on, each with the checkpoint."""
     spec, dir, leg, hosts = scene.spec, scene.dir, scene.leg, scene.allocation.hosts
     resume = restored[0] if restored else None
     if spec.script:
@@ -51,14 +51,6 @@ def start_crew(
     task = (sys.executable, "-E", str(dir.supervisor), "task", str(dir.path), str(leg))
     how = launch(spec.launcher, laid, task=task, command=spec.command, resources=spec.resources, port=free_port())
     env = {**for_a_launcher(env), **how.variables}
-    nodes = start_nodes(scene, restore=restored[1] if restored else None, env=os.environ, woken=woken) if len(hosts) > 1 else None
-    now = scene.clock.now()
-    try:
-        others = nodes.ready(until=ready_by(scene.allocation.deadline, now)) if nodes else []
-    except NodesFailed:
-        if nodes:
-            nodes.drain(until=now + 5.0)
-        raise
     order = {host: index for index, host in enumerate(hosts)}
     plan = Plan(
         launcher=spec.launcher,
@@ -71,7 +63,6 @@ def start_crew(
         deaf=habits_of(scene.scheduler).delete_notice is not None,
     )
     _clear_earlier_plans(scene)
-    clear_left_behind(local.path.parent, leg=leg)
     plan.write(dir.launch(leg))
     log.info("%s starts %s", spec.launcher, ", ".join(f"{place.tasks} on {place.host}" for place in laid))
     return Started(command=how.argv, env=env, crew=Crew(local, nodes))

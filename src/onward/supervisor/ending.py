@@ -6,17 +6,17 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from onward.errors import SchedulerError, SubmitRefused
+from onward.errors import SchedulerError, SubmitLimitReached, SubmitRefused
 from onward.model import event as ev
 from onward.model.job import JobId, JobState
 from onward.model.lifecycle import Close, Continue, Rest, classify, decide
 from onward.model.quantity import format_size
 from onward.model.run import LegEnd, Run, RunState
 from onward.rundir.closing import close_run
-from onward.rundir.journal import Journal, read_run
-from onward.schedulers.base import habits_of
-from onward.supervisor.handover import QueuedLegCancelled, queued_ahead
-from onward.supervisor.scene import Scene
+from onward.rundir.journal import Journal, desk_journal, read_run
+from onward.schedulers.base import habits_of, requeues
+from onward.supervisor.handover import QueuedLegCancelled, fits, queued_ahead
+from onward.supervisor.scene import Requeue, Scene
 from onward.supervisor.verdict import Outcome, judge
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def write_end(scene: Scene, outcome: Outcome, training: Training) -> bool:
             first_step=progress.first_step,
             last_step=progress.last_step,
             stop_seconds=training.stop_seconds,
+            stop_cut=training.ended and training.stop_seconds is not None,
             peak_mem=outcome.peak_mem,
             final=outcome.final,
         )
@@ -96,6 +97,11 @@ def queue_or_close(scene: Scene, run: Run, wanted: Continue, *, journal: Journal
         closing = decide(read_run(scene.dir))
         if isinstance(closing, Close):
             close_run(scene.dir, journal, closing, leg=wanted.leg, at=scene.clock.now())
+    except SubmitLimitReached as error:
+        if _plan_requeue(scene, run, wanted, journal=journal):
+            log.info("%s; this job goes back into the queue, as leg %d", error, wanted.leg)
+        else:
+            log.warning("%s; leg %d waits for a place in the queue: `onward tend` or a running `onward up` submits it", error, wanted.leg)
     except SubmitRefused as error:
         log.error("%s", error)
         journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {wanted.leg} was refused: {error}"))
@@ -109,3 +115,38 @@ def queue_or_close(scene: Scene, run: Run, wanted: Continue, *, journal: Journal
             close_run(scene.dir, journal, refusal, leg=wanted.leg, at=scene.clock.now())
     except SchedulerError as error:
         log.error("%s; `onward tend` goes on from here", error)
+
+
+# ── the same job again ────────────────────────────────────────────────────────
+
+
+def _plan_requeue(scene: Scene, run: Run, wanted: Continue, *, journal: Journal) -> bool:
+    """Have this job be the next leg too, where no further job may be submitted and it has what that leg needs.
+
+    Written down before it happens: if this process dies before, `onward tend` finds that the job has ended, and submits another.
+    """
+    job = scene.allocation.job
+    leg = run.legs.get(scene.leg)
+    own = next((s for s in leg.submissions.values() if s.job == job and s.stands), None) if leg else None
+    if own is None or requeues(scene.scheduler) is None or not fits(own, wanted):
+        return False
+    now = scene.clock.now()
+    journal.write(ev.Submitting(leg=wanted.leg, at=now, name=own.name, mem=own.mem, time=own.time, exclude=own.exclude))
+    journal.write(ev.Submitted(leg=wanted.leg, at=now, name=own.name, job=job))
+    scene.requeue = Requeue(leg=wanted.leg, name=own.name)
+    return True
+
+
+def leave_job(scene: Scene, code: int) -> int:
+    """The last act of a job's process, which returns its exit code: where it was planned, the job goes back into the queue."""
+    able = requeues(scene.scheduler)
+    if scene.requeue is None or able is None:
+        return code
+    try:
+        wanted = able.requeue(scene.allocation.job)
+    except SchedulerError as error:
+        log.error("%s; leg %d waits for a place in the queue: `onward tend` or a running `onward up` submits it", error, scene.requeue.leg)
+        gone = ev.Gone(leg=scene.requeue.leg, at=scene.clock.now(), name=scene.requeue.name, reason=error.message)
+        desk_journal(scene.dir).write(gone)
+        return code
+    return code if wanted is None else wanted

@@ -40,6 +40,10 @@ def main(argv: Sequence[str]) -> int:
             from onward.supervisor.worker import main as worker
 
             return worker(rest)
+        case "salvage":
+            from onward.supervisor.salvage import main as salvage
+
+            return salvage(rest)
         case "upload":
             from onward.supervisor.upload import main as upload
 
@@ -49,5 +53,5 @@ def main(argv: Sequence[str]) -> int:
 
             return keeper(rest)
         case _:
-            sys.stderr.write("usage: supervisor.pyz leg|stage|keeper …\n")
+            sys.stderr.write("usage: supervisor.pyz leg|stage|salvage|keeper …\n")
             return 2

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+_PIECE = 1 << 20
 
 
 class Growing:
@@ -13,16 +16,22 @@ class Growing:
         self._path = path
         self._at = path.stat().st_size if path.exists() else 0
 
-    def lines(self) -> list[str]:
+    def lines(self) -> Iterator[str]:
+        """A piece of the file at a time, however much it has grown. A line longer than a piece comes in parts."""
         try:
-            with self._path.open("rb") as file:
-                file.seek(self._at)
-                data = file.read()
+            file = self._path.open("rb")
         except FileNotFoundError:
-            return []
-        whole = data.rfind(b"\n") + 1
-        self._at += whole
-        return [line.decode(errors="replace") for line in data[:whole].split(b"\n")[:-1]]
+            return
+        with file:
+            while True:
+                file.seek(self._at)
+                data = file.read(_PIECE)
+                whole = data.rfind(b"\n") + 1
+                if not whole and len(data) < _PIECE:
+                    return
+                lines = data[:whole].split(b"\n")[:-1] if whole else [data]
+                self._at += whole or len(data)
+                yield from (line.decode(errors="replace") for line in lines)
 
 
 def end_the_line(path: Path) -> None:

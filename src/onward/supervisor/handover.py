@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from onward.clock import Clock
-from onward.errors import Conflict, SchedulerError, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.errors import Conflict, SchedulerError, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model import event as ev
 from onward.model.job import JobId, JobState, JobStatus, job_name
 from onward.model.lifecycle import Continue
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 120.0  # seconds to go on asking a scheduler that does not answer
 _TEND = "`onward tend` looks again and submits only if there is no such job"
 _HELD_PATIENCE = 3.0  # seconds: a job held on us cannot have begun, and we may have no more
+_LIMIT_PAUSE, _LONGEST_LIMIT_PAUSE = 60.0, 600.0  # seconds between submits while the number of jobs is limited: growing
 _LOOKUPS_BEFORE_AGAIN = 2  # answered, empty, and at least twice the settling time apart
 
 
@@ -45,6 +46,8 @@ class Handover:
     clock: Clock
     own: str | None = None  # the job that this process is in: it leaves by itself, and deleting it would end what it still has to do
     patience: float = PATIENCE
+    limit_patience: float = 0.0  # seconds to go on trying while as many jobs are submitted as the site allows
+    on_limit: Callable[[], object] = lambda: None  # called when that limit is met
     abandoned: Callable[[], bool] = lambda: False
 
     def ensure(self, run: Run, wanted: Continue, *, after: str | None) -> str:
@@ -55,6 +58,9 @@ class Handover:
             job = standing.job or self._adopt(wanted.leg, standing.name)
             if job and self._still_good(wanted, standing, job, held=after is not None):
                 return job
+            if job is None and standing.limited and _same_request(standing, run, wanted):
+                write_script(self.dir, run, self.scheduler, wanted)
+                return self._ask_for(wanted.leg, standing.name, after, noted=True)
             if job is None:
                 self._write_off(wanted.leg, standing.name, "no job came of it")
         return self._submit(run, wanted, after=after)
@@ -70,6 +76,9 @@ class Handover:
         for number in range(wanted.leg + 1, last + 1):
             try:
                 job = self.ensure(run, replace(wanted, leg=number), after=job)
+            except SubmitLimitReached as error:
+                log.warning("%s", error)
+                break
             except (SchedulerError, QueuedLegCancelled) as error:
                 log.warning("%s", error)
                 words = f"{number - wanted.leg} of {last - wanted.leg + 1} legs could be queued ahead: {error}"
@@ -91,6 +100,8 @@ class Handover:
             job = standing.job or self._adopt(number, standing.name)
             if job:
                 self._take_back(number, standing.name, job, reason)
+            elif standing.limited:
+                self._write_off(number, standing.name, f"it found no place in the queue, and {reason}")
 
     # ── one job, surely ───────────────────────────────────────────────────────
 
@@ -139,13 +150,39 @@ class Handover:
                 exclude=resources.exclude,
             )
         )
+        return self._ask_for(wanted.leg, name, after)
+
+    def _ask_for(self, leg: int, name: str, after: str | None, *, noted: bool = False) -> str:
+        """`noted`: it is in a journal already that the site's limit keeps this submit from being accepted."""
         try:
-            job = self._submit_surely(wanted.leg, name, after)
+            job = self._submit_when_there_is_room(leg, name, after, noted=noted)
+        except SubmitLimitReached:
+            raise  # the submit stands, and is tried again
         except SubmitRefused as error:
-            self.journal.write(ev.Refused(leg=wanted.leg, at=self.clock.now(), name=name, reason=error.message))
+            self.journal.write(ev.Refused(leg=leg, at=self.clock.now(), name=name, reason=error.message))
             raise
-        self.journal.write(ev.Submitted(leg=wanted.leg, at=self.clock.now(), name=name, job=job))
+        self.journal.write(ev.Submitted(leg=leg, at=self.clock.now(), name=name, job=job))
         return job
+
+    def _submit_when_there_is_room(self, leg: int, name: str, after: str | None, *, noted: bool) -> JobId:
+        give_up = self.clock.now() + self.limit_patience
+        pause = _LIMIT_PAUSE
+        while True:
+            try:
+                return self._submit_surely(leg, name, after)
+            except SubmitLimitReached as error:
+                if not noted:
+                    self.journal.write(ev.Limited(leg=leg, at=self.clock.now(), name=name, reason=error.message))
+                noted = True
+                self.on_limit()
+                if self.clock.now() >= give_up:
+                    raise
+                log.info("%s; leg %d is submitted again in %.0f s", error, leg, pause)
+                try:
+                    self._pause(pause, give_up)
+                except SubmitUnclear:
+                    raise error from None  # the leg is ending, and nothing was submitted
+                pause = min(2 * pause, _LONGEST_LIMIT_PAUSE)
 
     def _submit_surely(self, leg: int, name: str, after: str | None) -> JobId:
         give_up = self.clock.now() + self.patience
@@ -233,6 +270,12 @@ def fits(standing: Submission, wanted: Continue) -> bool:
     return (standing.mem or 0) >= (wanted.mem or 0) and all(node in excluded for node in wanted.exclude)
 
 
+def _same_request(standing: Submission, run: Run, wanted: Continue) -> bool:
+    """Whether a submit that was not accepted yet asks for just what the leg needs now."""
+    resources = run.resources.grown(mem=wanted.mem, exclude=wanted.exclude)
+    return (standing.mem, standing.time, standing.exclude) == (resources.mem, resources.time, resources.exclude)
+
+
 def queued_ahead(run: Run, wanted: Continue) -> bool:
     """Whether a job stands for this leg that has what it needs, as far as the journals know."""
     leg = run.legs.get(wanted.leg)
@@ -249,5 +292,6 @@ def write_script(dir: RunDir, run: Run, scheduler: Scheduler, wanted: Continue) 
 def render_script(dir: RunDir, run: Run, scheduler: Scheduler, wanted: Continue) -> str:
     resources = run.resources.grown(mem=wanted.mem, exclude=wanted.exclude)
     directives = scheduler.directives(resources, output=dir.supervisor_log)
-    python = run.spec.cluster.python or sys.executable
-    return job_script(directives, run=dir.path, archive=dir.supervisor.name, leg=wanted.leg, python=python)
+    cluster = run.spec.cluster
+    own = [python for python in (cluster.python, *cluster.other_pythons, sys.executable) if python]
+    return job_script(directives, run=dir.path, archive=dir.supervisor.name, leg=wanted.leg, pythons=own)

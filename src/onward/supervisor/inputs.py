@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +20,7 @@ from onward.sdk.files import write_whole
 from onward.supervisor.fetch import Fetched, Terms, fetch
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals
+from onward.supervisor.watching.folder import StopRequest
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def given_inputs(scene: Scene, env: Mapping[str, str], signals: Signals) -> dict
     if order is None:
         return {}
 
-    asked = _Asked(scene.dir.stop_request, scene.clock)
+    asked = StopRequest(scene.dir.stop_request, scene.clock.now)
 
     def stopped() -> bool:
         return signals.ending or signals.warned or signals.deleted or signals.given_up or asked.to_stop()
@@ -131,19 +131,6 @@ class Fetching:
             return {name: Fetched(**file) for name, file in json.loads(self._dir.inputs_there.read_bytes()).items()}
         except (OSError, ValueError, TypeError, AttributeError):  # none yet, or no longer whole: then they are fetched again
             return {}
-
-
-class _Asked:
-    """Whether somebody wants the run to end: looked for once a second, however often it is asked, since shared storage is slow."""
-
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self._path, self._clock = path, clock
-        self._looked, self._there = -math.inf, False
-
-    def to_stop(self) -> bool:
-        if self._clock.now() - self._looked >= 1.0:
-            self._there, self._looked = self._path.exists(), self._clock.now()
-        return self._there
 
 
 def _is_whole(path: Path, found: Fetched) -> bool:

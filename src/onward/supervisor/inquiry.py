@@ -15,9 +15,9 @@ from onward.schedulers.base import Scheduler, habits_of
 
 log = logging.getLogger(__name__)
 
-_PATIENCE = 180.0  # seconds without any answer, until a silent leg is taken for lost
+_PATIENCE = 600.0  # seconds without any answer, until a silent leg is taken for lost
 _SETTLE = 6.0  # seconds a job may be "ending" before its last state is known
-_PAUSE = 1.0
+_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds; growing while there is no answer: a controller in trouble is not pressed
 
 
 class StillRunning(Exception):
@@ -37,6 +37,7 @@ def ask_after(legs: list[Leg], scheduler: Scheduler, clock: Clock, *, patience: 
     jobs = [JobId(leg.claimed.job) for leg in legs if leg.claimed]
     give_up = clock.now() + patience
     settle: float | None = None  # from the first answer on
+    pause = _PAUSE
     while jobs:
         try:
             answer = scheduler.status(jobs)
@@ -44,7 +45,8 @@ def ask_after(legs: list[Leg], scheduler: Scheduler, clock: Clock, *, patience: 
             if clock.now() >= give_up:
                 log.warning("the scheduler has not answered for %.0f s: %s", patience, error)
                 return [_found(leg, None, clock, "the scheduler does not answer") for leg in legs]
-            clock.sleep(_PAUSE)
+            clock.sleep(min(pause, max(0.0, give_up - clock.now())))
+            pause = min(2 * pause, _LONGEST_PAUSE)
             continue
         settle = settle if settle is not None else clock.now() + _SETTLE
         known = {leg.number: _of_leg(leg, answer) for leg in legs}

@@ -25,8 +25,8 @@ from onward.rundir.journal import Journal, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.schedulers.base import habits_of
 from onward.schedulers.registry import scheduler_for
-from onward.supervisor.beginning import Successor, may_begin
-from onward.supervisor.ending import go_on_or_close, write_end
+from onward.supervisor.beginning import Successor, leg_of_job, may_begin
+from onward.supervisor.ending import go_on_or_close, leave_job, write_end
 from onward.supervisor.member import leave, over
 from onward.supervisor.notice import Notice
 from onward.supervisor.scene import Scene
@@ -47,6 +47,7 @@ def live_leg(path: Path, leg: int) -> int:
     """Returns the job's exit code: 0, or 1 where the training failed, so that the scheduler's own lists say so too."""
     signals = Signals()
     scene = _set_scene(RunDir(path), leg)
+    leg = scene.leg
     allocation, journal, clock = scene.allocation, scene.journal, scene.clock
     signals.expect_delete_notice(habits_of(scene.scheduler).delete_notice, Notice(scene))
     log.info("job %s on %s", allocation.job, ", ".join(allocation.hosts))
@@ -55,13 +56,13 @@ def live_leg(path: Path, leg: int) -> int:
     if not may_begin(scene):
         over(scene)
         leave(scene)
-        return 0
+        return leave_job(scene, 0)
     try:
         claim(scene.dir, leg, job=allocation.job)
     except AlreadyClaimed as error:
         log.info("%s; this job leaves", error)
         return 0
-    local = local_folder(scene.spec, leg)
+    local = local_folder(scene.spec, leg, run=scene.dir)
     journal.write(
         ev.Claimed(
             leg=leg,
@@ -92,7 +93,7 @@ def live_leg(path: Path, leg: int) -> int:
         if training.fenced:
             return 0
         if not write_end(scene, outcome, training):
-            _leave(local, training)
+            _leave(scene, local, training)
             return 1
     except OnwardError as error:
         log.error("%s", error)
@@ -101,7 +102,7 @@ def live_leg(path: Path, leg: int) -> int:
 
     # ── end and decide ────────────────────────────────────────────────────────
     successor.give_up()
-    _leave(local, training)
+    _leave(scene, local, training)
     go_on_or_close(scene)
     journal.close()
     over(scene)
@@ -111,14 +112,16 @@ def live_leg(path: Path, leg: int) -> int:
             push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE, age=age)
     leave(scene)
     ended = read_run(scene.dir).legs[leg].end
-    return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
+    return leave_job(scene, 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0)
 
 
-def _leave(local: LegLocal, training: Training | None) -> None:
-    """All that matters has been carried over; what could not be, the next leg on this node may salvage."""
+def _leave(scene: Scene, local: LegLocal, training: Training | None) -> None:
+    """Remove the node's folder, unless it holds what must not be lost: the next leg on this node publishes it."""
+    from onward.checkpoints.left import unpublished
     from onward.supervisor.relay_files import files_left
 
-    if (training and training.left_behind) or files_left(local):
+    left_behind = training is not None and training.left_behind
+    if left_behind or files_left(local) or unpublished(local.checkpoints, scene.dir.checkpoints, leg=scene.leg):
         return
     shutil.rmtree(local.path, ignore_errors=True)
     with contextlib.suppress(OSError):
@@ -128,12 +131,14 @@ def _leave(local: LegLocal, training: Training | None) -> None:
 def _set_scene(dir: RunDir, leg: int) -> Scene:
     clock = SystemClock()
     began = _job_began(clock.now())
-    words = f"%(asctime)s leg {leg} %(levelname)s %(message)s"
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=words, datefmt="%Y-%m-%d %H:%M:%S", force=True)
     spec = read_spec(dir)
     scheduler = scheduler_for(spec.cluster)
     allocation = scheduler.allocation()
-    limit = read_run(dir).resources.time
+    run = read_run(dir)
+    leg = leg_of_job(run, leg, allocation)
+    words = f"%(asctime)s leg {leg} %(levelname)s %(message)s"
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=words, datefmt="%Y-%m-%d %H:%M:%S", force=True)
+    limit = run.resources.time
     if allocation.deadline is None and limit:
         allocation = replace(allocation, deadline=(allocation.started or began) + limit)
     journal = Journal(dir.leg_journal(leg), patient=True)

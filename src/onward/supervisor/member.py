@@ -11,8 +11,7 @@ from onward.rundir.pipeline_layout import PipelineDir
 from onward.schedulers.registry import scheduler_for
 from onward.supervisor.scene import Scene
 from onward.supervisor.watchers import Repeating, never_hurts_training
-
-_LOOK_SECONDS = 3.0
+from onward.supervisor.watching.folder import LOOK_SECONDS, ChangedFolder
 
 
 def following(scene: Scene) -> Repeating | None:
@@ -20,14 +19,22 @@ def following(scene: Scene) -> Repeating | None:
     if scene.spec.member is None or scene.spec.member.worker is not None:
         return None
     known: list[int] = []
+    folder = ChangedFolder(scene.dir.checkpoints)
+
+    behind = True
 
     def look() -> None:
+        nonlocal behind
+        behind = folder.changed() or behind  # tried again where it failed
+        if not behind:
+            return
         count = newest(scene.dir)
         if count not in known:
             advance(scene)
             known[:] = [count]
+        behind = False
 
-    return Repeating("going on with the pipeline", look, every=_LOOK_SECONDS)
+    return Repeating("going on with the pipeline", look, every=LOOK_SECONDS)
 
 
 def beside(scene: Scene) -> list[Repeating]:

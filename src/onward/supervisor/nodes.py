@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import os
+import math
 import queue
-import shutil
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from onward.errors import SchedulerError
-from onward.rundir.layout import leg_of
-from onward.sdk.files import write_whole
+from onward.errors import CheckpointDamaged, SchedulerError
+from onward.model.event import Published
 from onward.supervisor.child import start_helper
 from onward.supervisor.launch import srun_step
 from onward.supervisor.ranks import Note
@@ -27,15 +24,46 @@ from onward.supervisor.task import Node
 
 log = logging.getLogger(__name__)
 
-OWNER = "agent.json"
 BEAT_SECONDS = 1.0  # an agent says something at least so often
-_START_PATIENCE = 600.0  # seconds: restoring a large checkpoint on every node takes its time
+SLOWEST_STORE = 50e6  # bytes a second, where nothing has been measured yet
+_LEAST_PATIENCE = 600.0  # seconds: a scheduler may take minutes to start a process on every node
+_SLACK = 3.0  # times what it should take
+_RATES_ASKED = 10  # of the newest checkpoints
 
 
 class NodesFailed(SchedulerError):
     """Not every node of the job could be made ready."""
 
     transient = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """How long nodes are waited for: until then in any case, and longer as long as they get on."""
+
+    until: float  # unix seconds
+    silence: float  # seconds without progress
+
+    def ends(self, now: float, *, progress: float) -> bool:
+        """`progress`: when the node that is waited for last got on."""
+        return now > self.until and now - progress > self.silence
+
+
+def patience_for(bytes: int, rate: float, *, deadline: float | None, now: float) -> Patience:
+    """For nodes that each bring a checkpoint of this size from a store of this rate. Of what is left of a leg, half at most."""
+    half = max(deadline - now, 0.0) / 2 if deadline else math.inf
+    return Patience(until=now + min(max(_LEAST_PATIENCE, carrying_seconds(bytes, rate)), half), silence=min(_LEAST_PATIENCE, half))
+
+
+def carrying_seconds(bytes: int, rate: float = SLOWEST_STORE) -> float:
+    """How long carrying so much may take before anybody should wonder."""
+    return _SLACK * bytes / rate
+
+
+def measured_rate(published: Iterable[Published]) -> float:
+    """Bytes a second of this run's store, by the slowest of the newest checkpoints; pessimistic where none tells."""
+    rates = [event.bytes / event.stage_seconds for event in published if event.bytes and event.stage_seconds >= 0.1]
+    return min(rates[-_RATES_ASKED:], default=SLOWEST_STORE)
 
 
 def agent_commands(scheduler: str, agent: Sequence[str], hosts: Sequence[str]) -> list[list[str]]:
@@ -64,14 +92,40 @@ class Nodes:
         self._saving: set[str] = set()
         self.lost = False
         self.missed: list[tuple[int, str]] = []
+        self.refused: list[tuple[int, str]] = []
         self._processes = [start_helper(command, env=env) for command in commands]
         self._readers = [threading.Thread(target=self._read, args=(process,), name="node", daemon=True) for process in self._processes]
         for reader in self._readers:
             reader.start()
 
-    def ready(self, *, until: float) -> list[Node]:
-        """Once every node has its folder and the checkpoint. Raises NodesFailed, with the node's own words."""
+    def here(self, patience: Patience) -> None:
+        """Once every agent runs and has carried over what killed ones left on its node. Raises NodesFailed."""
+        here: set[str] = set()
+
+        def heard(message: dict[str, Any]) -> None:
+            if "here" in message:
+                here.add(message["host"])
+
+        self._wait(here, heard, patience)
+
+    def ready(self, checkpoint: str, patience: Patience) -> list[Node]:
+        """Once every node has its folder and this checkpoint ("": none). Raises NodesFailed, with the node's own words, and
+        CheckpointDamaged where the part of it that a node brought does not verify.
+        """
         found: dict[str, Node] = {}
+
+        def heard(message: dict[str, Any]) -> None:
+            if message.get("damaged") == checkpoint:
+                raise CheckpointDamaged(f"{message['reason']} (seen on {message['host']})")
+            if "local" in message and message["restored"] == checkpoint:
+                found[message["host"]] = Node(host=message["host"], local=message["local"], resume=message["resume"])
+
+        self._wait(found, heard, patience)
+        return list(found.values())
+
+    def _wait(self, found: Collection[str], heard: Callable[[dict[str, Any]], None], patience: Patience) -> None:
+        progress = dict.fromkeys(self._hosts, time.time())
+        moved: dict[str, int] = {}
         while len(found) < len(self._hosts):
             try:
                 message = self._heard.get(timeout=0.2)
@@ -79,12 +133,14 @@ class Nodes:
                 message = {}
             if "trouble" in message:
                 raise NodesFailed(f"node {message['host']} cannot be made ready: {message['trouble']}")
-            if "local" in message:
-                found[message["host"]] = Node(host=message["host"], local=message["local"], resume=message["resume"])
-            elif not message and (time.time() > until or all(process.poll() is not None for process in self._processes)):
-                missing = ", ".join(host for host in self._hosts if host not in found)
-                raise NodesFailed(f"{missing}: not ready", hint="the supervisor's log has what was said there")
-        return list(found.values())
+            heard(message)
+            if message and message.get("moved", -1) != moved.get(message["host"]) and "saving" not in message:
+                progress[message["host"]] = time.time()
+                moved[message["host"]] = message.get("moved", -1)
+            missing = [host for host in self._hosts if host not in found]
+            ended = not message and all(process.poll() is not None for process in self._processes)
+            if missing and (ended or any(patience.ends(time.time(), progress=progress[host]) for host in missing)):
+                raise NodesFailed(f"{', '.join(missing)}: not ready", hint="the supervisor's log has what was said there")
 
     def notes(self) -> list[Note]:
         """What ranks on other nodes have noted since."""
@@ -114,9 +170,12 @@ class Nodes:
             except (OSError, ValueError):
                 continue
 
-    def drain(self, *, until: float) -> None:
-        """Have every node put and carry over what it still has, and end the agents. Not later than `until` (unix seconds)."""
-        self.say(end=True)
+    def drain(self, *, until: float, cut: bool = False) -> None:
+        """Have every node put and carry over what it still has, and end the agents. Not later than `until` (unix seconds).
+
+        `cut`: the training failed or was killed, so that files it was writing just now are not whole.
+        """
+        self.say(end=True, cut=cut)
         while time.time() < until and any(process.poll() is None for process in self._processes) and len(self._done) < len(self._hosts):
             self._woken.wait(0.05)
             self._woken.clear()
@@ -143,6 +202,8 @@ class Nodes:
             self._notes.append((message["note"], message["says"]))
         elif "missed" in message:
             self.missed.append((int(message["missed"]), f"{message['host']}: {message['reason']}"))
+        elif "refused" in message:
+            self.refused.append((int(message["refused"]), f"{message['host']}: {message['reason']}"))
         elif "done" in message:
             self._done.add(message["host"])
         elif "saving" in message:
@@ -161,33 +222,10 @@ class Nodes:
                 self._woken.set()
 
 
-def start_nodes(scene: Scene, *, restore: str | None, env: Mapping[str, str], woken: threading.Event) -> Nodes:
-    """An agent on every node of the allocation but this one."""
+def start_nodes(scene: Scene, *, env: Mapping[str, str], woken: threading.Event) -> Nodes | None:
+    """An agent on every node of the allocation but this one; None where there is no other, or nothing of ours runs there."""
     hosts = scene.allocation.hosts
+    if len(hosts) < 2 or scene.spec.launcher == "plain" or scene.spec.script:
+        return None
     agent = [sys.executable, "-E", str(scene.dir.supervisor), "node", str(scene.dir.path), str(scene.leg), "--hosts", ",".join(hosts)]
-    if restore:
-        agent += ["--restore", restore]
     return Nodes(agent_commands(scene.spec.cluster.scheduler, agent, hosts[1:]), hosts[1:], env=env, woken=woken)
-
-
-def clear_left_behind(folder: Path, *, leg: int) -> None:
-    """Folders of other nodes' agents that were killed in earlier legs, where they lie on this very machine."""
-    for mark in folder.glob(f"leg-*.node-*/{OWNER}"):
-        try:
-            note = json.loads(mark.read_bytes())
-            if (leg_of(mark.parent.name) or leg) >= leg or note["machine"] != socket.gethostname():
-                continue
-            os.kill(int(note["pid"]), 0)
-        except ProcessLookupError:
-            shutil.rmtree(mark.parent, ignore_errors=True)
-        except (OSError, KeyError, ValueError):
-            continue
-
-
-def own(folder: Path) -> None:
-    """Say that this process looks after the folder."""
-    write_whole(folder / OWNER, json.dumps({"pid": os.getpid(), "machine": socket.gethostname()}))
-
-
-def ready_by(deadline: float | None, now: float) -> float:
-    return min(now + _START_PATIENCE, now + (deadline - now) / 2) if deadline else now + _START_PATIENCE

@@ -1,15 +1,18 @@
 """Where a batch script's author expects what it prints: the scheduler's own file names, filled in and written beside the run's logs.
 
-The training writes to the node's disk; from there its lines are appended to these files a second later. A target that
+The training writes to the node's disk; from there its lines are appended to these files within a few seconds. A target that
 is full or cannot be made is told of once and tried again: it never holds up the training.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +26,7 @@ from onward.supervisor.surroundings import working_folder
 log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 20
+_LOOK_AGAIN = 60.0  # seconds after which a file that is open is looked at: it may have been removed or replaced
 _NO_ARRAY = 4294967294  # what Slurm writes for the task of a job that is none of an array
 _SLURM = re.compile(r"%(\d*)([%A-Za-z])")
 _GRIDENGINE = re.compile(r"\$(?:\{(\w+)\}|(HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID|SGE_TASK_ID))")
@@ -118,6 +122,8 @@ class OutputFiles:
     pairs: Sequence[tuple[Path, Path]]  # log on the node, file
     fresh: bool  # what an earlier job left in them is overwritten
     warn: Callable[[str], None]
+    now: Callable[[], float] = time.monotonic
+    _open: dict[Path, _Open] = field(default_factory=dict)
     _carried: dict[Path, int] = field(default_factory=dict)
     _failed: set[Path] = field(default_factory=set)
     _busy: threading.Lock = field(default_factory=threading.Lock)
@@ -138,22 +144,61 @@ class OutputFiles:
         finally:
             self._busy.release()
 
-    def _append(self, source: Path, target: Path) -> None:
+    def _append(self, source: Path, target: Path, *, again: bool = True) -> None:
         first = target not in self._carried
-        if not first and source.stat().st_size <= self._carried[target]:
+        size = source.stat().st_size
+        if not first and size <= self._carried[target]:
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        mode = os.O_TRUNC if first and self.fresh else os.O_APPEND
-        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | mode, 0o644)
+        handle = self._handle(target, fresh=first and self.fresh)
         self._carried.setdefault(target, 0)
         try:
             with source.open("rb") as reading:
                 reading.seek(self._carried[target])
-                while chunk := reading.read(_CHUNK):
+                while (left := size - self._carried[target]) > 0 and (chunk := reading.read(min(_CHUNK, left))):
                     written = 0
                     while written < len(chunk):  # counted piece by piece: a disk that fills up takes a part
                         taken = _write(handle, chunk[written:])
                         written += taken
                         self._carried[target] += taken
-        finally:
-            os.close(handle)
+        except OSError as error:
+            self._close(target)
+            if error.errno != errno.ESTALE or not again:
+                raise
+            self._append(source, target, again=False)  # the server no longer knows the file that we had open
+
+    def _handle(self, target: Path, *, fresh: bool) -> int:
+        """Kept open, so that shared storage is not asked for it each time; now and then it is looked whether it is still that file."""
+        now = self.now()
+        if target in self._open and now - self._open[target].looked > _LOOK_AGAIN:
+            try:
+                seen = os.stat(target)
+            except FileNotFoundError:
+                seen = None
+            if seen is None or (seen.st_dev, seen.st_ino) != self._open[target].identity:
+                self._close(target)
+            else:
+                self._open[target].looked = now
+        if target not in self._open:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND | os.O_DSYNC | (os.O_TRUNC if fresh else 0)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(target, flags, 0o644)
+            seen = os.fstat(handle)
+            self._open[target] = _Open(handle=handle, identity=(seen.st_dev, seen.st_ino), looked=now)
+        return self._open[target].handle
+
+    def _close(self, target: Path) -> None:
+        opened = self._open.pop(target, None)
+        if opened:
+            with contextlib.suppress(OSError):
+                os.close(opened.handle)
+
+    def close(self) -> None:
+        for target in list(self._open):
+            self._close(target)
+
+
+@dataclass(kw_only=True)
+class _Open:
+    handle: int
+    identity: tuple[int, int]
+    looked: float

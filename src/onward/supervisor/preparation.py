@@ -15,13 +15,14 @@ from pathlib import Path
 from onward.errors import InvalidInput, PreparationFailed
 from onward.model.spec import Environment
 from onward.rundir.layout import LegLocal
-from onward.rundir.mirror import carry
+from onward.rundir.mirror import Mirror, carry
 from onward.supervisor.preparation_shell import SHELL
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals
 from onward.supervisor.surroundings import working_folder
 from onward.supervisor.verdict import describe_exit, last_words
 from onward.supervisor.watchers import MIRROR_SECONDS, Repeating, never_hurts_training
+from onward.supervisor.watching.folder import StopRequest
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,8 @@ def prepared(scene: Scene, local: LegLocal, env: Mapping[str, str], signals: Sig
     if not steps(environment):
         return dict(env)
     log.info("preparing the environment: %s", ", ".join(" ".join(step) for step in steps(environment)))
-    mirroring = Repeating("mirroring", lambda: carry(local, dir), every=MIRROR_SECONDS)
+    asked = StopRequest(dir.stop_request, scene.clock.now)
+    mirroring = Repeating("mirroring", Mirror(local, dir).carry, every=MIRROR_SECONDS)
     try:
         return prepare(
             environment,
@@ -87,7 +89,7 @@ def prepared(scene: Scene, local: LegLocal, env: Mapping[str, str], signals: Sig
             folder=local.path,
             output=local.log(scene.leg, "err"),
             seconds=time_for(scene.allocation.deadline, now),
-            interrupted=lambda: signals.ending or signals.warned or dir.stop_request.exists(),
+            interrupted=lambda: signals.ending or signals.warned or asked.to_stop(),
         )
     finally:
         mirroring.stop(within=5.0)

@@ -13,14 +13,17 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
 from onward.errors import NotAllowed
 from onward.rundir.layout import LegLocal, RunDir
-from onward.supervisor.push_files import Found, Rooms, files, records, rooms_of
+from onward.rundir.packed_lines import KIND as PACKED
+from onward.rundir.packed_lines import PackedLines, pack_lines
+from onward.supervisor.push_files import SPOOL, Found, Rooms, files, records, rooms_of
 from onward.supervisor.upstream import Unreachable, Upstream, upstream_of
+from onward.supervisor.watching.pushed import PushLooks
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +34,8 @@ _FILES_EVERY, _FILES_TURN = 6.0, 1.0  # seconds between two looks for files, and
 _LONGEST_LINE = 12 << 20
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 _TOKEN_COMES_WITHIN = 60.0  # seconds after a run was made, from whoever submitted it
+_WORTH_PACKING = 4096  # bytes
+_MOST_SKELETONS = 500
 _UNKNOWN = 1 << 50  # an offset beyond every file: the answer says where to begin
 
 
@@ -39,12 +44,13 @@ class Refused(Exception):
 
 
 class Push:
-    def __init__(self, find: Upstream | Callable[[], Upstream | None], run: str, rooms: Rooms) -> None:
-        """`find`: the server, or what tells it once it is known. `rooms`: folders by kind, see `push_files`."""
+    def __init__(self, find: Upstream | Callable[[], Upstream | None], run: str, rooms: Rooms, *, looks: PushLooks | None = None) -> None:
+        """`find`: the server, or what tells it once it is known. `rooms`: folders by kind, see `push_files`. `looks`: of a living leg."""
         self._find = find
         self._upstream = find if isinstance(find, Upstream) else None
         self._run = run
         self._rooms = rooms
+        self._looks = looks
         self._at: dict[str, int] = {}
         self._content: dict[str, int | None] = {}  # when a file that is replaced was, as it was last sent
         self._over: set[str] = set()  # files of which nothing more is taken
@@ -52,18 +58,24 @@ class Push:
         self._not_before = 0.0
         self._files_not_before = 0.0
         self._refused = False
+        self._packs = False  # the server said that it takes packed lines
+        self._only_plain = False  # and did not, when it was sent some
+        self._skeletons: set[str] = set()  # digests of those that it was sent
 
     def work(self) -> None:
         """Send what is new. After a failure, nothing for a while: twice as long each time, up to a minute."""
         if self._refused or time.monotonic() < self._not_before or not self._known():
             return
         try:
-            self.send_records()
+            self.send_records(self._looks.records() if self._looks else None)
             if time.monotonic() >= self._files_not_before:
                 began = time.monotonic()
-                self.send_files(until=lambda: time.monotonic() > began + _FILES_TURN)  # records do not wait for long
+                found = self._looks.files() if self._looks else None
+                self.send_files(found, until=lambda: time.monotonic() > began + _FILES_TURN)  # records do not wait for long
                 self._files_not_before = time.monotonic() + _FILES_EVERY
             self._wait = _FIRST_WAIT
+            if self._looks:
+                self._looks.settle(self._is_sent)
         except Unreachable as error:
             if self._wait == _FIRST_WAIT:
                 log.info("the tracker's server does not answer (%s); records wait in the run's folder", error)
@@ -77,17 +89,20 @@ class Push:
         """Bytes sent. `until`: asked between pieces whether to leave off. Raises Unreachable and Refused."""
         return (self.send_records(until=until) + self.send_files(until=until)) if self._known() else 0
 
-    def send_records(self, *, until: Callable[[], bool] = lambda: False) -> int:
-        return sum(self._send(found, until) for found in records(self._rooms))
+    def send_records(self, found: Sequence[Found] | None = None, *, until: Callable[[], bool] = lambda: False) -> int:
+        return sum(self._send(one, until) for one in (records(self._rooms) if found is None else found))
 
-    def send_files(self, *, until: Callable[[], bool] = lambda: False) -> int:
+    def send_files(self, found: Sequence[Found] | None = None, *, until: Callable[[], bool] = lambda: False) -> int:
         """Logs first, then TensorBoard's files, then artifacts; none of them for so long that the others wait for ever."""
-        sent, left = 0, list(files(self._rooms))
+        sent, left = 0, list(files(self._rooms) if found is None else found)
         while left and not until():
-            new = [self._send(found, until, most=_TURN) for found in left]
+            new = [self._send(one, until, most=_TURN) for one in left]
             sent += sum(new)
-            left = [found for found, bytes in zip(left, new, strict=True) if bytes >= _TURN]
+            left = [one for one, bytes in zip(left, new, strict=True) if bytes >= _TURN]
         return sent
+
+    def _is_sent(self, found: Found) -> bool:
+        return found.name in self._over or (self._at.get(found.name, -1) >= found.size and self._content.get(found.name) == found.modified)
 
     def _known(self) -> bool:
         if self._upstream is None and not isinstance(self._find, Upstream):
@@ -122,6 +137,24 @@ class Push:
         return sent
 
     def _post(self, found: Found, offset: int, data: bytes) -> int:
+        packed = pack_lines(data, self._skeletons) if self._packs and found.name.startswith(SPOOL) and len(data) >= _WORTH_PACKING else None
+        taken = self._post_packed(found, offset, packed) if packed else None
+        return self._post_plain(found, offset, data) if taken is None else taken
+
+    def _post_packed(self, found: Found, offset: int, packed: PackedLines) -> int | None:
+        """None: it did not take them so. Then they are sent as they are."""
+        assert self._upstream
+        target = f"/api/v1/runs/{self._run}/packed-pieces?{urlencode({'file': found.name, 'offset': offset})}"
+        status, body, _ = self._upstream.call("POST", target, packed.body, kind=PACKED)
+        told = json.loads(body) if status == 200 else {"missing": True}
+        if told.get("missing"):
+            self._only_plain = status != 200 or packed.complete  # a server of before, or one that remembers nothing
+            self._skeletons.clear()
+            return None
+        self._skeletons = (self._skeletons if len(self._skeletons) < _MOST_SKELETONS else set()) | packed.digests
+        return int(told["next"])
+
+    def _post_plain(self, found: Found, offset: int, data: bytes) -> int:
         assert self._upstream
         asked: dict[str, str | int] = {"file": found.name, "offset": offset}
         if found.modified is not None:
@@ -134,12 +167,15 @@ class Push:
             log.warning("the tracker's server takes nothing of %s: %s", found.name, _words(status, body))
             self._over.add(found.name)
             return offset + len(data)
-        return int(json.loads(body)["next"])
+        told = json.loads(body)
+        self._packs = bool(told.get("packed")) and not self._only_plain
+        return int(told["next"])
 
 
 def push_of(tracker: str | None, run_id: str, run: RunDir, local: LegLocal | None = None) -> Push | None:
     """Of a run whose spec names a server. Its token may come later: whoever submitted from afar brings it when there is a run."""
-    return Push(_Finding(tracker, run), run_id, rooms_of(run, local)) if tracker else None
+    looks = PushLooks(run, local) if local else None
+    return Push(_Finding(tracker, run), run_id, rooms_of(run, local), looks=looks) if tracker else None
 
 
 class _Finding:

@@ -1,83 +1,201 @@
-"""What a killed leg left on this node's disk: the metrics and logs not yet mirrored, and checkpoints committed but not carried over."""
+"""What killed legs left on this node's disk: metrics and logs not yet mirrored, and checkpoints committed but not published.
+
+Nothing committed is removed unless it is published, or a newer checkpoint is (see checkpoints/left.py). The supervisor looks
+on its own node, and each agent on its own, in the leg that comes next to the same machine.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import shutil
 import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from onward.checkpoints.stager import Stager
+from onward.checkpoints.copying import Moved
+from onward.checkpoints.find import names
+from onward.checkpoints.gather import assemble, incomplete
+from onward.checkpoints.left import unpublished
+from onward.checkpoints.manifest import read_manifest
+from onward.checkpoints.stager import Report, Stager
 from onward.checkpoints.watch import Watcher
-from onward.clock import Clock
+from onward.clock import Clock, SystemClock
+from onward.errors import CheckpointDamaged
 from onward.model import event as ev
+from onward.model.checkpoint import CheckpointName
 from onward.model.run import Run
+from onward.model.spec import CheckpointRule
 from onward.rundir.claim import claim_holder
-from onward.rundir.journal import Journal
-from onward.rundir.layout import LegLocal, RunDir
+from onward.rundir.journal import Journal, desk_journal, read_run
+from onward.rundir.layout import LegLocal, RunDir, leg_of
 from onward.rundir.mirror import LogsNotCarried, carry
-from onward.supervisor.relay_files import carry_files
+from onward.supervisor.disk.owner import owner_of, surely_gone
+from onward.supervisor.relay_files import carry_files, files_left
 
 log = logging.getLogger(__name__)
 
 
 def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock) -> None:
-    """Carry over and clear away the leftovers of earlier legs, where they lie on this very node and their process is gone."""
-    for earlier in run.legs.values():
+    """Carry over and clear away the leftovers of earlier legs, where they lie on this very node and their process is gone.
+
+    The newest leg's first: the store may have room for one only, and what is older is then superseded.
+    """
+    for earlier in sorted(run.legs.values(), key=lambda earlier: earlier.number, reverse=True):
         if earlier.number >= leg or earlier.claimed is None or not earlier.claimed.local:
             continue
         local = LegLocal(Path(earlier.claimed.local))
-        if not _abandoned(dir, local, earlier.number):
+        if _abandoned(dir, local, earlier.number):
+            for report in carry_over(dir, run.spec.checkpoints, local, leg=earlier.number, clock=clock):
+                _tell(report, earlier.number, journal, clock)
+    mine = run.legs[leg].claimed if leg in run.legs else None
+    if mine and mine.local:
+        salvage_beside(dir, run.spec.checkpoints, LegLocal(Path(mine.local)), leg=leg, clock=clock)
+    tell_published(dir, leg=leg, journal=journal, clock=clock)
+
+
+def main(argv: Sequence[str]) -> int:
+    """`supervisor.pyz salvage RUN`: by hand, on the node where a leg left something."""
+    if len(argv) != 1:
+        sys.stderr.write("usage: supervisor.pyz salvage RUN_FOLDER\n")
+        return 2
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s", force=True)
+    dir = RunDir(Path(argv[0]))
+    run = read_run(dir)
+    before = set(names(dir.checkpoints))
+    salvage(dir, run, leg=max(run.legs, default=0) + 1, journal=desk_journal(dir), clock=SystemClock())
+    found = sorted(set(names(dir.checkpoints)) - before)
+    told = f"published {', '.join(map(str, found))}" if found else f"nothing of {run.spec.id} on this node was left to publish"
+    sys.stdout.write(told + "\n")
+    return 0
+
+
+def salvage_beside(dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, clock: Clock, moved: Moved | None = None) -> None:
+    """The same for folders of earlier legs beside this leg's own, of supervisors and of agents on this machine."""
+    for folder in sorted(local.path.parent.glob("leg-*"), reverse=True):
+        number, mark = leg_of(folder.name), owner_of(folder)
+        if number is None or number >= leg or mark is None or not surely_gone(mark):
             continue
-        log.info("carrying over what leg %d left on this node", earlier.number)
+        for _ in carry_over(dir, rule, LegLocal(folder), leg=number, clock=clock, moved=moved):
+            pass
+
+
+def tell_published(dir: RunDir, *, leg: int, journal: Journal, clock: Clock) -> None:
+    """Publish what shares from several nodes make whole, and journal what agents carried over: the journal has one writer."""
+    run = read_run(dir)
+    for number in sorted(run.legs):
+        if number < leg and incomplete(dir.checkpoints, leg=number):
+            for _ in assemble(dir.checkpoints, leg=number, created=clock.now()):
+                pass
+    told = {CheckpointName(each.number, event.step) for each in run.legs.values() for event in each.published}
+    newest = max(told, default=CheckpointName(0, -1))
+    for name in names(dir.checkpoints):
+        if newest < name < CheckpointName(leg, 0) and name.leg in run.legs:
+            try:
+                manifest = read_manifest(dir.checkpoints / str(name))
+            except CheckpointDamaged:
+                continue
+            _tell(Report(kind="published", step=name.step, bytes=manifest.bytes), name.leg, journal, clock)
+
+
+def carry_over(
+    dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, clock: Clock, moved: Moved | None = None
+) -> Iterator[Report]:
+    """Everything of a leg whose process has gone. Its folder goes too, unless it holds what must not be lost."""
+    if local.path.stat().st_uid != os.getuid():
+        return
+    with _alone(local.path) as alone:
+        if not alone:
+            return
+        log.info("carrying over what leg %d left in %s", leg, local.path)
         try:
             carry(local, dir)
         except LogsNotCarried as error:  # its checkpoints are worth more
-            log.warning("a log of leg %d cannot be stored: %s", earlier.number, error)
+            log.warning("a log of leg %d cannot be stored: %s", leg, error)
         carry_files(local, dir)
-        stager = Stager(
-            Watcher(local.checkpoints, quiet_seconds=float("inf")),  # only what run.checkpoint() committed is surely whole
-            dir.checkpoints,
-            leg=earlier.number,
-            rule=run.spec.checkpoints,
-            resumed_step=earlier.last_published,
-            progress=lambda: (None, {}),
-            clock=clock,
-        )
         missed = False
-        for report in stager.work():
+        for report in _publish(dir, rule, local, leg=leg, clock=clock, moved=moved):
             missed = missed or report.kind == "missed"
-            if report.kind == "published":
-                journal.write(
-                    ev.Published(
-                        leg=earlier.number,
-                        at=clock.now(),
-                        step=report.step,
-                        bytes=report.bytes,
-                        save_seconds=report.save_seconds,
-                        stage_seconds=report.stage_seconds,
-                    )
-                )
-        if missed:
-            log.warning("%s keeps a checkpoint of leg %d that could not be carried over", local.path, earlier.number)
-        else:
+            yield report
+        left = unpublished(local.checkpoints, dir.checkpoints, leg=leg)
+        if left or missed:
+            log.warning("%s keeps checkpoints of leg %d that could not be published", local.path, leg)
+        elif not files_left(local):
             shutil.rmtree(local.path, ignore_errors=True)
 
 
-def _abandoned(dir: RunDir, local: LegLocal, leg: int) -> bool:
+def _publish(dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, clock: Clock, moved: Moved | None) -> Iterator[Report]:
+    """The newest first, and older ones only until a newer one is published: the next training waits for this.
+
+    Files that a training wrote without `run.checkpoint()` are surely whole only where it left by itself.
+    """
+    left_at = _left_by_itself(local)
+    if left_at is None and not unpublished(local.checkpoints, dir.checkpoints, leg=leg):
+        return
+    watcher = Watcher(local.checkpoints, quiet_seconds=float("inf"))
+    if left_at is not None:
+        watcher.ignore_present(before=left_at)
+    stager = Stager(
+        watcher,
+        dir.checkpoints,
+        leg=leg,
+        rule=rule,
+        resumed_step=None,
+        progress=lambda: (None, {}),
+        clock=clock,
+        shares=local.checkpoints,
+        moved=moved,
+        newest_first=True,
+    )
+    for report in stager.work(closed=left_at is not None):
+        yield report
+        if report.kind == "published" and not unpublished(local.checkpoints, dir.checkpoints, leg=leg):
+            return
+
+
+def _left_by_itself(local: LegLocal) -> float | None:
     try:
-        if local.path.stat().st_uid != os.getuid():
-            return False
+        return float(local.left.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _tell(report: Report, leg: int, journal: Journal, clock: Clock) -> None:
+    if report.kind == "published":
+        journal.write(
+            ev.Published(
+                leg=leg,
+                at=clock.now(),
+                step=report.step,
+                bytes=report.bytes,
+                save_seconds=report.save_seconds,
+                stage_seconds=report.stage_seconds,
+            )
+        )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """Agents that share a disk do not carry the same folder. The lock goes with its process."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(handle)
+
+
+def _abandoned(dir: RunDir, local: LegLocal, leg: int) -> bool:
+    if not local.path.is_dir():
         return False
+    mark = owner_of(local.path)
+    if mark is not None:
+        return surely_gone(mark)
     holder = claim_holder(dir, leg)
-    if holder.get("host") != socket.gethostname():
-        return False
-    try:
-        os.kill(int(holder["pid"]), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, KeyError, ValueError):
-        return False
-    return False
+    return holder.get("host") == socket.gethostname() and surely_gone({"pid": holder.get("pid"), "machine": socket.gethostname()})

@@ -13,6 +13,14 @@ from onward.schedulers.base import Scheduler
 from onward.supervisor.handover import Handover
 
 
+@dataclass(frozen=True, kw_only=True)
+class Requeue:
+    """The leg that this very job is to be next, and the job's name."""
+
+    leg: int
+    name: str
+
+
 @dataclass(kw_only=True)
 class Scene:
     dir: RunDir
@@ -22,6 +30,7 @@ class Scene:
     allocation: Allocation
     clock: Clock
     journal: Journal
+    requeue: Requeue | None = None  # this job goes back into the queue when its process ends
 
     def handover(self, *, journal: Journal | None = None, patience: float = 120.0) -> Handover:
         return Handover(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import math
@@ -17,21 +18,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from onward.checkpoints.copying import SourceChanged
 from onward.checkpoints.stager import Report, Stager
 from onward.checkpoints.watch import Watcher
 from onward.clock import SystemClock
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
-from onward.rundir.mirror import LogsNotCarried, carry
+from onward.rundir.mirror import LogsNotCarried, Mirror
 from onward.rundir.spool import SpoolReader
+from onward.sdk.saving import committed, step_of
 from onward.supervisor.child import start_helper
 from onward.supervisor.signals import spare_me
 
 log = logging.getLogger(__name__)
 
 _TICK = 0.25
+_LONGEST_REST = 30.0  # seconds between looks into a folder with very many files
 _AFTER_A_MISS = 5.0  # seconds: a full disk does not empty by being asked
 _LATE_SHARES = 5.0  # seconds: at the end, wait so long for shares of other nodes to be seen
+_LOGS_BEFORE_A_CHECKPOINT = 64 << 20  # bytes: a log that is far behind does not hold a checkpoint up
+_SILENCE = 600.0  # seconds: at the end, a stager that copies nothing for so long is given up
+_BEAT = 10.0  # seconds between two words on how far it is
+_LEFT, _KILLED = "left", "killed"  # what the supervisor says of the training at the end
 _LAST_HOPE = 60.0  # seconds: at the end, wait so long for room
 
 
@@ -44,6 +52,8 @@ class StagerProcess:
         self._woken = woken
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         self._closing = False
+        self.cut = False  # it was ended with something still to publish
+        self._heard = time.monotonic()
         self._process = self._start(command)
 
     def reports(self) -> list[Report]:
@@ -55,18 +65,31 @@ class StagerProcess:
             self._process = self._start(self._command)
         return found
 
-    def drain(self, *, until: float) -> list[Report]:
-        """Have everything complete carried over, then end it. Not later than `until` (unix seconds)."""
+    def drain(self, *, until: float, killed_at: float | None = None) -> list[Report]:
+        """Have everything complete published, then end it. Not later than `until` (unix seconds), and not once it makes no progress.
+
+        `killed_at`: when the training was killed; None: it left by itself, so that all it wrote is whole.
+        """
         self._closing = True
+        self._heard = time.monotonic()
         if self._process.stdin:
-            self._process.stdin.close()
+            with contextlib.suppress(OSError):  # it has died
+                self._process.stdin.write(f"{_LEFT}\n" if killed_at is None else f"{_KILLED} {killed_at}\n")
+                self._process.stdin.close()
         while self._process.poll() is None and time.time() < until:
+            if time.monotonic() - self._heard > _SILENCE:
+                log.warning("nothing was published or copied for %.0f s; the store hangs", _SILENCE)
+                break
             self._woken.wait(0.05)
             self._woken.clear()
         if self._process.poll() is None:
+            self.cut = True
             self._process.kill()
             self._process.wait()
+        self.cut = self.cut or self._process.returncode != 0
         self._reader.join(timeout=1.0)
+        if self._process.stdout and not self._reader.is_alive():
+            self._process.stdout.close()
         return self.reports()
 
     def _start(self, command: Sequence[str]) -> subprocess.Popen[str]:
@@ -78,8 +101,11 @@ class StagerProcess:
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
+            self._heard = time.monotonic()
             try:
-                self._reports.put(Report(**json.loads(line)))
+                report = Report(**json.loads(line))
+                if report.kind != "moving":
+                    self._reports.put(report)
             except (ValueError, TypeError):
                 log.warning("the stager said %r", line)
             self._woken.set()
@@ -93,21 +119,23 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("local", type=Path)
     parser.add_argument("--resumed-step", type=int)
     parser.add_argument("--since", type=float, default=0.0, help="what is older than this came from a checkpoint")
+    parser.add_argument("--nodes", type=int, default=1, help="on how many nodes the ranks run")
     options = parser.parse_args(argv)
     spare_me()
     run, local = RunDir(options.run), LegLocal(options.local)
-    spool = SpoolReader(local.spool)
+    spool, mirror = SpoolReader(local.spool), Mirror(local, run)
 
     def progress() -> tuple[int | None, Mapping[str, float]]:
         """Called before each publish: what was logged up to a checkpoint reaches the run's folder before the checkpoint does."""
         try:
-            carry(local, run)
+            mirror.carry(logs_at_most=_LOGS_BEFORE_A_CHECKPOINT)
         except LogsNotCarried as error:  # the supervisor says so; a checkpoint is worth more
             log.debug("%s", error)
         return spool.read().last_step, spool.progress.last
 
+    beat = Beat(local.checkpoints)
     watcher = Watcher(local.checkpoints)
-    watcher.ignore_present(before=options.since)
+    watcher.ignore_present(before=options.since, all_here=options.nodes == 1)
     stager = Stager(
         watcher,
         run.checkpoints,
@@ -117,24 +145,64 @@ def main(argv: Sequence[str]) -> int:
         progress=progress,
         clock=SystemClock(),
         shares=local.checkpoints,
+        announce=beat.begin,
+        moved=beat.moved,
+        nodes=options.nodes,
     )
     closed = missed = False
+    killed_at: float | None = None
     give_up = shares_until = math.inf
+    said = bytearray()
     while not closed or (missed and time.monotonic() < give_up):
         if closed:
             time.sleep(1.0)
-        elif _input_closed(_AFTER_A_MISS if missed else _TICK):
+        elif _input_closed(_AFTER_A_MISS if missed else max(_TICK, min(watcher.rest, _LONGEST_REST)), said):
+            killed_at = _killed_at(bytes(said).decode(errors="replace"), now=time.time())
             closed, give_up = True, time.monotonic() + _LAST_HOPE
             shares_until = time.monotonic() + _LATE_SHARES
         missed = False
-        for report in stager.work(closed=closed):
+        for report in stager.work(closed=closed, killed_at=killed_at):
             _say(report)
             missed = missed or report.kind == "missed"
+        missed = missed or stager.waits_for_room
         if closed and not missed and stager.waits_for_shares and time.monotonic() < shares_until:
             missed = True  # what other nodes have put there may be seen late
     for report in stager.last_words():
         _say(report)
     return 0
+
+
+class Beat:
+    """Says how far a publish is, and stops one that is in the way: the training has gone and a newer checkpoint waits."""
+
+    def __init__(self, checkpoints: Path) -> None:
+        self._checkpoints = checkpoints
+        self._step: int | None = None
+        self._bytes = 0
+        self._said = self._looked = 0.0
+
+    def begin(self, report: Report) -> None:
+        self._step, self._bytes = report.step, 0
+        _say(report)
+
+    def moved(self, size: int) -> None:
+        now = time.monotonic()
+        self._bytes += size
+        if now - self._said >= _BEAT:
+            self._said = now
+            _say(Report(kind="moving", step=self._step or 0, bytes=self._bytes))
+        if now - self._looked >= _TICK:
+            self._looked = now
+            newest = max(map(step_of, committed(self._checkpoints)), default=-1)
+            if self._step is not None and newest > self._step and _input_ends():
+                raise SourceChanged(f"the checkpoint of step {self._step} makes way for that of step {newest}")
+
+
+def _input_ends() -> bool:
+    """Whether the supervisor has closed our input; what it says otherwise is left for the main loop."""
+    events = select.poll()
+    events.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
+    return any(event & select.POLLHUP for _, event in events.poll(0))
 
 
 def _say(report: Report) -> None:
@@ -145,6 +213,24 @@ def _say(report: Report) -> None:
         pass  # nobody listens any more; the checkpoint itself is the truth
 
 
-def _input_closed(seconds: float) -> bool:
+def _input_closed(seconds: float, said: bytearray) -> bool:
+    """Also keeps what the supervisor said before it closed our input."""
     ready, _, _ = select.select([sys.stdin], [], [], seconds)
-    return bool(ready) and os.read(sys.stdin.fileno(), 1) == b""
+    while ready:
+        piece = os.read(sys.stdin.fileno(), 4096)
+        if not piece:
+            return True
+        said += piece
+        ready, _, _ = select.select([sys.stdin], [], [], 0)
+    return False
+
+
+def _killed_at(said: str, *, now: float) -> float | None:
+    """None: the training left by itself. A supervisor that died without a word may have left it in the middle of a save."""
+    words = said.split()
+    if words == [_LEFT]:
+        return None
+    try:
+        return min(float(words[1]), now)
+    except (IndexError, ValueError):
+        return now

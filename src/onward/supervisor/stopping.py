@@ -96,15 +96,22 @@ class Crew:
         if self._nodes:
             self._nodes.say(signal=number, all=True)
 
-    def drain(self, *, until: float) -> None:
+    def drain(self, *, until: float, cut: bool = False) -> None:
         if self._nodes:
-            self._nodes.drain(until=until)
+            self._nodes.drain(until=until, cut=cut)
 
     def missed(self) -> list[tuple[int, str]]:
         """Shares that another node could not put into the store: step and reason."""
         if not self._nodes:
             return []
         found, self._nodes.missed = self._nodes.missed, []
+        return found
+
+    def refused(self) -> list[tuple[int, str]]:
+        """Files on another node that make no whole checkpoint: step and reason."""
+        if not self._nodes:
+            return []
+        found, self._nodes.refused = self._nodes.refused, []
         return found
 
     def _tell(self, text: str) -> None:

@@ -9,15 +9,19 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from onward.checkpoints.room import in_memory
 from onward.model.command import fill, placeholder_values
 from onward.model.spec import RunSpec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk import contract
+from onward.supervisor.disk.owner import own
 
 log = logging.getLogger(__name__)
 
 # The gateway's own, with passwords among them: no run needs to know them.
 _OF_THE_GATEWAY = ("RABBITMQ_", "HPC_RABBITMQ_", "RODAN_")
+
+_SYSTEM_DISKS = ("/var/tmp", "/tmp")
 
 # Belongs to the shell or job it was taken in, not to the run.
 _NOT_CARRIED = (
@@ -59,23 +63,35 @@ def carried(environment: Mapping[str, str], *, functions: bool = False) -> dict[
     return {key: value for key, value in environment.items() if not key.startswith(without) and key not in _NOT_CARRIED_NAMES}
 
 
-def local_folder(spec: RunSpec, leg: int, *, node: int = 0) -> LegLocal:
-    """On the node's own disk: the profile's, SLURM_TMPDIR, TMPDIR, or the system's. Nobody else may read it.
+def local_folder(spec: RunSpec, leg: int, *, node: int = 0, run: RunDir | None = None) -> LegLocal:
+    """On the node's own disk, for this process's eyes and care. Nobody else may read it.
 
-    `node` is the number of the node in its job: "nodes" may share a disk.
+    `node` is the number of the node in its job: "nodes" may share a disk. `run` is noted there, for whoever finds what is left.
     """
-    told = os.path.expandvars(spec.cluster.local_disk or "")
-    if "$" in told:
-        log.warning("the profile's local disk %s names a variable that is not set here; it is not used", told)
-        told = ""
-    base = Path(told or os.environ.get("SLURM_TMPDIR") or tempfile.gettempdir())
+    base = local_base(spec)
     mine = base / f"onward-{os.getuid()}"
     mine.mkdir(parents=True, exist_ok=True, mode=0o700)
     if mine.is_symlink() or mine.stat().st_uid != os.getuid():  # somebody else took the name in a shared folder
         mine = Path(tempfile.mkdtemp(prefix="onward-", dir=base))
     local = LegLocal(mine / spec.id / (f"leg-{leg:04d}.node-{node}" if node else f"leg-{leg:04d}"))
     local.make()
+    own(local.path, run=run.path if run else None)
     return local
+
+
+def local_base(spec: RunSpec) -> Path:
+    """The profile's disk where it names one; else SLURM_TMPDIR, TMPDIR, or the system's, whichever is first and no memory.
+
+    What lies in a tmpfs is paid for with the job's memory: it is taken only where there is nothing else.
+    """
+    told = os.path.expandvars(spec.cluster.local_disk or "")
+    if told and "$" not in told:
+        return Path(told)
+    if told:
+        log.warning("the profile's local disk %s names a variable that is not set here; it is not used", told)
+    offered = [os.environ.get("SLURM_TMPDIR", ""), tempfile.gettempdir(), *_SYSTEM_DISKS]
+    usable = [Path(folder) for index, folder in enumerate(offered) if folder and (index < 2 or os.access(folder, os.W_OK | os.X_OK))]
+    return next((folder for folder in usable if not in_memory(folder)), usable[0])
 
 
 def training_environment(

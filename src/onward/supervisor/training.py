@@ -5,31 +5,35 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from onward.checkpoints.left import unpublished
+from onward.checkpoints.room import free
 from onward.checkpoints.stager import Report
 from onward.clock import Clock
 from onward.model import event as ev
 from onward.model.lifecycle import DELETED, GIVEN_UP
 from onward.model.spec import RunSpec
-from onward.rundir.claim import newest_claim
 from onward.rundir.journal import Journal
-from onward.rundir.layout import LegLocal, RunDir
+from onward.rundir.layout import LegLocal
 from onward.rundir.spool import SpoolReader
-from onward.sdk.contract import EXIT_AGAIN
+from onward.sdk.contract import COMMIT_FILE, EXIT_AGAIN
 from onward.supervisor.batch_script import send_stop_signal
 from onward.supervisor.child import Child
-from onward.supervisor.deadline import StopPlan
+from onward.supervisor.disk.skips import Skips
 from onward.supervisor.signals import Signals
 from onward.supervisor.staging import StagerProcess
+from onward.supervisor.stop.limit import TimeLimit
+from onward.supervisor.stop.plan import StopPlan, StopPlanner
+from onward.supervisor.stop.probe import StoreProbe
 from onward.supervisor.stopping import Crew
-from onward.supervisor.watchers import Repeating
+from onward.supervisor.watching.folder import FolderWatch
 
 log = logging.getLogger(__name__)
 
 _TICK = 0.2
-_LOOK_SECONDS = 1.0
 _MISSES_BEFORE_STOP = 5  # checkpoints, one after another
 _LEFT_ALONE = 60.0  # seconds for which other ranks go on after one has ended well, before it is said
 _REFUSALS_TOLD = 3  # checkpoints, in a leg
@@ -43,26 +47,9 @@ _OWN_SIGNAL = 0.5
 _AFTER_LAST_SAVE = 10.0  # once it has saved as requested, a training that does not leave by itself is ended
 _SAME_MOMENT = 0.05  # seconds by which a file's time may lie before the clock's
 _NEAR_THE_LIMIT = 120.0  # seconds: a warning signal this close to it announces the limit, any other that the job is wanted back
-_SIGNAL_GRACE = 25.0  # after the scheduler's own TERM: what most sites leave before they kill
-
-
-class FolderWatch:
-    """Looks at the run's folder for what others want of this leg: in a thread, since shared storage may hang."""
-
-    def __init__(self, run: RunDir, leg: int) -> None:
-        self._run = run
-        self._leg = leg
-        self.stop_requested = False
-        self.fenced_by = 0
-        self._thread = Repeating("looking at the run's folder", self._look, every=_LOOK_SECONDS)
-
-    def _look(self) -> None:
-        self.stop_requested = self._run.stop_request.exists()
-        newest = newest_claim(self._run)
-        self.fenced_by = newest if newest > self._leg else 0
-
-    def end(self) -> None:
-        self._thread.stop()
+_SIGNAL_GRACE = 25.0  # seconds after the scheduler's own TERM, where the site does not say how long it waits before it kills
+_GRACE_MARGIN = 0.15  # of the grace time, kept for what must be written at the end
+_WITHOUT_A_LIMIT = 600.0  # seconds to stop, where there is no deadline; a save that is under way may take longer
 
 
 @dataclass(kw_only=True)
@@ -77,10 +64,13 @@ class Training:
     spool: SpoolReader
     signals: Signals
     folder: FolderWatch
-    plan: StopPlan
-    deadline: float | None
+    planner: StopPlanner
+    limit: TimeLimit
     clock: Clock
     woken: threading.Event
+    probe: StoreProbe | None = None
+    state_bytes: Callable[[], int | None] = lambda: None  # what the training holds in memory: a guess at its checkpoint
+    shaped: Callable[[StopPlan], StopPlan] = lambda plan: plan  # a batch script is stopped in its own way
     asked: str | None = None
     asked_at: float | None = None
     stalled: bool = False
@@ -88,6 +78,7 @@ class Training:
     ended_at: float | None = None  # by us, since it did not leave by itself
     stop_seconds: float | None = None
     _missed: set[int] = field(default_factory=set)  # steps that could not be stored since the last that could
+    _learned_step: int | None = None
     _told_of_leaving: bool = False
     _refused: int = 0  # checkpoints, for what the ranks wrote of them
     _kill_at: float | None = None
@@ -97,6 +88,7 @@ class Training:
     lost_nodes: tuple[str, ...] = ()  # fell silent when the training failed
     _failed_since: float | None = None
     _termed_at: float | None = None
+    _skips: Skips = field(default_factory=Skips)
 
     def watch(self) -> int:
         """Until the training has gone. Returns its exit code, or minus the signal that ended it."""
@@ -109,10 +101,14 @@ class Training:
             self.crew.look(now)
             self._look_for_failed_ranks(now)
             self._look_for_ranks_that_left(now)
+            if self.limit.news:
+                news, self.limit.news = self.limit.news, ""
+                self.warn(news)
             if self.crew.remark:
                 remark, self.crew.remark = self.crew.remark, ""
                 log.warning("%s", remark)
                 self.warn(remark)
+            self._measure_store(now)
             self._look_for_reasons(now)
             self._look_for_life(now)
             if self._time_is_up(now) and self.child.running:
@@ -136,6 +132,9 @@ class Training:
 
     def take_reports(self, more: list[Report] | None = None) -> None:
         for report in more if more is not None else self.stager.reports():
+            self._learn(report)
+            if report.kind == "publishing":
+                continue
             if report.kind == "published":
                 self._missed.clear()
                 if self.asked == "request" and report.began >= (self.asked_at or 0) - _SAME_MOMENT:  # not one under way before
@@ -155,10 +154,31 @@ class Training:
                 self._miss(report)
         for step, reason in self.crew.missed():
             self._miss(Report(kind="missed", step=step, reason=reason))
+        for step, reason in self.crew.refused():
+            self._miss(Report(kind="refused", step=step, reason=reason))
+
+    @property
+    def deadline(self) -> float | None:
+        return self.limit.deadline
+
+    def plan(self, now: float) -> StopPlan:
+        """As of now: every save and publish of this leg has changed it."""
+        return self.shaped(self.planner.plan(now))
 
     @property
     def ended(self) -> bool:
         return self.ended_at is not None
+
+    def _learn(self, report: Report) -> None:
+        """Sharper with every save: what this training and this store take here and now."""
+        now = self.clock.now()
+        if report.kind in ("publishing", "published") and report.step != self._learned_step:
+            self._learned_step = report.step
+            self.planner.saved(at=now, seconds=report.save_seconds, size=report.bytes)
+        if report.kind == "publishing":
+            self.planner.publishing(at=now, size=report.bytes)
+        elif report.kind == "published":
+            self.planner.published(at=now, seconds=report.stage_seconds, size=report.bytes)
 
     @property
     def left_behind(self) -> bool:
@@ -179,6 +199,34 @@ class Training:
             self._missed.add(report.step)
             self.journal.write(ev.Missed(leg=self.leg, at=self.clock.now(), step=report.step, reason=report.reason))
 
+    def note_left_on_node(self, store: Path, *, cut_off: bool) -> None:
+        """What it saved and there was no time to publish: it stays where it is, and the next leg on that node publishes it.
+
+        `cut_off`: the stager was ended with something still to publish, which may be files that nothing has committed.
+        """
+        left = unpublished(self.local.checkpoints, store, leg=self.leg)
+        if not left and not (cut_off and self._has_files()):
+            return
+        step = left[-1].name.step if left else self._learned_step or 0
+        if step in self._missed:
+            return
+        self._missed.add(step)
+        folder = left[-1].folder if left else self.local.checkpoints
+        reason = f"the job ended before the checkpoint of step {step} was published"
+        log.warning("%s; it stays in %s", reason, folder)
+        size = left[-1].bytes if left else self.planner.newest_bytes
+        spent = self.planner.spent(self.clock.now()) if self.asked == "deadline" else 0.0
+        now = self.clock.now()
+        self.journal.write(ev.Missed(leg=self.leg, at=now, step=step, reason=reason, bytes=size, seconds=spent, kept=str(folder)))
+
+    def _has_files(self) -> bool:
+        """That nothing has committed: not folders of `run.checkpoint()`, which are hidden while they are being written."""
+        try:
+            entries = list(self.local.checkpoints.iterdir())
+        except OSError:
+            return False
+        return any(not entry.name.startswith(".") and not (entry / COMMIT_FILE).exists() for entry in entries)
+
     def warn(self, text: str) -> None:
         """For whoever looks at the run."""
         self.journal.write(ev.Warned(leg=self.leg, at=self.clock.now(), text=text))
@@ -197,7 +245,7 @@ class Training:
             elif self._was_deleted(now) and self.asked not in ("signal", DELETED):
                 self._ask(DELETED, now)
             return
-        ask_at = self.plan.ask_at(self.deadline)
+        ask_at = self.plan(now).ask_at(self.deadline)
         if self.signals.ending:
             self._ask("signal", now)
         elif self._was_deleted(now):
@@ -231,18 +279,22 @@ class Training:
         if self.spec.stop_signal and not self.crew.signal(getattr(signal, f"SIG{self.spec.stop_signal}")):
             send_stop_signal(self.spec, self.child)
         self.journal.write(ev.AskedToStop(leg=self.leg, at=now, why=why))
-        at_deadline = self.plan.kill_at(self.deadline)
         if why == "signal" and self.signals.ending:
-            self._kill_at = now + _SIGNAL_GRACE
-        elif at_deadline is not None:
-            self._kill_at = at_deadline
-        elif why != "request":
-            self._kill_at = now + 600
+            self._kill_at = now + (_SIGNAL_GRACE if self.limit.grace is None else (1 - _GRACE_MARGIN) * self.limit.grace)
+        else:
+            self._kill_at = None if why == "request" or self.deadline else now + _WITHOUT_A_LIMIT
 
     def _time_is_up(self, now: float) -> bool:
         """Nothing that it saves moves the end that the deadline sets."""
-        if self._kill_at is not None and now >= self._kill_at:
+        if self.ended or not self.asked:
+            return False
+        at_deadline = self.plan(now).kill_at(self.deadline, asked_at=self.asked_at) if self._kill_at is None else None
+        if at_deadline is not None and now >= at_deadline:
             return True
+        if self._kill_at is not None and now >= self._kill_at:
+            if self.deadline or self.asked == "signal" or not self.crew.saving(now):
+                return True
+            self._kill_at = now + _AFTER_LAST_SAVE
         if self._leave_by is None or now < self._leave_by:
             return False
         if self.crew.saving(now):
@@ -254,7 +306,7 @@ class Training:
         log.warning("the training did not stop in time; ending it")
         self.ended_at = self.ended_at or self.clock.now()
         self._kill(signal.SIGTERM)
-        self._wait_for_child(min(_TERM_TO_KILL, self.plan.kill / 2))  # what is left is for carrying over what it saved
+        self._wait_for_child(min(_TERM_TO_KILL, self.plan(self.clock.now()).kill / 2))  # what is left is for carrying over what it saved
         self._kill()
         self._kill_at = self._leave_by = None
 
@@ -306,11 +358,24 @@ class Training:
             self.woken.wait(0.05)
             self.woken.clear()
 
+    def _measure_store(self, now: float) -> None:
+        """Only where it would change when the training is asked."""
+        if self.probe and not self.asked:
+            for found in self.probe.take():
+                self.planner.probed(at=found.at, seconds=found.seconds, size=found.bytes)
+            self.planner.state_bytes = self.state_bytes()
+            self.probe.want(self.planner.probe_size(now, self.deadline))
+
     # ── signs of life ─────────────────────────────────────────────────────────
 
     def _look_for_life(self, now: float) -> None:
         """Progress is a record, a line of output or a checkpoint. None for the stated time: dump the stacks, end it."""
-        records = self.spool.read().records
+        progress = self.spool.read()
+        records = progress.records
+        if progress.skipped:
+            size = self.planner.newest_bytes
+            for words in self._skips.new(progress.skipped, free=free(self.local.checkpoints), size=size):
+                self.warn(words)
         limit = self.spec.limits.stall_time
         if limit is None or self.asked:
             return

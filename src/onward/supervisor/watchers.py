@@ -17,7 +17,8 @@ from onward.supervisor.host import HostSampler
 log = logging.getLogger(__name__)
 
 SAMPLE_SECONDS = 10.0
-MIRROR_SECONDS = 1.0
+MIRROR_SECONDS = 2.0
+NODE_MIRROR_SECONDS = 5.0  # by the agents of other nodes: there may be many, and people look at the first node's log
 _FIGURES = ("percent", "mem_used_mib", "mem_total_mib", "power_w", "temperature_c")
 
 
@@ -37,7 +38,7 @@ class Repeating:
     What fails again and again in the same way is said once.
     """
 
-    def __init__(self, what: str, work: Callable[[], None], *, every: float) -> None:
+    def __init__(self, what: str, work: Callable[[], object], *, every: float) -> None:
         self._what = what
         self._work = work
         self._every = every
@@ -92,11 +93,14 @@ class Sampler:
         self._host = host
         self._gpu = gpu
         self._sequence = 0
+        self.state_bytes = 0  # that the training holds: in the memory of its GPUs, or without any in the host's
 
     def sample(self) -> None:
         now = time.time()
         values = self._host.sample(now)
         gpus = self._gpu.sample()
+        used = sum(figures.get("mem_used_mib", 0.0) for figures in gpus.values()) if gpus else values.get("system/rss_mib", 0.0)
+        self.state_bytes = int(used) << 20
         for uuid, figures in gpus.items():
             values.update({f"gpu/{uuid}/{name}": value for name, value in figures.items()})
         if self._node:

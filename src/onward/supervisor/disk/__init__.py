@@ -1,0 +1,1 @@
+"""Folders of legs on a node's own disk: whose they are, and what to do with those whose process has gone."""

@@ -1,0 +1,78 @@
+"""Who looks after a leg's folder on a node: a mark in it, by which others can tell that its process has gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from onward.sdk.files import write_whole
+
+OWNER = "owner.json"
+
+
+def own(folder: Path, *, run: Path | None = None) -> None:
+    """Say that this process looks after the folder, and which run's folder what it holds belongs to."""
+    told: dict[str, Any] = {
+        "pid": os.getpid(),
+        "machine": socket.gethostname(),
+        "boot": _boot(),
+        "started": _started(os.getpid()),
+        "namespace": _namespace(),
+    }
+    if run:
+        told["run"] = str(run)
+    write_whole(folder / OWNER, json.dumps(told))
+
+
+def owner_of(folder: Path) -> Mapping[str, Any] | None:
+    """The mark; None where there is none, or none that can be read."""
+    try:
+        told = json.loads((folder / OWNER).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def surely_gone(mark: Mapping[str, Any]) -> bool:
+    """Whether the process that looked after a folder is no more. What cannot be told from here is not gone."""
+    if mark.get("machine") != socket.gethostname():
+        return False
+    if mark.get("boot") and _boot() and mark["boot"] != _boot():
+        return True
+    if mark.get("namespace") and mark["namespace"] != _namespace():
+        return False  # another container's: its numbers mean nothing here
+    try:
+        pid = int(mark["pid"])
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, KeyError, ValueError, TypeError):
+        return False
+    started = _started(pid)
+    return bool(mark.get("started") and started and started != mark["started"])  # the number is another process's by now
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> int:
+    """In clock ticks since the machine started; 0 where that is not known."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
