@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
 from onward.errors import InvalidInput
 from onward.model.gateway import GatewaySettings, V1Settings
 from onward.pipelines.problems import problems_of
 from onward.pipelines.sections import ResourcesIn, Section
-from onward.pipelines.values import Count, CountOrZero, Duration, Name, Size, SizeAboveZero, Switch, guess, said, word
+from onward.pipelines.values import Count, CountOrZero, Duration, Name, Size, SizeAboveZero, Switch, guess, listed, said, word
 from onward.pipelines.yaml_lines import Keys, read_text
 from onward.schedulers.gridengine_words import KNOWN_NAMES, NAME_OF_ONE, misnamed
 from onward.schedulers.profile import SCHEDULERS, ClusterSettings, ServerSettings, Settings, TrackerSettings
@@ -76,7 +76,9 @@ class ClusterIn(Section):
     ssh: Host | None = Field(default=None, description="Host through which this cluster is reached, as in ssh HOST.")
     root: Root | None = Field(default=None, description="Runs folder for this cluster; its nodes must see it.")
     local_disk: NodePath | None = Field(default=None, description="Folder on a node's own disk for checkpoints in the making.")
-    python: Program | None = Field(default=None, description="Python that starts the supervisor on this cluster's nodes.")
+    python: Annotated[list[Program], BeforeValidator(listed)] | None = Field(
+        default=None, description="Python that starts the supervisor on this cluster's nodes, or several, tried in this order."
+    )
     legs_ahead: CountOrZero | None = Field(default=None, description="Legs to queue at submit, where jobs may not submit; 0: none.")
     notify: Switch | None = Field(default=None, description="Grid Engine: whether its notice before a kill is asked for.")
     names: dict[str, SiteName] = Field(default_factory=dict, description="Grid Engine: what this site calls our resources.")
@@ -189,7 +191,8 @@ def _cluster(name: str, read: ClusterIn, env: Mapping[str, str]) -> ClusterSetti
         ssh=read.ssh,
         root=Path(read.root) if read.ssh and read.root else _expanded(read.root, env),
         local_disk=read.local_disk,
-        python=read.python,
+        python=read.python[0] if read.python else None,
+        other_pythons=tuple(read.python[1:]) if read.python else (),
         legs_ahead=read.legs_ahead or 0,
         notify=read.notify is not False,
         names={key.replace("_", "-"): value for key, value in read.names.items()},

@@ -845,6 +845,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/packed-pieces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send lines of a spool in few bytes
+         * @description The same as `pieces` of whole lines, which are packed as `onward.rundir.packed_lines` says.
+         */
+        post: operations["packed_piece_api_v1_runs__run_id__packed_pieces_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/records": {
         parameters: {
             query?: never;
@@ -3933,6 +3953,18 @@ export interface components {
              * @description From which byte to send on: what is before it is committed.
              */
             next: number;
+            /**
+             * Packed
+             * @description Lines of spools may be sent packed, to `packed-pieces`.
+             * @default true
+             */
+            packed: boolean;
+            /**
+             * Missing
+             * @description Nothing was taken: send the same packed lines again, with all of their skeletons.
+             * @default false
+             */
+            missing: boolean;
         };
         /** NoteIn */
         NoteIn: {
@@ -7587,6 +7619,47 @@ export interface operations {
             content: {
                 "application/x-ndjson": string;
                 "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Next"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    packed_piece_api_v1_runs__run_id__packed_pieces_post: {
+        parameters: {
+            query: {
+                /** @description As in the folder: spool/leg-0001.train-1.jsonl */
+                file: string;
+                /** @description Where in the file the lines begin. */
+                offset: number;
+            };
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/x-onward-lines": string;
             };
         };
         responses: {

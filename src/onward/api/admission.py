@@ -56,7 +56,7 @@ class Caller:
 
 
 _HEALTH = ("GET|HEAD", r"/(?:healthz|readyz)")
-_APPEND = "metrics(?:/batch)?|artifacts(?:/.*)?|params|tags|records|pieces"
+_APPEND = "metrics(?:/batch)?|artifacts(?:/.*)?|params|tags|records|(?:packed-)?pieces"
 _NOT_TO_APPEND = "experiments/|runs/(?:delete|restore|delete-tag)$"  # MLflow's; nor does a run's token take anything away
 
 _TABLE: Final[dict[Scope, tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]]] = {

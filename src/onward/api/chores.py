@@ -51,7 +51,7 @@ def alert(svc: Services) -> None:
 def tend_runs(svc: Services) -> None:
     if not svc.tracker.election.won():
         return
-    done = tend(svc.desk)
+    done = tend(svc.desk, among=svc.tracker.files.open_folders())
     svc.tracker.standings.say_why(done.said)
     done.problems += follow_jobs(svc)
     svc.last_tended, svc.tend_problems = svc.clock.now(), done.problems

@@ -44,5 +44,5 @@ def pace(svc: Services, history: History) -> Pace:
         told = pace_of(progress(Seen(dir=history.dir, run=history.run, answers=None, at=svc.clock.now())))
         if told.step is not None:
             return told
-    with svc.tracker.reading() as connection:
+    with svc.tracker.reading_points() as connection:
         return stored_pace(connection, history.info)

@@ -73,7 +73,7 @@ def body_limit(path: str) -> int | None:
     """How long a body may be. Files are bounded where they are written, not here."""
     if "/artifacts" in path:
         return None
-    return _RECORDS_LIMIT if path.endswith(("/records", "/pieces")) or path.startswith(MLFLOW) else _JSON_LIMIT
+    return _RECORDS_LIMIT if path.endswith(("/records", "/pieces", "/packed-pieces")) or path.startswith(MLFLOW) else _JSON_LIMIT
 
 
 def limited(receive: Receive, headers: dict[bytes, bytes], path: str) -> tuple[Receive, Problem | None]:

@@ -16,28 +16,30 @@ if TYPE_CHECKING:
 def clean(
     yes: Annotated[bool, typer.Option("--yes", help="Remove it; else it is only said.")] = False,
     older: Annotated[float, typer.Option("--older", metavar="DAYS", min=0, help="Only what nothing has used for so many days.")] = 0,
+    node: Annotated[bool, typer.Option("--node", help="What killed legs left on this machine's own disks, instead.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Say what can be removed, and how much room it takes.
 
     Work folders of runs and pipelines that are over, and environments that nothing open uses. Never results, checkpoints or logs.
+    With --node: folders of legs whose process has gone, unless they hold a checkpoint that is not published.
     """
-    from onward.operations.clean import look, remove
+    from onward.operations.clean import look, look_at_node, remove
 
     desk = open_desk()
-    found = look(desk, older=older * 86400)
+    found = (look_at_node if node else look)(desk, older=older * 86400)
     gone, problems = remove(desk, found, older=older * 86400) if yes else ([], [])
     if json:
         out_json(_told(found, gone, problems))
     else:
-        _show(found, gone, yes=yes)
+        _show(found, gone, yes=yes, node=node)
         for problem in problems:
             say(f"onward: {problem}")
     if problems:
         raise typer.Exit(1)
 
 
-def _show(found: Found, gone: list[Item], *, yes: bool) -> None:
+def _show(found: Found, gone: list[Item], *, yes: bool, node: bool) -> None:
     from onward.model.quantity import format_bytes
 
     shown = gone if yes else found.items
@@ -50,7 +52,7 @@ def _show(found: Found, gone: list[Item], *, yes: bool) -> None:
     if yes:
         out(f"{total} freed")
     elif shown:
-        out(f"{total} would be freed; onward clean --yes does it")
+        out(f"{total} would be freed; onward clean {'--node ' if node else ''}--yes does it")
     else:
         say("there is nothing to remove")
 

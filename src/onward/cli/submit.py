@@ -83,6 +83,9 @@ Launcher = Annotated[
 StopSignal = Annotated[
     Text, _option("--stop-signal", of="SIGNAL", help="Signal that asks the training to stop. Default: the stop file alone.")
 ]
+StopLead = Annotated[
+    Text, _option("--stop-lead", of="TIME", help="Ask the training to stop this long before the end of a leg. Default: measured.")
+]
 Params = Annotated[
     list[str] | None, typer.Option("--param", "-P", metavar="NAME=VALUE", help="A value for {params.NAME}.", show_default=False)
 ]
@@ -136,6 +139,7 @@ def submit(
     best_mode: BestMode = None,
     launcher: Launcher = None,
     stop_signal: StopSignal = None,
+    stop_lead: StopLead = None,
     param: Params = None,
     env: Env = None,
     module: Modules = None,

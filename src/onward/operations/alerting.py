@@ -46,7 +46,7 @@ class Alerting:
             return 0
         cursor = self.tracker.notices.cursor()
         found = self._disks(rules, channels, now)
-        with self.tracker.reading() as connection:
+        with self.tracker.reading_points() as connection:
             infos, reached = changed_or_open(connection, cursor)
             sights = see(connection, infos, cursor)
             for rule in rules:

@@ -1,7 +1,8 @@
 """Clean: what can go without anybody missing it, how much room that is, and its removal.
 
 Only what can be made anew: work folders of runs and pipelines that are over, and environments that nothing open uses. Results,
-checkpoints, logs and journals are never touched; what cannot be read counts as open.
+checkpoints, logs and journals are never touched; what cannot be read counts as open. On a node: folders that killed legs left on
+its own disk, unless one holds a checkpoint that is neither published nor superseded.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from onward.rundir.layout import RunDir, half_made_under, runs_under
 from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
 from onward.supervisor.advance import read_plan
 from onward.supervisor.build import Environments
+from onward.supervisor.disk.sweep import left_folders, places, remove_left
 
 _HALF_MADE = 24 * 3600.0  # seconds in which nothing happened to a build: nobody is at it any more
 _JUST_NOW = 3600.0  # seconds: a pipeline in the making may have found an environment, and not said so yet
@@ -32,6 +34,7 @@ class Kind(StrEnum):
     WORKDIR = "workdir"
     ENVIRONMENT = "environment"
     HALF_MADE = "half-made"  # an environment whose build was ended
+    LEG = "leg"  # a leg's folder on this node's own disk, whose process has gone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +73,8 @@ def look(desk: Desk, *, older: float = 0.0) -> Found:
 
 def remove(desk: Desk, found: Found, *, older: float = 0.0) -> tuple[list[Item], list[str]]:
     """Remove what was found, and still can go. What is gone, and what went wrong."""
-    still = {item.path for item in look(desk, older=older).items}
+    on_node = any(item.kind is Kind.LEG for item in found.items)
+    still = {item.path for item in (look_at_node if on_node else look)(desk, older=older).items}
     gone, problems = [], []
     for item in found.items:
         if item.path not in still:
@@ -82,6 +86,20 @@ def remove(desk: Desk, found: Found, *, older: float = 0.0) -> tuple[list[Item],
         except OSError as error:
             problems.append(f"{item.path}: {error.strerror or error}")
     return gone, problems
+
+
+def look_at_node(desk: Desk, *, older: float = 0.0) -> Found:
+    """What killed legs of any run left on this very machine's disks. Nothing is changed."""
+    found = Found()
+    now = desk.clock.now()
+    for place in places(profile.local_disk for profile in desk.settings.clusters.values() if profile.local_disk):
+        for left in left_folders(place, now=now):
+            if left.keep:
+                found.kept.append(Kept(path=left.path, why=left.keep))
+            elif not older or now - left.at >= older:
+                name = f"{left.run}, leg {left.leg}"
+                found.items.append(Item(kind=Kind.LEG, path=left.path, name=name, bytes=size(left.path), at=left.at))
+    return found
 
 
 def size(folder: Path) -> int:
@@ -229,6 +247,8 @@ def _remove(item: Item) -> None:
             shutil.rmtree(folder)
         case Kind.HALF_MADE:
             shutil.rmtree(item.path)
+        case Kind.LEG:
+            remove_left(item.path)
 
 
 def _moment(marker: Path) -> float | None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from onward.clock import Clock
 from onward.errors import NotOffered, OnwardError, SchedulerUnavailable
-from onward.model.cluster import ClusterSnapshot
+from onward.model.cluster import ClusterJob, ClusterSnapshot
 from onward.model.plain import value_from_json, value_to_json
 from onward.operations.reach import Reach
 from onward.planning.capacity import totals, what_could_start
@@ -25,6 +25,7 @@ GAP = 30.0  # seconds between two questions to one scheduler
 GAP_OF_MY_OWN = 5.0
 _PATIENCE = 2.0  # seconds to wait for a new picture where there is an old one
 _LONGEST = 90.0  # where there is none
+_NONE = {"running": 0, "waiting": 0}
 _PROGRAMS = {"slurm": "sbatch", "gridengine": "qconf"}  # built in, and listed where their programs are
 
 
@@ -154,6 +155,7 @@ def picture(seen: Seen, *, jobs: str = "all", limit: int | None = None) -> dict[
     """For `--json` and the API. `jobs`: all, or those of the asking user; `limit`: no more of them than so many."""
     snapshot = seen.snapshot
     shown = [job for job in snapshot.jobs if jobs == "all" or job.mine]
+    counts = _counts(snapshot.jobs)
     return {
         "schema": SCHEMA,
         **value_to_json(seen.cluster),
@@ -163,7 +165,7 @@ def picture(seen: Seen, *, jobs: str = "all", limit: int | None = None) -> dict[
         "user": snapshot.user,
         "totals": [{"what": what, "used": used, "total": total} for what, (used, total) in totals(snapshot.nodes).items()],
         "nodes": value_to_json(snapshot.nodes),
-        "queues": [{**value_to_json(queue), **_counts(snapshot, queue.name)} for queue in snapshot.queues],
+        "queues": [{**value_to_json(queue), **counts.get(queue.name, _NONE)} for queue in snapshot.queues],
         "jobs": value_to_json(shown[:limit]),
         "jobs_total": len(shown),
         "openings": value_to_json(what_could_start(snapshot)),
@@ -171,7 +173,12 @@ def picture(seen: Seen, *, jobs: str = "all", limit: int | None = None) -> dict[
     }
 
 
-def _counts(snapshot: ClusterSnapshot, queue: str) -> dict[str, int]:
-    """Of a job that may go to several queues, each counts it."""
-    here = [job for job in snapshot.jobs if queue in job.queue.split(",")]
-    return {"running": sum(job.tasks for job in here if job.nodes), "waiting": sum(job.tasks for job in here if job.waiting)}
+def _counts(jobs: Iterable[ClusterJob]) -> dict[str, dict[str, int]]:
+    """Queue → its jobs that run and that wait, in one pass. Of a job that may go to several queues, each counts it."""
+    found: dict[str, dict[str, int]] = {}
+    for job in jobs:
+        what = "running" if job.nodes else "waiting" if job.waiting else ""
+        for name in job.queue.split(",") if what else ():
+            counted = found.setdefault(name, {"running": 0, "waiting": 0})
+            counted[what] += job.tasks
+    return found

@@ -19,6 +19,7 @@ from onward.operations.wiring import Desk
 from onward.rundir.closing import close_run, reopen_run
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
+from onward.rundir.marks import mark_reopened
 from onward.sdk.files import write_whole
 from onward.supervisor.handover import Handover
 
@@ -131,6 +132,7 @@ def _opened_again(desk: Desk, dir: RunDir, run: Run, journal: Journal, changes: 
     leg = max(known) + 1
     journal.write(ev.Resumed(leg=leg, at=desk.clock.now(), by=desk.user, changes={**run.changes, **changes}))
     reopen_run(dir)
+    mark_reopened(dir)
     return leg
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,6 +14,7 @@ from onward.checkpoints.manifest import check_sizes, read_manifest
 from onward.checkpoints.manifest import verify as verify_checkpoint
 from onward.errors import CheckpointDamaged, OnwardError, StorageError
 from onward.model.effort import effort, risk
+from onward.model.event import Missed
 from onward.model.finish import Pace, finish
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import Leg, LegEnd, Run, RunState
@@ -237,13 +239,25 @@ def _leg(seen: Seen, leg: Leg) -> dict[str, Any]:
         "nodes": claimed.hosts if claimed else list(status.nodes) if status else [],
         "gpus": claimed.gpus if claimed else [],
         "mem": submission.mem if submission else None,
-        "warnings": leg.warnings + _misses(leg),
+        "warnings": leg.warnings + _misses(seen.run, seen.dir, leg),
     }
 
 
-def _misses(leg: Leg) -> list[str]:
-    told = [f"the checkpoint of step {m.step} was not stored: {m.reason}" for m in leg.missed]
+def _misses(run: Run, dir: RunDir, leg: Leg) -> list[str]:
+    newest = max((p.step for each in run.legs.values() for p in each.published), default=-1)
+    stored = {p.step for p in leg.published}  # since then, by this leg or a later one
+    missed = [m for m in leg.missed if m.step not in stored]
+    told = [f"the checkpoint of step {m.step} was not stored: {m.reason}{_kept(m, dir, leg, newest)}" for m in missed]
     return told if len(told) <= 3 else [*told[:1], f"… and {len(told) - 2} more", told[-1]]
+
+
+def _kept(missed: Missed, dir: RunDir, leg: Leg, newest: int) -> str:
+    """Where it lies, and how to publish it from there, as long as nothing newer is published."""
+    if not missed.kept or missed.step <= newest or not leg.claimed:
+        return ""
+    node = leg.claimed.hosts[0]
+    by_hand = shlex.join(["python3", str(dir.supervisor), "salvage", str(dir.path)])
+    return f"; it lies in {missed.kept} on {node}. The next leg on {node} publishes it, or run there: {by_hand}"
 
 
 def _leg_state(leg: Leg, status: JobStatus | None) -> str:

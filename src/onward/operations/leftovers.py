@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from onward.operations.arrivals import sweep
@@ -15,12 +15,12 @@ from onward.rundir.pipeline_layout import PipelineDir
 _OLD = 3600.0  # seconds in which nothing of a folder changed: nobody is at it any more
 
 
-def sweep_leftovers(root: Path) -> list[str]:
-    """Remove what is ours, old, and holds nothing of a run. What was removed, in words."""
+def sweep_leftovers(root: Path, among: Sequence[Path] | None = None) -> list[str]:
+    """Remove what is ours, old, and holds nothing of a run. What was removed, in words. `among`: where the caller knows which hold none."""
     if not root.is_dir():
         return []
     told = []
-    for dir in half_made_under(root):
+    for dir in half_made_under(root) if among is None else _half_made(root, among):
         if dir.path.lstat().st_uid == os.getuid() and not _holds_a_run(dir) and _is_old(dir.path):
             shutil.rmtree(dir.path, ignore_errors=True)
             told.append(f"{dir.path}: removed, a submit that was ended before it was done had left it")
@@ -29,6 +29,11 @@ def sweep_leftovers(root: Path) -> list[str]:
             shutil.rmtree(mark, ignore_errors=True)
     sweep(root / ".arriving")
     return told
+
+
+def _half_made(root: Path, among: Sequence[Path]) -> list[RunDir]:
+    mine = (RunDir(path) for path in among if path.parent == root and path.is_dir() and not path.is_symlink())
+    return [dir for dir in mine if not dir.is_run()]
 
 
 def _holds_a_run(dir: RunDir) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from onward.errors import SubmitLimitReached
 from onward.model import event as ev
 from onward.model.job import JobId, JobState
 from onward.model.lifecycle import Close, Continue, Rest, classify, decide, excluded_nodes, wanted_mem, was_noticed
@@ -105,7 +106,10 @@ class Case:
         if last.number + 1 >= self.run.first_leg + self.run.limits.max_legs:
             return None
         wanted = Continue(leg=last.number + 1, mem=wanted_mem(self.run), exclude=excluded_nodes(self.run))
-        self._handover().ensure_ahead(self.run, wanted, after=last.job, legs=ahead - len(waiting))
+        try:
+            self._handover().ensure_ahead(self.run, wanted, after=last.job, legs=ahead - len(waiting))
+        except SubmitLimitReached as error:
+            return self._no_place(wanted.leg, error) or None
         return f"queued {ahead - len(waiting)} more legs ahead, from leg {wanted.leg} on"
 
     def _pending(self) -> list[Leg]:
@@ -144,6 +148,8 @@ class Case:
             return self._give_up(leg, len(gone))
         try:
             return f"queued leg {wanted.leg} as job {self._handover().ensure_ahead(self.run, wanted, after=None)}"
+        except SubmitLimitReached as error:
+            return self._no_place(wanted.leg, error)
         except QueuedLegCancelled as error:  # a job we did not know of until it was looked up by name
             self._cancelled(wanted.leg, error.message)
             self.run = read_folder(self.dir)
@@ -151,6 +157,12 @@ class Case:
             if isinstance(closing, Close):
                 self._close(closing)
             return error.message
+
+    def _no_place(self, number: int, error: SubmitLimitReached) -> str:
+        """Said once: the run shows it from then on, and every pass tries again."""
+        leg = self.run.legs.get(number)
+        standing = leg.submission if leg else None
+        return "" if standing and standing.limited else f"leg {number} waits for a place in the queue: {error.message}"
 
     def _give_up(self, leg: Leg, count: int) -> str:
         status = status_of(leg, self.answers)

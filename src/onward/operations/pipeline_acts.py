@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,11 +26,11 @@ from onward.supervisor.build import Environments
 from onward.supervisor.handing import run_of
 
 
-def tend_pipelines(desk: Desk) -> tuple[list[str], list[str]]:
-    """All that are ours and not over, or not uploaded: what was done, and what went wrong."""
+def tend_pipelines(desk: Desk, among: Sequence[Path] | None = None) -> tuple[list[str], list[str]]:
+    """All that are ours and not over, or not uploaded: what was done, and what went wrong. `among`: the folders that may be one."""
     acted, problems = [], []
     for root in desk.roots:
-        for dir in pipelines_under(root):
+        for dir in pipelines_under(root) if among is None else _pipelines(root, among):
             if not is_ours(RunDir(dir.path)):
                 continue
             try:
@@ -39,6 +40,10 @@ def tend_pipelines(desk: Desk) -> tuple[list[str], list[str]]:
             except (OnwardError, OSError, ValueError) as error:
                 problems.append(f"{dir.path.name}: {error}")
     return acted, problems
+
+
+def _pipelines(root: Path, among: Sequence[Path]) -> list[PipelineDir]:
+    return [dir for dir in (PipelineDir(path) for path in among if path.parent == root) if dir.is_pipeline()]
 
 
 def find_pipeline(desk: Desk, text: str) -> PipelineDir:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from onward.errors import InvalidInput, SchedulerUnavailable
+from onward.model.spec import Cluster
 from onward.schedulers.base import expected_start_of
 
 _PROGRAMS = ("mpirun", "horovodrun")  # torchrun is a module of the training's own Python, srun is there where sbatch is
@@ -19,11 +20,13 @@ def check_launcher_is_there(launcher: str, path: str) -> None:
         )
 
 
-def notes_on_python(python: str | None) -> list[str]:
-    """The profile's Python is the nodes' to have: here its absence is only worth a word."""
-    if python is None or shutil.which(python):
+def notes_on_python(cluster: Cluster) -> list[str]:
+    """The profile's Pythons are the nodes' to have: here their absence is only worth a word."""
+    named = [python for python in (cluster.python, *cluster.other_pythons) if python]
+    if not named or any(map(shutil.which, named)):
         return []
-    return [f"the profile's python, {python}, is not on this machine; nodes that do not have it either take their python3"]
+    which = f"python, {named[0]}, is" if len(named) == 1 else f"Pythons, {', '.join(named)}, are"
+    return [f"the profile's {which} not on this machine; nodes that do not have it either take the first that fits of their own"]
 
 
 def notes_on_start(scheduler: object, script: str, *, now: float) -> list[str]:

@@ -118,7 +118,7 @@ def preview(desk: Desk, draft: RunDraft, *, cwd: Path, code_is_here: bool = True
     scheduler = desk.scheduler(spec.cluster)
     script = render_script(dir, Run(spec=spec), scheduler, Continue(leg=1, mem=spec.resources.mem))
     command = scheduler.submit_command(dir.script(1), name=f"{spec.name}.1.TOKEN")
-    return Preview(folder=dir.path, script=script, command=tuple(command), notes=tuple(notes_on_python(spec.cluster.python)))
+    return Preview(folder=dir.path, script=script, command=tuple(command), notes=tuple(notes_on_python(spec.cluster)))
 
 
 def check_request(desk: Desk, draft: RunDraft) -> tuple[Cluster, Resources, Path]:

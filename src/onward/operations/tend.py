@@ -6,9 +6,12 @@ the answer of, a leg that died with no successor queued.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from typing import Protocol
 
 from onward.errors import OnwardError, SchedulerError, StorageError
 from onward.model.run import Run
@@ -24,6 +27,15 @@ from onward.rundir.layout import RunDir
 GRACE = 30.0  # seconds: whoever acted this lately may still be at it
 
 
+class Among(Protocol):
+    """Folders under the roots: of runs that may not be over, and those that hold no run (pipelines, and what a killed submit left)."""
+
+    @property
+    def runs(self) -> Sequence[RunDir]: ...
+    @property
+    def others(self) -> Sequence[Path]: ...
+
+
 @dataclass(kw_only=True)
 class Tended:
     """What one pass did."""
@@ -35,14 +47,19 @@ class Tended:
     unanswered: bool = False  # a scheduler was not to be reached
 
 
-def tend(desk: Desk, *, grace: float = GRACE) -> Tended:
+def tend(desk: Desk, *, grace: float = GRACE, among: Among | None = None) -> Tended:
+    """`among`: the folders to look after, where the caller knows which of all may need it; else every root is searched."""
     done = Tended()
     open_runs: dict[str, list[tuple[RunDir, Run]]] = {}
-    found = desk.runs()
-    done.problems += desk.unread
+    if among is None:
+        found = desk.runs()
+        done.problems += desk.unread
+    else:
+        found = [dir for dir in among.runs if dir.is_run()]
+        done.problems += [profile.trouble for profile in desk.settings.clusters.values() if profile.trouble]
     for root in desk.roots:
         with suppress(OSError):  # told above, or by the next pass
-            done.acted += sweep_leftovers(root)
+            done.acted += sweep_leftovers(root, among.others if among else None)
     for dir in found:
         if not is_ours(dir) or _rests(dir):
             continue
@@ -74,7 +91,7 @@ def tend(desk: Desk, *, grace: float = GRACE) -> Tended:
                 done.acted.append(f"{run.spec.name} ({run.spec.id}): {words}")
             else:
                 done.said[run.spec.id] = why(run, reasons, words=partial(in_plain_words, cluster))
-    acted, problems = tend_pipelines(desk)
+    acted, problems = tend_pipelines(desk, among.others if among else None)
     done.acted += acted
     done.problems += problems
     return done

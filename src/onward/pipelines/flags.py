@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from onward.errors import InvalidInput
+from onward.model.quantity import format_duration
 from onward.model.spec import RunDraft
 from onward.pipelines.command_line import name_from_command
 from onward.pipelines.problems import problems_of
@@ -23,6 +24,7 @@ FLAGS: Mapping[str, Keys] = {
     "venv": ("train", "environment", "venv"),
     "launcher": ("train", "launcher"),
     "stop-signal": ("train", "stop", "signal"),
+    "stop-lead": ("train", "stop", "lead"),
     "checkpoint-every": ("train", "checkpoints", "every"),
     "keep": ("train", "checkpoints", "keep"),
     "keep-every": ("train", "checkpoints", "keep_every"),
@@ -80,11 +82,26 @@ def override(draft: RunDraft, *, flags: Mapping[str, str | None], **others: Any)
         changes["launcher"] = line.launcher
     if "stop-signal" in given:
         changes["stop_signal"] = line.stop_signal
+    if "stop-lead" in given:
+        changes["stop_lead"] = line.stop_lead
     changes["params"] = {**draft.params, **line.params}
     changes["variables"] = {**draft.variables, **line.variables}
     changes["freeze"] = draft.freeze and line.freeze
     changes["exclude"] = (*draft.exclude, *line.exclude)
-    return replace(draft, **changes)
+    changed = replace(draft, **changes)
+    if {"stop-lead", "time"} & given.keys():
+        _check_lead(changed, script_sets_it="stop-lead" not in given and draft.script is not None)
+    return changed
+
+
+def _check_lead(draft: RunDraft, *, script_sets_it: bool) -> None:
+    """As in a params file. A script's own `--signal=…@SECONDS` may be longer than its limit: the scheduler takes that, too."""
+    lead, limit = draft.stop_lead, draft.resources.time
+    if lead and limit and lead >= limit and not script_sets_it:
+        raise InvalidInput(
+            f"--stop-lead: found {format_duration(lead)}, expected less than the leg's time, {format_duration(limit)}",
+            hint="a bare number is minutes; the leg would have no time to train",
+        )
 
 
 def changes_from_flags(flags: Mapping[str, str | None]) -> dict[str, Any]:

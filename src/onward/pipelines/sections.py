@@ -123,6 +123,9 @@ class EnvironmentIn(Section):
 
 class StopIn(Section):
     signal: Signal | None = Field(default=None, description="Signal that asks the training to save and stop, such as USR2.")
+    lead: Duration | None = Field(
+        default=None, description="How long before the end of a leg it is asked. Unless set, measured from its own saves and publishes."
+    )
 
 
 class BestIn(Section):
@@ -171,6 +174,14 @@ class TrainIn(Section):
             raise retold(error) from error
         return command
 
+    @field_validator("stop")
+    @classmethod
+    def _time_to_train(cls, stop: StopIn, info: ValidationInfo) -> StopIn:
+        resources = info.data.get("resources")
+        if stop.lead and resources and resources.time and stop.lead >= resources.time:
+            raise said("found a lead as long as resources.time, expected less: the leg would have no time to train")
+        return stop
+
     @field_validator("limits")
     @classmethod
     def _room_to_grow(cls, limits: LimitsIn, info: ValidationInfo) -> LimitsIn:
@@ -206,6 +217,7 @@ def draft_of(train: TrainIn, *, name: str, experiment: str, cluster: str) -> Run
         variables=dict(train.environment.variables),
         environment=train.environment.to_model(),
         stop_signal=train.stop.signal,
+        stop_lead=train.stop.lead,
         launcher=train.launcher,
         freeze=train.code.freeze,
         exclude=tuple(train.code.exclude),

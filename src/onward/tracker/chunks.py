@@ -29,7 +29,8 @@ _FORMAT = 1
 _HEAD = struct.Struct("<BBI")  # format, squeezed, count
 _COLUMN = struct.Struct("<BqqI")  # how, first, difference, bytes
 _ONE = struct.Struct("<BBIBqqIBqqIBqqId")  # a whole chunk of one point
-_ENTRY = 8 * 5 + 1  # bytes of a summary's entry
+_ENTRY = 8 * 5 + 1  # bytes of an entry of summaries as they were written before
+_COUNT = struct.Struct("<I")
 
 _CONSTANT, _INT8, _INT16, _INT32, _INT64, _FLOAT4, _FLOAT8 = range(7)
 _TYPES = {_INT8: "b", _INT16: "h", _INT32: "i", _INT64: "q", _FLOAT4: "f", _FLOAT8: "d"}
@@ -66,12 +67,12 @@ class Columns:
 class Summary:
     """One entry for every GRAIN points. `lows` and `highs` are of finite values: where there are none, +Inf and -Inf."""
 
-    steps: array[int]
-    times: array[int]
+    steps: Sequence[int]
+    times: Sequence[int]
     lows: array[float]
     highs: array[float]
     sums: array[float]
-    bads: array[int]  # NaN and ±Inf among them
+    bads: Sequence[int]  # NaN and ±Inf among them
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -155,8 +156,10 @@ def unpack(data: bytes) -> Columns:
 
 
 def read_summary(data: bytes) -> Summary:
-    count = len(data) // _ENTRY
-    width = 8 * count
+    count, rest = divmod(len(data), _ENTRY)
+    if rest:
+        return _read_summary(data)
+    width = 8 * count  # as they were written before
     parts: list[Any] = [_from_bytes(kind, data[i * width : (i + 1) * width]) for i, kind in enumerate("qqddd")]
     return Summary(parts[0], parts[1], parts[2], parts[3], parts[4], array("B", data[5 * width :]))
 
@@ -191,8 +194,18 @@ def _summarise(columns: Columns, *, clean: bool) -> bytes:
         lows.append(min(part, default=math.inf))
         highs.append(max(part, default=-math.inf))
         sums.append(sum(part))
-    columns_of: list[Any] = [array("q", steps[::GRAIN]), array("q", times[::GRAIN]), lows, highs, sums]
-    return b"".join(_to_bytes(column) for column in columns_of) + bytes(bads)
+    ints = _write_ints(steps[::GRAIN]) + _write_ints(times[::GRAIN])
+    data = b"".join((_COUNT.pack(len(starts)), ints, *map(_to_bytes, (lows, highs, sums)), b"" if clean else bytes(bads)))
+    return data if len(data) % _ENTRY else data + b"\0"  # the length tells it from one that was written before
+
+
+def _read_summary(data: bytes) -> Summary:
+    (count,) = _COUNT.unpack_from(data)
+    steps, at = _read_ints(data, _COUNT.size, count)
+    times, at = _read_ints(data, at, count)
+    lows, highs, sums = (_from_bytes("d", data[at + i * 8 * count : at + (i + 1) * 8 * count]) for i in range(3))
+    bads = data[at + 24 * count : at + 25 * count]
+    return Summary(steps, times, lows, highs, sums, bads if len(bads) == count else bytes(count))  # type: ignore[arg-type]
 
 
 def _pack_data(columns: Columns) -> bytes:

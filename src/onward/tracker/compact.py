@@ -18,8 +18,9 @@ from onward.errors import OnwardError
 from onward.tracker import schema
 from onward.tracker.chunks import FULL, in_order, pack, unpack
 from onward.tracker.db import Database
-from onward.tracker.driver import execute_many
+from onward.tracker.driver import execute, execute_many
 from onward.tracker.points import ENOUGH, INSERT_CHUNK, chunk_row, joined, split
+from onward.tracker.wide.tails import settle_all, waiting
 from onward.tracker.writer import Batch, Writer
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class Upkeep:
 
     def tidy(self, *, resting: float = RESTING) -> int:
         """Merge what is due now; how many series were. `resting` 0: everything, for good."""
-        done = 0
+        done = self._settle(resting)
         while not self._stopping.is_set():
             crowded, calm = self._due(resting)
             for some, seal in ((crowded, False), (calm, True)):
@@ -69,6 +70,13 @@ class Upkeep:
         """Give room that nothing uses any more back to the disk (SQLite)."""
         if self._database.is_file and self._free_pages() > _SPARE_PAGES:
             self._writer.do(_vacuum)
+
+    def _settle(self, resting: float) -> int:
+        """Tails of wide records that have come to rest."""
+        with self._database.reading() as connection:
+            if not waiting(connection):
+                return 0
+        return self._writer.do(lambda batch: settle_all(batch, untouched_since=batch.now - resting))
 
     def _free_pages(self) -> int:
         with self._database.reading() as connection:
@@ -155,4 +163,5 @@ def _merge_leg(batch: Batch, series: int, leg: int, ids: list[int]) -> int:
 def _vacuum(batch: Batch) -> None:
     free = batch.connection.execute(text("PRAGMA freelist_count")).scalar_one()
     if free > _SPARE_PAGES:
-        batch.connection.exec_driver_sql(f"PRAGMA incremental_vacuum({min(free - 500, _PAGES_AT_ONCE)})").all()
+        for _ in range(min(free - 500, _PAGES_AT_ONCE)):
+            execute(batch.connection, "PRAGMA incremental_vacuum(1)")  # frees one page a call: Python's driver takes one step of it

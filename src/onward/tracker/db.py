@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull, StorageUnavailable
 from onward.tracker.db_place import address_of, check_path
-from onward.tracker.driver import execute, in_transaction
+from onward.tracker.driver import execute, fetch, in_transaction
 
 _NETWORK = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "panfs", "pvfs2", "orangefs", "wekafs"}
 _LOCAL_FUSE = {"fuse.fuse-overlayfs", "fuseblk"}
@@ -30,6 +30,7 @@ class Database:
 
     engine: Engine
     path: Path | None  # of the file; None: PostgreSQL
+    settlers: list[Callable[[], None]] = field(default_factory=list)  # settle what waits in tails: the tracker's, where it has one
 
     @property
     def is_file(self) -> bool:
@@ -44,6 +45,19 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """A connection whose queries all see one moment (SQLite) or what is committed (PostgreSQL)."""
         with self.translated(), self.engine.connect() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def reading_points(self) -> Iterator[Connection]:
+        """The same for whoever reads what series rows and chunks say: what waits in tails is settled before."""
+        with self.reading() as connection:
+            if not fetch(connection, "SELECT 1 FROM tails LIMIT 1"):
+                yield connection
+                return
+        for settle in self.settlers:
+            with contextlib.suppress(OnwardError):  # nothing can be stored now: what was settled before can be read all the same
+                settle()
+        with self.reading() as connection:
             yield connection
 
     @contextlib.contextmanager

@@ -62,7 +62,7 @@ class HandWatch:
         here = process.place()
         c = _runs.c
         with self._database.reading() as connection:
-            rows = connection.execute(select(c.id, c.leg, c.reason, c.details).where(c.source == SOURCE, c.state == "running")).all()
+            rows = connection.execute(select(c.id, c.leg, c.reason, c.details).where(c.source == SOURCE, c.state == schema.RUNNING)).all()
         gone: set[int] = set()
         for row in rows:
             details = json.loads(row.details)

@@ -28,6 +28,7 @@ from onward.tracker.sequences import Sequences
 from onward.tracker.standings import take_gpu_use
 from onward.tracker.stitch import SYSTEM
 from onward.tracker.texts import check_key, is_plain
+from onward.tracker.wide.tails import WIDE, Wide, WideRows, add_to_tail, has_room, settle_these
 from onward.tracker.writer import Batch, Writer
 
 Point = tuple[str, int, float, float]  # key, step, time (unix seconds), value
@@ -150,8 +151,22 @@ def touch(batch: Batch, steps: Mapping[int, int | None]) -> None:
     execute_many(batch.connection, _TOUCH, [(batch.version, batch.now, step, run) for run, step in steps.items()])
 
 
-def _highest(before: int | None, columns: Mapping[str, Columns]) -> int | None:
+def _add_wide(batch: Batch, run: int, wide: Wide, record: Record) -> bool:
+    """Whether it is a record of thousands of metrics, which is kept whole for a while."""
+    if len(record.metrics) < WIDE or record.prefix:
+        return False
+    names = tuple(record.metrics)
+    if names not in wide:
+        if not has_room(batch, run, names):
+            return False
+        wide[names] = WideRows()
+    wide[names].add(record.step, round(record.t * 1e6), record.metrics.values())
+    return True
+
+
+def _highest(before: int | None, columns: Mapping[str, Columns], wide: Wide | None = None) -> int | None:
     steps = [max(c.steps) for key, c in columns.items() if len(c) and not key.startswith(SYSTEM)]
+    steps += [max(rows.steps) for rows in (wide or {}).values()]
     return max([*steps, *([] if before is None else [before])], default=None)
 
 
@@ -175,6 +190,7 @@ class _PointGroup:
             steps[row["id"]] = _highest(steps.get(row["id"], row["last_step"]), item.columns)
             answers.append(Taken(points=item.count))
         total = sum(answer.points for answer in answers if isinstance(answer, Taken))
+        settle_these(batch, {delivery.run for delivery in deliveries})
         written = write_points(batch, deliveries)
         touch(batch, steps)
         if written != total and len(items) == 1:
@@ -192,6 +208,7 @@ def take_records(
     newest = ensure_leg(batch, row, leg)
     lives = _Lives(batch, row["id"], leg, writer, life)
     columns: dict[str, Columns] = {}
+    wide: Wide = {}
     gpus: list[tuple[float, float]] = []
     repeated = 0
     taken: list[Record] = []
@@ -200,7 +217,8 @@ def take_records(
             repeated += 1
             continue
         taken.append(record)
-        record.add_to(columns)
+        if not _add_wide(batch, row["id"], wide, record):
+            record.add_to(columns)
         if (use := record.gpu_use) is not None:
             gpus.append((record.t, use))
         if record.params:
@@ -216,7 +234,8 @@ def take_records(
         take_by_hand(batch, row, leg, taken)
     take_gpu_use(batch, row["id"], gpus)
     written = write_points(batch, [Delivery(row["id"], leg, newest, columns, True)])
-    touch(batch, {row["id"]: _highest(row["last_step"], columns)})
+    written += add_to_tail(batch, row["id"], leg, wide) if wide else 0
+    touch(batch, {row["id"]: _highest(row["last_step"], columns, wide)})
     return Taken(points=written, repeated=repeated, refused=reading.refused, why=reading.why), lives.life
 
 

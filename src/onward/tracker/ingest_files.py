@@ -2,19 +2,18 @@
 
 How far a file was read is stored in the transaction that stores what was read, so nothing is taken twice or lost, whoever dies when. A torn
 last line waits for its rest; a file that vanished is forgotten; one that became shorter, or another, is read anew, and what it repeats is
-known by its numbers. Where nothing changed, a look costs a few stat calls a run; two for a run that has been over for a while.
+known by its numbers. A run that has been over for a while is left alone: see `intake.rounds`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,7 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from onward.rundir.journal import read_run
-from onward.rundir.layout import RunDir, leg_of, runs_under
-from onward.sdk import contract
+from onward.rundir.layout import RunDir, leg_of
 from onward.sdk.by_hand import hand_id
 from onward.tracker import schema
 from onward.tracker.by_hand import SOURCE
@@ -31,7 +29,9 @@ from onward.tracker.db import Database
 from onward.tracker.folding import write_run
 from onward.tracker.hand_watch import HandWatch
 from onward.tracker.ingest import run_row, take_records
-from onward.tracker.legs import upsert
+from onward.tracker.intake.positions import Position, SpoolPiece, positions_of, read_piece, save_positions
+from onward.tracker.intake.rounds import Mark
+from onward.tracker.intake.run_folders import OVER, OpenFolders, RunFolders, Visit
 from onward.tracker.records import Reading, read_lines
 from onward.tracker.runs import NewRun, create_run
 from onward.tracker.tensorboard import EventFiles
@@ -39,29 +39,21 @@ from onward.tracker.writer import Batch, Writer
 
 log = logging.getLogger(__name__)
 
-_MOST_BYTES = 4 << 20  # of a file, in one transaction
-_HEAD = 256  # bytes by which a file is known again
-_SETTLED = 600.0  # seconds after which a run that is over is not looked into any more
+SETTLED = 600.0  # seconds after which a run that is over is not looked into any more
+TURN = 64 << 20  # bytes of one spool in a look: then others have their turn
+_ASK_EVERY = 60.0  # seconds, whether a silent run by hand is over
 _positions = schema.positions
 _WRITER = re.compile(r"^leg-\d+\.(.+)\.jsonl$")
 
 
 @dataclass(kw_only=True)
 class Looked:
-    """What one look found. `problems`: folders and lines that cannot be read, in words."""
+    """What one look found. `runs`: folders that were looked at. `problems`: folders and lines that cannot be read, in words."""
 
     runs: int = 0
     changed: int = 0
     points: int = 0
     problems: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Position:
-    offset: int = 0
-    size: int = -1
-    head: str = ""
-    life: float | None = None
 
 
 @dataclass(kw_only=True)
@@ -70,11 +62,16 @@ class _Known:
 
     run_id: str = ""
     over: bool = False
-    positions: dict[str, _Position] = field(default_factory=dict)
-    folders: tuple[int, int] = (0, 0)  # when journal/ and spool/ changed
+    positions: dict[str, Position] = field(default_factory=dict)
+    folders: Mark = (0, 0)  # when journal/ and spool/ changed
     changed: float = 0.0
+    asked: float = 0.0  # when the store was last asked whether a run by hand is over
     refused: set[str] = field(default_factory=set)
     rival: RunDir | None = None  # another folder of the same run, which counts
+
+    @property
+    def settled(self) -> bool:
+        return self.over and time.time() - self.changed > SETTLED
 
 
 class Files:
@@ -82,6 +79,7 @@ class Files:
         self._database = database
         self._writer = writer
         self._known: dict[Path, _Known] = {}
+        self._folders = RunFolders(database, settled=SETTLED)
         self._events = EventFiles(database, writer)
         self._hands = HandWatch(database, writer)
         self._guard = threading.Lock()
@@ -90,43 +88,61 @@ class Files:
         """Take what is new under these runs folders. One look at a time."""
         looked = Looked()
         with self._guard:
-            for root in roots:
-                for dir, by_hand in _folders(root):
-                    looked.runs += 1
-                    try:
-                        self._look_at(dir, by_hand, looked)
-                        self._look_at_events(dir, looked)
-                    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                        looked.problems.append(f"{dir.path} cannot be read as a run: {error!r}")
+            for visit in self._folders.visits(roots):
+                looked.runs += 1
+                try:
+                    self._visit(visit, looked)
+                except PermissionError as error:  # somebody else's: as seldom as one that is over
+                    looked.problems.append(f"{visit.dir.path} cannot be read as a run: {error!r}")
+                    self._forget_folder(visit, mark=None)
+                except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+                    looked.problems.append(f"{visit.dir.path} cannot be read as a run: {error!r}")
             self._hands.look(time.time())
         return looked
 
-    def _look_at_events(self, dir: RunDir, looked: Looked) -> None:
-        """TensorBoard's files, once the journals have told of the legs."""
-        known = self._known[dir.path]
-        if not known.run_id or known.rival:
-            return
-        quiet = known.over and time.time() - known.changed > _SETTLED
-        seen = self._events.look(dir.tensorboard, known.run_id, by_lives=False, quiet=quiet)
-        looked.points += seen.points
-        looked.problems += seen.problems
+    def open_folders(self) -> OpenFolders | None:
+        """What a server has to tend; None before the first look. Does not wait for a look."""
+        return self._folders.open_folders()
 
     # ── one folder ────────────────────────────────────────────────────────────
 
-    def _look_at(self, dir: RunDir, by_hand: bool, looked: Looked) -> None:
+    def _visit(self, visit: Visit, looked: Looked) -> None:
+        dir = visit.dir
+        if visit.mark is not None and visit.mark == _folders_changed(dir):
+            return
+        if not visit.is_there():
+            return
         known = self._known.setdefault(dir.path, _Known())
+        self._look_at(dir, visit.by_hand, known, looked)
+        if known.run_id and not known.rival:  # TensorBoard's files, once the journals have told of the legs
+            seen = self._events.look(dir.tensorboard, known.run_id, by_lives=False, quiet=known.settled)
+            looked.points += seen.points
+            looked.problems += seen.problems
+        if known.settled and not known.rival:
+            self._forget_folder(visit, mark=known.folders)
+        else:
+            visit.wake()
+
+    def _forget_folder(self, visit: Visit, *, mark: Mark | None) -> None:
+        """It is at rest: of it, only the mark stays in memory."""
+        visit.rest(mark)
+        known = self._known.pop(visit.dir.path, None)
+        if known:
+            self._events.forget(known.run_id)
+
+    def _look_at(self, dir: RunDir, by_hand: bool, known: _Known, looked: Looked) -> None:
         if known.rival and known.rival.is_run():
             return
-        folders = (_changed(dir.journals), _changed(dir.spool))
-        if known.over and folders == known.folders and time.time() - known.changed > _SETTLED:
-            return
+        folders = _folders_changed(dir)
         sizes = {**_sizes(dir.journals, "journal"), **_sizes(dir.spool, "spool")}
         if not known.run_id:
             self._remember(dir, by_hand, known)
-        grown = [name for name, size in sizes.items() if size != known.positions.get(name, _Position()).size]
+        grown = [name for name, size in sizes.items() if size != known.positions.get(name, Position()).size]
         gone = [name for name in known.positions if name not in sizes]
         if not grown and not gone and known.run_id:
             known.folders = folders
+            if by_hand and not known.over:
+                self._ask_whether_over(known)
             return
         known.changed = time.time()
         looked.changed += 1
@@ -142,6 +158,16 @@ class Files:
             self._forget(known, gone)
         known.folders = folders
 
+    def _ask_whether_over(self, known: _Known) -> None:
+        """Nothing in the folder of a run by hand says that its process is gone; the store knows it from elsewhere."""
+        now = time.time()
+        if now - known.changed <= SETTLED or now - known.asked <= _ASK_EVERY:
+            return
+        known.asked = now
+        with self._database.reading() as connection:
+            state = connection.execute(select(schema.runs.c.state).where(schema.runs.c.run_id == known.run_id)).scalar()
+        known.over = state in OVER
+
     def _remember(self, dir: RunDir, by_hand: bool, known: _Known) -> None:
         """How far this folder was read before this process began."""
         run_id = hand_id(dir.path) if by_hand else ""
@@ -149,13 +175,9 @@ class Files:
             runs = schema.runs.c
             term = runs.run_id == run_id if by_hand else runs.folder == str(dir.path)
             row = connection.execute(select(runs.id, runs.run_id, runs.state).where(term)).first()
-            if row is None:
-                return
-            known.run_id, known.over = row.run_id, row.state in ("finished", "failed", "cancelled")
-            for at in connection.execute(select(_positions).where(_positions.c.run == row.id)):
-                if not at.file.startswith(("journal/", "spool/")):
-                    continue
-                known.positions[at.file] = _Position(offset=at.offset, size=at.size, head=at.head, life=at.life)
+            if row is not None:
+                known.run_id, known.over = row.run_id, row.state in OVER
+                known.positions = positions_of(connection, row.id)
 
     def _take_journals(self, dir: RunDir, by_hand: bool, known: _Known, sizes: Mapping[str, int]) -> None:
         """Journals are small and say one thing together: all are read whenever one has grown."""
@@ -169,11 +191,11 @@ class Files:
         known.rival = self._rival(dir, run.spec.id)
         if known.rival:
             return
-        told = {name: _Position(offset=size, size=size) for name, size in sizes.items()}
+        told = {name: Position(offset=size, size=size) for name, size in sizes.items()}
 
         def job(batch: Batch) -> None:
             row = write_run(batch, run, str(dir.path))
-            _save(batch, row["id"], told)
+            save_positions(batch, row["id"], told)
 
         self._writer.do(job)
         known.run_id, known.over = run.spec.id, run.state.over
@@ -189,23 +211,25 @@ class Files:
         path = dir.path / name
         leg, writer = leg_of(path.name), _WRITER.match(path.name)
         if leg is None or writer is None:
-            known.positions[name] = _Position(size=path.stat().st_size)
+            known.positions[name] = Position(size=path.stat().st_size)
             return
+        read = 0
         while True:
-            at = known.positions.get(name, _Position())
+            at = known.positions.get(name, Position())
             try:
-                size, head, data = _read(path, at)
+                piece = read_piece(path, at)
+                if piece is None:
+                    looked.problems.append(f"{path} is not the file it was; it is read anew")
+                    at = Position()
+                    piece = read_piece(path, at)
+                    assert piece is not None
             except FileNotFoundError:
                 return
-            if head is None:  # not the file it was
-                looked.problems.append(f"{path} is not the file it was; it is read anew")
-                at = _Position()
-                size, head, data = _read(path, at)
-            whole = data.rfind(b"\n") + 1
-            reading = read_lines(data[:whole].split(b"\n")) if whole else Reading()
-            after = _Position(offset=at.offset + whole, size=size, head=head or "", life=at.life)
+            reading = _read(piece)
+            offset = at.offset + piece.used
+            after = Position(offset=offset, size=offset if piece.more else piece.size, head=piece.head, life=at.life)
             job = partial(_take, run=known.run_id, name=name, leg=leg, writer=writer[1], reading=reading, before=at, after=after)
-            taken = self._writer.submit(job, weight=len(reading.records)).result()
+            taken = self._writer.submit(job, weight=max(len(piece.lines) // 100, 1)).result()
             if taken is None:  # another server was here first: go on from where it is
                 known.positions[name] = self._stored_position(known.run_id, name)
                 return
@@ -214,15 +238,15 @@ class Files:
             if answer.refused and name not in known.refused:
                 known.refused.add(name)
                 looked.problems.append(f"{path}: {answer.refused} lines are passed over: {answer.why}")
-            if not whole or at.offset + len(data) >= size:
+            read += piece.used
+            if not piece.more or read >= TURN:
                 return
 
-    def _stored_position(self, run: str, name: str) -> _Position:
+    def _stored_position(self, run: str, name: str) -> Position:
         with self._database.reading() as connection:
-            c = _positions.c
-            query = select(_positions).join(schema.runs, schema.runs.c.id == c.run).where(schema.runs.c.run_id == run, c.file == name)
-            row = connection.execute(query).first()
-        return _Position(offset=row.offset, size=-1, head=row.head, life=row.life) if row else _Position()
+            inner = connection.execute(select(schema.runs.c.id).where(schema.runs.c.run_id == run)).scalar()
+            stored = positions_of(connection, inner).get(name) if inner is not None else None
+        return replace(stored, size=-1) if stored else Position()
 
     def _forget(self, known: _Known, names: list[str]) -> None:
         """Files that are no more. What was read of them stays."""
@@ -236,7 +260,14 @@ class Files:
             del known.positions[name]
 
 
-def _take(batch: Batch, *, run: str, name: str, leg: int, writer: str, reading: Reading, before: _Position, after: _Position) -> Any:
+def _read(piece: SpoolPiece) -> Reading:
+    reading = read_lines(piece.lines.split(b"\n")) if piece.lines else Reading()
+    if piece.skipped:
+        reading.refuse(f"a line of {piece.skipped:,} bytes is too long for a record")
+    return reading
+
+
+def _take(batch: Batch, *, run: str, name: str, leg: int, writer: str, reading: Reading, before: Position, after: Position) -> Any:
     """Records and position in one transaction; None if the stored position is not the one that was read from."""
     row = run_row(batch, run)
     c = _positions.c
@@ -244,43 +275,9 @@ def _take(batch: Batch, *, run: str, name: str, leg: int, writer: str, reading: 
     if held is not None and held != before.offset and before.offset != 0:
         return None
     answer, life = take_records(batch, row, leg, writer, reading, life=before.life)
-    after = _Position(offset=after.offset, size=after.size, head=after.head, life=life)
-    _save(batch, row["id"], {name: after})
+    after = replace(after, life=life)
+    save_positions(batch, row["id"], {name: after})
     return answer, after
-
-
-def _save(batch: Batch, run: int, told: Mapping[str, _Position]) -> None:
-    rows = [{"run": run, "file": n, "offset": p.offset, "size": p.size, "head": p.head, "life": p.life} for n, p in told.items()]
-    upsert(batch, _positions, rows, keys=("run", "file"), change=("offset", "size", "head", "life"))
-
-
-def _read(path: Path, at: _Position) -> tuple[int, str | None, bytes]:
-    """Size, head and what is new; head None: the file is shorter than it was, or begins otherwise."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        start = file.read(_HEAD)
-        if at.head:
-            length, digest = at.head.split(":")
-            if size < at.offset or _digest(start[: int(length)]) != digest:
-                return size, None, b""
-        file.seek(at.offset)
-        data = file.read(_MOST_BYTES)
-        while data and b"\n" not in data and (more := file.read(_MOST_BYTES)):  # a line longer than that
-            data += more
-    return size, f"{len(start)}:{_digest(start)}", data
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:32]
-
-
-def _folders(root: Path) -> list[tuple[RunDir, bool]]:
-    ours = [(dir, False) for dir in runs_under(root)]
-    try:
-        by_hand = [(RunDir(path), True) for path in sorted((root / contract.BY_HAND).iterdir()) if (path / "spool").is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        by_hand = []
-    return ours + by_hand
 
 
 def _sizes(folder: Path, room: str) -> dict[str, int]:
@@ -289,6 +286,10 @@ def _sizes(folder: Path, room: str) -> dict[str, int]:
             return {f"{room}/{e.name}": e.stat().st_size for e in entries if e.name.endswith(".jsonl") and e.is_file()}
     except FileNotFoundError:
         return {}
+
+
+def _folders_changed(dir: RunDir) -> Mark:
+    return _changed(dir.journals), _changed(dir.spool)
 
 
 def _changed(folder: Path) -> int:

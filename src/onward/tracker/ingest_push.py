@@ -18,6 +18,7 @@ from onward.model.event import Event, parse_event
 from onward.model.run import fold
 from onward.model.spec import RunSpec, spec_from_json
 from onward.rundir.layout import leg_of
+from onward.rundir.packed_lines import SkeletonMemory, UnknownSkeleton, unpack_lines
 from onward.tracker import schema
 from onward.tracker.db import Database
 from onward.tracker.folding import write_run
@@ -35,6 +36,7 @@ class Push:
     def __init__(self, database: Database, writer: Writer) -> None:
         self._database = database
         self._writer = writer
+        self._skeletons = SkeletonMemory()
 
     def announce(self, spec: Mapping[str, Any]) -> str:
         """A run of ours, by its spec as params/spec.json holds it; its id. Said again, it changes nothing."""
@@ -52,6 +54,15 @@ class Push:
                 f"{file[:80]!r} from {offset} is no piece of a run's journals or spools", hint="such as journal/leg-0001.jsonl"
             )
         return self._writer.submit(lambda batch: _take(batch, run, file, offset, data), weight=1 + len(data) // 100).result()
+
+    def packed_piece(self, run: str, file: str, offset: int, body: bytes) -> int | None:
+        """The same of lines of a spool that come packed; None where they must be sent again, with all of their skeletons."""
+        try:
+            return self.piece(run, file, offset, unpack_lines(body, self._skeletons))
+        except UnknownSkeleton:
+            return None
+        except ValueError as error:
+            raise InvalidInput(f"a piece of {file[:80]!r} cannot be unpacked: {error}", hint="send it as plain lines") from error
 
     def told(self, run: str) -> tuple[Mapping[str, Any] | None, list[Event]]:
         """The spec and the events that were sent of a run; no spec where it was never announced."""

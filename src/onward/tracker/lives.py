@@ -11,6 +11,7 @@ from sqlalchemy import func, select, update
 
 from onward.tracker import schema
 from onward.tracker.legs import ensure_leg
+from onward.tracker.wide.tails import settle_these
 from onward.tracker.writer import Batch
 
 _legs, _series = schema.legs, schema.series
@@ -33,6 +34,7 @@ def follow_state(batch: Batch, row: dict[str, Any], state: str, ended: float | N
 
 def has_logged(batch: Batch, run: int, newest: int) -> bool:
     """The run's newest leg has points."""
+    settle_these(batch, [run])
     logged: int | None = batch.connection.execute(select(func.max(_series.c.leg)).where(_series.c.run == run)).scalar()
     return logged == newest
 

@@ -45,7 +45,7 @@ def search_runs(database: Database, search: Search) -> tuple[list[RunView], bool
     for order in orders(search.orders, RUNS):
         query = _ordered(query, order)
     query = query.order_by(_started().desc(), _runs.c.hex_id.asc())
-    with database.reading() as connection:
+    with database.reading_points() as connection:
         ids = list(connection.execute(query.limit(search.limit + 1).offset(search.offset)).scalars())
         more = len(ids) > search.limit
         infos = {}
@@ -57,7 +57,7 @@ def search_runs(database: Database, search: Search) -> tuple[list[RunView], bool
 
 def view_run(database: Database, run: str) -> RunView:
     """A run as MLflow tells of it."""
-    with database.reading() as connection:
+    with database.reading_points() as connection:
         return _as_logged(connection, views(connection, [one_run(connection, run)]))[0]
 
 

@@ -67,7 +67,7 @@ def write_points(batch: Batch, deliveries: Iterable[Delivery]) -> int:
                 (part.columns if delivery.known_new else part.doubtful).append(columns)
     if not parts:
         return 0
-    rows = _ensure_series(batch, {(run, key) for run, key, _ in parts})
+    rows = ensure_series(batch, {(run, key) for run, key, _ in parts})
     new_chunks: list[tuple[Any, ...]] = []
     changed: dict[int, SeriesRow] = {}
     unclear: dict[int, SeriesRow] = {}
@@ -112,7 +112,8 @@ def chunk_row(series: int, leg: int, packed: Packed) -> tuple[Any, ...]:
 # ── series rows ───────────────────────────────────────────────────────────────
 
 
-def _ensure_series(batch: Batch, wanted: set[tuple[int, str]]) -> dict[tuple[int, str], SeriesRow]:
+def ensure_series(batch: Batch, wanted: set[tuple[int, str]]) -> dict[tuple[int, str], SeriesRow]:
+    """The rows of these series (run, key), made where there are none."""
     rows = _load_series(batch, wanted)
     if len(rows) < len(wanted):
         missing = sorted(wanted - rows.keys())

@@ -1,6 +1,7 @@
 """Records: what a spool's lines say, read once and checked. Pure.
 
     {"n": 7, "t": 1.7e9, "s": 100, "m": {"loss": 0.5}}                        metrics of a step
+    {"n": 7, "t": 1.7e9, "s": 100, "k": "…", "v": "…"}                        the same, of many, packed: see `sdk/wide.py`
     {"n": 0, "t": 1.7e9, "kind": "init", "total": 1000, "params": {…}}        a process begins
     {"n": 9, "t": 1.7e9, "kind": "system", "m": {"cpu_percent": 7}}           figures of the machine; their step is the second
     {"n": 8, "t": 1.7e9, "kind": "params" | "tags", "params" | "tags": {…}}   set later
@@ -19,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from onward.sdk.wide import unpacked
 from onward.tracker.chunks import Columns
 from onward.tracker.relayed import KINDS, is_number
 from onward.tracker.stitch import SYSTEM
@@ -98,6 +100,7 @@ def read_records(records: Iterable[Any]) -> Reading:
 
 def _take(reading: Reading, data: Any) -> None:
     try:
+        data = unpacked(data)
         record = _record(data)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         reading.refuse(f"{str(data)[:80]} is no record: {error!r}")

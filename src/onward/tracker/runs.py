@@ -130,7 +130,7 @@ class Runs:
 
     def view(self, run: str, *, metrics: bool = True) -> RunView:
         """With params and tags; and metrics, of which there may be thousands."""
-        with self._database.reading() as connection:
+        with self._database.reading_points() if metrics else self._database.reading() as connection:
             return views(connection, [one_run(connection, run)], metrics=metrics, standings=True)[0]
 
     def search(self, query: RunQuery) -> Page:
@@ -143,7 +143,8 @@ class Runs:
         terms += [term for term in (told, mentions(query.text)) if term is not None]
         targets = orders(query.order)
         base = select(_runs.c.id).where(*terms)
-        with self._database.reading() as connection:
+        plain = not (query.metrics or query.keys or query.filter or query.order)
+        with self._database.reading() if plain else self._database.reading_points() as connection:
             ids = _ids(connection, walked(base, targets), query)
             if len(ids) <= query.limit:  # fewer have the metric than are asked for: those without it come too
                 ids = _ids(connection, ordered(base, targets), query)

@@ -2,6 +2,7 @@
 
 experiments ─┬─ runs ─┬─ standings, legs, params (by leg), tags, notes, events, artifacts, inputs, outputs
              │        ├─ series ── chunks          a metric of a run: last and best values; its points, packed
+             │        ├─ tail_keys ── tails        the newest records of thousands of metrics, before they are packed
              │        └─ writers, positions        which records were taken; how far which file was read
              └─ models ── model_params, model_tags, model_metrics
 tokens, views, alert_rules, alert_channels, notices, hints, settings, store (the counter that numbers every commit)
@@ -24,6 +25,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    literal,
     text,
 )
 
@@ -94,6 +96,9 @@ runs = Table(
 )
 Index("ix_runs_version", runs.c.version)
 Index("ix_runs_created", runs.c.created)
+RUNNING = literal("running", literal_execute=True)  # in the statement itself, as the index has it
+Index("ix_runs_running", runs.c.source, sqlite_where=text("state = 'running'"), postgresql_where=text("state = 'running'"))
+Index("ix_runs_folder", runs.c.folder)
 
 standings = Table(  # what a list says of a run in one line: apart from `runs`, whose rows change with every point
     "standings",
@@ -220,6 +225,29 @@ chunks = Table(
     Column("data", LargeBinary, nullable=False),
 )
 Index("ix_chunks_series_leg_first", chunks.c.series, chunks.c.leg, chunks.c.first_step)
+
+tail_keys = Table(  # metrics of wide records, in their order
+    "tail_keys",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("names", Text, nullable=False),  # as JSON
+    UniqueConstraint("run", "digest"),
+)
+
+tails = Table(  # wide records that are not yet in chunks: see `wide.tails`
+    "tails",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("leg", Integer, nullable=False),
+    Column("keys", ForeignKey("tail_keys.id", ondelete="CASCADE"), nullable=False),
+    Column("records", Integer, nullable=False),
+    Column("points", Integer, nullable=False),
+    Column("at", Double, nullable=False),  # when it was stored
+    Column("data", LargeBinary, nullable=False),  # steps, times, values record by record
+)
 
 writers = Table(
     "writers",

@@ -7,7 +7,8 @@ Where the points in the range are fewer than the buckets asked for, they are the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +16,14 @@ from sqlalchemy import Connection, case, func, or_, select
 
 from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
-from onward.tracker.chunks import GRAIN, Columns, in_order, read_summary, unpack
+from onward.tracker.charts.lines import Lines
+from onward.tracker.chunks import GRAIN, Columns, in_order, pack, unpack
 from onward.tracker.db import Database
 from onward.tracker.points import joined
 from onward.tracker.run_rows import Metric, metric_of
 from onward.tracker.runs import one_run
 from onward.tracker.stitch import first_steps, limits
+from onward.tracker.wide.overlay import Tail, tails_of
 
 _runs, _series, _chunks, _legs = schema.runs, schema.series, schema.chunks, schema.legs
 _MOST_BUCKETS = 100_000
@@ -67,6 +70,15 @@ class RawPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A series that is asked for. `shown`: how much of each leg; `tail`: points that are not in chunks yet."""
+
+    chart: Chart
+    shown: dict[int, int | None]
+    tail: Tail
+
+
+@dataclass(frozen=True, slots=True)
 class _Piece:
     """A chunk of which something shows in the range; `limit`: up to which step; `cut`: only a part of it."""
 
@@ -85,7 +97,7 @@ class Series:
 
     def metrics(self, run: str) -> dict[str, Metric]:
         """The series of a run in short, by key."""
-        with self._database.reading() as connection:
+        with self._database.reading_points() as connection:
             inner = one_run(connection, run).inner
             rows = connection.execute(
                 select(_series).where(_series.c.run == inner, _series.c.last_step.is_not(None)).order_by(_series.c.key)
@@ -106,31 +118,36 @@ class Series:
         """Every series of these runs and keys that there is; those in `spans` in a range of their own. An unknown run is NotFound."""
         if not 1 <= buckets <= _MOST_BUCKETS:
             raise InvalidInput(f"a chart has 1 to {_MOST_BUCKETS} buckets, not {buckets}")
-        with self._database.reading() as connection:
-            wanted = _series_of(connection, runs, keys)
-            for chart, _ in wanted.values():
-                chart.first, chart.last = (spans or {}).get(chart.run, (first, last))
+        with self._reading() as connection:
+            wanted = _series_of(connection, runs, keys, tails=self._database.is_file)
+            for one in wanted.values():
+                one.chart.first, one.chart.last = (spans or {}).get(one.chart.run, (first, last))
             pieces = _pieces(connection, wanted)
-            return [_draw(connection, chart, pieces[id], buckets) for id, (chart, _) in wanted.items()]
+            return [_draw(connection, one.chart, pieces[id], buckets) for id, one in wanted.items()]
 
     def points(
         self, run: str, key: str, *, first: int | None = None, last: int | None = None, superseded: bool = False,
         limit: int | None = None, offset: int = 0,
     ) -> list[RawPoint]:  # fmt: skip
         """Raw points in the order of (step, time); with those that a later leg has hidden, if asked for. An unknown key has none."""
-        with self._database.reading() as connection:
-            wanted = _series_of(connection, [run], [key])
+        with self._reading() as connection:
+            wanted = _series_of(connection, [run], [key], tails=self._database.is_file)
             found: list[RawPoint] = []
-            for id, (_, shown) in wanted.items():
-                for row in connection.execute(_overlapping(id, first, last)):
-                    columns = unpack(row.data).since(first).upto(last)
-                    limit_step = shown.get(row.leg)
+            for id, one in wanted.items():
+                stored = [(row.leg, unpack(row.data)) for row in connection.execute(_overlapping(id, first, last))]
+                for leg, points in [*stored, *one.tail]:
+                    columns = points.since(first).upto(last)
+                    limit_step = one.shown.get(leg)
                     for s, t, v in zip(columns.steps, columns.times, columns.values, strict=True):
                         hidden = limit_step is not None and s > limit_step
                         if superseded or not hidden:
-                            found.append(RawPoint(s, t / 1e6, v, row.leg, hidden))
+                            found.append(RawPoint(s, t / 1e6, v, leg, hidden))
         found.sort(key=lambda p: (p.step, p.time))
         return found[offset : None if limit is None else offset + limit]
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        """Of a file, all queries see one moment: then a tail can be read as it is."""
+        return self._database.reading() if self._database.is_file else self._database.reading_points()
 
 
 def _overlapping(series: int, first: int | None, last: int | None) -> Any:
@@ -143,8 +160,8 @@ def _overlapping(series: int, first: int | None, last: int | None) -> Any:
     return query.order_by(c.leg, c.first_step, c.id)
 
 
-def _series_of(connection: Connection, runs: Sequence[str], keys: Sequence[str]) -> dict[int, tuple[Chart, dict[int, int | None]]]:
-    """The series that there are, with how much of each leg shows; by inner id, in the order asked for."""
+def _series_of(connection: Connection, runs: Sequence[str], keys: Sequence[str], *, tails: bool) -> dict[int, _Wanted]:
+    """The series that there are, by inner id, in the order asked for. `tails`: with what is not in chunks yet."""
     c = _runs.c
     told: dict[str, tuple[int, float | None]] = {}
     names = list(dict.fromkeys(runs))
@@ -175,14 +192,19 @@ def _series_of(connection: Connection, runs: Sequence[str], keys: Sequence[str])
         )
         for id, leg_number, step in connection.execute(lowest.group_by(_chunks.c.series, _chunks.c.leg)):
             firsts.setdefault(id, []).append((leg_number, step))
+    waiting = tails_of(connection, {(row.run, row.key): row.id for row in rows}) if tails else {}
+    for id, tail in waiting.items():
+        firsts.setdefault(id, []).extend((leg, columns.steps[0]) for leg, columns in tail)
     places = {(inner_id, key): n for n, (inner_id, key) in enumerate((r, k) for r in inner for k in keys)}
-    found: dict[int, tuple[Chart, dict[int, int | None]]] = {}
+    found: dict[int, _Wanted] = {}
     for row in sorted(rows, key=lambda r: places[r.run, r.key]):
         begins = first_steps(firsts.get(row.id, ()))
         shown = limits(row.key, begins, resumed.get(row.run, {}))
-        chart = Chart(run=inner[row.run], key=row.key, total=row.points, began=told[inner[row.run]][1])
+        tail = waiting.get(row.id, [])
+        total = row.points + sum(len(columns) for _, columns in tail)
+        chart = Chart(run=inner[row.run], key=row.key, total=total, began=told[inner[row.run]][1])
         chart.legs = [(leg, step) for leg, step in sorted(begins.items()) if _shows(step, shown[leg])]
-        found[row.id] = (chart, shown)
+        found[row.id] = _Wanted(chart, shown, tail)
     return found
 
 
@@ -190,7 +212,7 @@ def _shows(step: int, limit: int | None) -> bool:
     return limit is None or step <= limit
 
 
-def _pieces(connection: Connection, wanted: dict[int, tuple[Chart, dict[int, int | None]]]) -> dict[int, list[_Piece]]:
+def _pieces(connection: Connection, wanted: dict[int, _Wanted]) -> dict[int, list[_Piece]]:
     """The chunks of which something shows. Their summaries come with them; their points only where they have no summary."""
     c = _chunks.c
     found: dict[int, list[_Piece]] = {id: [] for id in wanted}
@@ -200,18 +222,30 @@ def _pieces(connection: Connection, wanted: dict[int, tuple[Chart, dict[int, int
         query = select(c.series, c.id, c.leg, c.points, c.first_step, c.last_step, c.summary, small.label("data"))
         query = query.where(c.series.in_(ids[i : i + 500])).order_by(c.series, c.leg, c.first_step, c.id)
         for row in connection.execute(query):
-            chart, shown = wanted[row.series]
-            first, last, limit = chart.first, chart.last, shown[row.leg]
-            if limit is not None and row.first_step > limit:
-                chart.superseded += row.points
-                continue
-            outside = (first is not None and row.last_step < first) or (last is not None and row.first_step > last)
-            hidden = limit is not None and row.last_step > limit
-            if outside and not hidden:
-                continue
-            edge = (first is not None and row.first_step < first) or (last is not None and row.last_step > last)
-            found[row.series].append(_Piece(row.id, row.points, row.first_step, limit, hidden or edge, row.summary, row.data))
+            if piece := _piece(wanted[row.series], row.leg, row.first_step, row.last_step, row.id, row.points, row.summary, row.data):
+                found[row.series].append(piece)
+    for series, one in wanted.items():
+        for n, (leg, columns) in enumerate(one.tail, 1):  # as chunks that are loaded already; none has such an id
+            if piece := _piece(one, leg, columns.steps[0], columns.steps[-1], -n, len(columns), b"", pack(columns).data):
+                found[series].append(piece)
     return found
+
+
+def _piece(
+    wanted: _Wanted, leg: int, first_step: int, last_step: int, id: int, count: int, summary: bytes, data: bytes | None
+) -> _Piece | None:
+    """None where nothing of the chunk shows in the range."""
+    chart = wanted.chart
+    first, last, limit = chart.first, chart.last, wanted.shown[leg]
+    if limit is not None and first_step > limit:
+        chart.superseded += count
+        return None
+    outside = (first is not None and last_step < first) or (last is not None and first_step > last)
+    hidden = limit is not None and last_step > limit
+    if outside and not hidden:
+        return None
+    edge = (first is not None and first_step < first) or (last is not None and last_step > last)
+    return _Piece(id, count, first_step, limit, hidden or edge, summary, data)
 
 
 def _draw(connection: Connection, chart: Chart, pieces: list[_Piece], buckets: int) -> Chart:
@@ -223,7 +257,7 @@ def _draw(connection: Connection, chart: Chart, pieces: list[_Piece], buckets: i
     if sum(sizes) <= 4 * buckets or grains < buckets / 4:  # else the summaries say enough, and are much faster
         _unpack_into(connection, parts, chart, [piece for piece in pieces if piece.id not in parts])
         return _draw_points(chart, joined([parts[piece.id] for piece in pieces]), buckets)
-    lines = _Lines()
+    lines = Lines()
     for piece in pieces:
         if piece.id in parts:
             lines.add_points(parts[piece.id])
@@ -257,7 +291,7 @@ def _draw_points(chart: Chart, columns: Columns, buckets: int) -> Chart:
         chart.odd = {i: whole.values[i] for i, v in enumerate(finite) if v is None}
         return chart
     chart.exact = False
-    lines = _Lines()
+    lines = Lines()
     lines.add_points(whole, grain=-(-count // buckets))
     lines.into(chart, buckets)
     return chart
@@ -269,71 +303,3 @@ def _load(connection: Connection, ids: list[int]) -> dict[int, bytes]:
     for i in range(0, len(ids), 500):
         found.update((row.id, row.data) for row in connection.execute(select(c.id, c.data).where(c.id.in_(ids[i : i + 500]))))
     return found
-
-
-class _Lines:
-    """Entries as a summary has them, of many chunks, and then fewer of them."""
-
-    def __init__(self) -> None:
-        self.steps: list[int] = []
-        self.times: list[int] = []
-        self.lows: list[float] = []
-        self.highs: list[float] = []
-        self.sums: list[float] = []
-        self.goods: list[int] = []  # finite values in each
-        self.bads: list[int] = []
-
-    def add_summary(self, data: bytes, count: int) -> None:
-        summary = read_summary(data)
-        self.steps += summary.steps
-        self.times += summary.times
-        self.lows += summary.lows
-        self.highs += summary.highs
-        self.sums += summary.sums
-        self.bads += summary.bads
-        sizes = [GRAIN] * (len(summary) - 1) + [count - GRAIN * (len(summary) - 1)]
-        self.goods += [size - bad for size, bad in zip(sizes, summary.bads, strict=True)] if any(summary.bads) else sizes
-
-    def add_points(self, columns: Columns, grain: int = GRAIN) -> None:
-        for i in range(0, len(columns), grain):
-            part: Sequence[float] = columns.values[i : i + grain]
-            size = len(part)
-            if not math.isfinite(sum(part)):
-                part = [v for v in part if math.isfinite(v)]
-            self.steps.append(columns.steps[i])
-            self.times.append(columns.times[i])
-            self.lows.append(min(part, default=math.inf))
-            self.highs.append(max(part, default=-math.inf))
-            self.sums.append(sum(part))
-            self.goods.append(len(part))
-            self.bads.append(size - len(part))
-
-    def into(self, chart: Chart, buckets: int) -> None:
-        every = -(-len(self.steps) // buckets)
-        if any(map(int.__gt__, self.steps, self.steps[1:])):  # chunks that overlap: not yet compacted
-            self._sort()
-        starts = range(0, len(self.steps), every)
-        chart.steps = self.steps[::every]
-        chart.times = [t / 1e6 for t in self.times[::every]]
-        lows = [min(self.lows[i : i + every]) for i in starts]
-        highs = [max(self.highs[i : i + every]) for i in starts]
-        goods = [sum(self.goods[i : i + every]) for i in starts]
-        sums = [sum(self.sums[i : i + every]) for i in starts]
-        chart.bads = [sum(self.bads[i : i + every]) for i in starts]
-        chart.lows = [low if good else None for low, good in zip(lows, goods, strict=True)]
-        chart.highs = [high if good else None for high, good in zip(highs, goods, strict=True)]
-        chart.means = [_mean(s, g, low, high) for s, g, low, high in zip(sums, goods, lows, highs, strict=True)]
-
-    def _sort(self) -> None:
-        rows = sorted(
-            zip(self.steps, self.times, self.lows, self.highs, self.sums, self.goods, self.bads, strict=True), key=lambda row: row[:2]
-        )
-        columns: Iterable[Any] = zip(*rows, strict=True)
-        self.steps, self.times, self.lows, self.highs, self.sums, self.goods, self.bads = (list(column) for column in columns)
-
-
-def _mean(total: float, count: int, low: float, high: float) -> float | None:
-    if not count:
-        return None
-    mean = total / count
-    return mean if math.isfinite(mean) else low / 2 + high / 2  # a sum of values near the greatest there are

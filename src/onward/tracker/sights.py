@@ -28,7 +28,7 @@ def changed_or_open(connection: Connection, cursor: Cursor) -> tuple[list[RunInf
     query = run_query().where(c.version > cursor.version, c.archived.is_(None)).order_by(c.version, c.id).limit(_AT_ONCE)
     changed = [run_info(row) for row in connection.execute(query).mappings()]
     found = {info.inner: info for info in changed}
-    for row in connection.execute(run_query().where(c.state == "running", c.archived.is_(None))).mappings():
+    for row in connection.execute(run_query().where(c.state == schema.RUNNING, c.archived.is_(None))).mappings():
         found.setdefault(row["id"], run_info(row))
     whole = len(changed) < _AT_ONCE  # else notes of runs that come in the next look would be passed over
     note = (connection.execute(select(func.max(_notes.c.id))).scalar() or 0) if whole else 0

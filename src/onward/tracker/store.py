@@ -17,7 +17,7 @@
     tracker.upkeep        start tidy shrink stop: compaction in the background
     tracker.election      won: whether this server is the one that tends
     tracker.write(job)    anything else: a function of a Batch (connection, version, now), committed when it returns
-    tracker.reading()     a connection to read by, with the tables of `schema`
+    tracker.reading()     a connection to read by, with the tables of `schema`; reading_points() for those of series and chunks
     tracker.must_store()  whether anything can be stored: raises what keeps it from it
     tracker.key()         what tells this store from every other
 
@@ -28,6 +28,7 @@ StorageFull are transient.
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -56,10 +57,15 @@ from onward.tracker.standings import Standings
 from onward.tracker.tensorboard import EventFiles
 from onward.tracker.trouble import Trouble
 from onward.tracker.views import Views
+from onward.tracker.wide.tails import settle_all
 from onward.tracker.writer import Batch, Writer
 
 T = TypeVar("T")
 _KEY = "store.key"
+
+
+def _settle_all(batch: Batch) -> None:
+    settle_all(batch, untouched_since=math.inf)
 
 
 class Tracker:
@@ -81,6 +87,7 @@ class Tracker:
         self.push = Push(database, self._writer)
         self.upkeep = Upkeep(database, self._writer)
         self.election = Election(database)
+        database.settlers.append(lambda: self._writer.do(_settle_all))
 
     @classmethod
     def open(cls, place: str | Path) -> Tracker:
@@ -126,6 +133,10 @@ class Tracker:
 
     def reading(self) -> contextlib.AbstractContextManager[Connection]:
         return self.database.reading()
+
+    def reading_points(self) -> contextlib.AbstractContextManager[Connection]:
+        """The same for what the tables `series` and `chunks` say."""
+        return self.database.reading_points()
 
     def key(self) -> str:
         """What tells this store from every other: made once, and the same for all who share it."""

@@ -31,6 +31,7 @@ from onward.tracker.runs import write_legs
 from onward.tracker.tensorboard_events import Event, read_event
 from onward.tracker.tensorboard_lives import Life, Stretch, leg_at, one_stretch, prefixes, storable, stretches
 from onward.tracker.tensorboard_records import Damage, read_frames
+from onward.tracker.wide.tails import settle_these
 from onward.tracker.writer import Batch, Writer
 
 _ROOM = "tensorboard/"  # begins the names of these files among the positions
@@ -83,6 +84,10 @@ class EventFiles:
             self._known.pop(run, None)  # what is stored counts
             raise
         return seen
+
+    def forget(self, run: str) -> None:
+        """Of a run that is left alone: what is stored says how far its files were read."""
+        self._known.pop(run, None)
 
     def _look(self, folder: Path, run: str, by_lives: bool, quiet: bool, seen: Seen) -> None:
         files = _files(folder, deep=not by_lives)
@@ -251,6 +256,7 @@ def _store(
             columns = _not_logged_otherwise(batch, row["id"], columns)
             row["leg"] = ensure_leg(batch, row, leg)
         deliveries.append(Delivery(row["id"], stretch.leg, row["leg"], columns, False))
+    settle_these(batch, {delivery.run for delivery in deliveries})
     written = write_points(batch, deliveries)
     keys = {key for delivery in deliveries for key in delivery.columns}
     if keys:

@@ -24,7 +24,7 @@ from onward.operations.snapshots import kept
 from onward.operations.wiring import Desk
 from onward.rundir.journal import read_history, read_spec
 from onward.rundir.layout import RunDir, leg_of
-from onward.rundir.log_search import search
+from onward.rundir.logs.search import search
 from onward.rundir.spool import Progress, leg_progress
 from onward.tui.gpus import gpus_of
 from onward.tui.logs import lines_of

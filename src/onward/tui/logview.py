@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
-from onward.rundir.log_search import ERRORS
+from onward.rundir.logs.search import ERRORS
 from onward.tui.source import Log, LogLine
 from onward.tui.text import Block, boxed, fit, line, plain, titled
 from onward.tui.view import LOOKING, Board, View

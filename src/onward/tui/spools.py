@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from onward.rundir.layout import leg_of
+from onward.sdk.wide import unpacked
 from onward.tracker.stitch import SYSTEM, limits
 from onward.tui.chart import bucketed
 from onward.tui.source import Series
@@ -152,7 +153,7 @@ def _records(data: bytes) -> Iterator[dict[str, Any]]:
     """Those with metrics. A line that is none, torn or foreign, is passed over."""
     for raw in data.splitlines():
         try:
-            record = json.loads(raw)
+            record = unpacked(json.loads(raw))
             if isinstance(record, dict) and isinstance(record.get("m"), dict):
                 float(record["t"]), int(record.get("s", 0) if record.get("kind") == "system" else record["s"])
                 yield record

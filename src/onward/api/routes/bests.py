@@ -37,7 +37,7 @@ def listed(
 ) -> Bests:
     """By the lowest or highest finite value that a run reached. Experiments whose runs do not have the metric are left out."""
     must_be_storable(metric or "")
-    with svc.tracker.reading() as connection:
+    with svc.tracker.reading_points() as connection:
         by = metric or bests.usual_metric(connection)
         better = mode or bests.usual_mode(by or "")
         found = bests.bests(connection, by, better) if by else []

@@ -34,6 +34,6 @@ def words(
 ) -> FilterWords:
     """Names that a comparison can begin with; with `of`, values that runs really have."""
     must_be_storable(prefix + of)
-    with svc.tracker.reading() as connection:
+    with svc.tracker.reading_points() as connection:
         found = values_like(connection, of, prefix, limit=limit) if of else names_like(connection, prefix, limit=limit)
     return FilterWords(words=[FilterWord(**asdict(one)) for one in found])

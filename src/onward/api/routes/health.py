@@ -56,7 +56,8 @@ def exposition(svc: Services) -> str:
         states = connection.execute(
             select(schema.runs.c.state, func.count()).where(schema.runs.c.archived.is_(None)).group_by(schema.runs.c.state)
         ).all()
-        points = connection.execute(select(func.coalesce(func.sum(schema.series.c.points), 0))).scalar_one()
+        columns = (schema.series.c.points, schema.tails.c.points)
+        points = sum(connection.execute(select(func.coalesce(func.sum(column), 0))).scalar_one() for column in columns)
     answered = [(f'method="{_label(method)}",status="{status}"', count) for (method, status), count in sorted(svc.counts().items())]
     lines = [
         *_family("onward_runs", "gauge", "Runs by state.", [(f'state="{state}"', count) for state, count in states]),

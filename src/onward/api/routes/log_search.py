@@ -13,7 +13,7 @@ from onward.api.routes.logs import LegNumber, Stream
 from onward.api.routes.naming import RunId, run_of
 from onward.api.services import Services
 from onward.errors import InvalidInput
-from onward.rundir.log_search import ERRORS, search
+from onward.rundir.logs.search import ERRORS, search
 from onward.tracker.artifact_files import ArtifactFiles
 
 router = APIRouter(prefix="/api/v1/runs/{run_id}/logs/{leg}/{stream}", tags=["logs and checkpoints"])

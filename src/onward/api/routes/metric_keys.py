@@ -40,7 +40,7 @@ def search(svc: Svc, asked: KeySearch) -> Response:
     """By key, numbers in their order. Changes nothing."""
     for text in (*asked.runs, asked.text):
         must_be_storable(text)
-    with svc.tracker.reading() as connection:
+    with svc.tracker.reading_points() as connection:
         page = metric_keys(connection, asked.runs, words=asked.text.split(), limit=asked.limit, offset=asked.offset, values=asked.values)
     return plainly(
         {

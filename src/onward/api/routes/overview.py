@@ -131,7 +131,7 @@ def overview(svc: Svc, run_id: RunId) -> Response:
     at_pace = pace(svc, history)
     row = row_record(view, now)
     first = (best.metric,) if (best := history.run.spec.checkpoints.best) else ()
-    with svc.tracker.reading() as connection:
+    with svc.tracker.reading_points() as connection:
         shown = key_metrics(connection, view.info, first=first)
     return plainly(
         finite(

@@ -13,10 +13,12 @@ from onward.api.pushed import Piece, take
 from onward.api.routes.naming import RunId, must_be_storable, run_of
 from onward.api.routes.tokens import NewToken, TokenOut
 from onward.errors import InvalidInput
+from onward.rundir.packed_lines import KIND
 from onward.tracker.tokens import Scope
 
 router = APIRouter(prefix="/api/v1/runs", tags=["records"])
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
+_PACKED = {"requestBody": {"content": {KIND: _BYTES}}}
 _PIECE = {"requestBody": {"content": {"application/x-ndjson": _BYTES, "application/octet-stream": _BYTES}}}
 
 
@@ -26,6 +28,8 @@ class Announced(BaseModel):
 
 class Next(BaseModel):
     next: int = Field(description="From which byte to send on: what is before it is committed.")
+    packed: bool = Field(default=True, description="Lines of spools may be sent packed, to `packed-pieces`.")
+    missing: bool = Field(default=False, description="Nothing was taken: send the same packed lines again, with all of their skeletons.")
 
 
 @router.put("/{run_id}/spec", summary="Announce a run that jobs will send records of")
@@ -75,3 +79,19 @@ async def piece(
     must_be_storable(run_id)
     taken = Piece(file=file, offset=offset, data=await request.body(), size=size, modified=modified)
     return Next(next=await asyncio.to_thread(take, svc, run_id, taken))
+
+
+@router.post("/{run_id}/packed-pieces", summary="Send lines of a spool in few bytes", openapi_extra=_PACKED)
+async def packed_piece(
+    svc: Svc,
+    who: Who,
+    run_id: RunId,
+    request: Request,
+    file: Annotated[str, Query(description="As in the folder: spool/leg-0001.train-1.jsonl", max_length=2000)],
+    offset: Annotated[int, Query(description="Where in the file the lines begin.", ge=0, le=1 << 53)],
+) -> Next:
+    """The same as `pieces` of whole lines, which are packed as `onward.rundir.packed_lines` says."""
+    who.must_write(run_id)
+    must_be_storable(run_id)
+    taken = await asyncio.to_thread(svc.tracker.push.packed_piece, run_id, file, offset, await request.body())
+    return Next(next=offset, missing=True) if taken is None else Next(next=taken)

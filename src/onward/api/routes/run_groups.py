@@ -44,7 +44,7 @@ def listed(
     now = svc.clock.now()
     words, note = as_text(filter, now)
     asked = GroupQuery(by=by, filter="" if words else filter, text=words, state=state, archived=archived, limit=limit)
-    with svc.tracker.reading() as connection:
+    with svc.tracker.reading_points() as connection:
         groups, more = run_groups(connection, asked, now=now)
     counted = [GroupCount(value=group.value, runs=group.runs, states=group.states, newest=group.newest) for group in groups]
     return RunGroups(groups=counted, more=more, read_as="text" if words else "filter", note=note)

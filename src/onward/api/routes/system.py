@@ -91,7 +91,7 @@ def shown(
 ) -> Response:
     """Samples are taken every ten seconds by the leg's supervisor. Empty where there are none."""
     history = history_of(svc, run_of(svc, run_id))
-    with svc.tracker.reading() as connection:
+    with svc.tracker.reading_points() as connection:
         found = sampled(connection, history.info)
     nodes = [_node(svc, history, machine, buckets, first, last) for machine in found]
     compared = compare(history.run, _used(found, nodes, history))

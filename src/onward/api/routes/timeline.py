@@ -57,7 +57,7 @@ class TimelineOut(BaseModel):
 def shown(svc: Svc, run_id: RunId) -> Response:
     """In the order of time, across all legs."""
     history = history_of(svc, run_of(svc, run_id))
-    with svc.tracker.reading() as connection:
+    with svc.tracker.reading_points() as connection:
         key = furthest(connection, history.info)
     charts = svc.tracker.series.charts([history.info.run_id], [key], buckets=_MOMENTS) if key else []
     logged = sorted(charts[0].times) if charts else []

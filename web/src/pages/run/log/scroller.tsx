@@ -34,6 +34,7 @@ export function Scroller(props: Props) {
   const anchor = useRef<Anchor | null>(null);
   const reached = useRef(-1);
   const byHand = useRef(false);
+  const away = useRef(false); // scrolled from the end by hand, which is not known outside before it rests
   const resting = useRef<ReturnType<typeof setTimeout>>(undefined);
   const made = useRef(new WeakMap<LogLine, { key: string; node: VNode }>());
 
@@ -47,7 +48,7 @@ export function Scroller(props: Props) {
         const line = lineAt(at, goal.at);
         if (line) at.scrollTop = line.offsetTop - at.clientHeight / 3;
       }
-    } else if (follow) at.scrollTop = at.scrollHeight;
+    } else if (follow && !away.current) at.scrollTop = at.scrollHeight;
     else if (anchor.current) {
       const line = at.querySelector<HTMLElement>(`[data-at="${anchor.current.at}"]`);
       if (line) at.scrollTop = line.offsetTop - anchor.current.top;
@@ -69,7 +70,7 @@ export function Scroller(props: Props) {
   const rest = () => {
     const at = box.current;
     if (!at || !byHand.current || !anchor.current) return;
-    byHand.current = false;
+    byHand.current = away.current = false;
     onRest(anchor.current.at, book.atEnd && at.scrollTop + at.clientHeight >= at.scrollHeight - 4);
   };
   useEffect(() => () => clearTimeout(resting.current), []);
@@ -100,7 +101,9 @@ export function Scroller(props: Props) {
       onKeyDown={(event) => {
         if (/^(Page|Arrow|Home|End| )/.test(event.key)) touched();
       }}
-      onScroll={() => {
+      onScroll={(event) => {
+        const at = event.currentTarget;
+        away.current = byHand.current && at.scrollTop + at.clientHeight < at.scrollHeight - 4;
         look();
         clearTimeout(resting.current);
         resting.current = setTimeout(rest, REST);

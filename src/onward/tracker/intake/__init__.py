@@ -1,0 +1,1 @@
+"""Intake: which run folders the tracker looks at, and when."""
