@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-gateway web test check unit cluster beds beds-down bench clean
+.PHONY: help demo demo-gateway web test check unit cluster scale beds beds-down bench clean
 
 # The Python that also other users of this machine can run: the test bed submits as an ordinary user.
 PYTHON ?= $(shell bin=/usr/bin/python3; $$bin -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || bin=python3; echo $$bin)
@@ -16,6 +16,7 @@ help:
 	@echo "make web        build the page that 'onward up' serves"
 	@echo "make test       everything that must hold: lint, types, rooms, unit, crash and cluster tests"
 	@echo "make beds       bring up a real Slurm, Grid Engine and login node for the tests (Debian, root); make beds-down ends them"
+	@echo "make scale      nightly: real checkpoints of SCALE_GB (20) on slow, small and full file systems, on four nodes (Debian, root)"
 	@echo "make bench      measure, against peers and limits"
 
 # ── the virtual environment ───────────────────────────────────────────────────
@@ -46,10 +47,13 @@ check: $(READY)
 	$(RUN)/python build_web.py --check
 
 unit: $(READY)
-	$(RUN)/pytest -n 2 tests/unit tests/docs tests/contract tests/services -m "not cluster and not slow"
+	$(RUN)/pytest -n 2 tests/unit tests/simulation tests/docs tests/contract tests/services -m "not cluster and not slow"
 
 cluster: $(READY) beds
 	$(RUN)/pytest -n 6 tests/cluster
+
+scale: $(READY)
+	$(RUN)/pytest -q -s tests/scale
 
 # ── the test beds ─────────────────────────────────────────────────────────────
 beds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -16,9 +17,14 @@ _GRIDENGINE = {"gridengine_bed", "ge_alice"}
 
 
 def pytest_configure() -> None:
-    """A shell starts what it puts in the background deaf to Ctrl-C, and its children inherit that: the runs under test would too."""
+    """What a shell puts in the background, or `nohup` starts, ignores some signals. Children inherit that: so would the runs under test."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
+        del os.environ[name]  # jobs do not get them, and weights trained with other kernels differ in their last bits
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses

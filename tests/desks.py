@@ -150,7 +150,7 @@ class PlayedRun:
         """A checkpoint as it lies in the run's folder."""
         data = b"weights" * step
         files = {"w.bin": FileEntry(size=len(data), hash=hashlib.sha256(data).hexdigest())}
-        manifest = Manifest(leg=number, step=step, created=5.0, metrics={"loss": 0.5}, files=files)
+        manifest = Manifest(leg=number, step=step, created=5.0, metrics={"loss": 0.5}, files=files, algorithm="sha256")
         folder = self.dir.checkpoints / str(manifest.name)
         folder.mkdir()
         (folder / "w.bin").write_bytes(data)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from onward.checkpoints import room
+
 
 @contextmanager
 def small_disk(folder: Path, *, kilobytes: int, read_only: bool = False) -> Iterator[Path]:
@@ -33,3 +35,4 @@ def refuse_room(patch: pytest.MonkeyPatch, number: int = errno.ENOSPC) -> None:
         raise OSError(number, os.strerror(number))
 
     patch.setattr(os, "posix_fallocate", refuse)
+    patch.setattr(room, "fallocate", refuse)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onward.clock import Clock, HandClock
-from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.errors import InvalidInput, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model.cluster import Asked, ClusterJob, ClusterSnapshot, Node, NodeState, Queue, by_use, in_order
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.spec import Resources
@@ -23,7 +23,7 @@ class FakeJob:
 class FakeScheduler:
     """A scheduler in memory. Nothing runs: the test moves jobs with `start`, `end` and `forget`, and time with its clock.
 
-    `down`, `refuse`, `lose` and `swallow` make it fail as schedulers do; `inside` is the job that `allocation` speaks of.
+    `down`, `refuse`, `limit`, `lose` and `swallow` make it fail as schedulers do; `inside` is the job that `allocation` speaks of.
     """
 
     settle_seconds = 0.0
@@ -33,10 +33,13 @@ class FakeScheduler:
         self.jobs: dict[JobId, FakeJob] = {}
         self.down = False  # no call is answered
         self.refuse = ""  # why the next submit is refused
+        self.limit: int | None = None  # jobs that may be there at once
         self.lose = False  # the next submit is accepted, but its answer is lost
         self.swallow = False  # the next submit is not accepted, and its answer is lost
         self.inside: JobId | None = None
         self.deadline: float | None = None
+        self.moved: dict[JobId, float] = {}  # ends of jobs whose limit an admin has moved
+        self.grace: float | None = None  # seconds between the notice of a preemption and the kill
         self._last = 0
 
     # ── the test's hand ───────────────────────────────────────────────────────
@@ -50,9 +53,11 @@ class FakeScheduler:
     ) -> None:
         self._change(job, state=state, exit_code=exit_code, signal=signal, reason=reason, ended=self.clock.now())
 
-    def requeue(self, job: JobId) -> None:
-        """As a scheduler does that has lost a host from sight."""
+    def requeue(self, job: JobId) -> int | None:
+        """As a scheduler does that has lost a host from sight, and as a job asks for itself."""
+        self._answer()
         self._change(job, state=JobState.QUEUED, reason="", started=None, nodes=())
+        return None
 
     def forget(self, job: JobId) -> None:
         """As a scheduler does with ended jobs after a while, or with all of them after a bad restart."""
@@ -75,6 +80,8 @@ class FakeScheduler:
         if self.refuse:
             reason, self.refuse = self.refuse, ""
             raise SubmitRefused(f"the fake refused {name}: {reason}")
+        if self.limit is not None and sum(self._now(job).state.live for job in self.jobs) >= self.limit:
+            raise SubmitLimitReached(f"only {self.limit} jobs are allowed")
         if self.swallow:
             self.swallow = False
             raise SubmitUnclear(f"submitting {name}: no answer")
@@ -108,6 +115,17 @@ class FakeScheduler:
         if self.inside is None:
             raise InvalidInput("this is not inside a job")
         return Allocation(job=self.inside, hosts=self._now(self.inside).nodes or ("node1",), deadline=self.deadline)
+
+    def requeued(self, job: JobId) -> None:
+        self._answer()
+
+    def end_time(self, job: JobId) -> float | None:
+        self._answer()
+        return self.moved.get(job)
+
+    def grace_seconds(self) -> float | None:
+        self._answer()
+        return self.grace
 
     def check(self) -> str:
         self._answer()

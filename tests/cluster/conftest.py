@@ -207,6 +207,13 @@ def alice(bed: SlurmBed, site: tuple[str, dict[str, str]], request: pytest.Fixtu
 
 
 @pytest.fixture
+def bob(bed: SlurmBed, site: tuple[str, dict[str, str]], request: pytest.FixtureRequest) -> Iterator[Person]:
+    """On Slurm too. Nobody else uses his account, so that a test may put limits on it; through ssh alice is carol."""
+    with person(site, request, scheduler="slurm", environment=bed.environment(), user="bob") as one:
+        yield one
+
+
+@pytest.fixture
 def ge_alice(gridengine_bed: GridEngineBed, site: tuple[str, dict[str, str]], request: pytest.FixtureRequest) -> Iterator[Person]:
     """The same on Grid Engine. Slurm's programs are here too, so her settings name the cluster, and that Slurm is out of reach."""
     environment = {**gridengine_bed.layout.environment, "SLURM_CONF": "/nonexistent/slurm.conf"}
@@ -225,10 +232,16 @@ def software() -> SoftwareBed:
 
 @contextmanager
 def person(
-    site: tuple[str, dict[str, str]], request: pytest.FixtureRequest, *, scheduler: str, environment: dict[str, str], first: str = ""
+    site: tuple[str, dict[str, str]],
+    request: pytest.FixtureRequest,
+    *,
+    scheduler: str,
+    environment: dict[str, str],
+    first: str = "",
+    user: str = "alice",
 ) -> Iterator[Person]:
     python, more = site
-    account = pwd.getpwnam("alice")
+    account = pwd.getpwnam(user)
     home = Path(account.pw_dir) / "tests" / f"{request.node.name[:60]}-{os.getpid()}-{time.time():.0f}"
     home.mkdir(parents=True)
     shutil.copy(TRAIN, home / "train.py")
@@ -236,8 +249,8 @@ def person(
         os.chown(path, account.pw_uid, account.pw_gid)
     surroundings = {
         "HOME": account.pw_dir,
-        "USER": "alice",
-        "LOGNAME": "alice",
+        "USER": user,
+        "LOGNAME": user,
         "PATH": ":".join(folder for folder in (str(Path(python).parent), first, "/usr/bin", "/bin") if folder),
         "ONWARD_ROOT": str(home / "runs"),
         "SKLEARN_SKIP_OPENMP": "1",
@@ -245,7 +258,7 @@ def person(
         **environment,
         **more,
     }
-    one = Person(user="alice", home=home, python=python, environment=surroundings, scheduler=scheduler)
+    one = Person(user=user, home=home, python=python, environment=surroundings, scheduler=scheduler)
     yield one
     for folder in (home / "runs").glob("*"):
         if not (folder / "params" / "done.json").exists():

@@ -58,3 +58,12 @@ def test_a_module_that_does_not_load_ends_the_run_and_is_named_with_lmods_own_wo
     assert (shown["state"], len(shown["legs"])) == ("failed", 2)
     assert f"loading the module {module} failed with exit code 1" in shown["reason"]
     assert words in alice.onward("show", run.id).stdout
+
+
+def test_a_python_of_the_profile_that_is_too_old_is_passed_over_on_the_node(alice: Person, software: SoftwareBed) -> None:
+    """Debian's pypy3 is a Python 3.9; the next of the list is not there; the one after it fits."""
+    settings = '[clusters.slurm]\npython = ["pypy3", "/opt/nowhere/python3", "/usr/bin/python3"]\n'
+    alice.environment["ONWARD_SETTINGS"] = str(alice.write("settings.toml", settings))
+    run = alice.submit("--mem", "200M", "--time", "5:00", "--", "python3", "-c", "print('trained')")
+    assert run.until_over()["state"] == "finished", run.log()
+    assert "for python in pypy3 /opt/nowhere/python3 /usr/bin/python3 " in (run.folder / "params" / "leg-0001.sh").read_text()

@@ -16,7 +16,7 @@ from onward.errors import InvalidInput, SubmitRefused
 from onward.model.job import JobId, JobState
 from onward.model.spec import Resources
 from onward.planning.capacity import what_could_start
-from onward.schedulers.base import Scheduler, snapshot_of
+from onward.schedulers.base import Scheduler, end_time_of, grace_of, requeues, snapshot_of
 from tests.benches import Bench, FakeBench, GridEngineBench, LocalBench, Plan, SlurmBench
 
 DONE = Plan()
@@ -180,6 +180,31 @@ class SchedulerContract:
         script = bench.script(DONE)
         command = bench.scheduler.submit_command(script, name="dry")
         assert str(script) in command
+
+    # ── what a site imposes ───────────────────────────────────────────────────
+
+    def test_the_end_of_a_running_job_is_told_as_it_is_or_not_at_all(self, bench: Bench) -> None:
+        job = bench.scheduler.submit(bench.script(LONG, resources=Resources(time=600)), name="limited")
+        started = bench.wait_for(job, JobState.RUNNING).started
+        end = end_time_of(bench.scheduler, job)
+        assert started is not None
+        assert end is None or abs(end - started - 600) <= 60
+
+    def test_the_grace_before_a_kill_is_some_seconds_or_not_known(self, bench: Bench) -> None:
+        grace = grace_of(bench.scheduler)
+        assert grace is None or grace >= 0
+
+    def test_a_job_that_goes_back_into_the_queue_runs_again_under_its_id(self, bench: Bench) -> None:
+        able = requeues(bench.scheduler)
+        if able is None:
+            pytest.skip("this scheduler does not put jobs back into the queue")
+        began = bench.folder / "began"
+        job = bench.scheduler.submit(bench.script(Plan(prints="began", sleeps=600), output=began), name="again")
+        bench.wait_for(job, JobState.RUNNING)
+        if able.requeue(job) is not None:
+            pytest.skip("here a job goes back into the queue by its exit code: tests/cluster")
+        bench.wait_for(job, JobState.QUEUED)
+        able.requeued(job)
 
     def test_the_check_is_one_line(self, bench: Bench) -> None:
         words = bench.scheduler.check()

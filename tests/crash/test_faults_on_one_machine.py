@@ -235,9 +235,13 @@ def test_a_store_that_stays_full_ends_the_run_cleanly_with_the_path_and_the_need
 
 
 def test_a_full_node_disk_skips_checkpoints_and_training_goes_on(small_disk: Path, machine: Machine) -> None:
-    machine.environment["TMPDIR"] = str(small_disk)
+    """A profile names it: a disk in memory is not taken otherwise."""
+    settings = machine.home / "settings.toml"
+    settings.write_text(f'[clusters.local]\nscheduler = "local"\nlocal-disk = "{small_disk}"\n')
+    machine.environment["ONWARD_SETTINGS"] = str(settings)
     run = machine.submit(counting(steps=60, size=20_000_000, every=10), "--time", "1:00")
     shown = run.until_over()
+    assert any("a checkpoint was skipped" in words and str(small_disk) in words for words in shown["legs"][0]["warnings"]), shown["legs"]
     assert shown["state"] == "finished"
     assert steps_printed(run) == list(range(60))
     assert "skipped" in run.output("err")

@@ -170,3 +170,44 @@ def test_a_runs_token_sends_files_of_its_own_run_alone(scene: Scene) -> None:
     push = Push(scene.upstream, other, rooms_of(scene.dir))
     with pytest.raises(Exception, match="403"):
         push.send_all()
+
+
+def _wide(n: int) -> str:
+    metrics = {f"layer/{i:04d}": 1 / (7 + n + i) for i in range(300)}
+    return json.dumps({"n": n, "t": NOON + n, "s": n, "m": metrics}, separators=(",", ":")) + "\n"
+
+
+def _doors(scene: Scene) -> list[str]:
+    """Where pieces of spools were sent."""
+    return [target.split("?")[0].rsplit("/", 1)[1] for target in scene.upstream.sent if "spool" in target]
+
+
+def test_spools_come_packed_from_the_second_piece_on_and_are_taken_as_they_are(scene: Scene) -> None:
+    spool = scene.dir.spool / "leg-0001.train-7.jsonl"
+    for n in range(4):
+        with spool.open("a") as file:
+            file.write(_wide(n))
+        scene.push.send_records()
+    assert _doors(scene) == ["pieces", *["packed-pieces"] * 4]
+    points = scene.opened.tracker.series.points(scene.spec.id, "layer/0007")
+    assert [(point.step, point.value) for point in points] == [(n, 1 / (14 + n)) for n in range(4)]
+
+
+def test_a_server_that_was_restarted_gets_the_names_again(scene: Scene) -> None:
+    spool = scene.dir.spool / "leg-0001.train-7.jsonl"
+    spool.write_text(_wide(0))
+    scene.push.send_records()
+    scene.opened.tracker.push = type(scene.opened.tracker.push)(scene.opened.tracker.database, scene.opened.tracker._writer)
+    for n in (1, 2):
+        with spool.open("a") as file:
+            file.write(_wide(n))
+        scene.push.send_records()
+    assert _doors(scene) == ["pieces", "packed-pieces", "packed-pieces", "pieces", "packed-pieces"]
+    assert len(scene.opened.tracker.series.points(scene.spec.id, "layer/0007")) == 3
+
+
+def test_packed_lines_that_are_none_are_refused_and_change_nothing(scene: Scene) -> None:
+    target = f"/api/v1/runs/{scene.spec.id}/packed-pieces?file=spool/leg-0001.train-7.jsonl&offset=0"
+    answer = scene.client.ask("POST", target, body=b"noise" * 20, headers={"content-type": "application/x-onward-lines"})
+    assert (answer.status, "cannot be unpacked" in answer.text) == (400, True)
+    assert scene.opened.tracker.series.metrics(scene.spec.id) == {}

@@ -14,7 +14,7 @@ from onward.model.run import LegEnd
 from onward.model.spec import RunSpec, Script
 from onward.rundir.layout import LegLocal, RunDir
 from onward.supervisor.batch_script import as_judged, script_command, script_environment, script_plan, send_stop_signal
-from onward.supervisor.deadline import StopPlan
+from onward.supervisor.stop.plan import StopPlan
 from onward.supervisor.verdict import Outcome, judge
 from tests.histories import History, make_spec
 
@@ -99,6 +99,14 @@ def test_a_signal_comes_as_long_before_the_limit_as_the_script_said(local: LegLo
     assert short.ask_at(60.0) == pytest.approx(6.0)
 
 
+def test_a_script_that_knows_of_us_gets_its_signal_no_later_than_it_said(local: LegLocal) -> None:
+    (local.spool / "leg-0001.train-7.jsonl").touch()
+    early = script_plan(spec_of(stop_signal="USR1", stop_lead=900), USUAL, limit=3600.0, local=local)
+    assert (early.ask_at(3600.0), early.kill_at(3600.0)) == (2700.0, 3300.0)
+    late = script_plan(spec_of(stop_signal="USR1", stop_lead=60), USUAL, limit=3600.0, local=local)
+    assert late.ask_at(3600.0) == 3000.0, "a save and its publish take longer here"
+
+
 def test_a_signal_by_flag_alone_comes_as_for_any_training(local: LegLocal) -> None:
     assert script_plan(spec_of(stop_signal="USR1"), USUAL, limit=3600.0, local=local) is USUAL
 
@@ -110,6 +118,7 @@ def test_a_script_that_shows_that_it_knows_of_us_is_asked_like_any_training(loca
         (local.spool / ours).touch()  # these say nothing: every leg has them
     assert plan.ask_at(3600.0) == 3590.0
     (local.path / sign).touch()
+    plan = script_plan(spec_of(), USUAL, limit=3600.0, local=local)
     assert (plan.ask_at(3600.0), plan.kill_at(3600.0)) == (3000.0, 3300.0)
 
 

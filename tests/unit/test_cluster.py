@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from onward.clock import HandClock
 from onward.errors import NotFound
-from onward.model.cluster import ClusterSnapshot, NodeState
-from onward.model.job import JobState
+from onward.model.cluster import Asked, ClusterJob, ClusterSnapshot, Node, NodeState, Queue
+from onward.model.job import JobId, JobState
 from onward.model.plain import value_from_json, value_to_json
 from onward.operations.cluster import Clusters, Seen, describe, known, look_once, picture
 from onward.operations.reach import Reach
@@ -160,3 +161,43 @@ def test_the_picture_of_a_place_here(tmp_path: Path) -> None:
     assert told["totals"][0] == {"what": "cpus", "used": 1, "total": 16}
     assert [(one["queue"], one["cpus"], one["nodes"]) for one in told["openings"]] == [("all", 15, 1)]
     assert picture(look_once(Reach(place.desk, print), "local"), limit=1)["jobs"][0]["name"] == "first"
+
+
+class Walked(tuple[ClusterJob, ...]):
+    """Jobs that count how often somebody went through all of them."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[ClusterJob]:
+        Walked.walks += 1
+        return super().__iter__()
+
+
+def test_a_cluster_of_many_queues_and_jobs_is_gone_through_a_few_times_whatever_its_queues() -> None:
+    """5,000 nodes, 40 queues and 50,000 jobs are common: a pass for each queue would be two million looks for every reader."""
+    queues = tuple(Queue(name=f"q{n}", nodes=tuple(f"n{m}" for m in range(50))) for n in range(40))
+    nodes = tuple(Node(name=f"n{n}", state=NodeState.FREE, cpus=8) for n in range(50))
+    both = "q1,q2"
+    jobs = Walked(
+        ClusterJob(
+            id=JobId(str(n)),
+            name=f"j{n}",
+            user="ada",
+            mine=n < 10,
+            state=JobState.RUNNING if n < 200 else JobState.QUEUED,
+            queue=both if n >= 4000 else f"q{n % 40}",
+            asked=Asked(),
+            nodes=("n1",) if n < 200 else (),
+            in_line=n >= 200,
+        )
+        for n in range(4100)
+    )
+    snapshot = ClusterSnapshot(scheduler="slurm", taken_at=1.0, user="ada", nodes=nodes, queues=queues, jobs=jobs)
+    seen = Seen(cluster=describe(Settings(), "local"), snapshot=snapshot, age=0.0)
+    Walked.walks = 0
+    shown = picture(seen, limit=100)
+    assert Walked.walks <= 4
+    assert (len(shown["jobs"]), shown["jobs_total"]) == (100, 4100)
+    counts = {queue["name"]: (queue["running"], queue["waiting"]) for queue in shown["queues"]}
+    assert (counts["q0"], counts["q1"], counts["q2"]) == ((5, 95), (5, 195), (5, 195))
+    assert {opening["queue"]: opening["ahead"] for opening in shown["openings"]}["q1"] == 195

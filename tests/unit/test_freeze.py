@@ -28,7 +28,7 @@ def bare_python(*arguments: str, archive: Path | None = None, cwd: Path) -> subp
 def test_the_archive_runs_by_itself(archive: Path, tmp_path: Path) -> None:
     done = bare_python(str(archive), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "usage: supervisor.pyz leg|stage|keeper" in done.stderr
+    assert "usage: supervisor.pyz leg|stage|salvage|keeper" in done.stderr
 
 
 def test_all_of_it_can_be_imported_without_any_package(archive: Path, tmp_path: Path) -> None:
@@ -45,7 +45,8 @@ print(onward.__file__, *found, sep="\\n")
     assert done.returncode == 0, done.stderr
     where, *found = done.stdout.split()
     assert where.startswith(str(archive))
-    assert {"onward.supervisor.main", "onward.sdk.run", "onward.checkpoints.stager", "onward.schedulers.slurm"} <= set(found)
+    assert {"onward.supervisor.main", "onward.sdk.run", "onward.checkpoints.watching.look", "onward.schedulers.slurm"} <= set(found)
+    assert "onward.supervisor.watching.folder" in found, "rooms within rooms too"
 
 
 def test_a_training_finds_onward_in_it(archive: Path, tmp_path: Path) -> None:
@@ -75,3 +76,8 @@ def test_only_what_lives_a_leg_is_frozen(archive: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         rooms = {name.split("/")[1] for name in opened.namelist() if name.count("/") > 1}
     assert rooms == {"sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor"}
+
+
+def test_modules_of_sub_packages_are_frozen_too(archive: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        assert {"onward/schedulers/site/__init__.py", "onward/schedulers/site/slurm.pyc"} <= set(opened.namelist())

@@ -10,13 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onward.checkpoints.find import names
-from onward.checkpoints.gather import Gathered, NotGathered, assemble, incomplete, lacking, put, shares
-from onward.checkpoints.manifest import verify
-from onward.checkpoints.publish import remove_partials, restore
-from onward.errors import StorageError
+from onward.checkpoints.gather import Gathered, NotGathered, assemble, incomplete, lacking, next_shares, put, shares
+from onward.checkpoints.manifest import Manifest, verify
+from onward.checkpoints.publish import publish, remove_partials, restore
+from onward.clock import HandClock
+from onward.errors import StorageError, StorageFull
+from onward.model.checkpoint import CheckpointName
 from onward.sdk.ranks import Ranks
 from onward.sdk.run import Run
 from onward.sdk.shares import commit_share, partial_share
+from tests.disks import refuse_room
 
 
 def write(node: Path, step: int, rank: int, files: dict[str, str], *, world: int = 4) -> None:
@@ -43,6 +46,16 @@ def store(tmp_path: Path) -> Path:
     made = tmp_path / "store"
     made.mkdir()
     return made
+
+
+def test_the_next_shares_are_the_oldest_and_in_a_hurry_the_newest(tmp_path: Path) -> None:
+    for step in (3, 5, 7):
+        for rank in (0, 1):
+            write(tmp_path, step, rank, {"w": "x"})
+    found = shares(tmp_path)
+    assert [(share.step, share.rank) for share in next_shares(found, hurry=False)] == [(3, 0), (3, 1)]
+    assert [(share.step, share.rank) for share in next_shares(found, hurry=True)] == [(7, 0), (7, 1)]
+    assert next_shares([], hurry=True) == []
 
 
 def test_shares_of_two_nodes_make_one_checkpoint_that_verifies(tmp_path: Path, store: Path) -> None:
@@ -122,10 +135,23 @@ def test_a_step_that_a_newer_one_overtook_is_told_with_the_ranks_that_it_lacked(
     assert told(store) == []
 
 
-def test_what_a_killed_leg_gathered_of_a_step_goes_with_it(tmp_path: Path, store: Path) -> None:
+def test_what_a_killed_leg_gathered_of_a_step_stays_until_a_newer_checkpoint_is_published(tmp_path: Path, store: Path) -> None:
+    """The other shares may lie on their nodes still: the next leg there puts them beside these."""
     write(tmp_path / "n", 5, 0, {"0.pt": "x"}, world=2)
     put_all(tmp_path / "n", store)
     assert incomplete(store, leg=1) and not incomplete(store, leg=2)
+    remove_partials(store, before_leg=2)
+    assert incomplete(store, leg=1)
+    (tmp_path / "w").write_text("w")
+    publish({"w": tmp_path / "w"}, store, CheckpointName(2, 1), created=1.0)
+    remove_partials(store, before_leg=2)
+    assert [path.name for path in store.iterdir()] == ["leg-0002.step-00000001"]
+
+
+def test_a_partial_without_a_whole_share_goes_with_its_leg(tmp_path: Path, store: Path) -> None:
+    half = store / ".leg-0001.step-00000005.partial"
+    (half / ".shares").mkdir(parents=True)
+    (half / ".0.pt.0.tmp").write_text("half")
     remove_partials(store, before_leg=2)
     assert list(store.iterdir()) == []
 
@@ -232,3 +258,50 @@ def test_a_word_that_is_not_known_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     run = rank_in(tmp_path, monkeypatch, 0)
     with pytest.raises(ValueError, match="expected 'first'"), run.checkpoint(3, written_by="rank0"):
         pass
+
+
+class TickingClock(HandClock):
+    """Each look at it takes ten seconds."""
+
+    def now(self) -> float:
+        self.sleep(10.0)
+        return super().now()
+
+
+def test_the_time_a_sharded_checkpoint_took_is_that_of_the_slowest_node(
+    tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in range(3):
+        write(tmp_path / "n", 9, rank, {f"{rank}.pt": "x"}, world=3)
+    for share, host in zip(shares(tmp_path / "n"), ("a", "b", "b"), strict=True):
+        monkeypatch.setattr("socket.gethostname", lambda host=host: host)
+        put(share, store, leg=1, clock=TickingClock())
+    (found,) = gathered(store)
+    assert found.stage_seconds == 20.0, "two shares of node b, one after the other, while a put its own"
+
+
+def test_a_share_that_finds_no_room_leaves_no_half_in_the_store(tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "n", 9, 0, {"a.pt": "x", "b.pt": "y"}, world=2)
+    with monkeypatch.context() as full:
+        refuse_room(full)
+        with pytest.raises(StorageFull):
+            put_all(tmp_path / "n", store)
+    assert not [path for path in store.rglob("*") if path.is_file()]
+    put_all(tmp_path / "n", store)
+    assert (store / ".leg-0001.step-00000009.partial" / "b.pt").read_text() == "y"
+
+
+def test_a_step_that_another_node_publishes_at_the_same_moment_is_no_failure(
+    tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in range(2):
+        write(tmp_path / "n", 9, rank, {f"{rank}.pt": "x"}, world=2)
+    put_all(tmp_path / "n", store)
+
+    def overtaken(folder: Path, manifest: Manifest) -> None:
+        monkeypatch.undo()
+        assert len(gathered(store)) == 1
+
+    monkeypatch.setattr("onward.checkpoints.gather.check_sizes", overtaken)
+    assert list(assemble(store, leg=1, created=1.0)) == []
+    assert sorted(verify(store / "leg-0001.step-00000009").files) == ["0.pt", "1.pt"]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.errors import InvalidInput, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.spec import Cluster, Resources
-from onward.schedulers.base import advice_of, habits_of, why_of
+from onward.schedulers.base import advice_of, end_time_of, grace_of, habits_of, requeues, why_of
 from onward.schedulers.gridengine import GridEngineScheduler
 from onward.schedulers.gridengine_text import parse_accounting, parse_error_reasons, parse_qacct, parse_qstat, parse_state, status_of
 from onward.schedulers.registry import scheduler_for
@@ -460,3 +460,30 @@ def test_its_profile_says_what_is_asked_for() -> None:
     without = scheduler_for(Cluster(name="a", scheduler="gridengine", notify=False))
     assert "#$ -notify" not in without.directives(Resources(), output=Path("/x"))
     assert habits_of(without).delete_notice is None
+
+
+# ── what a site imposes ───────────────────────────────────────────────────────
+
+
+def test_a_limit_on_the_number_of_jobs_is_told_from_other_refusals(programs: Programs, tmp_path: Path) -> None:
+    words = "Unable to run job: job rejected: only 1 jobs are allowed per user (current job count: 1)\nExiting."
+    programs.answer("qsub", err=words, code=25)
+    with pytest.raises(SubmitLimitReached) as caught:
+        GridEngineScheduler().submit(tmp_path / "s.sh", name="a.1.x")
+    assert "only 1 jobs are allowed per user" in caught.value.message
+    assert "cancel one, or wait" in caught.value.hint
+
+
+def test_the_grace_of_a_queue_is_its_notify_time(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs.answer("qconf", "qname                 all.q\nnotify                00:01:30\nh_rt                  INFINITY")
+    monkeypatch.setenv("QUEUE", "all.q")
+    assert grace_of(GridEngineScheduler()) == 90.0
+    assert grace_of(GridEngineScheduler(notify=False)) is None
+    programs.answer("qconf", err='denied: host "e3" is neither submit nor admin host', code=1)
+    assert grace_of(GridEngineScheduler()) is None
+
+
+def test_a_jobs_limit_cannot_be_moved_and_it_goes_back_into_the_queue_by_its_exit_code() -> None:
+    able = requeues(GridEngineScheduler())
+    assert able and able.requeue(JobId("7")) == 99
+    assert end_time_of(GridEngineScheduler(), JobId("7")) is None

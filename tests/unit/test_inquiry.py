@@ -133,6 +133,18 @@ def test_where_no_answer_ever_comes_the_leg_is_lost_and_that_is_why(scheduler: S
     assert 60 <= clock.now() - began < 70
 
 
+def test_a_scheduler_in_trouble_is_asked_less_and_less_often_for_ten_minutes(scheduler: Slow, clock: HandClock) -> None:
+    leg = silent_leg(scheduler)
+    scheduler.end(JobId("101"), JobState.PREEMPTED)
+    scheduler.down_until = clock.now() + 580
+    asked: list[float] = []
+    answer = scheduler.status
+    scheduler.status = lambda jobs: asked.append(clock.now()) or answer(jobs)  # type: ignore[method-assign, func-returns-value]
+    [found] = ask_after([leg], scheduler, clock)
+    assert found.end == LegEnd.PREEMPTED
+    assert len(asked) < 50
+
+
 class Forgetful(Slow):
     """Knows nothing of a job for a while after it has left the queue, as Grid Engine does."""
 

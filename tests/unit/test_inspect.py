@@ -78,6 +78,14 @@ def test_a_run_that_went_on_has_every_promised_key(place: Place) -> None:
     json.dumps(entry)
 
 
+def test_a_checkpoint_that_was_left_on_its_node_and_published_later_is_no_miss(place: Place) -> None:
+    run = place.play().begin(1)
+    run.write(ev.Missed(leg=1, at=run.now(), step=11, reason="the job ended before", bytes=5, kept="/local/leg-0001/step-11"))
+    assert len(shown(run)["legs"][0]["warnings"]) == 1
+    run.publish(1, 11)
+    assert shown(run)["legs"][0]["warnings"] == []
+
+
 def test_a_list_has_no_details(place: Place) -> None:
     place.play()
     [seen], _ = look_at_all(place.desk, place.desk.runs())
@@ -170,7 +178,7 @@ def test_a_leg_that_is_gone_without_a_word_is_said_to_be(place: Place, state: Jo
 def test_a_job_that_the_scheduler_does_not_know_is_said_to_be_unknown(place: Place) -> None:
     run = place.play()
     place.scheduler.forget(run.job(1))
-    assert "does not know its job: `onward tend` mends that" in why(run)
+    assert "does not know its job: `onward tend` fixes that" in why(run)
 
 
 def test_a_foreign_job_with_our_id_is_not_spoken_of(place: Place) -> None:
@@ -198,7 +206,7 @@ def test_a_refused_leg_says_why_it_was_refused(place: Place) -> None:
 
 def test_a_run_without_any_leg_queued_says_so(place: Place) -> None:
     run = place.play().begin(1, successor=False).publish(1, 1).end(1, LegEnd.TIME_LIMIT)
-    assert why(run) == "no leg is queued: `onward tend` mends that"
+    assert why(run) == "no leg is queued: `onward tend` fixes that"
 
 
 def test_a_scheduler_that_does_not_answer_costs_only_what_it_would_have_said(place: Place) -> None:
@@ -333,3 +341,12 @@ def test_a_reason_of_slurms_is_told_in_plain_words_with_its_own_behind_them() ->
     assert in_plain_words(slurm, "Brandnew") == "Slurm says 'Brandnew'"
     assert in_plain_words(slurm, "") == ""
     assert in_plain_words(Cluster(name="b", scheduler="gridengine"), "cannot run at host e1") == "cannot run at host e1"
+
+
+def test_a_checkpoint_that_was_left_on_a_node_is_shown_with_where_it_lies_and_how_to_publish_it(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 9)
+    run.write(ev.Missed(leg=1, at=run.now(), step=12, reason="no time", bytes=5, kept="/scratch/step-12"))
+    [warning] = shown(run)["legs"][0]["warnings"]
+    assert "; it lies in /scratch/step-12 on " in warning and f"supervisor.pyz salvage {run.dir.path}" in warning
+    run.publish(1, 20)
+    assert shown(run)["legs"][0]["warnings"] == ["the checkpoint of step 12 was not stored: no time"], "a newer one is published"

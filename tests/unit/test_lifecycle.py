@@ -262,6 +262,14 @@ def test_a_leg_too_short_for_its_first_checkpoint_stops_the_second_time() -> Non
     assert "02:00:00" in end.next and "--time" in end.next and "how often the training saves" in end.next
 
 
+def test_where_saves_were_cut_off_the_end_says_so_instead_of_that_there_were_none() -> None:
+    history = History(resources=Resources(time=7200)).leg(LegEnd.TIME_LIMIT).leg(LegEnd.TIME_LIMIT, ran=7100)
+    words = "what the training saved last is not whole and not published: the training was killed while it was being written"
+    warned = [*history.events, ev.Warned(leg=2, at=history.events[-1].at, text=words)]
+    end = decide(fold(history.spec, warned))
+    assert isinstance(end, Close) and words in end.evidence and "ever saved" not in end.evidence
+
+
 def test_time_limits_with_a_preemption_between_are_too_short_as_well() -> None:
     history = History().leg(LegEnd.TIME_LIMIT, steps=[10]).leg(LegEnd.TIME_LIMIT).leg(LegEnd.PREEMPTED).leg(LegEnd.TIME_LIMIT)
     end = closing(history)
@@ -433,9 +441,9 @@ def test_a_done_that_only_the_scheduler_tells_is_never_read() -> None:
 # ── a store that is full ──────────────────────────────────────────────────────
 
 
-def missed(history: History, step: int) -> History:
+def missed(history: History, step: int, *, kept: str = "") -> History:
     leg = max(history.run.legs)
-    history.events.append(ev.Missed(leg=leg, at=history.tick(), step=step, reason="/store is full: needs 1 GB"))
+    history.events.append(ev.Missed(leg=leg, at=history.tick(), step=step, reason="/store is full: needs 1 GB", kept=kept))
     return history
 
 
@@ -444,6 +452,19 @@ def test_a_training_that_finished_and_could_not_store_its_last_checkpoint_is_not
     assert end.state is RunState.FAILED
     assert "step 20" in end.cause and "/store is full" in end.evidence and "make room" in end.next
     assert closing(missed(History().leg(LegEnd.DONE, steps=[30]), 20)).state is RunState.FINISHED, "a later one was stored"
+
+
+def test_a_training_that_finished_with_no_time_left_to_publish_gets_one_more_leg_for_that() -> None:
+    late = missed(History().leg(LegEnd.DONE, steps=[10]), 20, kept="/node/step-20")
+    assert going_on(late).leg == 2
+    assert closing(late.leg(LegEnd.DONE, steps=[20])).state is RunState.FINISHED
+    again = missed(missed(History().leg(LegEnd.DONE), 20, kept="/node/step-20").leg(LegEnd.DONE), 20, kept="/node/step-20")
+    assert closing(again).state is RunState.FAILED, "a second time would be the same"
+
+
+def test_no_further_leg_publishes_for_a_run_that_may_have_none() -> None:
+    late = missed(History(limits=Limits(max_legs=1)).leg(LegEnd.DONE), 20, kept="/node/step-20")
+    assert "step 20" in closing(late).cause
 
 
 def test_legs_that_saved_and_could_not_store_are_not_told_to_save_more_often() -> None:

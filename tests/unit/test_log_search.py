@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onward.operations.tracking import open_tracker, place_of
-from onward.rundir import log_search
-from onward.rundir.log_search import ERRORS, Found, search
+from onward.rundir.logs import search as log_search
+from onward.rundir.logs.search import ERRORS, Found, search
 from tests.unit.test_api_routes import Scene, good
 
 
@@ -48,6 +48,27 @@ def test_a_search_goes_on_where_the_last_one_said() -> None:
     assert (lines(three), three.next) == ([(6, "x3")], None)
     last = find(data, b"x", limit=1, back=True)
     assert lines(find(data, b"x", limit=1, back=True, start=last.next)) == [(3, "x2")]
+
+
+def test_a_line_without_end_is_not_read_to_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A progress bar prints for a day without ending its line."""
+    monkeypatch.setattr(log_search, "_LONGEST", 1000)
+    monkeypatch.setattr(log_search, "_PIECE", 1000)
+    monkeypatch.setattr(log_search, "_LINE", 10)
+    data = (b"#" * 10_000 + b"step") * 3
+    taken: list[int] = []
+
+    class Counted(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            found = super().read(size)
+            taken.append(len(found))
+            return found
+
+    for back in (False, True):
+        taken.clear()
+        found = search(Counted(data), len(data), [b"step"], start=len(data) if back else 0, limit=1, back=back)
+        assert [match.offset for match in found.matches] == [20_000 + 8 + 10_000 if back else 10_000]
+        assert sum(taken) <= (4_000 if back else 14_500)
 
 
 def test_no_more_is_read_than_is_allowed_and_the_rest_is_told() -> None:

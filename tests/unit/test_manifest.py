@@ -128,7 +128,7 @@ def test_a_manifest_is_plain_json_that_others_can_read() -> None:
         "leg": 1,
         "step": 2,
         "created": 3.0,
-        "algorithm": "sha256",
+        "algorithm": "sha256-tree",
         "made_by": "sdk",
         "metrics": {},
         "files": {"a": {"size": 1, "hash": "ff"}},

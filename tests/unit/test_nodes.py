@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,15 +15,23 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.gather import assemble
+from onward.checkpoints import across
+from onward.checkpoints.gather import assemble, incomplete, shares
+from onward.checkpoints.manifest import verify
 from onward.checkpoints.publish import publish
+from onward.checkpoints.stager import Stager
+from onward.checkpoints.watch import Watcher
+from onward.clock import SystemClock
+from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import CheckpointName
-from onward.model.spec import Cluster, spec_to_json
+from onward.model.event import Published
+from onward.model.spec import CheckpointRule, Cluster, spec_to_json
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk.ranks import Ranks
 from onward.sdk.shares import commit_share, partial_share
-from onward.supervisor.nodes import Nodes, NodesFailed, agent_commands, clear_left_behind, own, ready_by
+from onward.supervisor.disk.owner import OWNER
+from onward.supervisor.nodes import Nodes, NodesFailed, Patience, agent_commands, measured_rate, patience_for
 from onward.supervisor.stopping import Crew
 from onward.supervisor.surroundings import local_folder
 from onward.supervisor.task import Node
@@ -47,8 +54,8 @@ def run(tmp_path: Path) -> RunDir:
 def start(run: RunDir) -> Iterator[Callable[..., Nodes]]:
     started: list[Nodes] = []
 
-    def begin(*more: str, hosts: tuple[str, ...] = ("g1", "g2", "g3")) -> Nodes:
-        agent = [sys.executable, "-c", ENTRY, "node", str(run.path), "1", "--hosts", ",".join(hosts), *more]
+    def begin(*, hosts: tuple[str, ...] = ("g1", "g2", "g3"), leg: int = 1) -> Nodes:
+        agent = [sys.executable, "-c", ENTRY, "node", str(run.path), str(leg), "--hosts", ",".join(hosts)]
         commands = [[*agent, "--host", host] for host in hosts[1:]]
         started.append(Nodes(commands, hosts[1:], env=os.environ, woken=threading.Event()))
         return started[-1]
@@ -58,8 +65,13 @@ def start(run: RunDir) -> Iterator[Callable[..., Nodes]]:
         nodes.drain(until=time.time() + 30)
 
 
-def ready(nodes: Nodes) -> list[Node]:
-    return sorted(nodes.ready(until=time.time() + 60), key=lambda node: node.host)
+PATIENCE = Patience(until=0.0, silence=60.0)
+
+
+def ready(nodes: Nodes, checkpoint: str = "") -> list[Node]:
+    nodes.here(PATIENCE)
+    nodes.say(restore=checkpoint)
+    return sorted(nodes.ready(checkpoint, PATIENCE), key=lambda node: node.host)
 
 
 def until(holds: Callable[[], object], what: str) -> None:
@@ -90,9 +102,53 @@ def test_of_a_single_node_nobody_is_started_and_elsewhere_it_is_said() -> None:
         agent_commands("local", ["x"], ["other"])
 
 
+# ── how long they are waited for ──────────────────────────────────────────────
+
+
+def test_patience_comes_from_the_checkpoints_size_and_the_stores_rate() -> None:
+    assert patience_for(0, 50e6, deadline=None, now=100.0) == Patience(until=700.0, silence=600.0)
+    large = patience_for(500 * 10**9, 50e6, deadline=None, now=0.0)
+    assert large.until == 30_000.0, "500 GB at 50 MB/s are 10,000 s"
+    assert patience_for(500 * 10**9, 5e9, deadline=None, now=0.0).until == 600.0
+
+
 def test_half_of_the_leg_at_most_goes_into_making_nodes_ready() -> None:
-    assert ready_by(None, 100.0) == 700.0
-    assert ready_by(140.0, 100.0) == 120.0
+    assert patience_for(10**12, 1e6, deadline=140.0, now=100.0) == Patience(until=120.0, silence=20.0)
+
+
+def test_a_node_that_gets_on_is_never_given_up_and_a_silent_one_is() -> None:
+    patience = Patience(until=1000.0, silence=600.0)
+    assert not patience.ends(999.0, progress=0.0), "not before its time"
+    assert not patience.ends(50_000.0, progress=49_500.0)
+    assert patience.ends(50_000.0, progress=49_399.0)
+
+
+def test_the_rate_is_that_of_the_slowest_of_the_newest_checkpoints_or_a_pessimistic_one() -> None:
+    def published(bytes: int, seconds: float) -> Published:
+        return Published(leg=1, at=1.0, step=1, bytes=bytes, save_seconds=0.0, stage_seconds=seconds)
+
+    assert measured_rate([]) == measured_rate([published(100, 0.0), published(0, 5.0)]) == 50e6
+    assert measured_rate([published(10, 10.0), *[published(1000, 10.0)] * 9, published(5000, 10.0)]) == 100.0
+
+
+def test_a_node_that_says_how_far_it_is_is_waited_for(tmp_path: Path) -> None:
+    """Its time is over from the start; only what it says keeps it from being given up."""
+    says = """
+import json, sys, time
+for moved in range(4):
+    print(json.dumps({"host": "g2", "moved": moved}), flush=True)
+    time.sleep(0.5)
+print(json.dumps({"host": "g2", "local": "/x", "resume": "/x/resume", "restored": "c"}), flush=True)
+sys.stdin.read()
+"""
+    nodes = Nodes([[sys.executable, "-c", says]], ["g2"], env=os.environ, woken=threading.Event())
+    try:
+        [node] = nodes.ready("c", Patience(until=0.0, silence=10.0))
+        assert node.resume == "/x/resume"
+        with pytest.raises(NodesFailed, match="g2: not ready"):
+            nodes.ready("another", Patience(until=0.0, silence=0.5))
+    finally:
+        nodes.drain(until=time.time() + 10)
 
 
 # ── what they do ──────────────────────────────────────────────────────────────
@@ -101,25 +157,25 @@ def test_half_of_the_leg_at_most_goes_into_making_nodes_ready() -> None:
 def test_every_node_has_a_folder_of_its_own_and_the_checkpoint(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
     (tmp_path / "w.pt").write_text("weights")
     publish({"w.pt": tmp_path / "w.pt"}, run.checkpoints, CheckpointName(1, 5), created=1.0)
-    second, third = ready(start("--restore", "leg-0001.step-00000005"))
+    second, third = ready(start(), "leg-0001.step-00000005")
     assert (second.host, third.host) == ("g2", "g3") and second.local != third.local
     for node in (second, third):
         assert node.resume and (Path(node.resume) / "w.pt").read_text() == "weights"
         assert Path(node.resume).is_relative_to(node.local)
 
 
-def test_a_node_that_cannot_be_made_ready_says_why(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
+def test_a_node_that_finds_its_checkpoint_damaged_says_so(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
     (tmp_path / "w.pt").write_text("weights")
     publish({"w.pt": tmp_path / "w.pt"}, run.checkpoints, CheckpointName(1, 5), created=1.0)
     (run.checkpoints / "leg-0001.step-00000005" / "w.pt").write_text("wEights")
-    with pytest.raises(NodesFailed, match=r"node g\d cannot be made ready: .*hash"):
-        ready(start("--restore", "leg-0001.step-00000005"))
+    with pytest.raises(CheckpointDamaged, match=r"hash of its manifest \(seen on g\d\)"):
+        ready(start(), "leg-0001.step-00000005")
 
 
 def test_a_node_that_never_answers_is_named(run: RunDir) -> None:
     nodes = Nodes([[sys.executable, "-c", "print('no agent')"]], ["g2"], env=os.environ, woken=threading.Event())
     with pytest.raises(NodesFailed, match="g2: not ready"):
-        nodes.ready(until=time.time() + 60)
+        nodes.here(PATIENCE)
     nodes.drain(until=time.time() + 5)
 
 
@@ -163,6 +219,80 @@ def test_shares_and_logs_of_every_node_are_carried_over_before_it_ends(run: RunD
     assert len(list(assemble(run.checkpoints, leg=1, created=1.0))) == 1
     assert (run.spool / "leg-0001.train-r1-77.jsonl").read_text() == '{"n": 0}\n'
     assert not local.path.exists()
+
+
+def test_files_that_ranks_write_by_themselves_on_another_node_are_part_of_the_checkpoint(
+    run: RunDir, start: Callable[..., Nodes], tmp_path: Path
+) -> None:
+    nodes = start(hosts=("g1", "g2"))
+    (node,) = ready(nodes)
+    first, second = tmp_path / "first", LegLocal(Path(node.local))
+    for number, folder in enumerate((first, second.checkpoints)):
+        (folder / "step-100").mkdir(parents=True)
+        (folder / "step-100" / f"shard-{number}.pt").write_text("x")
+    until(lambda: across.told(run.checkpoints, 1), "word of the files on g2")
+    assert across.told(run.checkpoints, 1) == [across.NodeFiles(node=1, host="g2", numbered=True)]
+    nodes.drain(until=time.time() + 60)
+    assert not second.path.exists()
+    stager = Stager(
+        Watcher(first),
+        run.checkpoints,
+        leg=1,
+        rule=CheckpointRule(),
+        resumed_step=None,
+        progress=lambda: (None, {}),
+        clock=SystemClock(),
+        shares=first,
+        nodes=2,
+    )
+    assert [(report.kind, report.step) for report in stager.work(closed=True)] == [("published", 100)]
+    assert sorted(verify(run.checkpoints / "leg-0001.step-00000100").files) == ["step-100/shard-0.pt", "step-100/shard-1.pt"]
+
+
+def test_files_that_ranks_on_another_node_were_writing_when_they_were_killed_are_no_part_of_a_checkpoint(
+    run: RunDir, start: Callable[..., Nodes]
+) -> None:
+    nodes = start(hosts=("g1", "g2"))
+    (node,) = ready(nodes)
+    (LegLocal(Path(node.local)).checkpoints / "model_7.bin").write_text("half")
+    until(lambda: across.told(run.checkpoints, 1), "word of the files on g2")
+    nodes.drain(until=time.time() + 60, cut=True)
+    [(step, reason)] = nodes.refused
+    assert step == 7 and "killed or failed while it was being written" in reason
+    assert not incomplete(run.checkpoints, leg=1)
+
+
+def test_files_that_cannot_be_put_into_the_store_stay_on_their_node(run: RunDir, start: Callable[..., Nodes]) -> None:
+    nodes = start(hosts=("g1", "g2"))
+    (node,) = ready(nodes)
+    local = LegLocal(Path(node.local))
+    run.checkpoints.rmdir()
+    run.checkpoints.write_text("no folder: nothing can be written here")
+    (local.checkpoints / "model_7.pt").write_text("weights")
+    nodes.drain(until=time.time() + 60)
+    assert (local.checkpoints / "model_7.pt").read_text() == "weights"
+    assert [share.step for share in shares(local.checkpoints)] == [7]
+
+
+def test_files_that_a_node_got_from_the_checkpoint_are_not_new_there(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
+    (tmp_path / "model_5.pt").write_text("weights")
+    publish({"model_5.pt": tmp_path / "model_5.pt"}, run.checkpoints, CheckpointName(1, 5), created=1.0, made_by="files")
+    nodes = start(hosts=("g1", "g2"))
+    (node,) = ready(nodes, "leg-0001.step-00000005")
+    assert (LegLocal(Path(node.local)).checkpoints / "model_5.pt").exists()
+    nodes.drain(until=time.time() + 60)
+    assert across.told(run.checkpoints, 1) == [] and os.listdir(run.checkpoints) == ["leg-0001.step-00000005"]
+
+
+def test_files_that_come_after_the_checkpoint_was_published_are_said(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
+    (tmp_path / "w.pt").write_text("weights")
+    publish({"w.pt": tmp_path / "w.pt"}, run.checkpoints, CheckpointName(1, 7), created=1.0, made_by="files")
+    nodes = start(hosts=("g1", "g2"))
+    (node,) = ready(nodes)
+    (LegLocal(Path(node.local)).checkpoints / "model_7.pt").write_text("late")
+    nodes.drain(until=time.time() + 60)
+    [(step, reason)] = Crew(LegLocal(tmp_path), nodes).refused()
+    assert step == 7 and reason.startswith("g2: the checkpoint of step 7 was published before its files here were complete")
 
 
 def test_every_node_is_sampled_with_its_ranks_and_its_own_gpus(
@@ -228,12 +358,43 @@ def test_a_supervisor_that_goes_without_a_word_takes_the_ranks_of_every_node_wit
 # ── what killed agents leave ──────────────────────────────────────────────────
 
 
-def test_folders_of_killed_agents_go_and_those_of_living_ones_stay(tmp_path: Path) -> None:
-    for name in ("leg-0001.node-1", "leg-0002.node-1", "leg-0003.node-1", "leg-0002"):
-        (tmp_path / name).mkdir()
-    own(tmp_path / "leg-0001.node-1")
-    dead = {"pid": 2**22 + 1, "machine": socket.gethostname()}
-    (tmp_path / "leg-0002.node-1" / "agent.json").write_text(json.dumps(dead))
-    (tmp_path / "leg-0003.node-1" / "agent.json").write_text(json.dumps(dead))
-    clear_left_behind(tmp_path, leg=3)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["leg-0001.node-1", "leg-0002", "leg-0003.node-1"]
+def committed_share(local: LegLocal, step: int, rank: int, *, world: int = 2) -> None:
+    partial = partial_share(local.checkpoints, step, rank)
+    partial.mkdir(parents=True)
+    (partial / f"{rank}.pt").write_text("x")
+    commit_share(partial, local.checkpoints, step, Ranks(rank, world), {"seconds": 0.1, "metrics": {}})
+
+
+def left_by_the_dead(run: RunDir, node: int, leg: int = 1) -> LegLocal:
+    local = local_folder(read_spec(run), leg, node=node, run=run)
+    mark = json.loads((local.path / OWNER).read_bytes())
+    (local.path / OWNER).write_text(json.dumps({**mark, "pid": 2**22 + 1}))
+    return local
+
+
+def test_an_agent_of_the_next_leg_puts_the_shares_that_a_killed_one_left(run: RunDir, start: Callable[..., Nodes]) -> None:
+    first, second = left_by_the_dead(run, 1), left_by_the_dead(run, 2)
+    for rank, local in enumerate((first, second)):
+        committed_share(local, 7, rank)
+        (local.spool / f"leg-0001.train-r{rank}-77.jsonl").write_text('{"n": 0}\n')
+    nodes = start(leg=2)
+    nodes.here(PATIENCE)
+    list(assemble(run.checkpoints, leg=1, created=1.0))  # unless the agent that found the last of them did
+    assert [path.name for path in run.checkpoints.iterdir()] == ["leg-0001.step-00000007"]
+    assert not first.path.exists() and not second.path.exists()
+    assert (run.spool / "leg-0001.train-r1-77.jsonl").exists(), "and what the ranks there logged"
+
+
+def test_a_node_that_finds_the_first_choice_damaged_brings_the_one_it_is_told_next(
+    run: RunDir, start: Callable[..., Nodes], tmp_path: Path
+) -> None:
+    (tmp_path / "w.pt").write_text("weights")
+    for step in (5, 6):
+        publish({"w.pt": tmp_path / "w.pt"}, run.checkpoints, CheckpointName(1, step), created=1.0)
+    (run.checkpoints / "leg-0001.step-00000006" / "w.pt").write_text("wEights")
+    nodes = start(hosts=("g1", "g2"))
+    nodes.here(PATIENCE)
+    nodes.say(restore="leg-0001.step-00000006")
+    nodes.say(restore="leg-0001.step-00000005")
+    [node] = nodes.ready("leg-0001.step-00000005", PATIENCE)
+    assert node.resume and (Path(node.resume) / "w.pt").read_text() == "weights"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onward.clock import HandClock
 from onward.model.spec import Outputs, Script
 from onward.supervisor.outputs import OutputFiles, Words, gridengine_name, slurm_name, targets, together
 from tests.histories import make_spec
@@ -93,7 +95,8 @@ class Copying:
         self.log.touch()
         self.target = target
         self.said: list[str] = []
-        self.files = OutputFiles(pairs=[(self.log, target)], fresh=fresh, warn=self.said.append)
+        self.clock = HandClock(1000.0)
+        self.files = OutputFiles(pairs=[(self.log, target)], fresh=fresh, warn=self.said.append, now=self.clock.now)
 
     def print(self, text: str) -> str:
         with self.log.open("a") as file:
@@ -123,6 +126,31 @@ def test_lines_of_others_in_the_same_file_stay(tmp_path: Path) -> None:
     with copying.target.open("a") as file:
         file.write("theirs\n")
     assert copying.print("mine too\n") == "mine\ntheirs\nmine too\n"
+
+
+def test_a_file_that_the_server_no_longer_knows_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copying = Copying(tmp_path, tmp_path / "out")
+    copying.print("one\n")
+    stale = [OSError(errno.ESTALE, "Stale file handle")]
+
+    def write(handle: int, data: bytes) -> int:
+        if stale:
+            raise stale.pop()
+        return os.write(handle, data)
+
+    monkeypatch.setattr("onward.supervisor.outputs._write", write)
+    assert copying.print("two\n") == "one\ntwo\n"
+    assert copying.said == []
+
+
+def test_a_file_that_was_moved_away_is_made_again(tmp_path: Path) -> None:
+    """As tools that rotate logs do it: what was written stays with the file that was moved."""
+    copying = Copying(tmp_path, tmp_path / "out")
+    copying.print("one\n")
+    copying.target.rename(tmp_path / "out.1")
+    copying.clock.sleep(61)
+    assert copying.print("two\n") == "two\n"
+    assert (tmp_path / "out.1").read_text() == "one\n"
 
 
 def test_a_folder_that_cannot_be_made_is_told_of_once_and_tried_again(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ train:
   limits: {total-time: 7-00:00:00, max-legs: 40, max-restarts: 0, mem-max: 128G, stall-time: 30}
   environment: {variables: {OMP_NUM_THREADS: 8}}
   launcher: plain
-  stop: {signal: SIGUSR2}
+  stop: {signal: SIGUSR2, lead: "00:10:00"}
   checkpoints: {every: 00:10:00, keep: 5, keep-every: 1000, best: {metric: val_loss, mode: min}}
   code: {freeze: false, exclude: [data/]}
 benchmark: []
@@ -78,6 +78,7 @@ def test_every_key_reaches_the_draft() -> None:
         checkpoints=CheckpointRule(every="600", keep=5, keep_every=1000, best=BestRule(metric="val_loss", mode="min")),
         variables={"OMP_NUM_THREADS": "8"},
         stop_signal="USR2",
+        stop_lead=600,
         freeze=False,
         exclude=("data/",),
     )
@@ -400,6 +401,7 @@ def test_the_flag_line_says_the_same_as_the_file() -> None:
         "mem-max": "128G",
         "stall-time": "30",
         "stop-signal": "usr2",
+        "stop-lead": "00:10:00",
         "checkpoint-every": "00:10:00",
         "keep": "5",
         "keep-every": "1000",
@@ -418,6 +420,8 @@ def test_the_flag_line_says_the_same_as_the_file() -> None:
         ({"time": "24h"}, [], [], "--time: '24h' is not a time"),
         ({"cpus-per-task": "many"}, [], [], "--cpus-per-task: found 'many'"),
         ({"best-mode": "max"}, [], [], "--best-metric: missing"),
+        ({"time": "10", "stop-lead": "00:10:00"}, [], [], "--stop: found a lead as long as resources.time, expected less"),
+        ({"stop-lead": "soon"}, [], [], "--stop-lead: 'soon' is not a time"),
         ({"tiem": "1"}, [], [], "--tiem: unknown flag (did you mean time?)"),
         ({}, ["lr"], [], "--param lr: found no =, expected NAME=VALUE"),
         ({}, ["a=1", "a=2"], [], "--param a: found a second time"),
@@ -429,6 +433,14 @@ def test_an_error_at_the_flag_line_names_the_flag(flags: dict[str, str | None], 
     with pytest.raises(InvalidInput) as caught:
         draft_from_flags(None, None, None, ["python", "train.py"], flags, params, variables)
     assert str(caught.value).startswith(told)
+
+
+@pytest.mark.parametrize("flags", [{"stop-lead": "60"}, {"stop-lead": "2:00:00"}, {"time": "5"}])
+def test_a_lead_as_long_as_the_leg_is_refused_also_where_file_and_flags_make_it_so(flags: dict[str, str | None]) -> None:
+    draft = parse_params("name: a\ntrain: {command: x, resources: {time: 60}, stop: {lead: 10}}", "params.yaml")
+    with pytest.raises(InvalidInput, match=r"--stop-lead: found .* expected less than the leg's time"):
+        override(draft, flags=flags, name=None, experiment=None, cluster=None)
+    assert override(draft, flags={"stop-lead": "20"}, name=None, experiment=None, cluster=None).stop_lead == 1200
 
 
 def test_the_environment_is_read_alike_from_the_file_and_the_flag_line() -> None:

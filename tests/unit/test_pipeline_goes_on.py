@@ -20,6 +20,7 @@ from onward.model.pipeline import Benchmark, CheckpointChoice, Plan, Pool, Stage
 from onward.model.spec import BestRule, CheckpointRule, Member, RunDraft
 from onward.model.task import TaskState
 from onward.operations.submit import hold
+from onward.operations.tend import GRACE, tend
 from onward.rundir.journal import read_run, read_spec
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir
@@ -137,6 +138,17 @@ def test_a_stage_that_the_scheduler_refuses_is_closed_with_its_words(piped: Pipe
     assert closed and closed.cause == "the scheduler refused its first leg: no such partition: moon"
     piped.go_on()
     assert json.loads(piped.dir.over.read_text())["cause"] == f"stage prepare: {closed.cause}"
+
+
+def test_a_stage_that_finds_no_place_in_the_queue_waits_and_is_submitted_by_tend(piped: Piped) -> None:
+    piped.place.scheduler.limit = 0
+    assert any("waits for a place in the queue" in words for words in piped.go_on())
+    run = piped.dir.member("prepare")
+    assert read_run(run).closed is None
+    piped.place.scheduler.limit = None
+    piped.place.clock.sleep(GRACE + 1)
+    tend(piped.place.desk)
+    assert read_run(run).legs[1].job is not None
 
 
 def test_one_that_was_let_go_of_and_never_queued_is_queued_after_a_while(piped: Piped) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from onward.checkpoints import copying, room
 from onward.checkpoints import publish as publishing
-from onward.checkpoints.find import names
+from onward.checkpoints.copying import SourceChanged, write_at
+from onward.checkpoints.find import names, restore_newest
 from onward.checkpoints.manifest import verify
-from onward.checkpoints.publish import SourceChanged, delete, publish, remove_partials, restore
+from onward.checkpoints.publish import delete, publish, remove_partials, restore
 from onward.errors import CheckpointDamaged, StorageError, StorageFull
 from onward.model.checkpoint import CheckpointName
-from onward.sdk.files import write_all
 from tests.disks import refuse_room, small_disk
 
 NAME = CheckpointName(1, 100)
@@ -51,12 +52,13 @@ def test_what_is_published_verifies_and_is_what_was_saved(sources: dict[str, Pat
     assert os.listdir(store) == [str(NAME)]
 
 
-@pytest.mark.parametrize("call", ["open", "write", "fsync", "close", "rename", "replace", "mkdir", "posix_fallocate"])
+@pytest.mark.parametrize("call", ["open", "write", "pwrite", "fsync", "close", "rename", "replace", "mkdir", "fallocate"])
 def test_killed_before_or_after_any_call_a_name_is_whole_or_not_there(
     sources: dict[str, Path], store: Path, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dies at the 1st, 2nd, 3rd … of these calls, before it and after it, until a publish gets through."""
-    real: Callable[..., object] = getattr(os, call)
+    place = room if call == "fallocate" else os
+    real: Callable[..., object] = getattr(place, call)
     for nth in range(1, 200):
         for after in (False, True):
             count = 0
@@ -72,7 +74,7 @@ def test_killed_before_or_after_any_call_a_name_is_whole_or_not_there(
                 return answer
 
             with monkeypatch.context() as patch:
-                patch.setattr(os, call, dying)
+                patch.setattr(place, call, dying)
                 try:
                     publish(sources, store, CheckpointName(1, nth), created=1.0)
                 except Killed:
@@ -115,6 +117,50 @@ def test_publishing_twice_is_publishing_once(sources: dict[str, Path], store: Pa
     assert publish(sources, store, NAME, created=2.0) == first
 
 
+# ── a later version of the same checkpoint ────────────────────────────────────
+
+
+def test_a_later_version_takes_the_place_of_the_one_before(sources: dict[str, Path], store: Path, tmp_path: Path) -> None:
+    publish(sources, store, NAME, created=1.0)
+    later = write(tmp_path / "later", {"model.pt": b"m", "late.pt": b"l"})
+    manifest = publish(later, store, NAME, created=2.0, replace=True)
+    assert verify(store / str(NAME)) == manifest and sorted(manifest.files) == ["late.pt", "model.pt"]
+    assert os.listdir(store) == [str(NAME)]
+
+
+@pytest.mark.parametrize("renames", [0, 1, 2])
+def test_killed_while_a_version_is_replaced_one_of_both_is_there_for_the_next(
+    sources: dict[str, Path], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    old = publish(sources, store, NAME, created=1.0)
+    later = write(tmp_path / "later", {"model.pt": b"m"})
+    real, done = os.rename, 0
+
+    def rename(source: Path, target: Path) -> None:
+        nonlocal done
+        if done == renames:
+            raise Killed
+        done += 1
+        real(source, target)
+
+    with monkeypatch.context() as killed, pytest.raises(Killed):
+        killed.setattr(os, "rename", rename)
+        if renames == 2:
+            killed.setattr(publishing, "sync_folder", lambda folder: (_ for _ in ()).throw(Killed) if folder == store else None)
+        publish(later, store, NAME, created=2.0, replace=True)
+    remove_partials(store, before_leg=2)
+    assert os.listdir(store) == [str(NAME)]
+    assert (verify(store / str(NAME)) == old) == (renames < 2)
+
+
+def test_files_that_changed_before_the_name_appears_are_not_published(sources: dict[str, Path], store: Path) -> None:
+    old = publish(sources, store, NAME, created=1.0)
+    with pytest.raises(SourceChanged, match="step 100 changed"):
+        publish(sources, store, NAME, created=2.0, replace=True, unchanged=lambda: False)
+    assert os.listdir(store) == [str(NAME)] and verify(store / str(NAME)) == old
+    publish(sources, store, CheckpointName(1, 101), created=2.0, unchanged=lambda: True)
+
+
 def test_a_partial_of_a_killed_predecessor_is_in_nobodys_way(sources: dict[str, Path], store: Path) -> None:
     partial = store / f".{NAME}.partial"
     write(partial, {"model.pt": b"half", "junk": b"junk"})
@@ -127,11 +173,11 @@ def test_a_partial_of_a_killed_predecessor_is_in_nobodys_way(sources: dict[str, 
 def test_a_file_that_changes_while_it_is_copied_is_not_published(
     sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def changing(handle: int, data: bytes) -> None:
+    def changing(handle: int, data: memoryview, at: int) -> None:
         with sources["model.pt"].open("ab") as file:
             file.write(b"more")
 
-    monkeypatch.setattr(publishing, "write_all", changing)
+    monkeypatch.setattr(copying, "write_at", changing)
     with pytest.raises(SourceChanged, match=r"model\.pt changed|optim\.pt changed"):
         publish(sources, store, NAME, created=1.0)
     assert os.listdir(store) == []
@@ -140,11 +186,11 @@ def test_a_file_that_changes_while_it_is_copied_is_not_published(
 def test_a_file_rewritten_in_place_while_it_is_copied_is_not_published(
     sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def rewriting(handle: int, data: bytes) -> None:
-        write_all(handle, data)
+    def rewriting(handle: int, data: memoryview, at: int) -> None:
+        write_at(handle, data, at)
         sources["model.pt"].write_bytes(b"n" * 5000)
 
-    monkeypatch.setattr(publishing, "write_all", rewriting)
+    monkeypatch.setattr(copying, "write_at", rewriting)
     with pytest.raises(SourceChanged):
         publish(sources, store, NAME, created=1.0)
     assert os.listdir(store) == []
@@ -291,3 +337,101 @@ def test_only_our_own_leftovers_of_earlier_legs_are_cleared_away(store: Path) ->
         write(store / name, {"file": b""})
     remove_partials(store, before_leg=3)
     assert sorted(os.listdir(store)) == sorted(others)
+
+
+# ── room for the whole set ────────────────────────────────────────────────────
+
+
+def test_a_set_that_does_not_fit_is_refused_before_the_first_byte(
+    sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second file finds no room: nothing of the first was copied either."""
+    reserved: list[int] = []
+
+    def fallocate(handle: int, size: int) -> None:
+        reserved.append(size)
+        if len(reserved) == 2:
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(room, "fallocate", fallocate)
+    monkeypatch.setattr(os, "pwrite", lambda *_: pytest.fail("a byte was written"))
+    with pytest.raises(StorageFull, match="quota"):
+        publish(sources, store, NAME, created=1.0)
+    assert sorted(reserved) == [300, 5000] and os.listdir(store) == []
+
+
+def test_where_nothing_can_be_reserved_the_free_space_is_compared_first(
+    sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_room(monkeypatch, errno.EOPNOTSUPP)
+    monkeypatch.setattr(room, "free", lambda _folder: 5299)
+    monkeypatch.setattr(os, "pwrite", lambda *_: pytest.fail("a byte was written"))
+    with pytest.raises(StorageFull, match=r"needs 5\.3 kB"):
+        publish(sources, store, NAME, created=1.0)
+    assert os.listdir(store) == []
+
+
+def test_room_is_asked_for_by_the_raw_call_which_never_writes_a_file_full(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        room.fallocate(file.fileno(), 1 << 16)
+        assert os.fstat(file.fileno()).st_size == 1 << 16
+    with (tmp_path / "file").open("rb") as file, pytest.raises(OSError, match="Bad file descriptor"):
+        room.fallocate(file.fileno(), 1 << 16)
+
+
+# ── replaced, or changed at the last moment ───────────────────────────────────
+
+
+def test_what_changed_right_before_the_name_would_appear_is_not_published(sources: dict[str, Path], store: Path) -> None:
+    with pytest.raises(SourceChanged, match="step 100 changed"):
+        publish(sources, store, NAME, created=1.0, unchanged=lambda: False)
+    assert os.listdir(store) == []
+    publish(sources, store, NAME, created=1.0, unchanged=lambda: True)
+    verify(store / str(NAME))
+
+
+def test_a_published_checkpoint_is_replaced_when_that_is_wanted(sources: dict[str, Path], store: Path) -> None:
+    publish(sources, store, NAME, created=1.0)
+    sources["model.pt"].write_bytes(b"n" * 6000)
+    publish(sources, store, NAME, created=2.0, replace=True)
+    assert verify(store / str(NAME)).created == 2.0
+    assert (store / str(NAME) / "model.pt").read_bytes() == b"n" * 6000
+    assert os.listdir(store) == [str(NAME)]
+
+
+def test_one_that_cannot_be_replaced_stays(sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(sources, store, NAME, created=1.0)
+    with monkeypatch.context() as full:
+        refuse_room(full)
+        with pytest.raises(StorageFull):
+            publish(sources, store, NAME, created=2.0, replace=True)
+    assert verify(store / str(NAME)).created == 1.0
+    assert os.listdir(store) == [str(NAME)]
+
+
+def test_killed_before_or_after_any_rename_of_a_replacement_the_old_or_the_new_one_is_found(
+    sources: dict[str, Path], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.rename
+    for nth, after in ((1, False), (1, True), (2, False), (2, True)):
+        shutil.rmtree(store, ignore_errors=True)
+        publish(sources, store, NAME, created=1.0)
+        count = 0
+
+        def dying(old: Path, new: Path, nth: int = nth, after: bool = after) -> None:
+            nonlocal count
+            count += 1
+            if count == nth and not after:
+                raise Killed
+            real(old, new)
+            if count == nth:
+                raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "rename", dying)
+            with pytest.raises(Killed):
+                publish(sources, store, NAME, created=2.0, replace=True)
+        found = restore_newest(store, tmp_path / "resume")
+        assert found and found.manifest.created == (2.0 if (nth, after) == (2, True) else 1.0)
+        remove_partials(store, before_leg=2)
+        assert os.listdir(store) == [str(NAME)]

@@ -7,16 +7,19 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from onward.clock import HandClock
 from onward.errors import NotAllowed
 from onward.rundir.layout import LegLocal, RunDir
 from onward.supervisor.push import Push, Refused, push_last, push_of
 from onward.supervisor.push_files import rooms_of
 from onward.supervisor.relay_http import Answer, LoopbackServer, Request
 from onward.supervisor.upstream import Unreachable, Upstream, read_token, upstream_of
+from onward.supervisor.watching.pushed import PushLooks
 
 
 class FakeServer:
@@ -25,7 +28,8 @@ class FakeServer:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.status = 200
-        self.asked = 0
+        self.packed_status: int | None = None  # None: it is a server of before, which knows no packed lines
+        self.asked = self.refused_packed = 0
         self.authorization = ""
         self._server = LoopbackServer(self._answer)
         self.url = f"http://127.0.0.1:{self._server.port}"
@@ -38,6 +42,9 @@ class FakeServer:
         self.authorization = request.headers.get("authorization", "")
         if self.status != 200:
             return Answer.of({"detail": "no"}, self.status)
+        if "/packed-pieces" in request.target:
+            self.refused_packed += 1
+            return Answer.of({"detail": "no"}, self.packed_status or 404)
         asked = parse_qs(urlsplit(request.target).query)
         name, offset = asked["file"][0], int(asked["offset"][0])
         data, held = request.body.read(1 << 24) or b"", self.files.get(name, b"")
@@ -45,7 +52,7 @@ class FakeServer:
             new = data[len(held) - offset :]
             lines = name.startswith(("journal/", "spool/"))
             self.files[name] = held + (new[: new.rfind(b"\n") + 1] if lines else new)
-        return Answer.of({"next": len(self.files.get(name, b""))})
+        return Answer.of({"next": len(self.files.get(name, b""))} | ({"packed": True} if self.packed_status else {}))
 
 
 @pytest.fixture
@@ -91,6 +98,16 @@ def test_all_files_arrive_whole_lines_first_and_the_rest_later(server: FakeServe
     before = server.asked
     push.work()
     assert server.asked == before  # nothing new, nobody asked
+
+
+@pytest.mark.parametrize("status", [None, 400, 403, 404, 413])
+def test_a_server_that_takes_no_packed_lines_gets_plain_ones(server: FakeServer, run: RunDir, status: int | None) -> None:
+    server.packed_status = status
+    path = run.spool / "leg-0001.train-7.jsonl"
+    path.write_text(lines(40_000))
+    Push(Upstream(server.url, "t"), "abc", {"spool": [run.spool]}).send_all()
+    assert server.files["spool/leg-0001.train-7.jsonl"] == lines(40_000).encode()
+    assert server.refused_packed == (0 if status is None else 1)
 
 
 def test_what_the_server_has_is_not_sent_again(server: FakeServer, run: RunDir) -> None:
@@ -254,3 +271,78 @@ def test_a_link_in_a_tokens_place_is_not_followed(run: RunDir, tmp_path: Path) -
     token.symlink_to(tmp_path / "other")
     with pytest.raises(NotAllowed):
         read_token(token)
+
+
+# ── what a living leg's pushing asks of shared storage ────────────────────────
+
+
+class Living:
+    """The second leg of a run, with files of the first."""
+
+    def __init__(self, server: FakeServer, run: RunDir, folder: Path) -> None:
+        self.local, self.clock = LegLocal(folder / "leg-0002"), HandClock(1000.0)
+        self.local.make()
+        (run.spool / "leg-0001.train-1.jsonl").write_text(lines(3))
+        run.log(1, "out").write_text("of the first\n")
+        run.leg_journal(2).write_text('{"kind": "claimed"}\n')
+        looks = PushLooks(run, self.local, now=self.clock.now)
+        self.push = Push(Upstream(server.url, "t"), "run", rooms_of(run, self.local), looks=looks)
+
+    def work(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
+        self.push._files_not_before = self.push._not_before = 0.0
+        self.push.work()
+
+
+def test_a_living_leg_pushes_what_lies_on_its_node_and_its_journal_and_the_rest_now_and_then(
+    server: FakeServer, run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leg = Living(server, run, tmp_path)
+    leg.work(2)
+    assert sorted(server.files) == ["journal/leg-0001.jsonl", "journal/leg-0002.jsonl", "logs/leg-0001.out", "spool/leg-0001.train-1.jsonl"]
+    looked: list[str] = []
+    for name in ("stat", "scandir", "listdir"):
+        real = getattr(os, name)
+
+        def look(path: Any, *more: Any, real: Any = real, **named: Any) -> Any:
+            if str(path).startswith(str(run.path)):
+                looked.append(os.path.relpath(path, run.path))
+            return real(path, *more, **named)
+
+        monkeypatch.setattr(os, name, look)
+    (leg.local.spool / "leg-0002.train-7.jsonl").write_text(lines(2))
+    leg.local.log(2, "out").write_text("said\n")
+    with run.leg_journal(2).open("a") as journal:
+        journal.write('{"kind": "published"}\n')
+    for _ in range(15):
+        leg.work(2)
+    assert server.files["spool/leg-0002.train-7.jsonl"] == lines(2).encode()
+    assert server.files["logs/leg-0002.out"] == b"said\n"
+    assert b"published" in server.files["journal/leg-0002.jsonl"]
+    assert set(looked) == {"journal", "journal/leg-0002.jsonl"} and len(looked) <= 16, "half an operation a second"
+    run.desk_journal("1").write_text('{"kind": "stop"}\n')
+    leg.work(4)
+    assert server.files["journal/desk-1.jsonl"] == b'{"kind": "stop"}\n'
+
+
+def test_files_handed_over_on_the_node_are_looked_for_in_the_runs_folder_soon(server: FakeServer, run: RunDir, tmp_path: Path) -> None:
+    leg = Living(server, run, tmp_path)
+    leg.work(2)
+    (leg.local.artifacts / "picture.png").write_bytes(b"p")
+    (leg.local.artifacts / "picture.png").rename(run.artifacts / "picture.png")
+    leg.work(19)
+    assert "results/artifacts/picture.png" not in server.files
+    leg.work(2)
+    assert server.files["results/artifacts/picture.png"] == b"p"
+
+
+def test_what_a_server_that_is_away_did_not_take_is_not_forgotten_until_the_next_look(
+    server: FakeServer, run: RunDir, tmp_path: Path
+) -> None:
+    leg = Living(server, run, tmp_path)
+    server.status = 503
+    leg.work(2)
+    assert server.files == {}
+    server.status = 200
+    leg.work(2)
+    assert server.files["spool/leg-0001.train-1.jsonl"] == lines(3).encode()

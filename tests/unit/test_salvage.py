@@ -11,14 +11,20 @@ import pytest
 
 from onward.checkpoints.find import names
 from onward.checkpoints.manifest import verify
+from onward.checkpoints.publish import publish, remove_partials
 from onward.clock import SystemClock
 from onward.model import event as ev
+from onward.model.checkpoint import CheckpointName
 from onward.model.run import LegEnd
-from onward.model.spec import spec_to_json
+from onward.model.spec import CheckpointRule, spec_to_json
 from onward.rundir.journal import Journal, read_run
 from onward.rundir.layout import LegLocal, RunDir
+from onward.sdk.ranks import Ranks
 from onward.sdk.run import Run
-from onward.supervisor.salvage import salvage
+from onward.sdk.shares import commit_share, partial_share
+from onward.supervisor.disk.owner import OWNER, own, owner_of, surely_gone
+from onward.supervisor.entry import main
+from onward.supervisor.salvage import carry_over, salvage
 from tests.disks import refuse_room
 from tests.histories import make_spec
 
@@ -128,3 +134,127 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path, dead: int) -> N
     os.chown(wreck.local.path, 12345, 12345)
     wreck.salvage()
     assert wreck.local.path.exists()
+
+
+# ── shares, and other nodes' folders ──────────────────────────────────────────
+
+
+def commit(local: LegLocal, step: int, rank: int, *, world: int) -> None:
+    partial = partial_share(local.checkpoints, step, rank)
+    partial.mkdir(parents=True)
+    (partial / f"{rank}.pt").write_text("x")
+    commit_share(partial, local.checkpoints, step, Ranks(rank, world), {"seconds": 0.1, "metrics": {}})
+
+
+def test_shares_of_a_killed_leg_that_all_lie_on_this_node_are_published(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    for rank in range(4):
+        commit(wreck.local, 30, rank, world=4)
+    wreck.salvage()
+    assert [name.step for name in names(wreck.dir.checkpoints)] == [20, 30]
+    assert sorted(verify(wreck.dir.checkpoints / "leg-0001.step-00000030").files) == ["0.pt", "1.pt", "2.pt", "3.pt"]
+    assert [event.step for event in read_run(wreck.dir).legs[1].published] == [10, 20, 30]
+    assert not wreck.local.path.exists()
+
+
+def test_shares_whose_others_lie_on_other_nodes_are_kept_for_the_leg_that_finds_those(tmp_path: Path, dead: int) -> None:
+    wreck, other = Wreck(tmp_path, pid=dead), LegLocal(tmp_path / "elsewhere" / "leg-0001.node-1")
+    commit(wreck.local, 30, 0, world=2)
+    wreck.salvage()
+    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    remove_partials(wreck.dir.checkpoints, before_leg=2)  # as the stager of the next leg does
+    other.make()
+    commit(other, 30, 1, world=2)
+    for _ in carry_over(wreck.dir, CheckpointRule(), other, leg=1, clock=SystemClock()):
+        pass  # as the agent on that node does
+    wreck.salvage(leg=3)
+    assert [name.step for name in names(wreck.dir.checkpoints)] == [20, 30]
+    assert 30 in [event.step for event in read_run(wreck.dir).legs[1].published]
+
+
+def test_what_a_newer_published_checkpoint_supersedes_is_not_copied_and_goes(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    (tmp_path / "w").write_text("w")
+    publish({"w": tmp_path / "w"}, wreck.dir.checkpoints, CheckpointName(2, 5), created=1.0)
+    wreck.salvage(leg=3)
+    assert [str(name) for name in names(wreck.dir.checkpoints)] == ["leg-0002.step-00000005"]
+    assert not wreck.local.path.exists()
+
+
+def test_a_folder_whose_number_belongs_to_another_process_by_now_is_abandoned(tmp_path: Path) -> None:
+    wreck = Wreck(tmp_path, pid=os.getpid())
+    own(wreck.local.path)
+    mark = json.loads((wreck.local.path / OWNER).read_bytes())
+    (wreck.local.path / OWNER).write_text(json.dumps({**mark, "started": 1}))
+    wreck.salvage()
+    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+
+
+@pytest.mark.parametrize(
+    ("change", "gone"),
+    [
+        ({}, False),
+        ({"boot": "another"}, True),
+        ({"pid": 2**22 + 1}, True),
+        ({"pid": 2**22 + 1, "machine": "another"}, False),
+        ({"pid": 2**22 + 1, "namespace": "pid:[1]"}, False),
+        ({"pid": "x"}, False),
+    ],
+)
+def test_a_process_is_gone_only_where_that_can_be_told(tmp_path: Path, change: dict[str, object], gone: bool) -> None:
+    own(tmp_path)
+    mark = owner_of(tmp_path)
+    assert mark is not None and surely_gone({**mark, **change}) is gone
+
+
+# ── what a leg that ended as planned had no time to publish ───────────────────
+
+
+def test_files_of_a_training_that_left_by_itself_are_published_by_the_next_leg_on_that_node(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    (wreck.local.checkpoints / "half_30.pt").unlink()
+    (wreck.local.checkpoints / "model_40.pt").write_text("all of it")
+    wreck.local.left.write_text("0.0")
+    own(wreck.local.path)
+    reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, clock=SystemClock()))
+    assert ("published", 40) in [(report.kind, report.step) for report in reports]
+    assert max(names(wreck.dir.checkpoints)) == CheckpointName(1, 40)
+    assert not wreck.local.path.exists()
+
+
+def test_files_of_a_training_that_was_killed_are_not_taken_for_whole(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, clock=SystemClock()))
+    assert [(report.kind, report.step) for report in reports] == [("published", 20)]
+
+
+def test_the_newest_is_published_first_and_older_ones_need_not_be(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    wreck.save(25)
+    reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, clock=SystemClock()))
+    assert [(report.kind, report.step) for report in reports] == [("published", 25)]
+    assert not wreck.local.path.exists()
+
+
+def test_what_a_leg_left_on_a_node_can_be_published_by_hand_there(tmp_path: Path, dead: int, capsys: pytest.CaptureFixture[str]) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    assert main(["salvage", str(wreck.dir.path)]) == 0
+    assert capsys.readouterr().out == "published leg-0001.step-00000020\n"
+    assert read_run(wreck.dir).legs[1].last_published == 20
+    assert main(["salvage", str(wreck.dir.path)]) == 0
+    assert "was left to publish" in capsys.readouterr().out
+
+
+def test_of_several_wrecks_the_newest_is_published_first_and_the_others_are_superseded(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    local = LegLocal(tmp_path / "local" / "leg-0002")
+    local.make()
+    wreck.dir.claim(2).write_text(json.dumps({"job": "8", "host": socket.gethostname(), "pid": dead}))
+    claimed = ev.Claimed(leg=2, at=3.0, job="8", hosts=["n"], deadline=None, local=str(local.path))
+    Journal(wreck.dir.leg_journal(2)).write(claimed)
+    run = Run(folder=wreck.dir.path, leg=2, checkpoints=local.checkpoints, spool=local.spool, resume=None, by_hand=False)
+    with run.checkpoint(50) as folder:
+        (folder / "w").write_bytes(b"w")
+    wreck.salvage(leg=3)
+    assert names(wreck.dir.checkpoints) == [CheckpointName(2, 50)], "a store may have room for one only"
+    assert not wreck.local.path.exists() and not local.path.exists()

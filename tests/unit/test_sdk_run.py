@@ -378,10 +378,13 @@ def test_finish_after_should_stop_is_no_claim(supervised: Run, tmp_path: Path) -
 WAITS_FOR_TERM = """
 import os, signal, sys, time, onward
 run = onward.init()
+reading, writing = os.pipe()
 worker = os.fork()
 if worker == 0:
+    os.write(writing, b"!")  # Python drops signals that reach a child before it has come this far
     while True:
         time.sleep(0.05)
+os.read(reading, 1)
 print(worker, flush=True)
 while not run.should_stop():
     time.sleep(0.01)

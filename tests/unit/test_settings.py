@@ -157,7 +157,8 @@ def test_every_key_is_read(write: Write) -> None:
         ("[clusters.slurm]\ndefaults = { tiem = 1 }", "clusters.slurm.defaults.tiem: unknown key (did you mean time?)"),
         ("[clusters.slurm]\ndefaults = { time = 12:00:00 }", "clusters.slurm.defaults.time: found 12:00:00, expected a time"),
         ('[clusters.slurm]\nlocal-disk = "$TMPDIR"', "clusters.slurm.local-disk: found '$TMPDIR', expected a path on the nodes"),
-        ('[clusters.slurm]\npython = "-m x"', "clusters.slurm.python: found '-m x', expected a program"),
+        ('[clusters.slurm]\npython = "-m x"', "clusters.slurm.python.0: found '-m x', expected a program"),
+        ('[clusters.slurm]\npython = ["python3.12", "-m x"]', "clusters.slurm.python.1: found '-m x', expected a program"),
         ("root = ", "not TOML: Invalid value (at line 1, column 8)"),
         ('root = "/a"\nroot = "/b"', "not TOML: Cannot overwrite a value (at line 2, column 12)"),
     ],
@@ -221,6 +222,12 @@ def test_auto_is_the_cluster_of_the_settings_where_they_name_one(write: Write) -
     cluster, profile = load_settings(write(LAB)).cluster("auto", nothing_on_the_path)
     assert cluster == Cluster(name="lab", scheduler="slurm", local_disk="/local", python="/usr/bin/python3.11")
     assert profile.root == Path("/home/me/lab-runs")
+
+
+def test_a_profile_may_list_several_pythons(write: Write) -> None:
+    settings = load_settings(write('[clusters.lab]\nscheduler = "slurm"\npython = ["/opt/py/bin/python3.12", "python3.11"]\n'))
+    cluster, _ = settings.cluster("lab")
+    assert (cluster.python, cluster.other_pythons) == ("/opt/py/bin/python3.12", ("python3.11",))
 
 
 def test_a_default_of_auto_is_no_circle(write: Write) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -211,3 +212,66 @@ def test_threads_that_log_at_once_from_the_start_never_share_a_number(tmp_path: 
     for thread in threads:
         thread.join()
     assert sorted(int(str(record["n"])) for record in records(tmp_path)) == list(range(600))
+
+
+# ── spools without end ────────────────────────────────────────────────────────
+
+
+def test_a_reader_that_is_far_behind_takes_the_beginning_and_the_end(tmp_path: Path) -> None:
+    """As a stager that was started again in the middle of a leg."""
+    path = tmp_path / "leg-0001.train-1.jsonl"
+    path.write_bytes(b'{"n":0,"t":1.0,"kind":"init","total":900}\n')
+    end = b"".join(b'{"n":%d,"t":%d.0,"s":%d,"m":{"loss":0.5}}\n' % (n, n, n) for n in range(1, 401))
+    handle = os.open(path, os.O_WRONLY)
+    os.pwrite(handle, b"\n" + end, 100_000_000_000)  # sparse
+    os.close(handle)
+    tracemalloc.start()
+    try:
+        reader = SpoolReader(tmp_path)
+        progress = reader.read()
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()
+    assert (progress.total, progress.last_step) == (900, 400)
+    SpoolWriter(str(tmp_path), leg=1, name="train-1").write({"s": 401, "m": {}})
+    assert reader.read().last_step == 401
+
+
+def test_what_is_new_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onward.rundir.spool._PIECE", 64)
+    writer = SpoolWriter(str(tmp_path), leg=1)
+    for step in range(50):
+        writer.write({"s": step, "m": {f"metric {n}": 0.5 for n in range(step % 7)}})
+    assert SpoolReader(tmp_path).read().records == 50
+
+
+def test_a_line_that_is_no_record_of_ours_is_passed_over_however_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onward.rundir.spool._PIECE", 100)
+    monkeypatch.setattr("onward.rundir.spool.LONGEST_RECORD", 300)
+    path = tmp_path / "leg-0001.train-1.jsonl"
+    record = b'{"n":1,"t":1.0,"s":%d,"m":{}}\n'
+    reader = SpoolReader(tmp_path)
+    path.write_bytes(record % 1 + b"#" * 1000)
+    assert reader.read().last_step == 1
+    with path.open("ab") as file:
+        file.write(b"#" * 100 + b'{"s":99,"t":1,"m":{}}\n' + record % 2)
+    assert (reader.read().last_step, reader.progress.records) == (2, 2)
+
+
+def test_progress_is_seen_where_a_record_is_longer_than_the_end_that_is_read(tmp_path: Path) -> None:
+    writer = SpoolWriter(str(tmp_path), leg=1)
+    wide = {f"layers.{n}/gradient_norm": 0.5 for n in range(5000)}
+    writer.write({"kind": "init", "total": 100})
+    for step in range(4):
+        writer.write({"s": step, "m": wide})
+    found = leg_progress(tmp_path, 1)
+    assert (found.total, found.last_step, len(found.last)) == (100, 3, 5000)
+
+
+def test_names_that_are_never_used_twice_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onward.rundir.spool._MOST_KEYS", 10)
+    writer = SpoolWriter(str(tmp_path), leg=1)
+    for step in range(100):
+        writer.write({"s": step, "m": {"loss": float(step), f"sample {step}": 1.0}})
+    progress = SpoolReader(tmp_path).read()
+    assert len(progress.last) <= 11 and progress.last["loss"] == 99.0

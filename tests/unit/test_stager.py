@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from onward.checkpoints import publish as publishing
 from onward.checkpoints import stager as staging
 from onward.checkpoints.find import checkpoints, names
 from onward.checkpoints.manifest import Manifest, read_manifest, verify
@@ -34,8 +35,10 @@ class Bench:
         self.local, self.store = folder / "local", folder / "store"
         self.local.mkdir(parents=True, exist_ok=True)
         self.leg, self.rule, self.resumed = leg, rule or CheckpointRule(), resumed
+        self.clock = HandClock(LATER)
         self.logged: tuple[int | None, Mapping[str, float]] = (None, {})
         self.run = Run(folder=folder, leg=leg, checkpoints=self.local, spool=folder / "spool", resume=None, by_hand=False)
+        self.clock = HandClock(LATER)
         self.begin()
 
     def begin(self) -> None:
@@ -47,7 +50,7 @@ class Bench:
             rule=self.rule,
             resumed_step=self.resumed,
             progress=lambda: self.logged,
-            clock=HandClock(LATER),
+            clock=self.clock,
         )
 
     def save(self, *steps: int, size: int = 100, **metrics: float) -> None:
@@ -168,9 +171,10 @@ def test_one_that_cannot_be_deleted_costs_neither_the_report_nor_the_next(
 # ── saves that outrun it ──────────────────────────────────────────────────────
 
 
-def test_when_saves_outrun_it_the_older_ones_are_skipped_and_said_so(bench: Bench) -> None:
+def test_when_saves_outrun_it_the_newest_goes_first_and_older_ones_are_skipped_only_after_it(bench: Bench) -> None:
     bench.save(*range(1, 8))
-    assert bench.work() == [*(("skipped", step) for step in (1, 2, 3, 4)), *(("published", step) for step in (5, 6, 7))]
+    told = bench.work()
+    assert told == [("published", 7), *(("skipped", step) for step in (1, 2, 3, 4)), ("published", 5), ("published", 6)]
     assert os.listdir(bench.local) == []
 
 
@@ -206,6 +210,17 @@ def test_shares_that_make_no_checkpoint_are_told_once_with_the_reason(bench: Ben
     assert list(bench.stager.last_words()) == []
 
 
+def test_shares_of_the_newest_step_are_put_first_once_the_training_has_left(bench: Bench) -> None:
+    bench.stager._shares = bench.local
+    for step in (3, 5, 7):
+        partial = partial_share(bench.local, step, 0)
+        partial.mkdir(parents=True)
+        (partial / "0.pt").write_text("w")
+        commit_share(partial, bench.local, step, Ranks(0, 1), {"seconds": 0.1, "metrics": {}})
+    assert bench.work() == [("published", 3)], "while it runs, one step at a look"
+    assert bench.work(closed=True) == [("published", 7), ("published", 5)]
+
+
 # ── a full store ──────────────────────────────────────────────────────────────
 
 
@@ -218,7 +233,10 @@ def test_a_full_store_is_a_miss_and_the_checkpoint_goes_when_there_is_room(bench
         [report] = bench.stager.work()
         assert (report.kind, report.step) == ("missed", 2)
         assert "your quota" in report.reason and str(bench.store) in report.reason and "200 B" in report.reason
+        assert bench.work() == [], "not tried again at once"
+        bench.clock.sleep(5.0)
         assert bench.work() == [("missed", 2)]
+    bench.clock.sleep(10.0)
     assert bench.steps() == [1]
     verify(bench.store / "leg-0001.step-00000001")
     assert bench.work() == [("published", 2)]
@@ -305,12 +323,123 @@ def test_files_without_a_number_never_take_a_step_twice_nor_go_back(tmp_path: Pa
     assert (newest / "model.pt").read_bytes() == b"x" * 5
 
 
-def test_a_number_written_again_is_published_as_the_next_step(bench: Bench) -> None:
+def test_the_newest_number_written_again_takes_the_place_of_its_earlier_version(bench: Bench) -> None:
     for content in (b"first", b"second"):
         bench.write("model_7.pt", content)
+        assert bench.work() == [("published", 7)]
+    assert bench.steps() == [7]
+    assert (bench.store / "leg-0001.step-00000007" / "model_7.pt").read_bytes() == b"second"
+    assert os.listdir(bench.store) == ["leg-0001.step-00000007"]
+
+
+def test_an_older_number_written_again_is_published_as_the_next_step(bench: Bench) -> None:
+    """It is newer than all of them."""
+    for name, content in (("model_7.pt", b"first"), ("model_9.pt", b"other"), ("model_7.pt", b"second")):
+        bench.write(name, content)
+        bench.clock.sleep(60)  # old ones are looked into once a minute
         bench.work()
-    assert bench.steps() == [7, 8]
-    assert (bench.store / "leg-0001.step-00000008" / "model_7.pt").read_bytes() == b"second"
+    assert bench.steps() == [7, 9, 10]
+    assert (bench.store / "leg-0001.step-00000010" / "model_7.pt").read_bytes() == b"second"
+
+
+def test_a_growing_group_replaces_its_own_earlier_version(bench: Bench) -> None:
+    """And does not become 501, 502."""
+    (bench.local / "checkpoint-500").mkdir()
+    for name in ("a", "b", "c"):
+        bench.write(f"checkpoint-500/{name}")
+        assert bench.work() == [("published", 500)]
+    assert bench.steps() == [500]
+    assert sorted(verify(bench.store / "leg-0001.step-00000500").files) == [f"checkpoint-500/{name}" for name in ("a", "b", "c")]
+
+
+def test_a_stager_that_is_started_again_replaces_what_has_grown_meanwhile(bench: Bench) -> None:
+    bench.write("model_500.pt")
+    bench.work()
+    bench.write("optim_500.pt")
+    bench.begin()
+    assert bench.work() == [("published", 500)]
+    assert sorted(verify(bench.store / "leg-0001.step-00000500").files) == ["model_500.pt", "optim_500.pt"]
+
+
+def test_a_stager_that_is_started_again_copies_nothing_anew_that_has_not_changed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write("model_500.pt")
+    bench.work()
+    bench.begin()
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("copied again")
+
+    monkeypatch.setattr(publishing, "copy_files", forbidden)
+    assert bench.work() == [("published", 500)], "told again, as it may not have been heard"
+
+
+def test_a_stager_that_is_started_again_goes_on_counting(bench: Bench) -> None:
+    for content in (b"1", b"22", b"333"):
+        bench.write("model.pt", content)
+        bench.begin()
+        bench.work()
+    assert bench.steps() == [0, 1, 2]
+
+
+def test_a_late_file_without_a_number_replaces_what_was_published_without_it(bench: Bench) -> None:
+    bench.logged = (41, {})
+    bench.write("model.pt")
+    os.utime(bench.local / "model.pt", (LATER - 100, LATER - 100))
+    assert bench.work() == [("published", 41)]
+    bench.logged = (45, {})
+    bench.write("optim.pt")
+    os.utime(bench.local / "optim.pt", (LATER - 50, LATER - 50))
+    bench.clock.sleep(60)
+    assert bench.work() == [("published", 41)]
+    assert sorted(verify(bench.store / "leg-0001.step-00000041").files) == ["model.pt", "optim.pt"]
+
+
+def test_a_file_that_appears_in_a_group_while_it_is_copied_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write("model_5.pt")
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        if not (bench.local / "optim_5.pt").exists():
+            bench.write("optim_5.pt")
+        real(handle)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(os, "fsync", fsync)
+        assert bench.work() == []
+    assert bench.steps() == [] and os.listdir(bench.store) == []
+    assert bench.work() == [("published", 5)]
+    assert sorted(verify(bench.store / "leg-0001.step-00000005").files) == ["model_5.pt", "optim_5.pt"]
+
+
+def test_a_file_beside_that_changes_while_it_is_copied_stands_in_the_way_only_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write("model_5.pt")
+    bench.write("state.db")
+    real, grown = os.fsync, 1
+
+    def fsync(handle: int) -> None:
+        nonlocal grown
+        grown += 1
+        bench.write("state.db", b"x" * grown)
+        os.utime(bench.local / "state.db", (LATER - 10, LATER - 10))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert bench.work() == []
+    assert bench.work() == [("published", 5)]
+    assert sorted(verify(bench.store / "leg-0001.step-00000005").files) == ["model_5.pt"]
+
+
+def test_what_is_not_whole_when_the_training_has_gone_is_refused_once_with_the_reason(bench: Bench) -> None:
+    for name in ("model_1.pt", "optim_1.pt"):
+        bench.write(name)
+    bench.work()
+    bench.write("model_2.pt")
+    [report] = bench.stager.work(closed=True)
+    assert (report.kind, report.step) == ("refused", 2)
+    assert report.reason == (
+        "the checkpoint of step 2 is not whole and not published: optim_2.pt, which earlier checkpoints have, had not been written"
+    )
+    assert bench.work(closed=True) == [] and bench.steps() == [1]
 
 
 def test_numbers_that_begin_again_in_a_new_leg_are_newer_all_the_same(tmp_path: Path) -> None:
@@ -345,3 +474,37 @@ def test_a_stager_clears_away_what_killed_legs_left_half_published(tmp_path: Pat
         (tmp_path / "store" / name).mkdir(parents=True)
     Bench(tmp_path, leg=2)
     assert os.listdir(tmp_path / "store") == []
+
+
+class SlowClock(HandClock):
+    """Every look at it takes ten seconds."""
+
+    def now(self) -> float:
+        self.sleep(10.0)
+        return super().now()
+
+
+def test_a_checkpoint_that_all_ranks_write_is_reported_with_the_time_its_shares_took(tmp_path: Path) -> None:
+    local, store = tmp_path / "local", tmp_path / "store"
+    for rank in range(2):
+        partial = partial_share(local, 9, rank)
+        partial.mkdir(parents=True)
+        (partial / f"{rank}.pt").write_text("x")
+        commit_share(partial, local, 9, Ranks(rank, 2), {"seconds": 0.5, "metrics": {}})
+    watcher, rule = Watcher(local), CheckpointRule()
+    stager = Stager(watcher, store, leg=1, rule=rule, resumed_step=None, progress=lambda: (None, {}), clock=SlowClock(), shares=local)
+    [report] = stager.work()
+    assert report.kind == "published" and report.stage_seconds == 30.0, "two shares of 10 s each, and putting them together"
+
+
+def test_at_the_end_the_shares_of_the_newest_step_go_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.stager._shares = bench.local
+    for step in (1, 2):
+        partial = partial_share(bench.local, step, 0)
+        partial.mkdir(parents=True)
+        (partial / "w").write_text(str(step))
+        commit_share(partial, bench.local, step, Ranks(0, 1), {"seconds": 0.1, "metrics": {}})
+    order: list[int] = []
+    monkeypatch.setattr("onward.checkpoints.stager.put", lambda share, *_, **__: order.append(share.step))
+    bench.work(closed=True)
+    assert order == [2, 1]

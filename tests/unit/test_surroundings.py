@@ -10,6 +10,7 @@ from onward.errors import InvalidInput
 from onward.model.spec import CheckpointRule, Cluster
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk import contract
+from onward.supervisor import surroundings
 from onward.supervisor.surroundings import carried, local_folder, training_command, training_environment, working_folder
 from tests.histories import make_spec
 
@@ -165,3 +166,28 @@ def under(disk: str | None, *, leg: int = 1) -> Path:
     local = local_folder(make_spec(cluster=Cluster(name="c", scheduler="slurm", local_disk=disk)), leg)
     assert local.checkpoints.is_dir() and local.path.name == f"leg-{leg:04d}"
     return local.path
+
+
+# ── disks that are memory ─────────────────────────────────────────────────────
+
+
+def test_a_disk_in_memory_is_passed_over_for_one_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints there would be taken from the job's memory."""
+    memory, disk = tmp_path / "memory", tmp_path / "disk"
+    disk.mkdir()
+    monkeypatch.setattr(surroundings, "in_memory", lambda folder: folder.is_relative_to(memory))
+    monkeypatch.setattr(surroundings, "_SYSTEM_DISKS", (str(disk),))
+    monkeypatch.setattr("tempfile.tempdir", str(memory / "tmp"))
+    monkeypatch.setenv("SLURM_TMPDIR", str(memory / "job"))
+    assert under(None).is_relative_to(disk)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmpdir"))
+    assert under(None).is_relative_to(tmp_path / "tmpdir")
+
+
+def test_where_all_disks_are_memory_the_first_is_taken_and_what_a_profile_names_always_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surroundings, "in_memory", lambda _folder: True)
+    monkeypatch.setenv("SLURM_TMPDIR", str(tmp_path / "job"))
+    assert under(None).is_relative_to(tmp_path / "job")
+    assert under(str(tmp_path / "named")).is_relative_to(tmp_path / "named")

@@ -10,14 +10,17 @@ from pathlib import Path
 from signal import SIGKILL
 from types import SimpleNamespace
 
+import pytest
+
 from onward.checkpoints.saving import being_saved
 from onward.checkpoints.stager import Report
 from onward.clock import HandClock
-from onward.model.event import Event, Warned
+from onward.model.event import Event, Missed, Warned
 from onward.rundir.layout import LegLocal
 from onward.rundir.spool import SpoolReader
 from onward.sdk import contract
-from onward.supervisor.deadline import StopPlan
+from onward.supervisor.stop.limit import TimeLimit
+from onward.supervisor.stop.plan import StopPlan, StopPlanner
 from onward.supervisor.stopping import Crew
 from onward.supervisor.training import Training
 from tests.histories import make_spec
@@ -66,8 +69,9 @@ class Bench:
             spool=SpoolReader(self.local.spool),
             signals=SimpleNamespace(ending=False, warned=False, deleted=False, given_up=False, settle=lambda: None),  # type: ignore[arg-type]
             folder=self.folder,  # type: ignore[arg-type]
-            plan=StopPlan(ask=40, kill=20),
-            deadline=START + deadline if deadline else None,
+            planner=StopPlanner(limit=deadline),
+            shaped=lambda _learned: StopPlan(ask=40, kill=20),
+            limit=TimeLimit(START + deadline if deadline else None, self.clock),
             clock=self.clock,
             woken=SimpleNamespace(wait=self._tick, clear=lambda: None, set=lambda: None),  # type: ignore[arg-type]
         )
@@ -189,6 +193,12 @@ def test_a_file_of_the_trainings_own_is_being_saved_while_it_is_open(tmp_path: P
     assert not being_saved(tmp_path, now=0)
 
 
+@pytest.mark.parametrize("name", ["metrics.jsonl", "history.csv", "train.log", ".hidden"])
+def test_a_record_that_stays_open_is_no_save(tmp_path: Path, name: str) -> None:
+    with (tmp_path / name).open("wb"):
+        assert not being_saved(tmp_path, now=0)
+
+
 def ranks_are_termed(bench: Bench) -> None:
     (bench.local.ranks / "rank-00000.json").write_text(json.dumps({"rank": 0, "world": 2, "count": 1, "term": True}))
 
@@ -212,3 +222,72 @@ def test_ranks_that_their_launcher_ends_since_one_failed_were_not_warned(tmp_pat
     bench = Bench(tmp_path, {5: ranks_are_termed, 6: another_rank_failed, 12: leaves})
     bench.watch()
     assert bench.training.asked is None
+
+
+# ── what lies on the node at the end ──────────────────────────────────────────
+
+
+def commit(bench: Bench, step: int) -> None:
+    folder = bench.local.checkpoints / contract.step_folder(step)
+    folder.mkdir()
+    (folder / "w").write_bytes(b"w" * step)
+    (folder / contract.COMMIT_FILE).write_text(json.dumps({"step": step, "seconds": 1.0}))
+
+
+def test_a_checkpoint_that_the_limit_left_on_the_node_is_journaled_with_where_it_lies(tmp_path: Path) -> None:
+    bench, store = Bench(tmp_path / "leg-0001", {}, deadline=100.0), tmp_path / "store"
+    commit(bench, 229)
+    (store / "leg-0001.step-00000199").mkdir(parents=True)
+    bench.training.note_left_on_node(store, cut_off=True)
+    [missed] = [event for event in bench.told if isinstance(event, Missed)]
+    assert missed.step == 229 and missed.bytes > 229 and missed.kept.startswith(str(bench.local.checkpoints))
+    assert bench.training.left_behind, "so the node's folder stays"
+
+
+def test_what_is_published_or_superseded_is_not_missed(tmp_path: Path) -> None:
+    bench, store = Bench(tmp_path / "leg-0001", {}, deadline=100.0), tmp_path / "store"
+    commit(bench, 100)
+    (store / "leg-0001.step-00000200").mkdir(parents=True)
+    bench.training.note_left_on_node(store, cut_off=False)
+    assert bench.told == [] and not bench.training.left_behind
+
+
+def test_files_that_a_stager_was_still_publishing_when_it_was_cut_off_stay_on_the_node(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
+    (bench.local.checkpoints / "model_7.pt").write_bytes(b"w")
+    bench.reports.append(Report(kind="publishing", step=7, bytes=1))
+    bench.training.take_reports()
+    bench.training.note_left_on_node(tmp_path / "store", cut_off=True)
+    assert [event.step for event in bench.told if isinstance(event, Missed)] == [7] and bench.training.left_behind
+
+
+def test_a_save_that_was_never_committed_is_not_told_as_a_checkpoint_left_on_the_node(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
+    (bench.local.checkpoints / f"{contract.PARTIAL_PREFIX}7").mkdir()
+    bench.training.note_left_on_node(tmp_path / "store", cut_off=True)
+    assert bench.told == [] and not bench.training.left_behind
+
+
+# ── the grace time and the limit ──────────────────────────────────────────────
+
+
+def end_by_signal(bench: Bench) -> None:
+    bench.training.signals.ending = True  # type: ignore[misc]
+
+
+def test_a_training_has_the_sites_grace_time_to_save_when_its_job_is_taken_away(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {10.0: end_by_signal}, deadline=900.0)
+    bench.training.limit.grace = 200.0
+    code, at = bench.watch()
+    assert code == -SIGKILL and 175 < at < 190, "85 % of it: the rest is for the last words"
+
+
+def test_a_limit_that_was_moved_moves_the_request_and_is_journaled(tmp_path: Path) -> None:
+    def move(bench: Bench) -> None:
+        bench.training.limit.deadline = START + 500
+        bench.training.limit.news = "the job's time limit was moved by +5 min"
+
+    bench = Bench(tmp_path, {20.0: move}, deadline=200.0)
+    code, at = bench.watch()
+    assert code == -SIGKILL and 475 < at < 490
+    assert [event.text for event in bench.told if isinstance(event, Warned)] == ["the job's time limit was moved by +5 min"]

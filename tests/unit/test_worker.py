@@ -223,12 +223,12 @@ def test_a_task_that_keeps_nothing_when_it_is_stopped_is_not_begun_without_the_t
 def test_a_growing_file_is_read_by_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "out"
     growing = Growing(path)
-    assert growing.lines() == []
+    assert list(growing.lines()) == []
     path.write_text("a\nb")
-    assert growing.lines() == ["a"]
+    assert list(growing.lines()) == ["a"]
     end_the_line(path)
     end_the_line(path)
-    assert growing.lines() == ["b"] and path.read_text() == "a\nb\n"
+    assert list(growing.lines()) == ["b"] and path.read_text() == "a\nb\n"
     end_the_line(tmp_path / "none")
 
 

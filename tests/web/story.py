@@ -88,6 +88,7 @@ class Told:
             created=at,
             metrics={"train/loss": round(loss, 4)},
             files={"model.pt": FileEntry(size=len(data), hash=hashlib.sha256(data).hexdigest())},
+            algorithm="sha256",
         )
         folder = self.dir.checkpoints / str(manifest.name)
         folder.mkdir()
