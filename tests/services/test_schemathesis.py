@@ -17,6 +17,7 @@ import pytest
 from tests.servers import PATIENCE, Running
 
 SECONDS = 40  # of one run; the least part of it is ours
+AT_LEAST = 300  # requests generated meanwhile, beside whatever else this machine does
 STREAMS = "/live$|/follow$"
 HERE = Path(__file__).resolve()
 
@@ -34,7 +35,7 @@ def test_no_request_that_the_openapi_describes_is_answered_by_a_5xx(kind: str, t
         command = [
             *(str(Path(sys.executable).with_name("schemathesis")), "run", f"{server.url}/api/openapi.json"),
             *("-H", f"Authorization: Bearer {token}", "--checks", "not_a_server_error", "--exclude-path-regex", STREAMS),
-            *("--phases", "coverage,fuzzing", "--max-examples", "12", "--max-time", str(SECONDS), "--workers", "2"),
+            *("--phases", "coverage,fuzzing", "--max-examples", "12", "--max-time", str(SECONDS), "--workers", "1"),
             *("--generation-database", "none", "--suppress-health-check", "all", "--warnings", "off", "--no-color"),
         ]
         there = {"THERE_RUN": runs, "THERE_EXPERIMENT": experiments, "THERE_MODEL": [model], "THERE_METRIC": ["loss", "val_accuracy"]}
@@ -52,4 +53,4 @@ def test_no_request_that_the_openapi_describes_is_answered_by_a_5xx(kind: str, t
     assert {status for status in answers if status >= 500} == set(), done.stdout[-5000:]
     assert '"action": "fault"' not in said
     counted = re.search(r"(\d+) generated", done.stdout)
-    assert counted and int(counted[1]) > 1000, done.stdout[-5000:] + done.stderr[-2000:]
+    assert counted and int(counted[1]) > AT_LEAST, done.stdout[-5000:] + done.stderr[-2000:]
