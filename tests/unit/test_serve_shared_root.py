@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.errors import StorageFull
+from onward.errors import StorageError, StorageFull
 from onward.model.outcome import OutcomeState
 from onward.model.request import Outgoing, RequestState
 from onward.model.run import LegEnd
@@ -134,13 +134,44 @@ def test_of_two_that_make_the_run_at_the_same_moment_one_gives_way(
 
 def test_of_many_who_mark_at_once_all_get_the_same_run(tmp_path: Path) -> None:
     def mark(n: int) -> RequestMark:
-        return mark_request(tmp_path, RequestMark(request="r/1 ü", body_sha256="b", run=f"run{n}", folder=f"/runs/{n}"))
+        return mark_request(tmp_path, RequestMark(request="r/1 ü", body_sha256="b", run=f"run{n}", folder=f"/runs/2026-11-15_A_{n}"))
 
     with ThreadPoolExecutor(16) as pool:
         found = set(pool.map(mark, range(64)))
     assert len(found) == 1
     assert find_request([tmp_path / "away", tmp_path], "r/1 ü") in found
     assert [path.name for path in RootDir(tmp_path).requests.iterdir()] == [RootDir(tmp_path).request("r/1 ü").name]
+
+
+def test_a_root_may_have_another_path_on_another_machine(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "runs")
+    mark_request(tmp_path / "runs", RequestMark(request="r1", body_sha256="b", run="k3x9q2m7", folder=f"{tmp_path}/runs/2026-11-15_A_x"))
+    found = find_request([tmp_path / "elsewhere"], "r1")
+    assert found is not None and found.folder == f"{tmp_path}/elsewhere/2026-11-15_A_x"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"request":"r1","body_sha256":"b","run":"k","folder":"../../home/eve/2026-11-15_A_x"}'])
+def test_a_mark_that_is_damaged_or_leads_elsewhere_is_no_answer(gateway: Gateway, text: str) -> None:
+    mark = RootDir(gateway.place.root).request("r1")
+    mark.parent.mkdir(parents=True)
+    mark.write_text(text)
+    gateway.ask()
+    gateway.step(301, times=3)
+    assert (gateway.of().state, gateway.of().outcome) == (RequestState.ACCEPTED, None)
+    assert f"{mark} is damaged" in gateway.of().words
+    assert gateway.place.scheduler.jobs == {}
+    mark.unlink()
+    gateway.until(lambda: gateway.of().folder)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_mark_that_another_user_made_is_not_believed(gateway: Gateway) -> None:
+    gateway.ask()
+    gateway.step()
+    os.chown(RootDir(gateway.place.root).request("r1"), 65534, 65534)
+    with pytest.raises(StorageError, match="made by another user"):
+        find_request([gateway.place.root], "r1")
 
 
 @pytest.mark.parametrize("who", ["its own gateway", "another gateway", "tend"])

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from onward.errors import StorageError
 from onward.rundir.claim import take
-from onward.rundir.layout import RunDir
+from onward.rundir.layout import RunDir, is_dated
 from onward.rundir.root.layout import RootDir
 from onward.sdk.files import sync_folder
 
@@ -29,7 +29,7 @@ class RequestMark:
     request: str
     body_sha256: str  # of the message that asked: another message of the same id is another request
     run: str
-    folder: str
+    folder: str  # kept as its name alone: the root may have another path on another machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,26 +44,49 @@ class AnswerMark:
 def mark_request(root: Path, mark: RequestMark) -> RequestMark:
     """The mark that the request has from now on: this one, or that of whoever was first."""
     path = RootDir(root).request(mark.request)
-    _take(path, asdict(mark))
-    return RequestMark(**_read_made(path))
+    _take(path, {**asdict(mark), "folder": Path(mark.folder).name})
+    return _request_mark(root, path, _read_made(path))
 
 
 def find_request(roots: Iterable[Path], id: str) -> RequestMark | None:
     """None: surely none in these roots, as far as they can be seen. OSError where one cannot be read."""
-    found = _first(RootDir(root).request(id) for root in roots)
-    return RequestMark(**found) if found else None
+    for root in roots:
+        path = RootDir(root).request(id)
+        if found := _read(path):
+            return _request_mark(root, path, found)
+    return None
+
+
+def _request_mark(root: Path, path: Path, found: Mapping[str, Any]) -> RequestMark:
+    try:
+        mark = RequestMark(**found)
+    except TypeError as error:
+        raise _damaged(path, str(error)) from error
+    if not is_dated(mark.folder) or "/" in mark.folder:
+        raise _damaged(path, f"{mark.folder!r} is no run's folder")
+    return replace(mark, folder=str(root / mark.folder))
 
 
 def mark_answer(root: Path, mark: AnswerMark) -> AnswerMark:
     """The same for its answer."""
     path = RootDir(root).answer(mark.request)
     _take(path, asdict(mark))
-    return AnswerMark(**_read_made(path))
+    return _answer_mark(path, _read_made(path))
 
 
 def find_answer(roots: Iterable[Path], id: str) -> AnswerMark | None:
-    found = _first(RootDir(root).answer(id) for root in roots)
-    return AnswerMark(**found) if found else None
+    for root in roots:
+        path = RootDir(root).answer(id)
+        if found := _read(path):
+            return _answer_mark(path, found)
+    return None
+
+
+def _answer_mark(path: Path, found: Mapping[str, Any]) -> AnswerMark:
+    try:
+        return AnswerMark(**found)
+    except TypeError as error:
+        raise _damaged(path, str(error)) from error
 
 
 def publish_spec(run: RunDir) -> None:
@@ -102,17 +125,24 @@ def _read_made(path: Path) -> dict[str, Any]:
     return found
 
 
-def _first(paths: Iterable[Path]) -> dict[str, Any] | None:
-    return next((found for found in map(_read, paths) if found), None)
-
-
 def _read(path: Path) -> dict[str, Any] | None:
+    """Only what this user wrote: in a root that others may write to, nobody else decides which run a request has."""
     try:
-        found = json.loads(path.read_bytes())
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    with open(handle, "rb") as file:
+        if os.fstat(handle).st_uid != os.getuid():
+            raise StorageError(f"{path} was made by another user", hint="delete it, and keep others from writing to the runs folder")
+        text = file.read()
+    try:
+        found = json.loads(text)
     except ValueError as error:
-        raise StorageError(f"{path} is damaged: {error}", hint="delete it once you know which run the request has") from error
+        raise _damaged(path, str(error)) from error
     if not isinstance(found, dict):
-        raise StorageError(f"{path} is damaged: it holds no mark", hint="delete it once you know which run the request has")
+        raise _damaged(path, "it holds no mark")
     return found
+
+
+def _damaged(path: Path, words: str) -> StorageError:
+    return StorageError(f"{path} is damaged: {words}", hint="delete it once you know which run the request has")
