@@ -217,15 +217,20 @@ def test_a_disk_that_is_full_when_the_run_is_to_be_marked_leaves_nothing_behind(
     one_run(gateway)
 
 
-def test_an_id_that_another_gateway_knows_from_another_request_is_refused(gateway: Gateway, other: Gateway) -> None:
+@pytest.mark.parametrize("over", [False, True])
+def test_an_id_that_another_gateway_knows_from_another_request_is_refused(gateway: Gateway, other: Gateway, over: bool) -> None:
     gateway.ask()
     gateway.step()
+    if over:
+        gateway.played().begin(1, successor=False).end(1, LegEnd.DONE)
+        gateway.step(5)
     other.ask(body_sha256="2" * 64)
     other.step()
     assert other.answer().state is OutcomeState.REFUSED
     assert "came before" in other.answer().reason
-    gateway.played().begin(1, successor=False).end(1, LegEnd.DONE)
-    gateway.step(5)
+    if not over:
+        gateway.played().begin(1, successor=False).end(1, LegEnd.DONE)
+        gateway.step(5)
     assert gateway.answer().state is OutcomeState.DONE
     assert len(to_send(gateway, other)) == 2
 

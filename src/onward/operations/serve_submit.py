@@ -43,13 +43,13 @@ class Submitter:
         if self._answers.settled_elsewhere(record):
             return True
         mark = find_request(self._parts.desk.roots, record.id)
-        if mark is None:
-            return False
-        if mark.body_sha256 != record.request.body_sha256:
+        if self._answers.is_of_another(record) or (mark is not None and mark.body_sha256 != record.request.body_sha256):
             reason = f"another request with the id {record.id} came before, to another gateway"
             outcome = Outcome(state=OutcomeState.REFUSED, reason=reason, next="use an id for one request only")
             self._parts.requests.settle(record, outcome, at=self._parts.now())  # the answer in the root is the other one's
             return True
+        if mark is None:
+            return False
         with suppress(FileNotFoundError):  # its folder was deleted since: whoever follows the run says so
             publish_spec(RunDir(Path(mark.folder)))
         self._parts.requests.set_run(record.id, run=mark.run, folder=mark.folder, at=self._parts.now())

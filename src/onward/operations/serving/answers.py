@@ -31,7 +31,12 @@ class Answers:
     def settled_elsewhere(self, record: RequestRecord) -> bool:
         """Whether it was answered before, by another gateway or by this one just before it died; then it is settled here too."""
         found = find_answer(self._parts.desk.roots, record.id)
-        return found is not None and self._settle_as(record, found)
+        return found is not None and _is_of(found, record) and self._settle_as(record, found)
+
+    def is_of_another(self, record: RequestRecord) -> bool:
+        """Whether another request with its id was answered before."""
+        found = find_answer(self._parts.desk.roots, record.id)
+        return found is not None and not _is_of(found, record)
 
     def _settle_as(self, record: RequestRecord, mark: AnswerMark) -> bool:
         outcome, own = Outcome.from_json(mark.outcome), mark.store == self._parts.requests.id
@@ -41,9 +46,12 @@ class Answers:
 
     def _marked(self, record: RequestRecord, outcome: Outcome) -> AnswerMark:
         """A root that is away or full keeps nobody from an answer: then it is only not known to other gateways."""
-        mark = AnswerMark(request=record.id, store=self._parts.requests.id, outcome=outcome.to_json())
+        body, store = record.request.body_sha256, self._parts.requests.id
+        mark = AnswerMark(request=record.id, body_sha256=body, store=store, outcome=outcome.to_json())
         try:
             found = find_answer(self._parts.desk.roots, record.id)
+            if found and not _is_of(found, record):
+                return mark
             root = next((root for root in self._roots(record) if is_seen(root)), None)
             return found or (mark_answer(root, mark) if root else mark)
         except (OSError, StorageError) as error:
@@ -60,3 +68,7 @@ class Answers:
             yield self._parts.root_for(cluster)
         except OnwardError:
             yield self._parts.desk.root
+
+
+def _is_of(mark: AnswerMark, record: RequestRecord) -> bool:
+    return mark.body_sha256 == record.request.body_sha256

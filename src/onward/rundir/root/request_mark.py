@@ -37,6 +37,7 @@ class AnswerMark:
     """How a request was answered, and which store sends that answer."""
 
     request: str
+    body_sha256: str
     store: str
     outcome: Mapping[str, Any]
 
