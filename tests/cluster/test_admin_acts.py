@@ -35,18 +35,24 @@ def test_a_run_says_what_an_admin_did_to_its_jobs_and_goes_on(alice: Person, as_
     alice.write("waits.py", WAITS.replace('os.environ["HERE"]', repr(str(alice.home))))
     run = alice.submit("--time", "10:00", "--mem", "300M", "--", "python3", "waits.py")
     shown = run.until(lambda r: r["reason"].startswith("leg 1 runs on") and len(r["legs"]) > 1, what="leg 1 at work, and its successor")
-    job, successor = shown["legs"][0]["job"], shown["legs"][1]["job"]
+    job = shown["legs"][0]["job"]
 
     as_root("scontrol", "suspend", job)
     run.until(lambda r: "leg 1 is suspended on" in r["reason"], what="the suspension in the run's reason")
     as_root("scontrol", "resume", job)
     run.until(lambda r: r["reason"].startswith("leg 1 runs on"), what="the leg at work again")
 
-    as_root("scancel", successor)
-    run.until(lambda r: f"job {successor}, queued for leg 2, is cancelled" in r["reason"], what="the successor that was cancelled")
-
+    as_root("scontrol", "update", f"JobId={job}", "Requeue=1")  # Onward's jobs forbid it
     as_root("scontrol", "requeuehold", job)
     held = run.until(lambda r: "put back into the queue and is held there" in r["reason"], what="the hold in the run's reason")
     assert held["state"] == "running", "nothing has ended it"
     assert "scontrol release" in held["reason"]
-    alice.onward("cancel", shown["id"])
+    as_root("scontrol", "release", job)
+    again = run.until(lambda r: r["reason"].startswith("leg 2 runs on") and len(r["legs"]) > 2, what="leg 2 at work, and its successor")
+
+    successor = again["legs"][2]["job"]
+    as_root("scancel", successor)
+    run.until(lambda r: f"job {successor}, queued for leg 3, is cancelled" in r["reason"], what="the successor that was cancelled")
+    alice.write("go", "")
+    over = run.until_over(within=60)
+    assert (over["state"], over["legs"][1]["end"]) == ("finished", "done"), (over["reason"], run.log())

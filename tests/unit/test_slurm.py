@@ -73,7 +73,8 @@ def test_a_job_held_on_another_is_held_and_one_that_waits_is_queued(programs: Pr
         ("PENDING", "job_requeued_in_held_state", JobState.HELD, "put on hold when it was put back into the queue"),
         ("PENDING", "launch failed requeued held", JobState.HELD, "put on hold because it could not be started"),
         ("REQUEUE_HOLD", "None", JobState.HELD, ""),
-        ("SPECIAL_EXIT", "job requeued in special exit state", JobState.HELD, "marked for a special exit"),
+        ("REQUEUE_HOLD", "job requeued in held state", JobState.HELD, "scontrol release lets it go"),
+        ("SPECIAL_EXIT", "job requeued in held state", JobState.HELD, "scontrol release lets it go"),
     ],
 )
 def test_a_job_that_somebody_holds_is_held_and_says_how_it_is_let_go(

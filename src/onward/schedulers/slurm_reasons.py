@@ -15,7 +15,6 @@ REASONS = {
     "JobHeldAdmin": "put on hold by an administrator, who alone can let it go",
     "JobHoldMaxRequeue": "put on hold because it was started again too often",
     "job requeued in held state": "put on hold when it was put back into the queue; scontrol release lets it go",
-    "job requeued in special exit state": "put on hold, marked for a special exit, when it was put back into the queue",
     "launch failed requeued held": "put on hold because it could not be started; scontrol release tries it again",
     "JobArrayTaskLimit": "its array runs as many tasks at once as it allows itself",
     "Licenses": "waits for a licence that is in use",
