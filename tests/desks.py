@@ -67,8 +67,8 @@ class Place:
         return submit(self.desk, self.draft(**others), cwd=cwd or self.project)
 
     def folders(self) -> list[str]:
-        """All that lies in the root, hidden or not."""
-        return sorted(os.listdir(self.root)) if self.root.exists() else []
+        """All that lies in the root, hidden or not, but what Onward keeps there for itself."""
+        return sorted(name for name in os.listdir(self.root) if name != ".onward") if self.root.exists() else []
 
     def play(self, name: str = "digits", **others: Any) -> PlayedRun:
         """A run with its first leg queued. Nothing of it is frozen: no real job will start it."""

@@ -1,10 +1,11 @@
 """Serving is killed at one of its strokes, another goes on: run as a process, since it makes others that die.
 
-    python -m tests.serve_kills FOLDER [EVERY]
+    python -m tests.serve_kills FOLDER [EVERY [takeover]]
 
 A stroke is anything that others could see: a commit, a file or folder that is made, renamed or removed, a job that is asked for. For each
-(or every nth) of them a request is served from its acceptance to its answer, and whoever serves dies just before that stroke. Prints, a
-line of JSON each: which stroke it was, the runs, the jobs, the answers.
+(or every nth) of them a request is served from its acceptance to its answer, and whoever serves dies just before that stroke. With
+`takeover` it is gone on with by a gateway that has a store of its own, to which the request is sent again; the dead one is started again
+when that has answered. Prints, a line of JSON each: which stroke it was, the runs, the jobs, the answers that leave.
 """
 
 from __future__ import annotations
@@ -82,10 +83,18 @@ class Course:
     """One request, from its acceptance on, in as many lives as it takes."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder = self._store = folder
         self._now = NOON
         Place(folder)
         self._alone(lambda gateway: gateway.ask())
+
+    def switch(self) -> None:
+        """From here on another gateway serves, with its own store: the one that has served, or one to which the request is sent again."""
+        other = self._folder / "other"
+        self._store = other if self._store == self._folder else self._folder
+        if not other.exists():
+            other.mkdir()
+            self._alone(lambda gateway: gateway.ask(received=NOON))
 
     def life(self, kill_at: int | None) -> int:
         """A process that serves for a while; how many strokes it did. It dies before stroke `kill_at`."""
@@ -119,14 +128,19 @@ class Course:
             return {
                 "runs": len(runs_under(gateway.place.root)),
                 "jobs": len({job.status.name for job in gateway.place.scheduler.jobs.values()}),
-                "answers": [message.payload["state"] for message in gateway.sent(OutgoingKind.REPLY)],
+                "answers": self.answers(gateway),
                 "state": str(gateway.of().state),
             }
 
         return dict(self._ask(tell))
 
+    def answers(self, gateway: Gateway) -> list[str]:
+        """Those that are sent, or still to be, by this gateway."""
+        due = gateway.requests.outbox.due(now=self._now)
+        return [message.payload["state"] for message in due if message.kind is OutgoingKind.REPLY]
+
     def _ask(self, question: Callable[[Gateway], Any]) -> Any:
-        gateway = Gateway(self._folder, KeptPlace(self._folder, self._now))
+        gateway = Gateway(self._store, KeptPlace(self._folder, self._now))
         try:
             return question(gateway)
         finally:
@@ -169,7 +183,7 @@ class Strokes:
         self.done += 1
 
 
-def courses(folder: Path, every: int) -> Iterator[dict[str, Any]]:
+def courses(folder: Path, every: int, *, takeover: bool) -> Iterator[dict[str, Any]]:
     stroke, killed = 0, True
     while killed:
         course, left, killed = Course(folder / str(stroke)), stroke, False
@@ -177,16 +191,24 @@ def courses(folder: Path, every: int) -> Iterator[dict[str, Any]]:
             if course.is_over():
                 break
             done = course.life(None if killed else left)
+            if takeover and done < 0:
+                course.switch()
             killed = killed or done < 0
             left -= max(done, 0)
             course.train()
-        yield {"stroke": stroke, "killed": killed, **course.told()}
+        told = course.told()
+        if takeover and killed:
+            course.switch()
+            course.life(None)
+            first = course.told()
+            told = {**first, "answers": first["answers"] + told["answers"]}
+        yield {"stroke": stroke, "killed": killed, **told}
         stroke += every
 
 
-def main(folder: str, every: str = "1") -> None:
+def main(folder: str, every: str = "1", how: str = "") -> None:
     Place(Path(folder, "warm")).submit()  # what is compiled once is compiled before any process is made
-    for told in courses(Path(folder), int(every)):
+    for told in courses(Path(folder), int(every), takeover=how == "takeover"):
         print(json.dumps(told), flush=True)
 
 

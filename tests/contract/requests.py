@@ -104,7 +104,7 @@ class RequestsContract:
     def test_one_that_was_put_off_waits_and_one_that_has_a_run_is_followed(self, store: Requests) -> None:
         store.accept_all([request("a"), request("b", deadline=NOW + 9), request("c")])
         store.put_off("a", until=NOW + 60, words="the cluster is away")
-        store.set_run("c", folder="/runs/c", at=NOW)
+        store.set_run("c", run="c0c0c0c0", folder="/runs/c", at=NOW)
         assert [record.id for record in store.waiting(now=NOW, limit=9)] == ["b"]
         assert [record.id for record in store.waiting(now=NOW + 60, limit=9)] == ["a", "b"]
         assert store.line() == {"patchwise": 2}
@@ -124,9 +124,9 @@ class RequestsContract:
         assert store.of("r1").state is RequestState.ACCEPTED
         store.plan_run("r1", "k3x9q2m7")
         store.plan_run("r1", "zzzzzzzz")
-        store.set_run("r1", folder="/runs/a", at=NOW + 1)
+        store.set_run("r1", run="k3x9q2m7", folder="/runs/a", at=NOW + 1)
         store.running("r1")
-        store.set_run("r1", folder="/runs/b", at=NOW + 2)
+        store.set_run("r1", run="k3x9q2m7", folder="/runs/b", at=NOW + 2)
         found = store.of("r1")
         assert (found.state, found.run, found.folder, found.submitted) == (RequestState.RUNNING, "k3x9q2m7", "/runs/a", NOW + 1)
 
@@ -146,7 +146,7 @@ class RequestsContract:
     def test_the_answer_names_the_run_where_there_is_one(self, store: Requests) -> None:
         store.accept_all([request("a"), request("b")])
         store.plan_run("a", "k3x9q2m7")
-        store.set_run("a", folder="/runs/a", at=NOW)
+        store.set_run("a", run="k3x9q2m7", folder="/runs/a", at=NOW)
         store.plan_run("b", "zzzzzzzz")
         for id in ("a", "b"):
             store.settle(store.of(id), DONE, at=NOW)

@@ -14,8 +14,9 @@ EVERY = 3  # of some fifty strokes: all of them are `python -m tests.serve_kills
 
 
 @pytest.mark.slow
-def test_a_request_has_one_run_one_job_and_one_answer_wherever_its_server_was_killed(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "tests.serve_kills", str(tmp_path), str(EVERY)]
+@pytest.mark.parametrize("how", ["restart", "takeover"])
+def test_a_request_has_one_run_one_job_and_one_answer_wherever_its_server_was_killed(tmp_path: Path, how: str) -> None:
+    argv = [sys.executable, "-m", "tests.serve_kills", str(tmp_path), str(EVERY), how]
     done = subprocess.run(argv, cwd=REPO, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     told = [json.loads(line) for line in done.stdout.splitlines()]

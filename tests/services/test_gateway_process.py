@@ -14,6 +14,7 @@ import pytest
 
 from beds.rabbitmq import USER, RabbitMQ
 from beds.waiting import until
+from onward.tracker.requests import Requests
 from tests.gateway_old import OldProducer
 from tests.servers import Running
 
@@ -34,6 +35,13 @@ import json, os, pathlib
 asked = json.loads(pathlib.Path(os.environ["ONWARD_REQUEST_FILE"]).read_text())
 print({key: value for key, value in os.environ.items() if "PASSWORD" in key})
 pathlib.Path(os.environ["ONWARD_ARTIFACTS_DIR"], "said.txt").write_text(asked["settings"]["word"].upper())
+"""
+DIES = """\
+import os, signal
+from onward.cli.main import main
+from onward.tracker.requests import Requests
+Requests.set_run = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+main()
 """
 
 
@@ -62,9 +70,11 @@ recipe = "shout"
         self.login = {"RABBITMQ_USER": USER, "RABBITMQ_PASSWORD": server.password}
         self.env = {**kept, **own, **self.login}
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, *words: str, dies: bool = False) -> subprocess.Popen[bytes]:
+        """`dies`: as soon as a job is queued, before its store knows of it."""
+        argv = [sys.executable, "-c", DIES, "gateway", *words] if dies else self.argv(*words)
         with (self.folder / "err").open("ab") as err:
-            process = subprocess.Popen(self.argv(), env=self.env, stderr=err, stdout=err, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(argv, env=self.env, stderr=err, stdout=err, stdin=subprocess.DEVNULL)
         said = self.log.count("listening at")
         assert until(lambda: self.log.count("listening at") >= said + 1 or process.poll() is not None, timeout=PATIENCE), self.log
         assert process.poll() is None, self.log
@@ -115,6 +125,40 @@ def test_one_that_is_killed_and_one_that_is_stopped_leave_every_request_to_the_n
     assert len(runs) == 2
     assert "Traceback" not in site.log
     assert broker.password not in site.texts(), "not in a log, a run's folder, a store, or what the training was given"
+
+
+def test_a_request_whose_gateway_died_when_its_job_was_queued_has_one_run_and_one_answer_though_another_has_its_own_store(
+    site: Site, broker: RabbitMQ, vhost: str
+) -> None:
+    def runs() -> list[Path]:
+        return [path for path in (site.folder / "runs").glob("20*") if (path / "params" / "spec.json").exists()]
+
+    def stores(name: str) -> tuple[str, str]:
+        return "--db", str(site.folder / name / "onward.db")
+
+    processes = [site.start(*stores("a"), dies=True)]
+    try:
+        with OldProducer(broker, vhost) as old:
+            sent = old.send({}, {"word": "once"})
+            assert processes[0].wait(PATIENCE) == -signal.SIGKILL
+            assert len(runs()) == 1
+            processes.append(site.start(*stores("b")))
+            old.send({}, {"word": "once"}, correlation_id=sent)  # by whoever misses the answer
+            assert old.reply(sent, timeout=PATIENCE) == {"Said": "T05DRQ==\n"}
+            processes.append(site.start(*stores("a")))
+            store = Requests.open(site.folder / "a" / "onward.requests.db", create=False)
+            try:
+                assert until(lambda: store.list()[0].outcome is not None, timeout=PATIENCE), site.log
+            finally:
+                store.close()
+            assert old.silence()
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    (run,) = runs()
+    assert len(list((run / "logs").glob("leg-*.out"))) == 1
+    assert "Traceback" not in site.log
 
 
 def test_from_cron_it_takes_what_is_there_and_leaves(site: Site, broker: RabbitMQ, vhost: str) -> None:

@@ -75,7 +75,7 @@ def test_one_tells_what_it_asked_its_answer_and_what_went_out(scene: Scene, stor
     secret = "https://ada:pass@rodan.lab/uploads/a.png?token=very-secret"
     store.accept(request(inputs=(Input(name="Image", url=secret),), settings={"Patch height": 64}))
     store.plan_run("r1", "k3x9q2m7")
-    store.set_run("r1", folder="/runs/a", at=1_700_000_010.0)
+    store.set_run("r1", run="k3x9q2m7", folder="/runs/a", at=1_700_000_010.0)
     store.tell(store.of("r1"), {"state": "running", "percent": 25.0, "metrics": {"loss": 0.5}}, at=1_700_000_020.0, send=True)
     before = good(scene.client.get(f"{AT}/r1"))
     assert (before["state"], before["run_id"], before["fraction"], before["metrics"], before["reply"]) == (

@@ -144,6 +144,24 @@ def test_letters_combine(letters: str, state: JobState) -> None:
     assert parse_state(letters) is state
 
 
+@pytest.mark.parametrize(
+    ("letters", "paused", "words"),
+    [
+        ("s", True, "suspended"),
+        ("S", True, "suspended with its queue"),
+        ("T", True, "suspended because its host is too busy"),
+        ("Rs", True, "suspended"),
+        ("r", False, ""),
+        ("hqw", False, ""),
+        ("dr", False, "being deleted"),
+    ],
+)
+def test_a_suspended_job_says_that_it_stands_still_and_why(letters: str, paused: bool, words: str) -> None:
+    job = f"<job_list><JB_job_number>7</JB_job_number><JB_name>a.1.x</JB_name><state>{letters}</state></job_list>"
+    (found,) = parse_qstat(f"<job_info><queue_info>{job}</queue_info></job_info>")
+    assert (found.paused, found.reason) == (paused, words)
+
+
 def test_an_answer_that_is_not_xml_is_no_answer() -> None:
     with pytest.raises(SchedulerUnavailable, match="not XML"):
         parse_qstat("error: commlib error")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from tests.desks import Place, PlayedRun
 RUN = {"id", "name", "experiment", "state", "reason", "folder", "cluster", "user", "created", "legs", "progress"}
 DETAILS = {"cause", "evidence", "next", "command", "params", "code", "checkpoints", "effort", "risk", "finish"}
 LEG = {
-    *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "ended", "first_step", "last_step"),
-    *("resumed_step", "fell_back", "nodes", "gpus", "mem", "warnings"),
+    *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "deadline", "ended"),
+    *("first_step", "last_step", "resumed_step", "fell_back", "nodes", "gpus", "mem", "warnings"),
 }
 CHECKPOINT = {"step", "leg", "bytes", "state", "folder", "created", "metrics"}
 PROGRESS = {"step", "total", "steps_per_second", "at", "eta", "metrics"}
@@ -154,6 +155,39 @@ def test_a_submit_without_an_answer_is_said_to_be_unclear(place: Place) -> None:
 
 def test_a_running_run_says_where(place: Place) -> None:
     assert why(place.play().begin(1)) == "leg 1 runs on node1"
+
+
+def test_a_suspended_leg_says_so(place: Place) -> None:
+    run = place.play().begin(1)
+    job = place.scheduler.jobs[run.job(1)]
+    job.status = replace(job.status, paused=True, reason="suspended")
+    assert why(run) == f"leg 1 is suspended on node1, and goes on when the scheduler resumes job {run.job(1)}"
+    assert shown(run)["legs"][0]["reason"] == "suspended"
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [(JobState.HELD, "and is held there: job requeued in held state"), (JobState.QUEUED, "put back into the queue")]
+)
+def test_a_leg_whose_job_was_put_back_into_the_queue_does_not_claim_to_run(place: Place, state: JobState, words: str) -> None:
+    run = place.play().begin(1)
+    job = place.scheduler.jobs[run.job(1)]
+    job.status = replace(job.status, state=state, reason="job requeued in held state" if state is JobState.HELD else "")
+    assert words in why(run)
+    assert "runs on" not in why(run)
+
+
+def test_a_successor_that_somebody_cancelled_is_told_while_the_leg_before_it_runs(place: Place) -> None:
+    run = place.play().begin(1)
+    place.scheduler.end(run.job(2), JobState.CANCELLED, exit_code=None, reason="CANCELLED by 0")
+    assert why(run) == f"leg 1 runs on node1; job {run.job(2)}, queued for leg 2, is cancelled (CANCELLED by 0) and will not begin"
+
+
+def test_a_limit_that_was_moved_is_the_limit_of_the_leg_from_then_on(place: Place) -> None:
+    run = place.play().begin(1)
+    before = shown(run)["legs"][0]["deadline"]
+    run.write(ev.LimitMoved(leg=1, at=run.now(), deadline=before + 3600, text="the job's time limit was moved by +60 min"))
+    leg = shown(run)["legs"][0]
+    assert (leg["deadline"], leg["warnings"]) == (before + 3600, ["the job's time limit was moved by +60 min"])
 
 
 @pytest.mark.parametrize(("asked", "words"), [("deadline", "time limit is near"), ("request", "someone asked it to"), ("moon", "moon")])

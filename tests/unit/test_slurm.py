@@ -12,6 +12,7 @@ from onward.model.spec import Resources
 from onward.schedulers.base import end_time_of, grace_of
 from onward.schedulers.command import Answer
 from onward.schedulers.slurm import SlurmScheduler
+from onward.schedulers.slurm_reasons import plain_reason
 from onward.schedulers.slurm_words import parse_state
 
 
@@ -61,6 +62,35 @@ def test_a_job_held_on_another_is_held_and_one_that_waits_is_queued(programs: Pr
     found = SlurmScheduler().status([JobId("7"), JobId("8")])
     assert found[JobId("7")].state is JobState.HELD
     assert (found[JobId("8")].state, found[JobId("8")].reason) == (JobState.QUEUED, "ReqNodeNotAvail, UnavailableNodes:g3")
+
+
+@pytest.mark.parametrize(
+    ("native", "reason", "state", "words"),
+    [
+        ("PENDING", "JobHeldUser", JobState.HELD, "put on hold by its owner"),
+        ("PENDING", "JobHeldAdmin", JobState.HELD, "put on hold by an administrator"),
+        ("PENDING", "job requeued in held state", JobState.HELD, "put on hold when it was put back into the queue"),
+        ("PENDING", "job_requeued_in_held_state", JobState.HELD, "put on hold when it was put back into the queue"),
+        ("PENDING", "launch failed requeued held", JobState.HELD, "put on hold because it could not be started"),
+        ("REQUEUE_HOLD", "None", JobState.HELD, ""),
+        ("REQUEUE_HOLD", "job requeued in held state", JobState.HELD, "scontrol release lets it go"),
+        ("SPECIAL_EXIT", "job requeued in held state", JobState.HELD, "scontrol release lets it go"),
+    ],
+)
+def test_a_job_that_somebody_holds_is_held_and_says_how_it_is_let_go(
+    programs: Programs, native: str, reason: str, state: JobState, words: str
+) -> None:
+    programs.answer("squeue", f"7|a.1.x|{native}|{reason}||1|N/A|N/A")
+    found = SlurmScheduler().status([JobId("7")])[JobId("7")]
+    assert (found.state, found.paused) == (state, False)
+    assert words in plain_reason(found.reason)
+
+
+@pytest.mark.parametrize(("native", "words"), [("SUSPENDED", "suspended"), ("STOPPED", "stopped by a signal")])
+def test_a_suspended_job_still_has_its_nodes_and_says_that_it_stands_still(programs: Programs, native: str, words: str) -> None:
+    programs.answer("squeue", f"7|a.1.x|{native}|None|c1|1|2|900")
+    found = SlurmScheduler().status([JobId("7")])[JobId("7")]
+    assert (found.state, found.paused, found.reason, found.nodes) == (JobState.RUNNING, True, words, ("c1",))
 
 
 def test_without_accounting_a_job_that_the_controller_forgot_is_absent(programs: Programs) -> None:

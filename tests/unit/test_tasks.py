@@ -96,6 +96,11 @@ def test_a_task_is_open_again_when_its_worker_is_over(dir: PipelineDir, worker: 
     assert standings(dir, PLAN, TASKS)[ONE].next == 2
 
 
+def test_a_task_stays_with_a_worker_whose_root_cannot_be_seen(dir: PipelineDir, worker: RunDir) -> None:
+    owners = Owners(dir.path.parent / "not-mounted")
+    assert not owners.gone(owner(worker))
+
+
 def test_an_attempt_that_left_no_word_got_on_if_the_next_one_found_more_done(dir: PipelineDir, worker: RunDir) -> None:
     folder = task_dir(dir, TASKS[0])
     for number, done in ((1, ""), (2, "a\n"), (3, "a\n")):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
+from beds.waiting import until as waited
 from onward.clock import HandClock
 from onward.supervisor.stop.limit import TimeLimit
+from onward.supervisor.stop.standstill import Standstill
 
 NOW = 1_000_000.0
 
@@ -39,3 +43,48 @@ def test_a_job_without_a_limit_gets_none() -> None:
     watched = TimeLimit(None, HandClock(NOW), end_time=lambda: NOW + 60)
     watched.look()
     assert watched.deadline is None
+
+
+def watched_since(before: float, *answers: float | None) -> tuple[TimeLimit, HandClock]:
+    """A limit of an hour that was last looked at so many seconds ago."""
+    found, clock = iter(answers), HandClock(NOW)
+    made = TimeLimit(NOW + 3600, clock, end_time=lambda: next(found))
+    made._thread = object()  # type: ignore[assignment]  # one that looks every ten minutes
+    clock.sleep(before)
+    return made, clock
+
+
+def test_a_limit_is_asked_for_once_more_before_a_training_is_stopped_by_it() -> None:
+    watched, clock = watched_since(3500, NOW + 7200)
+    assert watched.is_current(clock.now(), needed_at=NOW + 3540), "there is time yet"
+    clock.sleep(10)
+    watched.is_current(clock.now(), needed_at=NOW + 3540)
+    assert waited(lambda: watched.deadline == NOW + 7200, timeout=30)
+    assert waited(lambda: watched.is_current(clock.now(), needed_at=NOW + 3540), timeout=30)
+
+
+def test_a_controller_that_does_not_answer_then_is_not_waited_for() -> None:
+    asked, release = threading.Event(), threading.Event()
+
+    def silent() -> float | None:
+        asked.set()
+        release.wait(30)
+        return None
+
+    clock = HandClock(NOW)
+    watched = TimeLimit(NOW + 3600, clock, end_time=silent)
+    watched._thread = object()  # type: ignore[assignment]
+    clock.sleep(10_000)  # a job that was suspended until long after its old limit
+    assert not watched.is_current(clock.now(), needed_at=NOW + 3540)
+    assert asked.wait(30)
+    clock.sleep(14)
+    assert not watched.is_current(clock.now(), needed_at=NOW + 3540)
+    clock.sleep(1)
+    assert watched.is_current(clock.now(), needed_at=NOW + 3540)
+    release.set()
+
+
+def test_a_standstill_is_what_takes_longer_than_any_work() -> None:
+    times = iter([0.0, 0.5, 59.0, 60.0, 7260.0, 7261.0])
+    stood = Standstill(lambda: next(times))
+    assert [stood.seconds() for _ in range(5)] == [0.0, 0.0, 0.0, 7200.0, 0.0]

@@ -263,3 +263,21 @@ def test_what_is_to_be_tended_is_told_while_a_look_is_at_work(place: Path, root:
         monkeypatch.setattr("onward.tracker.ingest_files.read_run", reading)
         tracker.files.look([root])
         assert [[dir.path.name for dir in one.runs] for one in told if one] == [["2026-11-15_A_digits"]]
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_old_runs_of_a_root_that_was_away_are_not_read_again(place: Path, root: Path, monkeypatch: pytest.MonkeyPatch, bare: bool) -> None:
+    with Tracker.open(place) as tracker:
+        make_old_runs(tracker, root, 3 * SWEEP)
+    with Tracker.open(place) as tracker:
+        tracker.files.look([root])
+        root.rename(away := root.with_name("away"))
+        if bare:  # the mount point is there, and nothing in it
+            root.mkdir()
+        for _ in range(3):
+            assert tracker.files.look([root]).problems == []
+        if bare:
+            root.rmdir()
+        away.rename(root)
+        assert tracker.files.look([root]).runs == SWEEP
+        assert tracker.files.look([root]).runs == SWEEP

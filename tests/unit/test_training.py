@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from signal import SIGKILL
 from types import SimpleNamespace
@@ -15,12 +16,14 @@ import pytest
 from onward.checkpoints.saving import being_saved
 from onward.checkpoints.stager import Report
 from onward.clock import HandClock
-from onward.model.event import Event, Missed, Warned
+from onward.model.event import AskedToStop, Event, LimitMoved, Missed, Warned
+from onward.model.spec import Limits
 from onward.rundir.layout import LegLocal
 from onward.rundir.spool import SpoolReader
 from onward.sdk import contract
 from onward.supervisor.stop.limit import TimeLimit
 from onward.supervisor.stop.plan import StopPlan, StopPlanner
+from onward.supervisor.stop.standstill import Standstill
 from onward.supervisor.stopping import Crew
 from onward.supervisor.training import Training
 from tests.histories import make_spec
@@ -290,4 +293,43 @@ def test_a_limit_that_was_moved_moves_the_request_and_is_journaled(tmp_path: Pat
     bench = Bench(tmp_path, {20.0: move}, deadline=200.0)
     code, at = bench.watch()
     assert code == -SIGKILL and 475 < at < 490
-    assert [event.text for event in bench.told if isinstance(event, Warned)] == ["the job's time limit was moved by +5 min"]
+    assert [(event.text, event.deadline) for event in bench.told if isinstance(event, LimitMoved)] == [
+        ("the job's time limit was moved by +5 min", START + 500)
+    ]
+
+
+def test_a_limit_that_is_moved_just_before_the_request_keeps_the_training_going(tmp_path: Path) -> None:
+    def is_current(now: float, *, needed_at: float) -> bool:
+        if now >= needed_at:
+            bench.training.limit.deadline = START + 500
+        return True
+
+    bench = Bench(tmp_path, {}, deadline=200.0)
+    bench.training.limit.is_current = is_current  # type: ignore[method-assign]
+    code, at = bench.watch()
+    assert code == -SIGKILL and at > 475
+
+
+def test_a_limit_that_is_not_known_for_sure_yet_asks_nobody_to_stop(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {}, deadline=200.0)
+    bench.training.limit.is_current = lambda now, *, needed_at: now >= needed_at + 15  # type: ignore[method-assign]
+    bench.watch()
+    (asked,) = [event for event in bench.told if isinstance(event, AskedToStop)]
+    assert 175 <= asked.at - START < 176
+
+
+def test_a_suspended_training_has_not_stalled(tmp_path: Path) -> None:
+    def suspended(bench: Bench) -> None:
+        bench.clock.sleep(300)
+        bench.training._standstill = Standstill(iter([0.0, 300.0, *[300.0] * 10_000]).__next__)
+
+    def ends(bench: Bench) -> None:
+        bench.child.code = 0
+
+    bench = Bench(tmp_path, {20.0: suspended, 330.0: ends})
+    bench.training.spec = replace(bench.training.spec, limits=Limits(stall_time=60))
+    code, _ = bench.watch()
+    assert code == 0 and not bench.training.stalled
+    assert [event.text for event in bench.told if isinstance(event, Warned)] == [
+        "nothing ran here for 5 min: the job was suspended, or its node stood still"
+    ]

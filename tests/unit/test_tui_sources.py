@@ -171,7 +171,7 @@ def test_a_run_that_is_stopped_from_the_screen_is_stopped(place: Place, source: 
 
 
 def test_a_run_that_is_gone_is_not_found(source: Folders) -> None:
-    with pytest.raises(NotFound, match="no longer there"):
+    with pytest.raises(NotFound, match="not there now"):
         source.detail("nothing")
 
 

@@ -40,7 +40,7 @@ class Told:
     def began(self, request: Request, run: str) -> None:
         self.store.accept(request)
         self.store.plan_run(request.id, run)
-        self.store.set_run(request.id, folder=f"/runs/{run}", at=request.received + 2)
+        self.store.set_run(request.id, run=run, folder=f"/runs/{run}", at=request.received + 2)
 
     def ended(self, request: Request, outcome: Outcome, after: float) -> None:
         self.store.settle(self.store.of(request.id), outcome, at=request.received + after)

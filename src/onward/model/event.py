@@ -175,6 +175,14 @@ class Closed(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LimitMoved(Event):
+    """An administrator moved the time limit of the leg's job."""
+
+    deadline: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Warned(Event):
     text: str
 

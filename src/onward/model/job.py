@@ -39,6 +39,7 @@ class JobStatus:
     name: str
     state: JobState
     reason: str = ""  # the scheduler's own words
+    paused: bool = False  # it has its nodes, and its processes stand still: suspended by an administrator, or for another job
     exit_code: int | None = None
     signal: int | None = None
     nodes: tuple[str, ...] = ()

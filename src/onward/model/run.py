@@ -174,6 +174,9 @@ def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
                 leg.own = event
             case ev.Found() if event.leg not in found or event.end != LegEnd.LOST:  # any answer beats having had none
                 found[event.leg] = event
+            case ev.LimitMoved():
+                leg.claimed = replace(leg.claimed, deadline=event.deadline) if leg.claimed else None
+                leg.warnings.append(event.text)
             case ev.Warned():
                 leg.warnings.append(event.text)
             case ev.Closed():

@@ -173,7 +173,7 @@ def _request(event: ev.Event) -> Mark | None:
             return Mark(
                 kind="request", leg=event.leg, at=event.at, words=f"leg {event.leg} was asked to stop: {event.why}", log=_SUPERVISOR
             )
-        case ev.Warned():
+        case ev.Warned() | ev.LimitMoved():
             return Mark(kind="warning", leg=event.leg, at=event.at, words=event.text, log=_SUPERVISOR)
         case ev.Limited():
             words = f"leg {event.leg} waits for a place in the queue: {event.reason}"

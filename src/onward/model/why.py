@@ -33,7 +33,7 @@ def why(run: Run, answers: Answers | None, *, unheard: str = NO_ANSWER, words: C
         return f"cancelled by {run.cancel.by}; its jobs are still to be ended, by onward cancel again or by `onward tend`"
     last = run.last_leg
     if run.state is RunState.RUNNING and last and last.claimed:
-        return _at_work(last, answers) + _no_place_yet(run, last)
+        return _at_work(last, answers, words) + _no_place_yet(run, last) + _successor_lost(run, last, answers)
     queued = [leg for leg in run.legs.values() if not leg.claimed and not leg.end and leg.submission]
     if queued:
         return _in_the_queue(max(queued, key=lambda leg: leg.number), answers, unheard, words)
@@ -94,14 +94,35 @@ def plain(state: str) -> str:
     return state.replace("_", " ")
 
 
-def _at_work(leg: Leg, answers: Answers | None) -> str:
+def _at_work(leg: Leg, answers: Answers | None, words: Callable[[str], str]) -> str:
     assert leg.claimed is not None
     status = status_of(leg, answers or {})
     if answers is not None and (status is None or not status.state.live):
         known = plain(status.state) if status else "unknown to the scheduler"
         return f"leg {leg.number} is gone ({known}); the next leg or `onward tend` finds out why"
+    if status is not None and status.state in (JobState.QUEUED, JobState.HELD):
+        return _back_in_the_queue(leg, status, words)
+    if status is not None and status.paused:
+        return f"leg {leg.number} is suspended on {', '.join(leg.claimed.hosts)}, and goes on when the scheduler resumes job {leg.job}"
     asked = f", asked to save and stop: {_ASKED.get(leg.asked.why, leg.asked.why)}" if leg.asked else ""
     return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}"
+
+
+def _back_in_the_queue(leg: Leg, status: JobStatus, words: Callable[[str], str]) -> str:
+    """It has begun, and somebody has put its job back: it begins again under the same number of a job."""
+    held = " and is held there" if status.state is JobState.HELD else ""
+    why = f": {words(status.reason)}" if status.reason else ""
+    return f"job {leg.job} of leg {leg.number} was stopped and put back into the queue{held}{why}; the run goes on when it starts again"
+
+
+def _successor_lost(run: Run, last: Leg, answers: Answers | None) -> str:
+    """Where the next leg's job was queued, and has ended before it could begin."""
+    following = run.legs.get(last.number + 1)
+    status = status_of(following, answers or {}) if following and not following.claimed and not following.end else None
+    if following is None or status is None or status.state.live:
+        return ""
+    by = f" ({status.reason})" if status.reason else ""
+    return f"; job {following.job}, queued for leg {following.number}, is {plain(status.state)}{by} and will not begin"
 
 
 def _no_place_yet(run: Run, last: Leg) -> str:

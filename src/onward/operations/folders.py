@@ -10,6 +10,7 @@ from pathlib import Path
 
 from onward.errors import InvalidInput, StorageError
 from onward.rundir.layout import folder_name, letter
+from onward.rundir.root.layout import RootDir
 
 
 def day_of(created: float) -> str:
@@ -24,7 +25,7 @@ def next_folder(root: Path, day: str, name: str) -> Path:
 def take_folder(root: Path, day: str, name: str, make: Callable[[Path], None]) -> Path:
     """The day's next free letter. Two submits at once settle it by who makes the hidden mark of a letter first."""
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        RootDir(root).make()
         while True:
             mine = _next_letter(root, day)
             mark = root / f".{day}_{mine}"

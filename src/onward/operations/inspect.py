@@ -231,6 +231,7 @@ def _leg(seen: Seen, leg: Leg) -> dict[str, Any]:
         "reason": leg.reason or (status.reason if status else "not needed: the run was over before it began" if needless else ""),
         "submitted": (status.submitted if status else None) or (submission.at if submission else None),
         "started": claimed.at if claimed else None,
+        "deadline": claimed.deadline if claimed else None,
         "ended": leg.ended if leg.end else None,
         "first_step": steps[0],
         "last_step": steps[1],

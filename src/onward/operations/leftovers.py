@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from onward.errors import StorageError
 from onward.operations.arrivals import sweep
 from onward.rundir.layout import RunDir, half_made_under
 from onward.rundir.pipeline_layout import PipelineDir
+from onward.rundir.root.request_mark import is_marked, publish_spec
 
 _OLD = 3600.0  # seconds in which nothing of a folder changed: nobody is at it any more
 
@@ -22,6 +24,9 @@ def sweep_leftovers(root: Path, among: Sequence[Path] | None = None) -> list[str
     told = []
     for dir in half_made_under(root) if among is None else _half_made(root, among):
         if dir.path.lstat().st_uid == os.getuid() and not _holds_a_run(dir) and _is_old(dir.path):
+            if _finished(dir):
+                told.append(f"{dir.path}: finished, whoever made it was ended before the last step")
+                continue
             shutil.rmtree(dir.path, ignore_errors=True)
             told.append(f"{dir.path}: removed, a submit that was ended before it was done had left it")
     for mark in root.glob(".[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]_*"):
@@ -29,6 +34,17 @@ def sweep_leftovers(root: Path, among: Sequence[Path] | None = None) -> list[str
             shutil.rmtree(mark, ignore_errors=True)
     sweep(root / ".arriving")
     return told
+
+
+def _finished(dir: RunDir) -> bool:
+    """Of a request's run that was made but for the last step. Where that cannot be told now, another pass will: it must stay."""
+    try:
+        if is_marked(dir):
+            publish_spec(dir)
+            return True
+        return False
+    except StorageError as error:
+        raise OSError(str(error)) from error
 
 
 def _half_made(root: Path, among: Sequence[Path]) -> list[RunDir]:

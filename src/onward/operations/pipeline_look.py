@@ -22,6 +22,7 @@ from onward.rundir.claim import claimed_legs
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir
+from onward.rundir.root.presence import Presence, presence_of
 from onward.rundir.tasks import standings
 from onward.supervisor.advance import gather, read_plan
 
@@ -120,7 +121,8 @@ def _stage(desk: Desk, dir: PipelineDir, plan: Plan, stage: Stage, facts: Facts,
         return {**told, "why": f"unchanged: {why}", "done_by": _id(RunDir(by))}
     run = dir.member(stage.name)
     if (id := _id(run)) is None:
-        return {**told, "why": f"its folder {run.path.name} is gone"}
+        gone = presence_of(run, mark=dir.plan) is Presence.GONE
+        return {**told, "why": f"its folder {run.path.name} {'is gone' if gone else 'cannot be seen now'}"}
     told["run"] = id
     if state is MemberState.HELD:
         return {**told, "why": _waits_for(plan, stage, facts), "blocked": blocked_by(plan, stage, facts) is not None}

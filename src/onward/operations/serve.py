@@ -20,6 +20,7 @@ from onward.operations.serve_follow import Follower
 from onward.operations.serve_parts import KnowsRecipes, Parts, ServeSettings
 from onward.operations.serve_progress import Teller
 from onward.operations.serve_submit import Submitter, ended_unsubmitted
+from onward.operations.serving.answers import Answers
 from onward.operations.tend import tend
 from onward.operations.wiring import Desk
 from onward.tracker.elect import Office
@@ -56,8 +57,9 @@ class Serve:
         parts = Parts(desk=desk, requests=requests, recipes=recipes, settings=settings)
         self._parts = parts
         self._office = Office(requests.database)
-        self._submitter = Submitter(parts)
-        self._follower = Follower(parts)
+        self._answers = Answers(parts)
+        self._submitter = Submitter(parts, self._answers)
+        self._follower = Follower(parts, self._answers)
         self._teller = Teller(parts)
         self._limits: dict[str, tuple[float, float | None]] = {}  # by recipe: when it was read, and what it said
         self._away: dict[str, float] = {}  # by recipe, each of which has one cluster: until when that is left alone
@@ -114,7 +116,7 @@ class Serve:
         record = self._with_deadline(record)
         if record.ending is None or self._submitter.made_before(record):
             return False
-        return self._parts.requests.settle(record, ended_unsubmitted(record), at=self._parts.now())
+        return self._answers.settle(record, ended_unsubmitted(record))
 
     def _late(self, recipe: str) -> Sequence[RequestRecord]:
         return self._parts.requests.late(recipe, now=self._parts.now(), limit=self._limit(recipe))
@@ -159,7 +161,7 @@ class Serve:
             if (not unread and record.tries >= _MOST_FAULTS) or self._is_late(record):
                 log.exception("request %s is given up", record.id)
                 reason = f"it could not be served: {error}"
-                return self._parts.requests.settle(record, Outcome(state=OutcomeState.FAILED, reason=reason), at=now)
+                return self._answers.settle(record, Outcome(state=OutcomeState.FAILED, reason=reason))
             log.warning("request %s: %s", record.id, error, exc_info=not unread)
             wait = min(_FAULT_WAIT * 2.0 ** min(record.tries, 10), _LONGEST_WAIT)
             self._parts.requests.put_off(record.id, until=now + wait, words=str(error))

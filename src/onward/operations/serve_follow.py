@@ -15,7 +15,11 @@ from onward.model.run import Run
 from onward.operations.control import ask_to_cancel, cancel
 from onward.operations.inspect import Seen, progress, read_folder
 from onward.operations.serve_parts import Parts
+from onward.operations.serving.answers import Answers
 from onward.rundir.layout import RunDir
+from onward.rundir.root.layout import RootDir
+from onward.rundir.root.presence import Presence, presence_of
+from onward.rundir.root.request_mark import RequestMark, mark_request
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +29,11 @@ _TAIL_LINES, _TAIL_BYTES = 40, 8 << 10
 
 
 class Follower:
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, answers: Answers) -> None:
         self._parts = parts
+        self._answers = answers
         self._missing: dict[str, float] = {}
+        self._marked: set[str] = set()  # requests whose runs are known to have their mark
 
     def settle_if_over(self, record: RequestRecord) -> bool:
         """Whether its run is over, so that it has its answer now."""
@@ -38,13 +44,32 @@ class Follower:
             if run.closed:
                 self._settle(record, self.outcome(record, dir, run))
                 return True
-        elif not dir.is_run():
-            since = self._missing.setdefault(record.id, self._parts.now())
-            if self._parts.now() - since >= _GONE_FOR:
-                reason = f"the folder of its run {record.run} is no longer there"
-                self._settle(record, Outcome(state=OutcomeState.FAILED, reason=reason, next="send it again under another id"))
-                return True
+        elif self._is_deleted(record, dir):
+            reason = f"the folder of its run {record.run} is no longer there"
+            self._settle(record, Outcome(state=OutcomeState.FAILED, reason=reason, next="send it again under another id"))
+            return True
         return False
+
+    def _is_deleted(self, record: RequestRecord, dir: RunDir) -> bool:
+        """Seen so for a while, since file systems have hiccups. A root that cannot be seen says nothing of what is in it."""
+        mark = RootDir(dir.path.parent).request(record.id)
+        presence = presence_of(dir, mark=mark)
+        if presence is Presence.GONE:
+            return self._parts.now() - self._missing.setdefault(record.id, self._parts.now()) >= _GONE_FOR
+        self._missing.pop(record.id, None)
+        if presence is Presence.THERE:
+            self._ensure_marked(record, dir)
+        return False
+
+    def _ensure_marked(self, record: RequestRecord, dir: RunDir) -> None:
+        """Runs that an older version made have no mark, without which nobody could tell later that they were deleted."""
+        if record.id in self._marked:
+            return
+        assert record.run is not None
+        mark = RequestMark(request=record.id, body_sha256=record.request.body_sha256, run=record.run, folder=str(dir.path))
+        with suppress(OSError, StorageError):  # tried again when it is looked at next
+            mark_request(dir.path.parent, mark)
+            self._marked.add(record.id)
 
     def end(self, record: RequestRecord, *, reachable: bool) -> bool:
         """Have its run end, as was asked. False: the cluster did not answer; the run will not go on all the same."""
@@ -87,8 +112,9 @@ class Follower:
             return with_reason(outcome, OutcomeState.FAILED, f"the training finished, but {error.message}", next=error.hint)
 
     def _settle(self, record: RequestRecord, outcome: Outcome) -> None:
-        self._parts.requests.settle(record, outcome, at=self._parts.now())
+        self._answers.settle(record, outcome)
         self._missing.pop(record.id, None)
+        self._marked.discard(record.id)
 
 
 _STATES = {Ending.CANCELLED: OutcomeState.CANCELLED, Ending.EXPIRED: OutcomeState.EXPIRED}

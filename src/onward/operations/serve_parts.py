@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from onward.model.outcome import Result
@@ -49,3 +50,8 @@ class Parts:
 
     def now(self) -> float:
         return self.desk.clock.now()
+
+    def root_for(self, cluster: str) -> Path:
+        """Where runs on this cluster are kept."""
+        settings = self.desk.settings
+        return settings.root(self.desk.env, settings.cluster(cluster)[1]).absolute()

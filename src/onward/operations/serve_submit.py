@@ -1,26 +1,30 @@
-"""From an accepted request to its run: exactly one, whoever dies and whenever.
+"""From an accepted request to its run: exactly one, whoever dies and whenever, and however many gateways have the request.
 
-The run's id is in the store before the run is made, so that whoever comes after a crash can look whether it was. What is looked for is
-a whole run: one that was left half made has no job, and never gets one.
+Which run a request has is marked in the root, beside the run folders. The mark is looked up before every try to make a run, and is made
+by exclusive create, when all of the folder is there and before any job is asked for. So a store that fails after the job was queued, or
+another gateway with a store of its own, finds the run that was made.
 """
 
 from __future__ import annotations
 
 import logging
-import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import InvalidInput, NotFound, OnwardError, SchedulerError, StorageError
+from onward.errors import Conflict, InvalidInput, NotFound, OnwardError, SchedulerError, StorageError
 from onward.model.identity import new_id
 from onward.model.outcome import Outcome, OutcomeState
 from onward.model.request import Ending, Request, RequestRecord
 from onward.model.spec import RunDraft
-from onward.operations.find import labels
 from onward.operations.serve_parts import Login, Parts
+from onward.operations.serving.answers import Answers
 from onward.operations.submit import submit
 from onward.pipelines.recipe import Recipe
 from onward.rundir.layout import RunDir
+from onward.rundir.root.layout import RootDir
+from onward.rundir.root.presence import is_seen
+from onward.rundir.root.request_mark import RequestMark, find_request, mark_request, publish_spec
 
 log = logging.getLogger(__name__)
 
@@ -29,43 +33,56 @@ _FIRST_WAIT, _LONGEST_WAIT = 5.0, 300.0  # seconds between tries
 
 
 class Submitter:
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, answers: Answers) -> None:
         self._parts = parts
-        self._mine: set[str] = set()  # ids of runs that this process has tried to make: those it made are known
-        self._before: dict[str, Path] | None = None  # runs that were there when this process first looked, as far back as it looked
-        self._since = ""
+        self._answers = answers
         self._silent: dict[str, tuple[float, OnwardError]] = {}  # by protocol: until when its application is left alone
 
     def made_before(self, record: RequestRecord) -> bool:
-        """Whether its run is there, and was only not written down."""
-        if record.run is None or record.run in self._mine:
+        """Whether its run is there, or was answered for, and that was only not written down in this store. It is now."""
+        if self._answers.settled_elsewhere(record):
+            return True
+        mark = find_request(self._parts.desk.roots, record.id)
+        if self._answers.is_of_another(record) or (mark is not None and mark.body_sha256 != record.request.body_sha256):
+            reason = f"another request with the id {record.id} came before, to another gateway"
+            outcome = Outcome(state=OutcomeState.REFUSED, reason=reason, next="use an id for one request only")
+            self._parts.requests.settle(record, outcome, at=self._parts.now())  # the answer in the root is the other one's
+            return True
+        if mark is None:
             return False
-        day = time.strftime("%Y-%m-%d", time.localtime(record.accepted - 86_400))  # it was made on this day or later, in every zone
-        if self._before is None or day < self._since:
-            runs = (dir for dir in self._parts.desk.runs() if dir.path.name >= day)
-            self._before, self._since = {labels(dir)[0]: dir.path for dir in runs}, day
-        folder = self._before.get(record.run)
-        if folder is None:
-            self._mine.add(record.run)
-            return False
-        self._parts.requests.set_run(record.id, folder=str(folder), at=self._parts.now())
+        with suppress(FileNotFoundError):  # its folder was deleted since: whoever follows the run says so
+            publish_spec(RunDir(Path(mark.folder)))
+        self._parts.requests.set_run(record.id, run=mark.run, folder=mark.folder, at=self._parts.now())
         return True
 
     def submit(self, record: RequestRecord) -> bool:
         """False: its cluster does not answer, and is not to be asked for others now."""
-        run = record.run or new_id()
-        if record.run is None:
-            self._parts.requests.plan_run(record.id, run)
-        self._mine.add(run)
         try:
             recipe = self._parts.recipes.get(record.request.recipe)
             draft = self._draft(record, recipe)
+            root = self._parts.root_for(draft.cluster)
+            run = self._planned(record, root)
         except (InvalidInput, NotFound) as error:  # it was checked when it came: the recipe has changed since
             self._over(record, OutcomeState.REFUSED, error)
             return True
-        except OnwardError as error:
+        except (OnwardError, OSError) as error:
             return self._not_now(record, error)
-        return self._make(record, draft, recipe.folder, run)
+        return self._make(record, draft, recipe.folder, root=root, run=run)
+
+    def _planned(self, record: RequestRecord, root: Path) -> str:
+        """The id its run will have. A root that had runs and cannot be seen now gets none: nobody knows what is in it."""
+        if not is_seen(root):
+            if record.run is not None or self._parts.requests.has_run_under(str(root)):
+                raise StorageError(
+                    f"the runs folder {root} is not there, or nothing is in it",
+                    hint=f"is its file system mounted? If you emptied it yourself: mkdir -p {RootDir(root).own}",
+                )
+            RootDir(root).make()
+        if record.run is not None:
+            return record.run
+        run = new_id()
+        self._parts.requests.plan_run(record.id, run)
+        return run
 
     def _draft(self, record: RequestRecord, recipe: Recipe) -> RunDraft:
         asked, settings = record.request, self._parts.settings
@@ -93,25 +110,29 @@ class Submitter:
                 self._silent[asked.protocol] = (self._parts.now() + _FIRST_WAIT, error)
             raise
 
-    def _make(self, record: RequestRecord, draft: RunDraft, cwd: Path, run: str) -> bool:
-        made: list[RunDir] = []
+    def _make(self, record: RequestRecord, draft: RunDraft, cwd: Path, *, root: Path, run: str) -> bool:
+        def admit(dir: RunDir) -> bool:
+            mark = RequestMark(request=record.id, body_sha256=record.request.body_sha256, run=run, folder=str(dir.path))
+            return mark_request(root, mark) == mark
+
         answered = True
         try:
-            dir = submit(self._parts.desk, draft, cwd=cwd, id=run, begin=made.append, patience=_PATIENCE)
+            submit(self._parts.desk, draft, cwd=cwd, id=run, admit=admit, patience=_PATIENCE)
         except Exception as error:
-            if made and made[0].is_run():  # whatever it was, the run is there: `tend` sees to its job
+            mark = find_request([root], record.id)
+            if mark is not None and RunDir(Path(mark.folder)).is_run():  # whatever it was, the run is there: `tend` sees to its job
                 log.warning("request %s: %s", record.id, error)
-                dir, answered = made[0], False
+                answered = isinstance(error, Conflict)  # another gateway made it: the cluster is well as far as we know
             elif isinstance(error, OnwardError | OSError):
                 return self._not_now(record, error)
             else:
                 raise
-        self._parts.requests.set_run(record.id, folder=str(dir.path), at=self._parts.now())
+        self.made_before(record)
         return answered
 
     def _not_now(self, record: RequestRecord, error: OnwardError | OSError) -> bool:
         """Try again where that can help; else it has failed. A disk of the site's that takes nothing is no fault of the request's."""
-        if isinstance(error, OnwardError) and not error.transient and not isinstance(error, StorageError):
+        if isinstance(error, OnwardError) and not error.transient and not isinstance(error, StorageError | Conflict):
             self._over(record, OutcomeState.FAILED, error)
             return True
         wait = min(_FIRST_WAIT * 2.0 ** min(record.tries, 20), _LONGEST_WAIT)
@@ -122,7 +143,7 @@ class Submitter:
 
     def _over(self, record: RequestRecord, state: OutcomeState, error: OnwardError) -> None:
         outcome = Outcome(state=state, reason=error.message, next=error.hint)
-        self._parts.requests.settle(record, outcome, at=self._parts.now())
+        self._answers.settle(record, outcome)
 
 
 def ended_unsubmitted(record: RequestRecord) -> Outcome:

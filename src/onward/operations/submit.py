@@ -6,10 +6,11 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from onward.errors import InvalidInput, SchedulerUnavailable, StorageError, SubmitRefused
+from onward.errors import Conflict, InvalidInput, SchedulerUnavailable, StorageError, SubmitRefused
 from onward.model.identity import new_id
 from onward.model.lifecycle import Continue
 from onward.model.run import Run
@@ -28,6 +29,7 @@ from onward.rundir.freeze import build_archive
 from onward.rundir.inputs import write_inputs
 from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir
+from onward.rundir.root.request_mark import is_marked, publish_spec
 from onward.schedulers.registry import files_to_freeze
 from onward.sdk.files import same_file, write_whole
 from onward.supervisor.handover import PATIENCE, Handover, render_script
@@ -54,12 +56,14 @@ def submit(
     id: str | None = None,
     arrived: Arrived | None = None,
     begin: Callable[[RunDir], object] | None = None,
+    admit: Callable[[RunDir], bool] | None = None,
     patience: float = PATIENCE,
 ) -> RunDir:
     """Queue a run. Refused by the scheduler, nothing stays behind; unclear, the folder stays and `tend` goes on with it.
 
     `id`: the one it must have, where somebody has promised it. `begin` may put into its folder what its first leg goes on from, before
-    anybody can take the folder for a run. `patience`: seconds to go on asking a scheduler that does not answer.
+    anybody can take the folder for a run. `admit` has the last word before the folder becomes a run: after False it is removed, and
+    Conflict says so. `patience`: seconds to go on asking a scheduler that does not answer.
     """
     spec, root = _specify(desk, draft, cwd, id=arrived.id if arrived else id or new_id())
     dir = RunDir(take_folder(root, day_of(spec.created), spec.name, lambda path: RunDir(path).make()))
@@ -74,6 +78,10 @@ def submit(
         if begin:
             begin(dir)
         _write(dir, spec, frozen, environment={**own, **draft.variables})
+    if admit:
+        _admit(dir, admit)
+    with removed_if_it_fails(dir.path) if not admit else nullcontext():  # one that was admitted is finished by whoever comes next
+        publish_spec(dir)
         run = read_run(dir)
     announce(desk, spec, dir)
     scheduler = desk.scheduler(spec.cluster)
@@ -108,6 +116,7 @@ def hold(desk: Desk, draft: RunDraft, *, cwd: Path, folder: Path, member: Member
         own = carried(desk.env, functions=False) if draft.carry else {}
         frozen = Frozen(workdir=spec.workdir, facts={}, diff="")
         _write(dir, spec, frozen, environment={**own, **draft.variables}, archive=archive)
+        publish_spec(dir)
     announce(desk, spec, dir)
     return dir
 
@@ -210,8 +219,21 @@ def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> Frozen:
     return Frozen(workdir=str(cwd), facts={"frozen": False}, diff="")
 
 
+def _admit(dir: RunDir, admit: Callable[[RunDir], bool]) -> None:
+    """Removed if it is surely not admitted. Where that cannot be told, it stays: the next look tells."""
+    try:
+        admitted = admit(dir)
+    except OSError as error:
+        if not is_marked(dir):
+            shutil.rmtree(dir.path, ignore_errors=True)
+        raise StorageError(f"the run could not be stored in {dir.path}: {error}", hint="is there room, and may you write there?") from error
+    if not admitted:
+        shutil.rmtree(dir.path, ignore_errors=True)
+        raise Conflict(f"the run in {dir.path} is not needed: another was made before it")
+
+
 def _write(dir: RunDir, spec: RunSpec, frozen: Frozen, *, environment: Mapping[str, str], archive: Path | None = None) -> None:
-    """Variables may be secrets, so they stand in a file of their own that nobody else can read."""
+    """All of a run but the name of its spec. Variables may be secrets, so they stand in a file that nobody else can read."""
     if frozen.diff:
         write_whole(dir.code_diff, frozen.diff)
     write_whole(dir.environment, json.dumps(environment), mode=0o600)
@@ -219,4 +241,4 @@ def _write(dir: RunDir, spec: RunSpec, frozen: Frozen, *, environment: Mapping[s
         same_file(archive, dir.supervisor)
     else:
         build_archive(dir.supervisor, also=files_to_freeze(spec.cluster.scheduler))
-    write_whole(dir.spec, json.dumps(spec_to_json(spec), indent=1))
+    write_whole(dir.prepared_spec, json.dumps(spec_to_json(spec), indent=1))

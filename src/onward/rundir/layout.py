@@ -34,6 +34,11 @@ class RunDir:
         return self.params / "spec.json"
 
     @property
+    def prepared_spec(self) -> Path:
+        """The spec of a run in the making: the last step of making it gives this file its real name."""
+        return self.params / "spec.prepared.json"
+
+    @property
     def environment(self) -> Path:
         """The submitting shell's environment: for its owner's eyes only."""
         return self.params / "environment.json"
@@ -279,6 +284,11 @@ def dated_under(root: Path) -> list[Path]:
     found = [match for match in (_RUN_FOLDER.match(path.name) for path in root.iterdir()) if match]
     found.sort(key=lambda match: (match[1], len(match[2]), match[0]))  # AA comes after Z
     return [root / match[0] for match in found]
+
+
+def is_dated(name: str) -> bool:
+    """Whether a run or a pipeline could have this name."""
+    return _RUN_FOLDER.match(name) is not None
 
 
 def half_made_under(root: Path) -> list[RunDir]:

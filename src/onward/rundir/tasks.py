@@ -24,6 +24,7 @@ from onward.rundir.claim import newest_claim, take
 from onward.rundir.journal import read_events
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir
+from onward.rundir.root.presence import Presence, presence_of
 from onward.rundir.task_layout import TaskDir, numbered
 from onward.sdk.files import write_whole
 
@@ -49,7 +50,7 @@ class Owners:
 
     def gone(self, owner: Owner) -> bool:
         if owner not in self._known:
-            self._known[owner] = _is_over(RunDir(self._root / owner.run), owner.leg)
+            self._known[owner] = _is_over(RunDir(self._root / owner.run), owner.leg, self._root)
         return self._known[owner]
 
 
@@ -165,9 +166,10 @@ def _read(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else {}
 
 
-def _is_over(run: RunDir, leg: int) -> bool:
+def _is_over(run: RunDir, leg: int, root: Path) -> bool:
     """Its run is closed or was taken away, a later leg has begun, or its end is known. All else, unknown too, counts as living."""
-    if run.done.exists() or not run.path.exists() or newest_claim(run) > leg:
+    taken_away = not run.path.exists() and presence_of(run, root=root) is Presence.GONE
+    if run.done.exists() or taken_away or newest_claim(run) > leg:
         return True
     return any(isinstance(event, ev.Ended | ev.Found) and event.leg == leg for event in read_events(run))
 

@@ -17,6 +17,7 @@ _LIMIT = 37  # h_rt, h_cpu or h_vmem, enforced
 _BEFORE_JOB_ENDED = 19  # its host or shepherd died
 _RESCHEDULED = 25
 _SIGNALLED = 100
+_SUSPENDED = {"s": "suspended", "S": "suspended with its queue", "T": "suspended because its host is too busy"}
 _DELETING = (137, 140)  # killed, or dead of the notice that it will be
 _WORDS = {
     19: "its host was lost",
@@ -77,6 +78,7 @@ def _queued(said: dict[str, str]) -> JobStatus:
         name=said.get("JB_name", ""),
         state=state,
         reason=_queue_words(letters),
+        paused=state is JobState.RUNNING and any(letter in letters for letter in _SUSPENDED),
         nodes=(host,) if host else (),
         submitted=read_moment(said.get("JB_submission_time", "")) or started,
         started=started if state is JobState.RUNNING else None,
@@ -99,7 +101,7 @@ def _queue_words(letters: str) -> str:
         return f"error state {letters}"
     if "d" in letters:
         return "being deleted"
-    return "suspended" if any(letter in letters for letter in "sST") else ""
+    return next((words for letter, words in _SUSPENDED.items() if letter in letters), "")
 
 
 def parse_error_reasons(text: str) -> dict[JobId, str]:

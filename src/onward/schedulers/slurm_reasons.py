@@ -14,6 +14,8 @@ REASONS = {
     "JobHeldUser": "put on hold by its owner; scontrol release lets it go",
     "JobHeldAdmin": "put on hold by an administrator, who alone can let it go",
     "JobHoldMaxRequeue": "put on hold because it was started again too often",
+    "job requeued in held state": "put on hold when it was put back into the queue; scontrol release lets it go",
+    "launch failed requeued held": "put on hold because it could not be started; scontrol release tries it again",
     "JobArrayTaskLimit": "its array runs as many tasks at once as it allows itself",
     "Licenses": "waits for a licence that is in use",
     "Reservation": "waits for its reservation to begin",
@@ -100,6 +102,7 @@ def plain_reason(native: str) -> str:
         return _nodes(rest)
     if native.replace("_", " ").startswith("Nodes required for job are"):
         return "the nodes that it needs are down, drained or kept for more important queues"
+    word = word.replace("_", " ") if word.replace("_", " ") in REASONS else word
     if word in REASONS:
         return REASONS[word]
     family = _FAMILY.fullmatch(word)

@@ -6,6 +6,7 @@ A state that is not listed is unknown, never wrong.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 
 from onward.errors import InvalidInput
@@ -42,7 +43,9 @@ STATES = {
     "CANCELLED": JobState.CANCELLED,
     "REVOKED": JobState.CANCELLED,
 }
-HOLDS = ("Dependency", "DependencyNeverSatisfied", "JobHeldUser", "JobHeldAdmin")
+PAUSED = {"SUSPENDED": "suspended", "STOPPED": "stopped by a signal"}
+HOLDS = ("Dependency", "DependencyNeverSatisfied", "JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue")
+_HELD_AGAIN = re.compile(r"requeued[ _](?:in[ _])?held")  # `job requeued in held state`, `launch failed requeued held`
 
 
 def parse_state(native: str) -> JobState:
@@ -60,14 +63,15 @@ def parse_squeue(lines: Iterable[str]) -> Iterable[JobStatus]:
             continue
         job, name, native, reason, nodes, submitted, started, ended = parts[0], parts[1], parts[2], "|".join(parts[3:-4]), *parts[-4:]
         state = parse_state(native)
-        if state is JobState.QUEUED and reason in HOLDS:
+        if state is JobState.QUEUED and (reason in HOLDS or _HELD_AGAIN.search(reason)):
             state = JobState.HELD
         live = state.live
         yield JobStatus(
             id=JobId(job),
             name=name,
             state=state,
-            reason="" if reason == "None" else reason,
+            reason=PAUSED.get(native, "") if reason == "None" else reason,
+            paused=native in PAUSED,
             nodes=node_names(nodes),
             submitted=_seconds(submitted),
             started=_seconds(started) if state is not JobState.QUEUED and state is not JobState.HELD else None,

@@ -72,10 +72,11 @@ def may_begin(scene: Scene) -> bool:
 
 
 def _note_second_life(scene: Scene, run: Run, journal: Journal) -> None:
-    """The scheduler started this job again, because its host was lost. The leg it had begun is over: it makes way for the next."""
+    """The scheduler started this job again: its host was lost, or somebody requeued it. The leg it had begun is over."""
     leg = run.legs.get(scene.leg)
     if scene.allocation.restarted and leg and leg.claimed and leg.end is None and leg.claimed.job == scene.allocation.job:
-        words = f"job {scene.allocation.job} was started again by the scheduler: {', '.join(leg.claimed.hosts)} was lost"
+        hosts = ", ".join(leg.claimed.hosts)
+        words = f"job {scene.allocation.job} was started again: {hosts} was lost, or somebody put the job back into the queue"
         log.info("leg %d ended %s: %s", leg.number, LegEnd.NODE_LOST, words)
         journal.write(ev.Found(leg=leg.number, at=scene.clock.now(), end=LegEnd.NODE_LOST, reason=words))
 

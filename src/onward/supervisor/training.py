@@ -28,6 +28,7 @@ from onward.supervisor.staging import StagerProcess
 from onward.supervisor.stop.limit import TimeLimit
 from onward.supervisor.stop.plan import StopPlan, StopPlanner
 from onward.supervisor.stop.probe import StoreProbe
+from onward.supervisor.stop.standstill import Standstill
 from onward.supervisor.stopping import Crew
 from onward.supervisor.watching.folder import FolderWatch
 
@@ -89,6 +90,7 @@ class Training:
     _failed_since: float | None = None
     _termed_at: float | None = None
     _skips: Skips = field(default_factory=Skips)
+    _standstill: Standstill = field(default_factory=Standstill)
 
     def watch(self) -> int:
         """Until the training has gone. Returns its exit code, or minus the signal that ended it."""
@@ -101,9 +103,10 @@ class Training:
             self.crew.look(now)
             self._look_for_failed_ranks(now)
             self._look_for_ranks_that_left(now)
-            if self.limit.news:
+            self._look_for_a_standstill()
+            if self.limit.news and self.deadline is not None:
                 news, self.limit.news = self.limit.news, ""
-                self.warn(news)
+                self.journal.write(ev.LimitMoved(leg=self.leg, at=now, deadline=self.deadline, text=news))
             if self.crew.remark:
                 remark, self.crew.remark = self.crew.remark, ""
                 log.warning("%s", remark)
@@ -245,14 +248,13 @@ class Training:
             elif self._was_deleted(now) and self.asked not in ("signal", DELETED):
                 self._ask(DELETED, now)
             return
-        ask_at = self.plan(now).ask_at(self.deadline)
         if self.signals.ending:
             self._ask("signal", now)
         elif self._was_deleted(now):
             self._ask(DELETED, now)
         elif self.signals.given_up:
             self._ask(GIVEN_UP, now)
-        elif ask_at is not None and now >= ask_at:
+        elif self._limit_is_near(now):
             self._ask("deadline", now)
         elif self.signals.warned or self._ranks_were_warned(now):
             self._ask("deadline" if self.deadline and self.deadline - now <= _NEAR_THE_LIMIT else "warning", now)
@@ -367,6 +369,20 @@ class Training:
             self.probe.want(self.planner.probe_size(now, self.deadline))
 
     # ── signs of life ─────────────────────────────────────────────────────────
+
+    def _limit_is_near(self, now: float) -> bool:
+        ask_at = self.plan(now).ask_at(self.deadline)
+        if ask_at is None or not self.limit.is_current(now, needed_at=ask_at) or now < ask_at:
+            return False
+        ask_at = self.plan(now).ask_at(self.deadline)  # as the limit stands now: it may have been moved in this moment
+        return ask_at is not None and now >= ask_at
+
+    def _look_for_a_standstill(self) -> None:
+        """A suspended job makes no progress, and is not to blame for it."""
+        seconds = self._standstill.seconds()
+        if seconds:
+            self._sign_of_life += seconds
+            self.warn(f"nothing ran here for {seconds / 60:.0f} min: the job was suspended, or its node stood still")
 
     def _look_for_life(self, now: float) -> None:
         """Progress is a record, a line of output or a checkpoint. None for the stated time: dump the stacks, end it."""

@@ -15,6 +15,7 @@ from onward.tracker.texts import clean
 _PLAIN = ("id", "protocol", "deadline", "priority", "reply_to", "correlation_id", "body_sha256", "received", "sender", "recipe")
 _SAME = ("number", "run", "folder", "ending_by", "ending_at", "tries", "due", "words", "progress_at", "submitted", "settled")
 _NOBODY = "the message named no queue to answer to"
+_ELSEWHERE = "another gateway has answered it"
 
 
 def request_row(request: Request) -> dict[str, Any]:
@@ -36,10 +37,12 @@ def record_of(row: Row[Any]) -> RequestRecord:
     )
 
 
-def message_row(message: Outgoing) -> dict[str, Any]:
-    """One that nobody waits for is kept, and never due."""
+def message_row(message: Outgoing, *, send: bool = True) -> dict[str, Any]:
+    """One that nobody waits for, or that another gateway sends, is kept, and never due."""
     row = vars(message) | {"kind": str(message.kind), "payload": json.dumps(message.payload)}
-    return row | ({"due": message.made} if message.reply_to else {"due": None, "error": _NOBODY})
+    if message.reply_to and send:
+        return row | {"due": message.made}
+    return row | {"due": None, "error": _ELSEWHERE if message.reply_to else _NOBODY}
 
 
 def message_of(row: Row[Any]) -> Outgoing:

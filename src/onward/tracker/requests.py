@@ -52,6 +52,7 @@ class Requests:
         """Use `open`."""
         self.database = database
         self.outbox = Outbox(database)
+        self.id = hashlib.sha256(b"onward store " + key).hexdigest()[:16]  # tells one gateway's store from another's
         self._key = key
 
     @classmethod
@@ -186,9 +187,16 @@ class Requests:
         """The id its run will have, before there is one: so that a crash cannot make two."""
         self._change(id, {"run": run}, _c.run.is_(None))
 
-    def set_run(self, id: str, *, folder: str, at: float) -> None:
-        values = {"state": str(RequestState.SUBMITTED), "folder": folder, "submitted": at, "words": ""}
+    def set_run(self, id: str, *, run: str, folder: str, at: float) -> None:
+        """The run it has: not always the one that was planned here, since another gateway may have made one first."""
+        values = {"state": str(RequestState.SUBMITTED), "run": run, "folder": folder, "submitted": at, "words": ""}
         self._change(id, values, _c.state == str(RequestState.ACCEPTED))
+
+    def has_run_under(self, root: str) -> bool:
+        """Whether any request ever had its run in this folder."""
+        query = select(_c.id).where(_c.folder.startswith(f"{root.rstrip('/')}/", autoescape=True)).limit(1)
+        with self.database.reading() as connection:
+            return connection.execute(query).first() is not None
 
     def put_off(self, id: str, *, until: float, words: str) -> None:
         """It could not be submitted, or ended, now."""
@@ -207,15 +215,15 @@ class Requests:
                 message = outgoing(record.request, OutgoingKind.PROGRESS, payload, name=f"progress.{at:.3f}", at=at)
                 insert_new(connection, messages, message_row(message))
 
-    def settle(self, record: RequestRecord, outcome: Outcome, *, at: float) -> bool:
-        """Its end and its one answer, in one commit. False: it had them already."""
+    def settle(self, record: RequestRecord, outcome: Outcome, *, at: float, send: bool = True) -> bool:
+        """Its end and its one answer, in one commit. False: it had them already. `send` False: another gateway sends the answer."""
         values = _over(RequestState.SETTLED, outcome, at)
         with self.database.writing() as connection:
             if not connection.execute(update(requests).where(_c.id == record.id, _IS_OPEN).values(**values)).rowcount:
                 return False
             drop_progress(connection, record.id)
             run = connection.execute(select(_c.run).where(_c.id == record.id, _c.folder.is_not(None))).scalar()
-            insert_new(connection, messages, message_row(reply_to(record.request, outcome, run=run, at=at)))
+            insert_new(connection, messages, message_row(reply_to(record.request, outcome, run=run, at=at), send=send))
             return True
 
     def _change(self, id: str, values: Mapping[str, Any], *only: Any) -> None:

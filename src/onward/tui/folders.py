@@ -145,7 +145,7 @@ class Folders:
         if run not in self._dirs:
             self.runs("")
         if run not in self._dirs:
-            raise NotFound(f"run {run} is no longer there")
+            raise NotFound(f"run {run} is not there now", hint="its folder was deleted, or its file system is not mounted")
         return self._dirs[run]
 
     # ── one run ───────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 
 from onward.rundir.layout import RunDir, dated_under
 from onward.rundir.marks import reopened, reopened_folder
+from onward.rundir.root.presence import is_seen
 from onward.sdk import contract
 from onward.tracker import schema
 from onward.tracker.db import Database
@@ -89,6 +90,8 @@ class RunFolders:
     def _list(self, roots: Iterable[Path], found: list[Visit]) -> None:
         for root in roots:
             ours = self._rounds_of(root, by_hand=False)
+            if not is_seen(root):  # not mounted, or not used yet: what is known of it stays known
+                continue
             self._wake_reopened(root, ours)
             found += self._round(ours, by_hand=False)
             found += self._round(self._rounds_of(root / contract.BY_HAND, by_hand=True), by_hand=True)

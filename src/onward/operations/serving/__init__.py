@@ -1,0 +1,1 @@
+"""Parts of serving requests: one run and one answer for each, also where several gateways share a root."""
