@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,34 @@ def test_a_job_held_on_another_is_held_and_one_that_waits_is_queued(programs: Pr
     found = SlurmScheduler().status([JobId("7"), JobId("8")])
     assert found[JobId("7")].state is JobState.HELD
     assert (found[JobId("8")].state, found[JobId("8")].reason) == (JobState.QUEUED, "ReqNodeNotAvail, UnavailableNodes:g3")
+
+
+CANCELLED = "7|a.1.x|CANCELLED|None||1|N/A|2"
+
+
+def test_accounting_says_who_cancelled_a_job_that_the_controller_still_knows(programs: Programs) -> None:
+    programs.answer("squeue", CANCELLED)
+    programs.answer("sacct", "7|a.1.x|CANCELLED by 1|0:0|None assigned|1|Unknown|2")
+    status = SlurmScheduler().status([JobId("7")])[JobId("7")]
+    assert (status.state, status.cancelled_by) == (JobState.CANCELLED, pwd.getpwuid(1).pw_name)
+
+
+def test_a_user_whom_this_machine_does_not_know_is_named_by_number(programs: Programs) -> None:
+    programs.answer("sacct", "7|a.1.x|CANCELLED by 999999|0:0|None assigned|1|Unknown|2")
+    assert SlurmScheduler().status([JobId("7")])[JobId("7")].cancelled_by == "user 999999"
+
+
+def test_a_job_that_its_owner_cancelled_names_nobody_else(programs: Programs) -> None:
+    programs.answer("squeue", CANCELLED)
+    programs.answer("sacct", f"7|a.1.x|CANCELLED by {os.getuid()}|0:0|None assigned|1|Unknown|2")
+    assert SlurmScheduler().status([JobId("7")])[JobId("7")].cancelled_by == ""
+
+
+def test_without_an_answer_of_accounting_nobody_else_is_taken_for_the_one_who_cancelled(programs: Programs) -> None:
+    programs.answer("squeue", CANCELLED)
+    programs.answer("sacct", err="sacct: error: Connection refused", code=1)
+    status = SlurmScheduler().status([JobId("7")])[JobId("7")]
+    assert (status.state, status.cancelled_by) == (JobState.CANCELLED, "")
 
 
 def test_without_accounting_a_job_that_the_controller_forgot_is_absent(programs: Programs) -> None:

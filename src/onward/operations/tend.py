@@ -19,12 +19,10 @@ from onward.model.why import why
 from onward.operations.control import cancel
 from onward.operations.inspect import in_plain_words, is_ours, read_folder, with_reasons
 from onward.operations.leftovers import sweep_leftovers
-from onward.operations.mend import Case, live_jobs
+from onward.operations.mend import GRACE, Case, live_jobs
 from onward.operations.pipeline_acts import tend_pipelines
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
-
-GRACE = 30.0  # seconds: whoever acted this lately may still be at it
 
 
 class Among(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -20,6 +21,8 @@ from onward.schedulers.site import slurm as site
 from onward.schedulers.slurm_snapshot import take_snapshot
 from onward.schedulers.slurm_start import expected_start
 from onward.schedulers.slurm_words import node_names, parse_sacct, parse_squeue
+
+log = logging.getLogger(__name__)
 
 _QUERY_TIMEOUT = site.TIMEOUT
 _SUBMIT_TIMEOUT = 240.0  # sbatch itself tries again for two minutes while a controller is full
@@ -134,12 +137,23 @@ class SlurmScheduler:
             for job in known.keys() & codes.keys():
                 code, signal = codes[job]
                 known[job] = replace(known[job], exit_code=code, signal=signal or None)
+        cancelled = [job for job, status in known.items() if status.state is JobState.CANCELLED]
+        for status in self._who_cancelled(cancelled):
+            known[status.id] = replace(known[status.id], cancelled_by=status.cancelled_by)
         missing = wanted - set(known)
         if missing:
             for status in self._sacct(["-j", ",".join(sorted(missing))]):
                 if status.id in missing:
                     known[status.id] = status
         return known
+
+    def _who_cancelled(self, jobs: Collection[JobId]) -> list[JobStatus]:
+        """The controller does not say who cancelled a job. Accounting does, where there is one that answers."""
+        try:
+            return [s for s in self._sacct(["-j", ",".join(sorted(jobs))]) if s.id in jobs] if jobs else []
+        except SchedulerUnavailable as error:
+            log.warning("who cancelled job %s is not known: %s", ", ".join(sorted(jobs)), error)
+            return []
 
     def cancel(self, jobs: Collection[JobId]) -> None:
         if not jobs:
