@@ -44,6 +44,18 @@ def open_reach() -> Reach:
     return Reach(open_desk(), say)
 
 
+def after_look() -> None:
+    """The last thing that a verb does which looked at runs of this machine: repair those that lost their jobs."""
+    import sys
+
+    from onward.cli.render import say
+    from onward.operations.watching.repair import repair_after_look
+
+    sys.stdout.flush()  # whoever reads it need not wait
+    for words in repair_after_look(open_desk()):
+        say(f"repaired: {words}")
+
+
 def here() -> Path:
     """The folder a command starts in."""
     from onward.errors import InvalidInput

@@ -1,0 +1,204 @@
+"""Whoever looks at runs repairs them: after the look, once a minute at most, and never at its cost."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pytest
+
+from onward.cli import show as show_verb
+from onward.model.job import JobId, JobState, JobStatus
+from onward.model.run import LegEnd
+from onward.operations.inspect import look, record
+from onward.operations.mend import GRACE
+from onward.operations.watch import Watch
+from onward.operations.watching.repair import EVERY, repair_after_look
+from tests.desks import CountingScheduler, Place, PlayedRun
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path, env={"ONWARD_STATE_DIR": str(tmp_path / "state")})
+
+
+def vanished(place: Place, name: str = "digits") -> PlayedRun:
+    """A run whose only job the scheduler has lost, longer ago than anybody could still be at it."""
+    run = place.play(name)
+    place.scheduler.forget(run.job(1))
+    place.clock.sleep(GRACE + 1)
+    return run
+
+
+def live(place: Place) -> list[str]:
+    return [job.status.name.rsplit(".", 1)[0] for job in place.scheduler.jobs.values() if job.status.state.live]
+
+
+def test_a_look_queues_a_job_for_a_run_that_has_none_and_says_so(place: Place) -> None:
+    vanished(place)
+    assert repair_after_look(place.desk) == ["digits (k00digit): queued leg 1 as job 2"]
+    assert live(place) == ["digits.1"]
+
+
+def test_a_burst_of_looks_asks_the_scheduler_once(place: Place) -> None:
+    vanished(place)
+    repair_after_look(place.desk)
+    place.scheduler.asked = 0
+    for _ in range(20):
+        assert repair_after_look(place.desk) == []
+    assert place.scheduler.asked == 0
+    place.clock.sleep(EVERY)
+    repair_after_look(place.desk)
+    assert place.scheduler.asked > 0
+
+
+class LooksAgain(CountingScheduler):
+    """While it is asked, a second look comes, so late that the stamp alone would let it in."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.clock)
+        self.jobs = place.scheduler.jobs
+        self._place = place
+        self.second: list[str] | None = None
+
+    def status(self, jobs: Collection[JobId]) -> Mapping[JobId, JobStatus]:
+        if self.second is None:
+            self.second = ["not over"]
+            self._place.clock.sleep(10 * EVERY)
+            self.second = repair_after_look(self._place.desk)
+        return super().status(jobs)
+
+
+def test_two_that_look_at_once_do_not_repair_twice(place: Place) -> None:
+    vanished(place)
+    place.scheduler = scheduler = LooksAgain(place)
+    assert len(repair_after_look(place.desk)) == 1
+    assert scheduler.second == []
+
+
+def test_a_scheduler_that_is_down_does_not_spoil_a_look(place: Place) -> None:
+    vanished(place)
+    place.scheduler.down = True
+    assert repair_after_look(place.desk) == []
+
+
+class Hanging(CountingScheduler):
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.clock)
+        self.answer = threading.Event()
+
+    def _answer(self) -> None:
+        self.answer.wait()
+        super()._answer()
+
+
+def test_a_scheduler_that_hangs_does_not_hold_a_look_up(place: Place) -> None:
+    """The test ends only because the look does not wait for an answer that never comes."""
+    vanished(place)
+    place.scheduler = scheduler = Hanging(place)
+    assert repair_after_look(place.desk, patience=0.01) == []
+    scheduler.down = True
+    scheduler.answer.set()
+
+
+def test_a_state_folder_that_cannot_be_made_does_not_spoil_a_look(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file in its place")
+    vanished(place)
+    assert repair_after_look(place.desk) == []
+
+
+def test_inside_a_job_nothing_is_repaired(tmp_path: Path) -> None:
+    place = Place(tmp_path, env={"ONWARD_STATE_DIR": str(tmp_path / "state"), "ONWARD_LEG": "1"})
+    vanished(place)
+    assert repair_after_look(place.desk) == []
+    assert live(place) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_somebody_elses_run_is_not_repaired_by_a_look(place: Place) -> None:
+    run = vanished(place)
+    os.chown(run.dir.path, 65534, 65534)
+    assert repair_after_look(place.desk) == []
+
+
+# ── waiting for a run ─────────────────────────────────────────────────────────
+
+
+def test_who_follows_a_run_whose_job_vanished_queues_another(place: Place) -> None:
+    run = vanished(place)
+    Watch(place.desk, run.dir).look()
+    assert live(place) == ["digits.1"]
+    assert run.job(1) == "2"
+
+
+def test_who_follows_a_run_leaves_what_happened_a_moment_ago_to_others(place: Place) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 5).end(1, LegEnd.TIME_LIMIT)
+    Watch(place.desk, run.dir).look()
+    assert live(place) == []
+
+
+def test_who_follows_a_run_with_a_vanished_job_does_not_press_the_scheduler(place: Place) -> None:
+    run = place.play()
+    place.scheduler.forget(run.job(1))
+    watch = Watch(place.desk, run.dir)
+    watch.look()
+    place.scheduler.asked = 0
+    watch._asked -= 5.0  # as if five seconds had passed
+    watch.look()
+    assert place.scheduler.asked == 0
+
+
+def test_who_follows_a_run_is_not_disturbed_by_a_refusal(place: Place) -> None:
+    run = vanished(place)
+    place.scheduler.refuse = "no such partition"
+    assert Watch(place.desk, run.dir).look().run.closed is None
+
+
+# ── a run without a job says so ───────────────────────────────────────────────
+
+
+def since(run: PlayedRun) -> float | None:
+    told: float | None = record(look(run.place.desk, run.dir), details=False)["no_job_since"]
+    return told
+
+
+def test_a_run_whose_leg_ended_with_no_successor_says_since_when_it_has_no_job(place: Place) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 5)
+    place.clock.sleep(100)
+    ended = run.now()
+    run.end(1, LegEnd.TIME_LIMIT)
+    place.clock.sleep(500)
+    assert since(run) == ended
+
+
+def test_a_run_whose_job_vanished_says_when_it_last_had_one(place: Place) -> None:
+    run = place.play()
+    queued = run.now()
+    place.clock.sleep(500)
+    place.scheduler.forget(run.job(1))
+    assert since(run) == queued
+
+
+def test_a_run_whose_job_was_cancelled_by_root_says_when(place: Place) -> None:
+    run = place.play()
+    place.clock.sleep(500)
+    place.scheduler.end(run.job(1), JobState.CANCELLED, exit_code=None, by="root")
+    assert since(run) == run.now()
+
+
+def test_a_run_that_has_a_job_is_over_or_has_a_silent_scheduler_is_not_said_to_have_none(place: Place) -> None:
+    queued, running, done, unheard = (place.play(name) for name in ("queued", "running", "done", "unheard"))
+    running.begin(1)
+    done.begin(1).end(1, LegEnd.DONE)
+    assert [since(run) for run in (queued, running, done)] == [None, None, None]
+    place.scheduler.down = True
+    assert since(unheard) is None
+
+
+def test_show_has_a_line_for_it(place: Place) -> None:
+    run = place.play().begin(1, successor=False).publish(1, 5).end(1, LegEnd.TIME_LIMIT)
+    facts = dict(show_verb._facts(record(look(place.desk, run.dir))))
+    assert "this run waits until one is queued" in facts["no job"]
+    assert "no job is queued for it" in facts["why"]
