@@ -10,12 +10,18 @@ from pathlib import Path
 import pytest
 
 from onward.cli import show as show_verb
+from onward.cli.follow import follow
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import LegEnd
 from onward.operations.inspect import look, record
 from onward.operations.mend import GRACE
+from onward.operations.places import Here
+from onward.operations.submit import submit
 from onward.operations.watch import Watch
 from onward.operations.watching.repair import EVERY, repair_after_look
+from onward.operations.wiring import Desk
+from onward.rundir.journal import read_run
+from onward.schedulers.local import LocalScheduler
 from tests.desks import CountingScheduler, Place, PlayedRun
 
 
@@ -154,6 +160,34 @@ def test_who_follows_a_run_is_not_disturbed_by_a_refusal(place: Place) -> None:
     run = vanished(place)
     place.scheduler.refuse = "no such partition"
     assert Watch(place.desk, run.dir).look().run.closed is None
+
+
+class Forgetful(LocalScheduler):
+    """This machine's own queue; it loses the first job that it accepts."""
+
+    def __init__(self, state: Path) -> None:
+        super().__init__(state)
+        self.lost = JobId("")
+
+    def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
+        if not self.lost:
+            self.lost = JobId("77")
+            return self.lost
+        return super().submit(script, name=name, after=after)
+
+
+def test_onward_run_goes_on_to_the_end_though_its_job_vanished(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ONWARD_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr("onward.operations.watch.GRACE", 0.0)
+    scheduler = Forgetful(tmp_path / "state" / "queue")
+    desk = Desk(env=place.desk.env, make_scheduler=lambda _: scheduler)
+    dir = submit(desk, place.draft(), cwd=place.project)
+    assert read_run(dir).legs[1].job == scheduler.lost
+    follow(Here(desk), str(dir.path))
+    assert "finished in 1 leg" in capsys.readouterr().err
+    assert (dir.logs / "leg-0001.out").read_text() == "trained\n"
 
 
 # ── a run without a job says so ───────────────────────────────────────────────

@@ -11,7 +11,7 @@ Answers = Mapping[JobId, JobStatus]
 
 NO_ANSWER = "the scheduler did not answer"
 NO_JOB = "no job is queued for it"
-_REPAIR = "`onward tend`, or any look at it, queues one"
+_REPAIR = "`onward tend` or `onward show` queues one"
 
 _ASKED = {
     "deadline": "its time limit is near",
