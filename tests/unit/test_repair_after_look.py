@@ -18,7 +18,7 @@ from onward.operations.mend import GRACE
 from onward.operations.places import Here
 from onward.operations.submit import submit
 from onward.operations.watch import Watch
-from onward.operations.watching.repair import EVERY, repair_after_look
+from onward.operations.watching.repair import EVERY, keep_repairing, repair_after_look
 from onward.operations.wiring import Desk
 from onward.rundir.journal import read_run
 from onward.schedulers.local import LocalScheduler
@@ -127,6 +127,18 @@ def test_somebody_elses_run_is_not_repaired_by_a_look(place: Place) -> None:
     run = vanished(place)
     os.chown(run.dir.path, 65534, 65534)
     assert repair_after_look(place.desk) == []
+
+
+def test_a_screen_that_stays_open_goes_on_repairing_until_it_is_closed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onward.operations.watching.repair.EVERY", 0.001)
+    closed = threading.Event()
+    screen = threading.Thread(target=keep_repairing, args=(place.desk, closed))
+    vanished(place)
+    screen.start()
+    while live(place) != ["digits.1"]:
+        screen.join(0.01)
+    closed.set()
+    screen.join()
 
 
 # ── waiting for a run ─────────────────────────────────────────────────────────
