@@ -75,6 +75,19 @@ def test_accounting_says_who_cancelled_a_job_that_the_controller_still_knows(pro
     assert (status.state, status.cancelled_by) == (JobState.CANCELLED, pwd.getpwuid(1).pw_name)
 
 
+def test_an_accounting_that_has_not_heard_of_the_end_yet_is_asked_again(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs.answer("squeue", CANCELLED)
+    programs.answer("sacct", "7|a.1.x|PENDING|0:0|None assigned|1|Unknown|Unknown")
+
+    def heard(seconds: float) -> None:
+        if seconds:
+            programs.answer("sacct", "7|a.1.x|CANCELLED by 1|0:0|None assigned|1|Unknown|2")
+
+    monkeypatch.setattr("onward.schedulers.slurm.time.sleep", heard)
+    assert SlurmScheduler().status([JobId("7")])[JobId("7")].cancelled_by == pwd.getpwuid(1).pw_name
+    assert programs.calls.count("sacct") == 2
+
+
 def test_a_user_whom_this_machine_does_not_know_is_named_by_number(programs: Programs) -> None:
     programs.answer("sacct", "7|a.1.x|CANCELLED by 999999|0:0|None assigned|1|Unknown|2")
     assert SlurmScheduler().status([JobId("7")])[JobId("7")].cancelled_by == "user 999999"

@@ -6,6 +6,7 @@ import getpass
 import logging
 import os
 import re
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _QUERY_TIMEOUT = site.TIMEOUT
 _SUBMIT_TIMEOUT = 240.0  # sbatch itself tries again for two minutes while a controller is full
+_LATE = (0.0, 1.0, 2.0)  # seconds before each question to an accounting that has not heard yet what the controller knows
 _EPOCH = {"SLURM_TIME_FORMAT": "%s"}
 _WARN_FROM = 1800  # seconds: below this limit the warning signal, up to 60 s early, would cost more than it saves
 
@@ -148,12 +150,17 @@ class SlurmScheduler:
         return known
 
     def _who_cancelled(self, jobs: Collection[JobId]) -> list[JobStatus]:
-        """The controller does not say who cancelled a job. Accounting does, where there is one that answers."""
+        """The controller does not say who cancelled a job. Accounting does, where there is one, a moment later."""
+        rows: list[JobStatus] = []
         try:
-            return [s for s in self._sacct(["-j", ",".join(sorted(jobs))]) if s.id in jobs] if jobs else []
+            for wait in _LATE if jobs else ():
+                time.sleep(wait)
+                rows = [row for row in self._sacct(["-j", ",".join(sorted(jobs))]) if row.id in jobs]
+                if not any(row.state.live for row in rows):
+                    break
         except SchedulerUnavailable as error:
             log.warning("who cancelled job %s is not known: %s", ", ".join(sorted(jobs)), error)
-            return []
+        return rows
 
     def cancel(self, jobs: Collection[JobId]) -> None:
         if not jobs:

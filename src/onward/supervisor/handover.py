@@ -112,7 +112,8 @@ class Handover:
     def _still_good(self, run: Run, wanted: Continue, standing: Submission, job: str, *, held: bool) -> bool:
         status = self._status_in_time(job, _HELD_PATIENCE if held else self.patience)
         if status is None and habits_of(self.scheduler).deletes_unseen:
-            raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was deleted while it waited")
+            said = f"job {job}, queued for leg {wanted.leg}, was deleted while it waited; the scheduler does not say by whom"
+            raise QueuedLegCancelled(said)
         if status is None or status.name != standing.name:
             self._write_off(wanted.leg, standing.name, f"the scheduler does not know job {job} any more")
             return False
