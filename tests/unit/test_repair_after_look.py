@@ -17,10 +17,12 @@ from onward.operations.inspect import look, record
 from onward.operations.mend import GRACE
 from onward.operations.places import Here
 from onward.operations.submit import submit
+from onward.operations.tend import tend
 from onward.operations.watch import Watch
 from onward.operations.watching.repair import EVERY, keep_repairing, repair_after_look
 from onward.operations.wiring import Desk
 from onward.rundir.journal import read_run
+from onward.rundir.pipeline_layout import PipelineDir
 from onward.schedulers.local import LocalScheduler
 from tests.desks import CountingScheduler, Place, PlayedRun
 
@@ -113,6 +115,26 @@ def test_a_state_folder_that_cannot_be_made_does_not_spoil_a_look(place: Place, 
     (tmp_path / "state").write_text("a file in its place")
     vanished(place)
     assert repair_after_look(place.desk) == []
+
+
+def test_a_look_does_not_speak_to_the_hosts_that_pipelines_upload_to(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = place.root / "2026-11-15_A_sweep"
+    pipeline = PipelineDir(folder)
+    pipeline.plan.parent.mkdir(parents=True)
+    pipeline.plan.write_text("{}")
+    pipeline.over.write_text("{}")
+    assert pipeline.is_pipeline()
+    spoken: list[PipelineDir] = []
+
+    def tend_upload(desk: Desk, dir: PipelineDir) -> list[str]:
+        spoken.append(dir)
+        return []
+
+    monkeypatch.setattr("onward.operations.pipeline_acts.tend_upload", tend_upload)
+    repair_after_look(place.desk)
+    assert spoken == []
+    tend(place.desk)
+    assert spoken == [pipeline]
 
 
 def test_inside_a_job_nothing_is_repaired(tmp_path: Path) -> None:

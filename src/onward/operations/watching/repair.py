@@ -56,7 +56,8 @@ def _tend_within(desk: Desk, patience: float) -> list[str]:
     def work() -> None:
         with suppress(Exception):
             runs = desk.runs()
-            acted.extend(tend(desk, among=_Newest(runs=runs[-_MOST:]) if len(runs) > _MOST else None).acted)
+            among = _Newest(runs=runs[-_MOST:]) if len(runs) > _MOST else None
+            acted.extend(tend(desk, among=among, uploads=False).acted)
 
     quiet = logging.NullHandler()  # with no handler at all, warnings would stand in the middle of what the command prints
     logging.getLogger("onward").addHandler(quiet)
