@@ -49,9 +49,18 @@ class FakeScheduler:
         self._change(job, state=JobState.RUNNING, reason="", started=self.clock.now(), nodes=nodes)
 
     def end(
-        self, job: JobId, state: JobState = JobState.FINISHED, *, exit_code: int | None = 0, signal: int | None = None, reason: str = ""
+        self,
+        job: JobId,
+        state: JobState = JobState.FINISHED,
+        *,
+        exit_code: int | None = 0,
+        signal: int | None = None,
+        reason: str = "",
+        by: str = "",
     ) -> None:
+        """`by`: another user than the job's owner cancelled it."""
         self._change(job, state=state, exit_code=exit_code, signal=signal, reason=reason, ended=self.clock.now())
+        self.jobs[job].status = replace(self.jobs[job].status, cancelled_by=by)
 
     def requeue(self, job: JobId) -> int | None:
         """As a scheduler does that has lost a host from sight, and as a job asks for itself."""

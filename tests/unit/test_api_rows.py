@@ -51,6 +51,19 @@ def test_a_row_says_why_what_next_how_far_and_since_when(scene: Scene) -> None:
     assert list(told["metrics"]) == ["loss"]
 
 
+def test_a_row_of_a_run_without_a_job_says_so_and_its_page_since_when(scene: Scene) -> None:
+    run = scene.place.play().begin(1, successor=False).publish(1, 20).end(1, LegEnd.TIME_LIMIT)
+    ended = run.leg(1).ended
+    look(scene)
+    told = row(scene)
+    assert (told["state"], told["no_job"]) == ("waiting", True)
+    assert good(scene.client.get(f"/api/v1/runs/{told['id']}/overview"))["no_job_since"] == ended
+    run.queue(2)
+    look(scene)
+    assert row(scene)["no_job"] is False
+    assert good(scene.client.get(f"/api/v1/runs/{told['id']}/overview"))["no_job_since"] is None
+
+
 def test_a_row_of_a_run_that_failed_has_its_cause_and_the_way_on(scene: Scene) -> None:
     run = scene.place.play().begin(1)
     run.end(1, LegEnd.CANCELLED)

@@ -461,6 +461,56 @@ def test_doctor_finds_what_is_bad(onward: Onward, place: Place, monkeypatch: pyt
     assert [one["what"] for one in onward("doctor", "--json").json["findings"] if not one["fine"]] == ["root", "local"]
 
 
+def without_a_job(place: Place) -> PlayedRun:
+    """Since long ago: on the real clock, by which the command line goes."""
+    run = place.play()
+    place.scheduler.forget(run.job(1))
+    return run
+
+
+def live_jobs(place: Place) -> list[str]:
+    return [job.status.name.rsplit(".", 1)[0] for job in place.scheduler.jobs.values() if job.status.state.live]
+
+
+def test_doctor_names_the_runs_without_a_job(onward: Onward, place: Place) -> None:
+    run = without_a_job(place)
+    said = onward("doctor")
+    assert said.code == 1
+    assert f"no job is queued for 1 of 1 open runs: digits ({run.spec.id})" in said.out
+    [line] = [line for line in onward("doctor").out.splitlines() if line.split()[1] == "runs"]
+    assert line.split(maxsplit=2) == ["ok", "runs", "1 open, none without a job"], "the first look repaired it"
+
+
+@pytest.mark.parametrize("verb", [("show", "digits"), ("show", "digits", "--json"), ("runs",), ("runs", "--json"), ("logs", "digits")])
+def test_a_look_at_a_run_whose_job_vanished_queues_another(onward: Onward, place: Place, verb: tuple[str, ...]) -> None:
+    without_a_job(place)
+    said = onward(*verb)
+    assert said.code == 0
+    assert "repaired: digits" in said.err and "queued leg 1 as job 2" in said.err
+    assert "repaired" not in said.out
+    assert live_jobs(place) == ["digits.1"]
+
+
+def test_a_repair_that_fails_is_not_heard_of_in_a_look(onward: Onward, place: Place) -> None:
+    without_a_job(place)
+    place.scheduler.refuse = "no such partition"
+    said = onward("show", "digits")
+    assert (said.code, said.err) == (0, "")
+
+
+def test_submit_says_once_how_to_have_runs_watched(onward: Onward, place: Place) -> None:
+    first, second = (onward("submit", "--", "python3", "train.py") for _ in range(2))
+    assert "onward tend --install" in first.err and "onward up" in first.err
+    assert "onward tend --install" not in second.err
+    assert onward("submit", "--json", "--", "python3", "train.py").code == 0
+
+
+def test_tend_installs_or_uninstalls_and_not_both(onward: Onward, place: Place) -> None:
+    for flags in (("--install", "--uninstall"), ("--cron",)):
+        said = onward("tend", *flags)
+        assert (said.code, "one of --install and --uninstall" in said.err) == (2, True)
+
+
 def test_doctor_only_notes_a_scheduler_that_nobody_uses(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     (place.folder / "qconf").write_text("#!/bin/sh\nexit 1\n")
     (place.folder / "qconf").chmod(0o755)

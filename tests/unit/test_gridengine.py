@@ -5,6 +5,7 @@ For the real one: tests/contract, tests/cluster.
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from pathlib import Path
@@ -223,6 +224,14 @@ def test_qacct_says_the_same() -> None:
     assert (record.job, record.name, record.host, record.failed, record.exit_status) == ("12", "t1", "e2", 37, 137)
     assert record.started is not None and record.ended is not None and record.ended - record.started == 61
     assert status_of([record]).state is JobState.TIMED_OUT
+
+
+@pytest.mark.parametrize(("who", "other"), [("root", "root"), ("alice", ""), ("NONE", "")])
+def test_qacct_of_newer_grid_engines_says_who_deleted_a_job(who: str, other: str) -> None:
+    [record] = parse_qacct(re.sub(r"(?m)^owner .*$", "owner        alice", QACCT) + f"deleted_by   {who}\n")
+    status = status_of([record])
+    assert status.cancelled_by == other
+    assert (status.state is JobState.CANCELLED) == (who != "NONE")
 
 
 # ── the adapter, on stand-ins for its programs ────────────────────────────────

@@ -287,6 +287,20 @@ def test_a_submitter_that_died_before_asking_leaves_no_job_and_the_next_gets_one
 # ── the job that stands ───────────────────────────────────────────────────────
 
 
+def test_a_queued_job_that_an_administrator_cancelled_is_replaced_twice_and_then_respected(bench: Bench) -> None:
+    jobs = [bench.ensure()]
+    for _ in range(2):
+        bench.scheduler.end(JobId(jobs[-1]), JobState.CANCELLED, exit_code=None, by="root")
+        jobs.append(bench.ensure())
+    assert len(set(jobs)) == 3
+    assert bench.live == jobs[-1:]
+    bench.scheduler.end(JobId(jobs[-1]), JobState.CANCELLED, exit_code=None, by="root")
+    with pytest.raises(QueuedLegCancelled, match="was cancelled by root") as caught:
+        bench.ensure()
+    assert caught.value.by == "root"
+    assert bench.live == []
+
+
 def test_a_queued_job_that_somebody_cancelled_says_that_the_run_is_not_to_go_on(bench: Bench) -> None:
     job = JobId(bench.ensure())
     bench.scheduler.end(job, JobState.CANCELLED, exit_code=None, reason="by grace")

@@ -54,6 +54,15 @@ def silent_leg(scheduler: FakeScheduler) -> Leg:
     return leg
 
 
+def test_who_cancelled_a_leg_is_written_down_with_its_end(scheduler: Slow, clock: HandClock) -> None:
+    leg = silent_leg(scheduler)
+    assert leg.claimed is not None
+    scheduler.end(JobId(leg.claimed.job), JobState.CANCELLED, exit_code=None, by="root")
+    [found] = ask_after([leg], scheduler, clock)
+    assert (found.end, found.by) == (LegEnd.CANCELLED, "root")
+    assert found.reason.endswith("was cancelled by root")
+
+
 def test_only_legs_that_began_and_have_no_end_are_asked_after() -> None:
     history = History().leg(LegEnd.TIME_LIMIT).leg(LegEnd.LOST, silent=True).leg(None).submitted(4)
     assert [leg.number for leg in unsettled(history.run)] == [3]

@@ -20,7 +20,7 @@ from onward.operations.inspect import checkpoints, in_plain_words, look, look_at
 from onward.rundir.journal import read_run
 from tests.desks import Place, PlayedRun
 
-RUN = {"id", "name", "experiment", "state", "reason", "folder", "cluster", "user", "created", "legs", "progress"}
+RUN = {"id", "name", "experiment", "state", "reason", "no_job_since", "folder", "cluster", "user", "created", "legs", "progress"}
 DETAILS = {"cause", "evidence", "next", "command", "params", "code", "checkpoints", "effort", "risk", "finish"}
 LEG = {
     *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "deadline", "ended"),
@@ -212,7 +212,7 @@ def test_a_leg_that_is_gone_without_a_word_is_said_to_be(place: Place, state: Jo
 def test_a_job_that_the_scheduler_does_not_know_is_said_to_be_unknown(place: Place) -> None:
     run = place.play()
     place.scheduler.forget(run.job(1))
-    assert "does not know its job: `onward tend` fixes that" in why(run)
+    assert "does not know its job, so no job is queued for it: `onward tend` or `onward show` queues one" in why(run)
 
 
 def test_a_foreign_job_with_our_id_is_not_spoken_of(place: Place) -> None:
@@ -240,7 +240,7 @@ def test_a_refused_leg_says_why_it_was_refused(place: Place) -> None:
 
 def test_a_run_without_any_leg_queued_says_so(place: Place) -> None:
     run = place.play().begin(1, successor=False).publish(1, 1).end(1, LegEnd.TIME_LIMIT)
-    assert why(run) == "no leg is queued: `onward tend` fixes that"
+    assert why(run) == "no job is queued for it: `onward tend` or `onward show` queues one"
 
 
 def test_a_scheduler_that_does_not_answer_costs_only_what_it_would_have_said(place: Place) -> None:

@@ -4,7 +4,18 @@ import pytest
 
 from onward.model import event as ev
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.lifecycle import DELETED, Close, Continue, Rest, classify, decide, made_progress, signature, was_noticed
+from onward.model.lifecycle import (
+    DELETED,
+    Close,
+    Continue,
+    Rest,
+    cancelled_by_others,
+    classify,
+    decide,
+    made_progress,
+    signature,
+    was_noticed,
+)
 from onward.model.run import LegEnd, Run, RunState, fold
 from onward.model.spec import Cluster, Limits, Resources, Script
 from tests.histories import HOUR, History, make_spec
@@ -288,10 +299,45 @@ def test_a_time_limit_after_progress_is_as_it_should_be() -> None:
 
 
 @pytest.mark.parametrize("silent", [True, False])
-def test_a_leg_cancelled_by_anyone_stops_the_run(silent: bool) -> None:
-    end = closing(History().leg(LegEnd.CANCELLED, steps=[10], reason="cancelled by root", silent=silent))
+def test_a_leg_cancelled_by_its_owner_stops_the_run(silent: bool) -> None:
+    end = closing(History().leg(LegEnd.CANCELLED, steps=[10], reason="job 101 was cancelled", silent=silent))
     assert end.state is RunState.CANCELLED
-    assert "cancelled by root" in end.cause and "onward resume k3x9q2m7" in end.next
+    assert "job 101 was cancelled" in end.cause and "onward resume k3x9q2m7" in end.next
+
+
+def cancelled_by_root(history: History, leg: int) -> History:
+    """The leg began, and root cancelled its job."""
+    history.leg(None)
+    history.events.append(ev.Found(leg=leg, at=history.tick(), end=LegEnd.CANCELLED, reason="job 7 was cancelled by root", by="root"))
+    return history
+
+
+def test_a_leg_cancelled_by_somebody_else_is_followed_by_the_next() -> None:
+    assert going_on(cancelled_by_root(History(), 1)).leg == 2
+
+
+def test_an_administrator_who_cancels_three_times_in_a_row_ends_the_run_and_is_named() -> None:
+    history = History()
+    for leg in (1, 2):
+        assert going_on(cancelled_by_root(history, leg)).leg == leg + 1
+    end = closing(cancelled_by_root(history, 3))
+    assert (end.state, end.cause) == (RunState.CANCELLED, "root cancelled its jobs 3 times in a row")
+    assert end.evidence == "job 7 was cancelled by root"
+    assert end.next.startswith("ask root why; then onward resume")
+
+
+def test_a_leg_that_ends_otherwise_breaks_the_row_of_cancellations() -> None:
+    history = cancelled_by_root(cancelled_by_root(History(), 1), 2).leg(LegEnd.TIME_LIMIT, steps=[10])
+    assert going_on(cancelled_by_root(history, 4)).leg == 5
+
+
+def test_legs_that_wait_ahead_and_are_cancelled_together_count_once() -> None:
+    history = History().leg(LegEnd.TIME_LIMIT, steps=[10])
+    for leg in (2, 3, 4):
+        name = f"digits.{leg}.x"
+        history.events.append(ev.Submitting(leg=leg, at=history.tick(), name=name))
+        history.events.append(ev.Gone(leg=leg, at=history.tick(), name=name, reason="cancelled by root", by="root"))
+    assert cancelled_by_others(history.run) == 1
 
 
 def test_a_queued_leg_cancelled_before_it_began_stops_the_run() -> None:

@@ -19,8 +19,9 @@ from onward.model.checkpoint import CheckpointName
 from onward.model.pipeline import Benchmark, CheckpointChoice, Plan, Pool, Stage, StageKind, WorkerRule, plan_to_json
 from onward.model.spec import BestRule, CheckpointRule, Member, RunDraft
 from onward.model.task import TaskState
+from onward.operations.mend import GRACE
 from onward.operations.submit import hold
-from onward.operations.tend import GRACE, tend
+from onward.operations.tend import tend
 from onward.rundir.journal import read_run, read_spec
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir

@@ -12,8 +12,9 @@ from onward.errors import StorageError
 from onward.model.spec import Member, spec_from_json, spec_to_json
 from onward.operations.inspect import look, reason
 from onward.operations.leftovers import sweep_leftovers
+from onward.operations.mend import GRACE
 from onward.operations.submit import hold
-from onward.operations.tend import GRACE, tend
+from onward.operations.tend import tend
 from onward.rundir.journal import read_run, read_spec
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir, pipelines_under

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,47 @@ def test_a_suspended_job_still_has_its_nodes_and_says_that_it_stands_still(progr
     programs.answer("squeue", f"7|a.1.x|{native}|None|c1|1|2|900")
     found = SlurmScheduler().status([JobId("7")])[JobId("7")]
     assert (found.state, found.paused, found.reason, found.nodes) == (JobState.RUNNING, True, words, ("c1",))
+
+
+CANCELLED = "7|a.1.x|CANCELLED|None||1|N/A|2"
+
+
+def test_accounting_says_who_cancelled_a_job_that_the_controller_still_knows(programs: Programs) -> None:
+    programs.answer("squeue", CANCELLED)
+    programs.answer("sacct", "7|a.1.x|CANCELLED by 1|0:0|None assigned|1|Unknown|2")
+    status = SlurmScheduler().status([JobId("7")])[JobId("7")]
+    assert (status.state, status.cancelled_by) == (JobState.CANCELLED, pwd.getpwuid(1).pw_name)
+
+
+def test_an_accounting_that_has_not_heard_of_the_end_yet_is_asked_again(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs.answer("squeue", CANCELLED)
+    programs.answer("sacct", "7|a.1.x|PENDING|0:0|None assigned|1|Unknown|Unknown")
+
+    def heard(seconds: float) -> None:
+        if seconds:
+            programs.answer("sacct", "7|a.1.x|CANCELLED by 1|0:0|None assigned|1|Unknown|2")
+
+    monkeypatch.setattr("onward.schedulers.slurm.time.sleep", heard)
+    assert SlurmScheduler().status([JobId("7")])[JobId("7")].cancelled_by == pwd.getpwuid(1).pw_name
+    assert programs.calls.count("sacct") == 2
+
+
+def test_a_user_whom_this_machine_does_not_know_is_named_by_number(programs: Programs) -> None:
+    programs.answer("sacct", "7|a.1.x|CANCELLED by 999999|0:0|None assigned|1|Unknown|2")
+    assert SlurmScheduler().status([JobId("7")])[JobId("7")].cancelled_by == "user 999999"
+
+
+def test_a_job_that_its_owner_cancelled_names_nobody_else(programs: Programs) -> None:
+    programs.answer("squeue", CANCELLED)
+    programs.answer("sacct", f"7|a.1.x|CANCELLED by {os.getuid()}|0:0|None assigned|1|Unknown|2")
+    assert SlurmScheduler().status([JobId("7")])[JobId("7")].cancelled_by == ""
+
+
+def test_without_an_answer_of_accounting_nobody_else_is_taken_for_the_one_who_cancelled(programs: Programs) -> None:
+    programs.answer("squeue", CANCELLED)
+    programs.answer("sacct", err="sacct: error: Connection refused", code=1)
+    status = SlurmScheduler().status([JobId("7")])[JobId("7")]
+    assert (status.state, status.cancelled_by) == (JobState.CANCELLED, "")
 
 
 def test_without_accounting_a_job_that_the_controller_forgot_is_absent(programs: Programs) -> None:

@@ -15,7 +15,8 @@ from onward.model.job import Allocation, JobId, JobState
 from onward.model.lifecycle import Continue
 from onward.model.run import LegEnd
 from onward.model.why import why
-from onward.operations.tend import GRACE, Tended, tend
+from onward.operations.mend import GRACE
+from onward.operations.tend import Tended, tend
 from onward.rundir.journal import Journal, desk_journal, read_events
 from onward.schedulers.base import requeues
 from onward.supervisor.beginning import Successor, leg_of_job, may_begin

@@ -17,7 +17,8 @@ from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import LegEnd, RunState
 from onward.model.spec import Cluster, Limits
 from onward.operations.control import cancel, resume
-from onward.operations.tend import GRACE, Tended, tend
+from onward.operations.mend import GRACE
+from onward.operations.tend import Tended, tend
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
 from onward.schedulers.base import Habits
@@ -175,6 +176,37 @@ def test_a_queued_job_that_somebody_cancelled_is_a_cancelled_run(place: Place) -
     assert run.dir.done.exists()
     assert live(place) == []
     assert resume(place.desk, run.dir, changes={}).first_leg == 2
+
+
+def test_a_queued_job_that_root_cancelled_is_queued_again(place: Place) -> None:
+    run = place.play()
+    place.scheduler.end(run.job(1), JobState.CANCELLED, exit_code=None, by="root")
+    done = tended(place)
+    assert done.acted == ["digits (k00digit): job 1 was cancelled by root before it began; queued leg 1 as job 2"]
+    assert live(place) == ["digits.1"]
+    assert not run.run.closed
+
+
+def test_root_who_cancels_three_times_in_a_row_is_respected_and_named(place: Place) -> None:
+    run = place.play()
+    for _ in range(3):
+        place.scheduler.end(run.job(1), JobState.CANCELLED, exit_code=None, by="root")
+        tended(place)
+    closed = run.run.closed
+    assert closed and (closed.state, closed.cause) == (RunState.CANCELLED, "root cancelled its jobs 3 times in a row")
+    assert "was cancelled by root" in closed.evidence
+    assert run.dir.done.exists()
+    assert live(place) == []
+
+
+def test_a_run_goes_on_after_root_cancelled_its_leg_and_its_successor(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 5)
+    for leg in (1, 2):
+        place.scheduler.end(run.job(leg), JobState.CANCELLED, exit_code=None, by="root")
+    tended(place)
+    assert run.leg(1).end is LegEnd.CANCELLED
+    assert run.leg(1).cancelled_by == "root"
+    assert live(place) == ["digits.2"]
 
 
 def test_a_cancelled_job_that_was_known_by_name_only_is_a_cancelled_run(place: Place) -> None:

@@ -4057,6 +4057,11 @@ export interface components {
             as_of: number;
             run: components["schemas"]["RunRow"];
             /**
+             * No Job Since
+             * @description Since when no job is queued for it; null where it has one, or needs none.
+             */
+            no_job_since: number | null;
+            /**
              * Evidence
              * @description The lines that show the cause.
              */
@@ -4874,6 +4879,11 @@ export interface components {
              * @description What a person can do now; empty where nothing is needed.
              */
             next: string;
+            /**
+             * No Job
+             * @description It is not over, and no job is queued for it: it waits until one is.
+             */
+            no_job: boolean;
             progress: components["schemas"]["ProgressOut"];
             /** @description The newest that was published. */
             checkpoint: components["schemas"]["SavedOut"] | null;
@@ -5121,6 +5131,11 @@ export interface components {
              * @description What a person can do now; empty where nothing is needed.
              */
             next: string;
+            /**
+             * No Job
+             * @description It is not over, and no job is queued for it: it waits until one is.
+             */
+            no_job: boolean;
             progress: components["schemas"]["ProgressOut"];
             /** @description The newest that was published. */
             checkpoint: components["schemas"]["SavedOut"] | null;

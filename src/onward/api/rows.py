@@ -10,6 +10,7 @@ from onward.api.shapes import LegOut, RunOut, run_record
 from onward.model.finish import Pace
 from onward.model.run import RunState
 from onward.model.standing import Standing
+from onward.model.why import NO_JOB
 from onward.tracker.run_rows import RunInfo, RunView
 
 _RECORDERS = {"mlflow": "an MLflow client", "by-hand": "its script", "seed": "its script"}
@@ -36,6 +37,7 @@ class SavedOut(BaseModel):
 class StandingOut(RunOut):
     why: str = Field(description="Why it is in this state, in one sentence.")
     next: str = Field(description="What a person can do now; empty where nothing is needed.")
+    no_job: bool = Field(description="It is not over, and no job is queued for it: it waits until one is.")
     progress: ProgressOut
     checkpoint: SavedOut | None = Field(description="The newest that was published.")
     queue_wait_s: float | None = Field(description="Seconds that the newest leg waited in a queue, or has waited so far.")
@@ -70,6 +72,7 @@ def standing_record(view: RunView, now: float) -> dict[str, Any]:
         **run_record(view),
         "why": held.why or info.reason or _recorded(info),
         "next": held.next,
+        "no_job": not over and NO_JOB in held.why,
         "progress": progress_record(info),
         "checkpoint": {"step": held.saved_step, "at": held.saved_at} if held.saved_step is not None else None,
         "queue_wait_s": held.queue_wait(now, over=over),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from onward.cli.desk import JsonOption, RunArgument, open_run
+from onward.cli.desk import JsonOption, RunArgument, after_look, open_run
 from onward.cli.render import ago, out_json, say, table
 
 
@@ -41,5 +41,7 @@ def checkpoints(
             ],
             state_columns=(3,),
         )
+    if opened.place.host is None:
+        after_look()
     if any(entry["state"] == "damaged" for entry in found):
         raise typer.Exit(1)

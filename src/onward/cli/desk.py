@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +46,29 @@ def open_reach() -> Reach:
     from onward.operations.reach import Reach
 
     return Reach(open_desk(), say)
+
+
+def after_look() -> None:
+    """The last thing that a verb does which looked at runs of this machine: repair those that lost their jobs."""
+    from onward.cli.render import say
+    from onward.operations.watching.repair import repair_after_look
+
+    sys.stdout.flush()  # whoever reads it need not wait
+    for words in repair_after_look(open_desk()):
+        say(f"repaired: {words}")
+
+
+@contextmanager
+def repairing() -> Iterator[None]:
+    """While something waits for runs of this machine, or shows them: the same again and again, in silence."""
+    from onward.operations.watching.repair import keep_repairing
+
+    stopped = threading.Event()
+    threading.Thread(target=keep_repairing, args=(open_desk(), stopped), name="repair", daemon=True).start()
+    try:
+        yield
+    finally:
+        stopped.set()
 
 
 def here() -> Path:

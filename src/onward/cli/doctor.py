@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from onward.cli.desk import JsonOption, open_reach
+from onward.cli.desk import JsonOption, after_look, open_reach
 from onward.cli.render import out, out_json
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def doctor(json: JsonOption = False) -> None:
         for fine, what, words in findings:
             mark = ("note" if words.startswith(_UNUSED) else "ok") if fine else "BAD"
             out(f"{mark.ljust(4)} {what.ljust(12)}  {' '.join(words.split())}")
+    after_look()
     if not all(fine for fine, _, _ in findings):
         raise typer.Exit(1)
 
@@ -47,6 +48,10 @@ def _examine(reach: Reach) -> Iterator[Finding]:
         for fine, name, words in _clusters(reply, wanted[reply.place.host], chosen):
             used = name == chosen or name in settings.clusters
             yield (fine, name, words) if fine or used else (True, name, _UNUSED + words)
+    for reply in replies:
+        if reply.answer and "runs" in reply.answer:
+            fine, what, words = reply.answer["runs"]
+            yield fine, what, f"{reply.place.host}: {words}" if reply.place.host else words
     yield disk
     yield True, "git", shutil.which("git") or "not there: code is frozen as a plain copy"
 

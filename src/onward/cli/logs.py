@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onward.cli.desk import RunArgument, open_run
+from onward.cli.desk import RunArgument, after_look, open_run
 from onward.cli.render import out, safe, say
 
 
@@ -35,6 +35,8 @@ def logs(
     if not follow and shown.title is None and lines != 0:
         which = f"leg {leg}" if leg else "the run"
         say(f"{which} printed nothing" if shown.done else f"{which} has printed nothing yet; -f waits for it")
+    if found.place.host is None and not follow:
+        after_look()
 
 
 class _Printer:

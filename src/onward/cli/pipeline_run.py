@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onward.cli.desk import JsonOption, here, open_desk
+from onward.cli.desk import JsonOption, after_look, here, open_desk, repairing
 from onward.cli.pipeline import ClusterOption, FileArgument, SetOption, variables
 from onward.cli.render import ago, bold, coloured, field, out, out_json, progress_words, say, span, table
 
@@ -87,6 +87,7 @@ def list_(json: JsonOption = False) -> None:
         )
     else:
         say("there are no pipelines yet: onward pipeline run FILE")
+    after_look()
 
 
 def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
@@ -94,7 +95,12 @@ def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
     told = _look(pipeline)
     if json:
         out_json(told)
-        return
+    else:
+        _print(told)
+    after_look()
+
+
+def _print(told: dict[str, Any]) -> None:
     for text in _lines(told):
         out(text)
     for stage in told["stages"]:
@@ -198,6 +204,13 @@ def _tasks(told: dict[str, Any]) -> str:
 
 def _follow(pipeline: str, *, quiet: bool = False) -> None:
     """Exit code 7 where it did not finish, as for an awaited run."""
+    with repairing():
+        told = _watch(pipeline, quiet=quiet)
+    if told["state"] != "finished":
+        raise typer.Exit(7)
+
+
+def _watch(pipeline: str, *, quiet: bool) -> dict[str, Any]:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -214,5 +227,4 @@ def _follow(pipeline: str, *, quiet: bool = False) -> None:
     while told["state"] == "running":
         time.sleep(1.0)
         told = _look(pipeline)
-    if told["state"] != "finished":
-        raise typer.Exit(7)
+    return told

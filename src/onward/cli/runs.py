@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onward.cli.desk import JsonOption, open_reach
+from onward.cli.desk import JsonOption, after_look, open_reach
 from onward.cli.render import ago, out_json, percent, say, table
 
 _NEWEST = 30
@@ -43,11 +43,15 @@ def runs(
             say(f"  → {error.hint}")
     if json:
         out_json({"schema": SCHEMA, "runs": records, "unanswered": [{"host": host, "reason": str(e)} for host, e in silent.items()]})
-        return
-    if not records:
+    elif not records:
         roots = " or ".join(root for _, answer in answers for root in answer["roots"])
         say(f"no run under {roots} is {state}" if state else f"no runs under {roots}; onward submit makes one")
-        return
+    else:
+        _print(records, older)
+    after_look()
+
+
+def _print(records: list[dict[str, Any]], older: int) -> None:
     several = len({entry["cluster"] for entry in records}) > 1
     table(
         ("ID", "NAME", "STATE", "LEGS", "PROGRESS", *(["CLUSTER"] if several else []), "MADE", "WHY"),

@@ -6,7 +6,7 @@ import shlex
 import time
 from typing import Any
 
-from onward.cli.desk import JsonOption, RunArgument, folder_words, open_run
+from onward.cli.desk import JsonOption, RunArgument, after_look, folder_words, open_run
 from onward.cli.render import ago, bold, coloured, field, out, out_json, progress_words, safe, span, table, when
 
 
@@ -18,8 +18,14 @@ def show(run: RunArgument, json: JsonOption = False) -> None:
     entry = found.place.show(run=found.run)
     if json:
         out_json({"schema": SCHEMA, **entry, "host": found.place.host})
-        return
-    entry["folder"] = folder_words(found.place.host, entry["folder"])
+    else:
+        _print(found.place.host, entry)
+    if found.place.host is None:
+        after_look()
+
+
+def _print(host: str | None, entry: dict[str, Any]) -> None:
+    entry["folder"] = folder_words(host, entry["folder"])
     out(f"{bold(entry['name'])}  {entry['id']}  {coloured(entry['state'])}")
     for label, text in _facts(entry):
         field(label, text)
@@ -33,6 +39,8 @@ def show(run: RunArgument, json: JsonOption = False) -> None:
 
 def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [("why", entry["reason"])]
+    if entry.get("no_job_since"):
+        facts.append(("no job", f"since {ago(entry['no_job_since'])}: this run waits until one is queued"))
     if entry["evidence"]:
         facts.append(("evidence", entry["evidence"]))
     if entry["next"]:

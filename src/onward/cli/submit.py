@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from onward.cli.desk import JsonOption, folder_words, here, open_reach
+from onward.cli.desk import JsonOption, folder_words, here, open_desk, open_reach
 from onward.cli.render import out, out_json, say
 
 if TYPE_CHECKING:
@@ -162,6 +162,11 @@ def submit(
         return
     told = _submit(place, drafts)
     announce(place, told, json=json)
+    if not json and place.host is None:
+        from onward.operations.watching.hint import hint_once
+
+        for line in hint_once(open_desk()):
+            say(line)
 
 
 def run(**options: Any) -> None:

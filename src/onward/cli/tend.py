@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
-from onward.cli.desk import JsonOption, open_reach
+from onward.cli.desk import JsonOption, here, open_desk, open_reach
 from onward.cli.render import out, out_json, say
 
 
-def tend(json: JsonOption = False) -> None:
+def tend(
+    install: Annotated[bool, typer.Option("--install", help="Have it run every ten minutes, by a timer of systemd's for you.")] = False,
+    cron: Annotated[bool, typer.Option("--cron", help="With --install: by a line in your crontab instead.")] = False,
+    uninstall: Annotated[bool, typer.Option("--uninstall", help="Remove that timer or line again.")] = False,
+    json: JsonOption = False,
+) -> None:
     """Repair what got lost, in all runs.
 
-    For cron, or by hand. Says nothing where there is nothing to mend.
+    For cron, or by hand. Says nothing where there is nothing to repair.
     """
+    if install or uninstall or cron:
+        _change_timer(install=install, cron=cron, uninstall=uninstall)
+        return
     reach = open_reach()
     replies = reach.ask(reach.places, lambda place: place.tend())
     answers = [reply.answer for reply in replies if reply.answer]
@@ -30,6 +39,23 @@ def tend(json: JsonOption = False) -> None:
         for words in problems:
             say(f"onward: {words}")
         if sys.stderr.isatty():  # cron would mail it, every ten minutes
-            say(f"open runs: {looked_at}, mended: {len(acted)}, problems: {len(problems)}")
+            say(f"open runs: {looked_at}, repaired: {len(acted)}, problems: {len(problems)}")
     if problems:
         raise typer.Exit(6 if silent or any(answer["unanswered"] for answer in answers) else 1)
+
+
+def _change_timer(*, install: bool, cron: bool, uninstall: bool) -> None:
+    from onward.errors import InvalidInput
+    from onward.operations.watching.timer import Timer
+
+    if install == uninstall:
+        raise InvalidInput("expected one of --install and --uninstall", hint="--cron goes with --install")
+    desk = open_desk()
+    timer = Timer(env=desk.env, folder=here())
+    done = timer.install(cron=cron) if install else timer.uninstall()
+    for words in done:
+        out(words)
+    if install:
+        say(f"runs under {' and '.join(map(str, desk.roots))} are looked after; onward tend --uninstall ends that")
+    elif not done:
+        say("nothing was installed")

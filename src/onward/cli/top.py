@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 
-from onward.cli.desk import open_desk
+from onward.cli.desk import open_desk, repairing
 from onward.cli.render import out, say
 
 
@@ -22,12 +23,14 @@ def top(
         raise InvalidInput("onward top needs a terminal", hint="onward runs, show, logs and cluster print the same to a pipe")
     from onward.tui.app import Top
     from onward.tui.choose import open_source
+    from onward.tui.folders import Folders
 
     for name in ("COLUMNS", "LINES"):  # a size that a shell exported stays as it was when the terminal is resized
         os.environ.pop(name, None)
     source = open_source(open_desk(), folders=folders)
     try:
-        links = Top(source).run(mouse=False)
+        with repairing() if isinstance(source, Folders) else nullcontext():  # a server tends by itself
+            links = Top(source).run(mouse=False)
     finally:
         source.close()
     for link in dict.fromkeys(links or ()):

@@ -73,6 +73,7 @@ class Gone(Event):
 
     name: str
     reason: str
+    by: str = ""  # another user than the owner cancelled it
 
 
 # ── what people ask ───────────────────────────────────────────────────────────
@@ -115,6 +116,7 @@ class Found(Event):
     end: str
     reason: str
     evidence: str = ""
+    by: str = ""  # another user than the owner cancelled its job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +166,7 @@ class Ended(Event):
     stop_cut: bool = False  # it was killed while it was still stopping
     peak_mem: int | None = None  # MiB
     final: bool = False  # the training said that running it again is no use
+    by: str = ""  # another user than the owner cancelled its job
 
 
 @dataclass(frozen=True, kw_only=True)

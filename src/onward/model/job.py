@@ -46,6 +46,7 @@ class JobStatus:
     submitted: float | None = None
     started: float | None = None
     ended: float | None = None
+    cancelled_by: str = ""  # the user who cancelled it, where that was not the job's owner; empty: the owner, or not known
 
 
 @dataclass(frozen=True, kw_only=True)

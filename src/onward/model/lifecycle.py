@@ -10,6 +10,7 @@ from onward.model.quantity import format_duration, format_size
 from onward.model.run import Leg, LegEnd, Run, RunState
 
 LOSSES_BEFORE_EXCLUDING = 2  # of the same node
+MOST_CANCELLED_BY_OTHERS = 3  # jobs in a row: an administrator who cancels that often means it
 DELETED = "deleted"  # why a leg was asked to stop, where its job was deleted at the scheduler
 GIVEN_UP = "given_up"  # and where the scheduler had lost its host from sight and started its job elsewhere
 
@@ -66,6 +67,8 @@ def decide(run: Run) -> Action:
             closing = None
         case LegEnd.DONE:
             return Close(state=RunState.FINISHED, cause=last.reason or "the training finished")
+        case LegEnd.CANCELLED if last.cancelled_by:
+            closing = _cancelled_by_others(run, last)
         case LegEnd.CANCELLED:
             return Close(
                 state=RunState.CANCELLED,
@@ -117,13 +120,27 @@ def classify(status: JobStatus | None, job: str, *, noticed: bool | None = None)
         case JobState.NODE_FAILED:
             return LegEnd.NODE_LOST, f"the node of job {job} failed{where}"
         case JobState.CANCELLED:
-            return LegEnd.CANCELLED, f"job {job} was cancelled{words}"
+            return LegEnd.CANCELLED, f"job {job} was cancelled" + (f" by {status.cancelled_by}" if status.cancelled_by else words)
         case JobState.FAILED if status.signal:
             return LegEnd.LOST, f"job {job} was killed by signal {status.signal}{where}, by whom is not known"
         case JobState.FAILED:
             return LegEnd.LOST, f"job {job} failed with exit code {status.exit_code}{where}{words}, and the leg left no word"
         case _:
             return LegEnd.LOST, f"job {job} is {status.state}{words}, yet the leg left no word"
+
+
+def cancelled_by_others(run: Run) -> int:
+    """How often in a row, up to now, somebody other than the owner cancelled the run's jobs.
+
+    A leg that took place and ended otherwise breaks the row. Legs that were queued ahead and cancelled together count once.
+    """
+    waiting, ran = 0, 0
+    for number, leg in sorted(run.legs.items(), reverse=True):
+        if number < run.first_leg or (leg.claimed and not leg.cancelled_by):
+            break
+        times = bool(leg.cancelled_by) + sum(1 for s in leg.submissions.values() if s.gone_by)
+        waiting, ran = (waiting, ran + times) if leg.claimed else (max(waiting, times), ran)
+    return waiting + ran
 
 
 def wanted_mem(run: Run) -> int | None:
@@ -181,6 +198,18 @@ def signature(evidence: str) -> str:
 
 
 # ── reasons to stop ───────────────────────────────────────────────────────────
+
+
+def _cancelled_by_others(run: Run, last: Leg) -> Close | None:
+    count = cancelled_by_others(run)
+    if count < MOST_CANCELLED_BY_OTHERS:
+        return None
+    return Close(
+        state=RunState.CANCELLED,
+        cause=f"{last.cancelled_by} cancelled its jobs {count} times in a row",
+        evidence=last.reason,
+        next=f"ask {last.cancelled_by} why; then {_resuming(run)}",
+    )
 
 
 def _memory_exhausted(run: Run, last: Leg) -> Close | None:

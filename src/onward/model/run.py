@@ -49,6 +49,7 @@ class Submission:
     job: str | None = None
     withdrawn: bool = False
     gone: bool = False
+    gone_by: str = ""  # another user than the owner cancelled its job
     refused: str = ""
     limited: str = ""  # why there is no job yet: the scheduler's words about its limit on the number of jobs
 
@@ -73,6 +74,7 @@ class Leg:
     reason: str = ""
     evidence: str = ""
     ended: float | None = None
+    cancelled_by: str = ""  # another user than the owner cancelled its job
     own: ev.Ended | None = None  # the leg's own last word, where it had one
     warnings: list[str] = field(default_factory=list)
 
@@ -153,7 +155,8 @@ def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
             case ev.Withdrawn():
                 _submission(leg, event.name, event.at).withdrawn = True
             case ev.Gone():
-                _submission(leg, event.name, event.at).gone = True
+                entry = _submission(leg, event.name, event.at)
+                entry.gone, entry.gone_by = True, event.by
             case ev.Refused():
                 _submission(leg, event.name, event.at).refused = event.reason
             case ev.Limited():
@@ -203,6 +206,7 @@ def _settle(leg: Leg, found: ev.Found | None) -> None:
     last = leg.own or found
     if last is not None:
         leg.end, leg.reason, leg.evidence, leg.ended = LegEnd(last.end), last.reason, last.evidence, last.at
+        leg.cancelled_by = last.by
 
 
 def _submission(leg: Leg, name: str, at: float) -> Submission:

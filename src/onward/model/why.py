@@ -10,6 +10,8 @@ from onward.model.run import Leg, LegEnd, Run, RunState
 Answers = Mapping[JobId, JobStatus]
 
 NO_ANSWER = "the scheduler did not answer"
+NO_JOB = "no job is queued for it"
+_REPAIR = "`onward tend` or `onward show` queues one"
 
 _ASKED = {
     "deadline": "its time limit is near",
@@ -42,7 +44,32 @@ def why(run: Run, answers: Answers | None, *, unheard: str = NO_ANSWER, words: C
         return f"the scheduler refused the next leg: {refused}; `onward tend` tries again, onward cancel and onward resume change it"
     if awaits_its_turn(run):
         return "it waits for its turn in its pipeline"
-    return f"{_failure(last)}no leg is queued: `onward tend` fixes that"
+    return f"{_failure(last)}{NO_JOB}: {_REPAIR}"
+
+
+def no_job_since(run: Run, answers: Answers | None = None) -> float | None:
+    """Since when an open run has no job: the last moment at which one is known to have been there. None: it has one, or needs none.
+
+    Without `answers` of the scheduler, a job that the journals know of is taken to be there.
+    """
+    if run.closed or run.cancel or awaits_its_turn(run):
+        return None
+    open_legs = [leg for leg in run.legs.values() if leg.end is None and (leg.claimed or leg.submission)]
+    if any(_may_have_a_job(leg, answers) for leg in open_legs):
+        return None
+    moments = [run.spec.created, run.resumed.at if run.resumed else 0.0]
+    for leg in run.legs.values():
+        status = status_of(leg, answers or {})
+        moments += [at for at in (leg.ended, leg.claimed.at if leg.claimed else None, status.ended if status else None) if at]
+        moments += [s.at for s in leg.submissions.values() if s.job] + [p.at for p in leg.published]
+    return max(moments)
+
+
+def _may_have_a_job(leg: Leg, answers: Answers | None) -> bool:
+    if leg.job is None:
+        return leg.submission is not None and not leg.submission.limited  # nobody heard whether it was accepted
+    status = status_of(leg, answers) if answers is not None else None
+    return answers is None or (status is not None and status.state.live)
 
 
 def _failure(last: Leg | None) -> str:
@@ -144,7 +171,7 @@ def _in_the_queue(leg: Leg, answers: Answers | None, unheard: str, words: Callab
         return f"whether the job for leg {leg.number} was accepted is not known yet: `onward tend` looks it up"
     status = status_of(leg, answers or {})
     if status is None:
-        said = "the scheduler does not know its job: `onward tend` fixes that" if answers is not None else unheard
+        said = f"the scheduler does not know its job, so {NO_JOB}: {_REPAIR}" if answers is not None else unheard
         return f"leg {leg.number} was submitted" + (f"; {said}" if said else "")
     if status.state is JobState.RUNNING:
         return f"leg {leg.number} is starting"

@@ -11,9 +11,12 @@ from pathlib import Path
 
 from onward.errors import OnwardError
 from onward.model.quantity import format_bytes
+from onward.operations.inspect import is_ours, look_at_all, record
 from onward.operations.wiring import Desk
 
 _ELSEWHERE = "set ONWARD_ROOT"
+_MOST_RUNS = 1000
+_MOST_NAMED = 5
 _LEAST_ROOM = 50 << 20  # bytes: a run's folder without any checkpoint takes a few
 
 Finding = tuple[bool, str, str]  # fine?, what, words
@@ -32,6 +35,21 @@ def examine_cluster(desk: Desk, name: str) -> Finding:
         return True, name, desk.scheduler(desk.settings.cluster(name)[0]).check()
     except OnwardError as error:
         return False, name, error.message
+
+
+def examine_runs(desk: Desk) -> Finding:
+    """Whether each open run of this user's has a job; of very many runs, the newest."""
+    try:
+        dirs = [dir for dir in desk.runs()[-_MOST_RUNS:] if not dir.done.exists() and is_ours(dir)]
+    except OSError as error:
+        return True, "runs", f"not looked at: {error.strerror or error}"  # what is wrong with the root is said by its own line
+    seen, _ = look_at_all(desk, dirs)
+    records = [record(one, details=False) for one in seen if not one.run.closed]
+    without = [f"{one['name']} ({one['id']})" for one in records if one["no_job_since"] is not None]
+    if not without:
+        return True, "runs", f"{len(records)} open, none without a job"
+    shown = ", ".join(without[:_MOST_NAMED]) + (" …" if without[_MOST_NAMED:] else "")
+    return False, "runs", f"no job is queued for {len(without)} of {len(records)} open runs: {shown}; `onward tend` queues one for each"
 
 
 def examine_runs_folder(desk: Desk, name: str) -> tuple[bool, str, str, str]:

@@ -19,7 +19,7 @@ from onward.model.finish import Pace, finish
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.model.spec import Cluster
-from onward.model.why import NO_ANSWER, Answers, next_action, status_of, why
+from onward.model.why import NO_ANSWER, Answers, next_action, no_job_since, status_of, why
 from onward.operations.wiring import Desk
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
@@ -137,6 +137,7 @@ def record(seen: Seen, *, details: bool = True) -> dict[str, Any]:
         "experiment": spec.experiment,
         "state": run.state,
         "reason": reason(seen),
+        "no_job_since": _no_job_since(seen),
         "folder": str(seen.dir.path),
         "cluster": spec.cluster.name,
         "user": spec.user,
@@ -156,6 +157,11 @@ def record(seen: Seen, *, details: bool = True) -> dict[str, Any]:
             **account(run, pace_of(result["progress"]), now=seen.at),
         }
     return result
+
+
+def _no_job_since(seen: Seen) -> float | None:
+    since = no_job_since(seen.run, seen.answers)
+    return since if since is not None and not seen.dir.held.exists() else None
 
 
 def account(run: Run, pace: Pace, *, now: float) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from onward.rundir.layout import RunDir
 from onward.schedulers.base import Habits, habits_of
 from onward.supervisor.handover import Handover, QueuedLegCancelled
 
+GRACE = 30.0  # seconds: whoever acted this lately may still be at it
 _MOST_FALSE_STARTS = 3  # jobs of one leg that ended before they could begin
 
 
@@ -124,26 +125,30 @@ class Case:
         return self._now() - max(moments) < self.grace
 
     def _settle(self, leg: Leg) -> str:
-        end, reason = classify(status_of(leg, self.answers), leg.job or "?", noticed=was_noticed(self.run, leg))
-        self.journal.write(ev.Found(leg=leg.number, at=self._now(), end=end, reason=reason))
+        status = status_of(leg, self.answers)
+        end, reason = classify(status, leg.job or "?", noticed=was_noticed(self.run, leg))
+        by = status.cancelled_by if status else ""
+        self.journal.write(ev.Found(leg=leg.number, at=self._now(), end=end, reason=reason, by=by))
         return f"leg {leg.number} ended ({plain(end)}): {reason}"
 
     def _false_start(self, leg: Leg) -> str:
         """A queued job that is gone without having begun: cancelled by somebody, or lost."""
         status = status_of(leg, self.answers)
         if status is None and leg.job and self._habits.deletes_unseen and JobId(leg.job) not in self.answers:
-            return self._cancelled(leg.number, f"job {leg.job} was deleted while it waited")
+            return self._cancelled(leg.number, f"job {leg.job} was deleted while it waited; the scheduler does not say by whom")
         if status is None or status.state is not JobState.CANCELLED:
             return ""
+        if status.cancelled_by:  # the handover counts these, and asks for another
+            return f"job {leg.job} was cancelled by {status.cancelled_by} before it began"
         return self._cancelled(leg.number, f"job {leg.job} was cancelled before it began")
 
-    def _cancelled(self, leg: int, reason: str) -> str:
-        self.journal.write(ev.Found(leg=leg, at=self._now(), end=LegEnd.CANCELLED, reason=reason))
+    def _cancelled(self, leg: int, reason: str, by: str = "") -> str:
+        self.journal.write(ev.Found(leg=leg, at=self._now(), end=LegEnd.CANCELLED, reason=reason, by=by))
         return reason
 
     def _go_on(self, wanted: Continue) -> str:
         leg = self.run.legs.get(wanted.leg)
-        gone = [s for s in leg.submissions.values() if s.job and not s.withdrawn] if leg else []
+        gone = [s for s in leg.submissions.values() if s.job and not s.withdrawn and not s.gone_by] if leg else []
         if leg and len(gone) >= _MOST_FALSE_STARTS:
             return self._give_up(leg, len(gone))
         try:
@@ -151,7 +156,7 @@ class Case:
         except SubmitLimitReached as error:
             return self._no_place(wanted.leg, error)
         except QueuedLegCancelled as error:  # a job we did not know of until it was looked up by name
-            self._cancelled(wanted.leg, error.message)
+            self._cancelled(wanted.leg, error.message, error.by)
             self.run = read_folder(self.dir)
             closing = decide(self.run)
             if isinstance(closing, Close):

@@ -26,8 +26,11 @@ from onward.supervisor.build import Environments
 from onward.supervisor.handing import run_of
 
 
-def tend_pipelines(desk: Desk, among: Sequence[Path] | None = None) -> tuple[list[str], list[str]]:
-    """All that are ours and not over, or not uploaded: what was done, and what went wrong. `among`: the folders that may be one."""
+def tend_pipelines(desk: Desk, among: Sequence[Path] | None = None, *, uploads: bool = True) -> tuple[list[str], list[str]]:
+    """All that are ours and not over, or not uploaded: what was done, and what went wrong. `among`: the folders that may be one.
+
+    Without `uploads` no other host is spoken to.
+    """
     acted, problems = [], []
     for root in desk.roots:
         for dir in pipelines_under(root) if among is None else _pipelines(root, among):
@@ -36,7 +39,8 @@ def tend_pipelines(desk: Desk, among: Sequence[Path] | None = None) -> tuple[lis
             try:
                 if not dir.over.exists():
                     acted += [f"{dir.path.name}: {words}" for words in advance(desk, dir)]
-                problems += [f"{dir.path.name}: {words}" for words in tend_upload(desk, dir)]
+                if uploads:
+                    problems += [f"{dir.path.name}: {words}" for words in tend_upload(desk, dir)]
             except (OnwardError, OSError, ValueError) as error:
                 problems.append(f"{dir.path.name}: {error}")
     return acted, problems

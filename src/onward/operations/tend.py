@@ -19,12 +19,10 @@ from onward.model.why import why
 from onward.operations.control import cancel
 from onward.operations.inspect import in_plain_words, is_ours, read_folder, with_reasons
 from onward.operations.leftovers import sweep_leftovers
-from onward.operations.mend import Case, live_jobs
+from onward.operations.mend import GRACE, Case, live_jobs
 from onward.operations.pipeline_acts import tend_pipelines
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
-
-GRACE = 30.0  # seconds: whoever acted this lately may still be at it
 
 
 class Among(Protocol):
@@ -47,8 +45,11 @@ class Tended:
     unanswered: bool = False  # a scheduler was not to be reached
 
 
-def tend(desk: Desk, *, grace: float = GRACE, among: Among | None = None) -> Tended:
-    """`among`: the folders to look after, where the caller knows which of all may need it; else every root is searched."""
+def tend(desk: Desk, *, grace: float = GRACE, among: Among | None = None, uploads: bool = True) -> Tended:
+    """`among`: the folders to look after, where the caller knows which of all may need it; else every root is searched.
+
+    `uploads`: also see to what pipelines upload to other hosts.
+    """
     done = Tended()
     open_runs: dict[str, list[tuple[RunDir, Run]]] = {}
     if among is None:
@@ -91,7 +92,7 @@ def tend(desk: Desk, *, grace: float = GRACE, among: Among | None = None) -> Ten
                 done.acted.append(f"{run.spec.name} ({run.spec.id}): {words}")
             else:
                 done.said[run.spec.id] = why(run, reasons, words=partial(in_plain_words, cluster))
-    acted, problems = tend_pipelines(desk, among.others if among else None)
+    acted, problems = tend_pipelines(desk, among.others if among else None, uploads=uploads)
     done.acted += acted
     done.problems += problems
     return done

@@ -4,37 +4,62 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+from onward.errors import OnwardError
 from onward.model.run import Leg
-from onward.operations.inspect import Seen, look, progress, read_folder, reason
+from onward.model.why import no_job_since
+from onward.operations.inspect import Seen, is_ours, look, progress, read_folder, reason
+from onward.operations.mend import GRACE, Case
 from onward.operations.wiring import Desk
 from onward.rundir.layout import RunDir
 
 TICK = 0.5
 _ASK_EVERY = 10.0  # seconds between questions to the scheduler: there are others who ask it
 _ASK_AGAIN = 2.0  # about a job that it has not been asked about yet
+_REPAIR_EVERY = 30.0  # seconds between attempts to queue a job for a run that has none
 
 
 class Watch:
+    """Whoever waits for a run also repairs it: a run whose jobs all vanished would be waited for without an end."""
+
     def __init__(self, desk: Desk, dir: RunDir) -> None:
         self._desk = desk
         self._dir = dir
         self._last: Seen | None = None
         self._asked = 0.0
+        self._asked_about: set[str] = set()  # jobs
+        self._repaired: float | None = None
 
     def look(self) -> Seen:
         run = read_folder(self._dir)
         known = self._last.answers if self._last else None
         jobs = {leg.job for leg in run.legs.values() if leg.job and not leg.end}
-        wait = _ASK_EVERY if known is not None and jobs <= known.keys() else _ASK_AGAIN
+        wait = _ASK_EVERY if known is not None and jobs <= self._asked_about else _ASK_AGAIN
         if self._last is None or time.monotonic() - self._asked > wait:
-            self._last = look(self._desk, self._dir)
-            self._asked = time.monotonic()
-            return self._last
-        if jobs <= (known or {}).keys():
-            return Seen(dir=self._dir, run=run, answers=known, at=self._desk.clock.now())
-        return Seen(dir=self._dir, run=run, answers=None, at=self._desk.clock.now())
+            self._last = seen = look(self._desk, self._dir)
+            self._asked, self._asked_about = time.monotonic(), _live_jobs(seen)
+            self._repair(seen)
+            return seen
+        answers = known if jobs <= self._asked_about else None
+        return Seen(dir=self._dir, run=run, answers=answers, at=self._desk.clock.now())
+
+    def _repair(self, seen: Seen) -> None:
+        """Queue a job for a run that has none, as `onward tend` does; what is in the way is said by the run's reason, not here."""
+        now = self._desk.clock.now()
+        early = self._repaired is not None and now - self._repaired < _REPAIR_EVERY
+        if early or seen.answers is None or no_job_since(seen.run, seen.answers) is None:
+            return
+        if not is_ours(self._dir) or self._dir.held.exists():
+            return
+        self._repaired = now
+        with suppress(OnwardError, OSError):
+            Case(desk=self._desk, dir=self._dir, run=seen.run, answers=seen.answers, grace=GRACE).mend()
+
+
+def _live_jobs(seen: Seen) -> set[str]:
+    return {leg.job for leg in seen.run.legs.values() if leg.job and not leg.end}
 
 
 def glimpses(desk: Desk, dir: RunDir) -> Iterator[dict[str, Any]]:

@@ -47,6 +47,7 @@ class Record:
     task: str = "undefined"
     category: str = ""  # what it asked for, as in -l h_rt=60,h_vmem=1G
     maxvmem: float | None = None  # bytes
+    deleted_by: str = ""  # told by qacct of newer Grid Engines
 
 
 # ── the queue ─────────────────────────────────────────────────────────────────
@@ -167,6 +168,7 @@ def parse_qacct(text: str) -> Iterator[Record]:
             task=said.get("taskid", "undefined"),
             category=said.get("category", ""),
             maxvmem=read_size(said.get("maxvmem", "")),
+            deleted_by=said.get("deleted_by", "").replace("NONE", ""),
         )
 
 
@@ -188,12 +190,15 @@ def status_of(records: Sequence[Record]) -> JobStatus:
         submitted=last.submitted,
         started=told.started,
         ended=last.ended or told.ended,
+        cancelled_by=told.deleted_by if told.deleted_by != told.owner else "",
     )
 
 
 def _ending(record: Record) -> tuple[JobState, int | None, str]:
     signal = record.exit_status - 128 if 128 < record.exit_status < 128 + 65 else None
     words = f"failed {record.failed}: {_WORDS[record.failed]}" if record.failed in _WORDS else ""
+    if record.deleted_by:
+        return JobState.CANCELLED, signal, f"deleted by {record.deleted_by}"
     match record.failed:
         case 0:
             return (JobState.FAILED if record.exit_status else JobState.FINISHED), None, ""

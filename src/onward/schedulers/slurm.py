@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import os
 import re
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +23,11 @@ from onward.schedulers.slurm_snapshot import take_snapshot
 from onward.schedulers.slurm_start import expected_start
 from onward.schedulers.slurm_words import node_names, parse_sacct, parse_squeue
 
+log = logging.getLogger(__name__)
+
 _QUERY_TIMEOUT = site.TIMEOUT
 _SUBMIT_TIMEOUT = 240.0  # sbatch itself tries again for two minutes while a controller is full
+_LATE = (0.0, 1.0, 2.0)  # seconds before each question to an accounting that has not heard yet what the controller knows
 _EPOCH = {"SLURM_TIME_FORMAT": "%s"}
 _WARN_FROM = 1800  # seconds: below this limit the warning signal, up to 60 s early, would cost more than it saves
 
@@ -134,12 +139,28 @@ class SlurmScheduler:
             for job in known.keys() & codes.keys():
                 code, signal = codes[job]
                 known[job] = replace(known[job], exit_code=code, signal=signal or None)
+        cancelled = [job for job, status in known.items() if status.state is JobState.CANCELLED]
+        for status in self._who_cancelled(cancelled):
+            known[status.id] = replace(known[status.id], cancelled_by=status.cancelled_by)
         missing = wanted - set(known)
         if missing:
             for status in self._sacct(["-j", ",".join(sorted(missing))]):
                 if status.id in missing:
                     known[status.id] = status
         return known
+
+    def _who_cancelled(self, jobs: Collection[JobId]) -> list[JobStatus]:
+        """The controller does not say who cancelled a job. Accounting does, where there is one, a moment later."""
+        rows: list[JobStatus] = []
+        try:
+            for wait in _LATE if jobs else ():
+                time.sleep(wait)
+                rows = [row for row in self._sacct(["-j", ",".join(sorted(jobs))]) if row.id in jobs]
+                if not any(row.state.live for row in rows):
+                    break
+        except SchedulerUnavailable as error:
+            log.warning("who cancelled job %s is not known: %s", ", ".join(sorted(jobs)), error)
+        return rows
 
     def cancel(self, jobs: Collection[JobId]) -> None:
         if not jobs:

@@ -6,6 +6,8 @@ A state that is not listed is unknown, never wrong.
 from __future__ import annotations
 
 import logging
+import os
+import pwd
 import re
 from collections.abc import Iterable
 
@@ -92,6 +94,7 @@ def parse_sacct(lines: Iterable[str]) -> Iterable[JobStatus]:
             name=name,
             state=state,
             reason=native if " " in native else "",
+            cancelled_by=_other_user(native),
             exit_code=int(code) if code.isdigit() else None,
             signal=int(signal) if signal.isdigit() and signal != "0" else None,
             nodes=() if nodes in ("", "None assigned") else node_names(nodes),
@@ -99,6 +102,17 @@ def parse_sacct(lines: Iterable[str]) -> Iterable[JobStatus]:
             started=_seconds(started),
             ended=None if state.live else _seconds(ended),
         )
+
+
+def _other_user(native: str) -> str:
+    """Who cancelled a job, where that was somebody else than us, whose job it is: accounting says `CANCELLED by 0`."""
+    found = re.match(r"CANCELLED\+? by (\d+)", native)
+    if not found or int(found[1]) == os.getuid():
+        return ""
+    try:
+        return pwd.getpwuid(int(found[1])).pw_name
+    except KeyError:
+        return f"user {found[1]}"
 
 
 def node_names(nodes: str) -> tuple[str, ...]:

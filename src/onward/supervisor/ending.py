@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onward.errors import SchedulerError, SubmitLimitReached, SubmitRefused
 from onward.model import event as ev
-from onward.model.job import JobId, JobState
+from onward.model.job import JobId, JobState, JobStatus
 from onward.model.lifecycle import Close, Continue, Rest, classify, decide
 from onward.model.quantity import format_size
 from onward.model.run import LegEnd, Run, RunState
@@ -29,7 +29,9 @@ def write_end(scene: Scene, outcome: Outcome, training: Training) -> bool:
     """The leg's last word. False where only the scheduler knows why the leg was ended, and it does not say yet."""
     habits = habits_of(scene.scheduler)
     outcome = replace(outcome, again_code=habits.again_exit, final_code=habits.final_exit)
-    verdict = judge(outcome) or _ask_about_myself(scene)
+    verdict, by = judge(outcome), ""
+    if verdict is None and (status := _ask_about_myself(scene)):
+        verdict, by = classify(status, status.id), status.cancelled_by
     if verdict is None:
         log.warning("the scheduler ended this job and does not say why yet; the next leg will ask")
         return False
@@ -49,20 +51,19 @@ def write_end(scene: Scene, outcome: Outcome, training: Training) -> bool:
             stop_cut=training.ended and training.stop_seconds is not None,
             peak_mem=outcome.peak_mem,
             final=outcome.final,
+            by=by,
         )
     )
     return True
 
 
-def _ask_about_myself(scene: Scene) -> tuple[LegEnd, str] | None:
+def _ask_about_myself(scene: Scene) -> JobStatus | None:
     job = JobId(scene.allocation.job)
     try:
         status = scene.scheduler.status([job]).get(job)
     except SchedulerError:
         return None
-    if status is None or status.state.live or status.state is JobState.FAILED:
-        return None
-    return classify(status, job)
+    return None if status is None or status.state.live or status.state is JobState.FAILED else status
 
 
 def go_on_or_close(scene: Scene) -> None:
@@ -93,7 +94,7 @@ def queue_or_close(scene: Scene, run: Run, wanted: Continue, *, journal: Journal
         job = scene.handover(journal=journal, patience=30.0).ensure(run, wanted, after=scene.allocation.job)
         log.info("leg %d is job %s", wanted.leg, job)
     except QueuedLegCancelled as error:
-        journal.write(ev.Found(leg=wanted.leg, at=scene.clock.now(), end=LegEnd.CANCELLED, reason=error.message))
+        journal.write(ev.Found(leg=wanted.leg, at=scene.clock.now(), end=LegEnd.CANCELLED, reason=error.message, by=error.by))
         closing = decide(read_run(scene.dir))
         if isinstance(closing, Close):
             close_run(scene.dir, journal, closing, leg=wanted.leg, at=scene.clock.now())

@@ -17,7 +17,7 @@ from onward.clock import Clock
 from onward.errors import Conflict, SchedulerError, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model import event as ev
 from onward.model.job import JobId, JobState, JobStatus, job_name
-from onward.model.lifecycle import Continue
+from onward.model.lifecycle import MOST_CANCELLED_BY_OTHERS, Continue, cancelled_by_others
 from onward.model.run import Run, Submission
 from onward.rundir.journal import Journal
 from onward.rundir.layout import RunDir
@@ -35,7 +35,11 @@ _LOOKUPS_BEFORE_AGAIN = 2  # answered, empty, and at least twice the settling ti
 
 
 class QueuedLegCancelled(Conflict):
-    """Somebody cancelled the job that was queued for the next leg: the run is not to go on."""
+    """The job that was queued for the next leg was cancelled by its owner, or too often by another user: the run is not to go on."""
+
+    def __init__(self, message: str, *, by: str = "") -> None:
+        super().__init__(message)
+        self.by = by  # the other user
 
 
 @dataclass(kw_only=True)
@@ -56,7 +60,7 @@ class Handover:
         standing = leg.submission if leg else None
         if standing:
             job = standing.job or self._adopt(wanted.leg, standing.name)
-            if job and self._still_good(wanted, standing, job, held=after is not None):
+            if job and self._still_good(run, wanted, standing, job, held=after is not None):
                 return job
             if job is None and standing.limited and _same_request(standing, run, wanted):
                 write_script(self.dir, run, self.scheduler, wanted)
@@ -105,16 +109,22 @@ class Handover:
 
     # ── one job, surely ───────────────────────────────────────────────────────
 
-    def _still_good(self, wanted: Continue, standing: Submission, job: str, *, held: bool) -> bool:
+    def _still_good(self, run: Run, wanted: Continue, standing: Submission, job: str, *, held: bool) -> bool:
         status = self._status_in_time(job, _HELD_PATIENCE if held else self.patience)
         if status is None and habits_of(self.scheduler).deletes_unseen:
-            raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was deleted while it waited")
+            said = f"job {job}, queued for leg {wanted.leg}, was deleted while it waited; the scheduler does not say by whom"
+            raise QueuedLegCancelled(said)
         if status is None or status.name != standing.name:
             self._write_off(wanted.leg, standing.name, f"the scheduler does not know job {job} any more")
             return False
         if status.state is JobState.CANCELLED:
-            words = f" ({status.reason})" if status.reason else ""
-            raise QueuedLegCancelled(f"job {job}, queued for leg {wanted.leg}, was cancelled{words}")
+            by = status.cancelled_by
+            words = f" by {by}" if by else f" ({status.reason})" if status.reason else ""
+            said = f"job {job}, queued for leg {wanted.leg}, was cancelled{words}"
+            if not by or cancelled_by_others(run) + 1 >= MOST_CANCELLED_BY_OTHERS:
+                raise QueuedLegCancelled(said, by=by)
+            self._write_off(wanted.leg, standing.name, said, by=by)
+            return False
         if not status.state.live:
             words = f" ({status.reason})" if status.reason else ""
             self._write_off(wanted.leg, standing.name, f"job {job} is {status.state} and never began{words}")
@@ -246,9 +256,9 @@ class Handover:
         if job != self.own and status and status.name == name:  # else the id belongs to a stranger by now; and our own job leaves by itself
             self.scheduler.cancel([JobId(job)])
 
-    def _write_off(self, leg: int, name: str, reason: str) -> None:
+    def _write_off(self, leg: int, name: str, reason: str, *, by: str = "") -> None:
         log.warning("leg %d: %s (%s)", leg, reason, name)
-        self.journal.write(ev.Gone(leg=leg, at=self.clock.now(), name=name, reason=reason))
+        self.journal.write(ev.Gone(leg=leg, at=self.clock.now(), name=name, reason=reason, by=by))
 
     def _settle_seconds(self) -> float:
         try:

@@ -74,4 +74,5 @@ def _found(leg: Leg, status: JobStatus | None, clock: Clock, why: str = "", *, n
     end, reason = classify(status, leg.claimed.job, noticed=noticed)
     if why:
         end, reason = LegEnd.LOST, f"job {leg.claimed.job} left no word, and {why}"
-    return Found(leg=leg.number, at=(status.ended if status and status.ended else clock.now()), end=end, reason=reason)
+    by = status.cancelled_by if status else ""
+    return Found(leg=leg.number, at=(status.ended if status and status.ended else clock.now()), end=end, reason=reason, by=by)

@@ -12,7 +12,15 @@ const SHAPES: Record<State, string> = {
 const FILLED: ReadonlySet<State> = new Set<State>(["running"]);
 
 /** `word`: another one than the state's, of what is not a run. */
-export function Badge({ state, word, title }: { state: string; word?: string; title?: string | undefined }) {
+export function Badge({
+  state,
+  word,
+  title,
+}: {
+  state: string;
+  word?: string | undefined;
+  title?: string | undefined;
+}) {
   const known = state in SHAPES ? (state as State) : null;
   return (
     <span class={`badge ${state}`} title={title}>

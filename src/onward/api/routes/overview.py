@@ -20,6 +20,7 @@ from onward.errors import NotFound
 from onward.model.finish import Pace
 from onward.model.run import Leg, RunState
 from onward.model.spec import spec_to_json
+from onward.model.why import no_job_since
 from onward.operations.inspect import account
 from onward.tracker.key_metrics import key_metrics
 from onward.tracker.run_rows import RunView
@@ -99,6 +100,7 @@ class Actions(BaseModel):
 class Overview(BaseModel):
     as_of: float
     run: RunRow
+    no_job_since: float | None = Field(description="Since when no job is queued for it; null where it has one, or needs none.")
     evidence: list[str] = Field(description="The lines that show the cause.")
     pace: PaceOut
     legs: LegCounts
@@ -138,6 +140,7 @@ def overview(svc: Svc, run_id: RunId) -> Response:
             {
                 "as_of": now,
                 "run": row,
+                "no_job_since": no_job_since(history.run) if _actions(history)["cancel"] else None,
                 "evidence": _evidence(history),
                 "pace": _pace(at_pace, row["progress"]),
                 "legs": row["legs"],

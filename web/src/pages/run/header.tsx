@@ -29,7 +29,7 @@ export function Header({ id, reading, brief }: { id: string; reading: Reading<Ov
         <h1 title={run.name}>
           <bdi>{run.name || run.id}</bdi>
         </h1>
-        <Badge state={run.state} />
+        <Badge state={run.state} word={run.no_job ? `${run.state}, no job` : undefined} />
         <span class="run-where muted">
           <a href={href("/", { q: `experiment = '${run.experiment_name.replace(/'/g, "''")}'` })}>
             <bdi>{run.experiment_name}</bdi>
@@ -74,6 +74,7 @@ export function Header({ id, reading, brief }: { id: string; reading: Reading<Ov
 /** Why, the lines that show it, and the next step. */
 function Cause({ id, told }: { id: string; told: Overview }) {
   const { run, evidence, jobs } = told;
+  const now = useNow(30);
   const bad = run.state === "failed";
   const last = jobs.filter(({ started }) => started !== null).at(-1);
   const log = { leg: last?.leg ?? 1, stream: bad ? "err" : "out" };
@@ -83,6 +84,11 @@ function Cause({ id, told }: { id: string; told: Overview }) {
       <p class="run-why">
         <bdi>{sentence(run.why || run.reason)}</bdi>
       </p>
+      {told.no_job_since !== null && (
+        <p class="run-no-job">
+          <strong>No job</strong> since {when(told.no_job_since, now)}, {ago(told.no_job_since, now)}.
+        </p>
+      )}
       {run.next && (
         <p class="run-next">
           <Icon name="onward" />

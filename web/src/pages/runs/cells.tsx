@@ -21,7 +21,7 @@ export function Cell({ id, row, spark }: Props) {
         </a>
       );
     case "state":
-      return <Badge state={row.state} title={row.why || undefined} />;
+      return <Badge state={row.state} word={row.no_job ? "no job" : undefined} title={row.why || undefined} />;
     case "why":
       return (
         <span class="clip muted" title={[row.why, row.next].filter(Boolean).join(" → ")}>

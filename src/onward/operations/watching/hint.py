@@ -1,0 +1,28 @@
+"""Said once to each user: how to have runs watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from onward.operations.tracking import place_of, state_folder
+from onward.operations.watching.timer import Timer
+from onward.operations.wiring import Desk
+
+HINT = (
+    "runs go on by themselves; should all jobs of one vanish, it waits until somebody looks. To have yours watched (said once):",
+    "  onward up    or    onward tend --install (a timer)    or in cron: */10 * * * * onward tend",
+)
+
+
+def hint_once(desk: Desk) -> Sequence[str]:
+    """Nothing where they are watched already, or it was said before. A state folder that cannot be written: nothing either."""
+    try:
+        said = state_folder(desk.env) / "watching-hint-said"
+        if said.exists() or Timer(env=desk.env, folder=Path()).installed or place_of(desk.env).served_at():
+            return ()
+        said.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with said.open("x"):
+            return HINT
+    except OSError:
+        return ()
