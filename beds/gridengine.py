@@ -7,8 +7,8 @@ minute later), `.heal("e1")`, and at the end `.down()`.
 import hashlib
 import os
 import socket
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -140,6 +140,18 @@ class GridEngineBed:
     def start_qmaster(self) -> None:
         with self._changing("starting the qmaster"):
             self.daemons.start_master()
+
+    @contextmanager
+    def parameters(self, more: str) -> Iterator[None]:
+        """Every execd gets these execd_params too, for as long as the block runs. They hold for jobs that start from then on."""
+        usual = config.configuration(self.layout)["execd_params"]
+        with self._changing(f"setting {more}"):
+            self.cell.set_global("execd_params", f"{usual},{more}")
+        try:
+            yield
+        finally:
+            with self._changing(f"unsetting {more}"):
+                self.cell.set_global("execd_params", usual)
 
     def processes(self, host: str) -> list[Process]:
         """Every process of the host's jobs, its shepherds first."""

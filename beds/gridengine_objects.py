@@ -43,6 +43,11 @@ class Cell:
             for queue in QUEUES:
                 self._have(folder / queue.name, "q", queue.name, config.queue(template, queue, self.layout.hosts))
 
+    def set_global(self, name: str, value: str) -> None:
+        """One value of the global configuration; execds have it a load report later, which is a second here."""
+        with tempfile.TemporaryDirectory() as place:
+            self._give(Path(place) / "global", "-Mconf", config.changed(self._ask("-sconf", "global"), {name: value}))
+
     def states(self) -> dict[str, str]:
         """State letters by queue instance (`all.q@e1`), empty where all is well; no instances if there is no answer."""
         shown = self._try("qstat", "-f", "-u", "nobody")

@@ -8,7 +8,8 @@
     ├── NotAllowed                 4   somebody else's run
     │   └── LoginRefused           4   an ssh host that wants a password, a code, or a look at its key
     ├── Conflict                   5   the run is not in a state that allows this
-    │   └── AlreadyClaimed         5   another job has taken this leg
+    │   ├── AlreadyClaimed         5   another job has taken this leg
+    │   └── TakenOver              5   a later leg has begun: this one publishes nothing more
     ├── SchedulerError             1
     │   ├── SchedulerUnavailable   6   transient: no answer, so nothing is known
     │   │   └── HostUnreachable    6   transient: no connection to the host of an ssh profile, or it broke
@@ -75,6 +76,10 @@ class Conflict(OnwardError):
 
 
 class AlreadyClaimed(Conflict):
+    pass
+
+
+class TakenOver(Conflict):
     pass
 
 

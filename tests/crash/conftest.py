@@ -69,6 +69,10 @@ class LocalRun:
         self.until(lambda _: [e for e in self.events("started") if e["leg"] == leg])
         return int(next(e["pid"] for e in self.events("started") if e["leg"] == leg))
 
+    def supervisor_pid(self, leg: int) -> int:
+        self.until(lambda _: [e for e in self.events("claimed") if e["leg"] == leg])
+        return int(json.loads((self.folder / "params" / "claims" / f"leg-{leg:04d}.json").read_text())["pid"])
+
     def output(self, stream: str = "out") -> str:
         return "".join(path.read_text() for path in sorted((self.folder / "logs").glob(f"leg-*.{stream}")))
 

@@ -85,8 +85,7 @@ def test_a_warning_long_before_the_limit_is_heeded_and_the_run_goes_on(machine: 
     """As a site sends it to a job that is to be preempted: the supervisor alone gets it."""
     run = machine.submit(counting(steps=250), "--time", "10:00")
     run.until(lambda r: r["checkpoints"])
-    pid = run.training_pid(1)
-    os.kill(int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]), signal.SIGUSR1)
+    os.kill(run.supervisor_pid(1), signal.SIGUSR1)
     shown = run.until_over()
     assert shown["state"] == "finished"
     assert [leg["end"] for leg in shown["legs"]] == ["preempted", "done"]
@@ -96,8 +95,7 @@ def test_a_warning_long_before_the_limit_is_heeded_and_the_run_goes_on(machine: 
 def test_a_killed_supervisor_leaves_no_training_behind(machine: Machine) -> None:
     run = machine.submit(counting(steps=250), "--time", "2:00")
     pid = run.training_pid(1)
-    parent = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    os.kill(parent, signal.SIGKILL)
+    os.kill(run.supervisor_pid(1), signal.SIGKILL)
     run.until(lambda r: len(r["legs"]) > 1 and r["legs"][1]["started"])
     assert not alive(pid)
     assert run.until_over()["state"] == "finished"

@@ -75,7 +75,7 @@ def test_a_training_that_is_cut_ends_as_one_that_is_not(machine: Machine, uncut:
     told = json.loads(machine.onward("submit", "--json", "--cluster", "local", "--name", "pages", "--time", "20:00", "--", *command).stdout)
     run = LocalRun(machine=machine, id=told["id"], folder=Path(told["folder"]))
     run.until(lambda _: "epoch 2" in run.output(), within=120)
-    os.kill(_parent(run.training_pid(1)), signal.SIGUSR1)  # as a site warns of a preemption
+    os.kill(run.supervisor_pid(1), signal.SIGUSR1)  # as a site warns of a preemption
     shown = run.until_over(within=240)
     assert shown["state"] == "finished", run.output("err")
     assert [leg["end"] for leg in shown["legs"]] == ["preempted", "done"]
@@ -84,7 +84,3 @@ def test_a_training_that_is_cut_ends_as_one_that_is_not(machine: Machine, uncut:
         assert cut.keys() == whole.keys() and cut
         for name, value in whole.items():
             assert np.allclose(cut[name], value, rtol=1e-3, atol=1e-4), f"{model}: {name}"
-
-
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +13,9 @@ from onward.checkpoints import copying, room
 from onward.checkpoints import publish as publishing
 from onward.checkpoints.copying import SourceChanged, write_at
 from onward.checkpoints.find import names, restore_newest
-from onward.checkpoints.manifest import verify
+from onward.checkpoints.manifest import MANIFEST, verify
 from onward.checkpoints.publish import delete, publish, remove_partials, restore
-from onward.errors import CheckpointDamaged, StorageError, StorageFull
+from onward.errors import CheckpointDamaged, StorageError, StorageFull, TakenOver
 from onward.model.checkpoint import CheckpointName
 from tests.disks import refuse_room, small_disk
 
@@ -162,12 +163,53 @@ def test_files_that_changed_before_the_name_appears_are_not_published(sources: d
 
 
 def test_a_partial_of_a_killed_predecessor_is_in_nobodys_way(sources: dict[str, Path], store: Path) -> None:
-    partial = store / f".{NAME}.partial"
+    partial = store / f".{NAME}.node7.example.org-12-ab.partial"
     write(partial, {"model.pt": b"half", "junk": b"junk"})
     publish(sources, store, NAME, created=1.0)
     assert "junk" not in verify(store / str(NAME)).files
     assert not (store / str(NAME) / "junk").exists()
+    remove_partials(store, before_leg=NAME.leg)
+    assert partial.exists(), "it may be another's, at work just now"
+    remove_partials(store, before_leg=NAME.leg, stager_of=NAME.leg)
     assert not partial.exists()
+
+
+def test_several_that_publish_the_same_checkpoint_do_not_touch_each_others_files(sources: dict[str, Path], store: Path) -> None:
+    failed: list[Exception] = []
+
+    def carry() -> None:
+        try:
+            publish(sources, store, NAME, created=1.0)
+        except Exception as error:
+            failed.append(error)
+
+    for _ in range(20):
+        together = [threading.Thread(target=carry) for _ in range(4)]
+        for thread in together:
+            thread.start()
+        for thread in together:
+            thread.join()
+        assert not failed
+        assert os.listdir(store) == [str(NAME)]
+        verify(store / str(NAME))
+        delete(store, NAME)
+
+
+def test_a_published_checkpoint_that_lacks_files_is_published_again(sources: dict[str, Path], store: Path) -> None:
+    publish(sources, store, NAME, created=1.0)
+    next(path for path in (store / str(NAME)).rglob("*") if path.is_file() and path.name != MANIFEST).unlink()
+    publish(sources, store, NAME, created=2.0)
+    verify(store / str(NAME))
+    assert os.listdir(store) == [str(NAME)]
+
+
+def test_a_leg_that_was_taken_over_while_it_copied_publishes_nothing(sources: dict[str, Path], store: Path) -> None:
+    def fenced() -> None:
+        raise TakenOver("leg 2 has begun")
+
+    with pytest.raises(TakenOver):
+        publish(sources, store, NAME, created=1.0, fenced=fenced)
+    assert os.listdir(store) == []
 
 
 def test_a_file_that_changes_while_it_is_copied_is_not_published(

@@ -2,9 +2,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,8 +27,11 @@ from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk.ranks import Ranks
 from onward.sdk.run import Run
 from onward.sdk.shares import commit_share, partial_share
+from onward.supervisor import salvage as salvaging
+from onward.supervisor.disk.lock import held
 from onward.supervisor.disk.owner import OWNER, own, owner_of, surely_gone
 from onward.supervisor.entry import main
+from onward.supervisor.processes.survivors import leg_mark
 from onward.supervisor.salvage import carry_over, salvage
 from tests.disks import refuse_room
 from tests.histories import make_spec
@@ -165,7 +173,7 @@ def test_shares_whose_others_lie_on_other_nodes_are_kept_for_the_leg_that_finds_
     remove_partials(wreck.dir.checkpoints, before_leg=2)  # as the stager of the next leg does
     other.make()
     commit(other, 30, 1, world=2)
-    for _ in carry_over(wreck.dir, CheckpointRule(), other, leg=1, clock=SystemClock()):
+    for _ in carry_over(wreck.dir, CheckpointRule(), other, leg=1, by_leg=2, clock=SystemClock()):
         pass  # as the agent on that node does
     wreck.salvage(leg=3)
     assert [name.step for name in names(wreck.dir.checkpoints)] == [20, 30]
@@ -216,7 +224,7 @@ def test_files_of_a_training_that_left_by_itself_are_published_by_the_next_leg_o
     (wreck.local.checkpoints / "model_40.pt").write_text("all of it")
     wreck.local.left.write_text("0.0")
     own(wreck.local.path)
-    reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, clock=SystemClock()))
+    reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, by_leg=2, clock=SystemClock()))
     assert ("published", 40) in [(report.kind, report.step) for report in reports]
     assert max(names(wreck.dir.checkpoints)) == CheckpointName(1, 40)
     assert not wreck.local.path.exists()
@@ -224,14 +232,14 @@ def test_files_of_a_training_that_left_by_itself_are_published_by_the_next_leg_o
 
 def test_files_of_a_training_that_was_killed_are_not_taken_for_whole(tmp_path: Path, dead: int) -> None:
     wreck = Wreck(tmp_path, pid=dead)
-    reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, clock=SystemClock()))
+    reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, by_leg=2, clock=SystemClock()))
     assert [(report.kind, report.step) for report in reports] == [("published", 20)]
 
 
 def test_the_newest_is_published_first_and_older_ones_need_not_be(tmp_path: Path, dead: int) -> None:
     wreck = Wreck(tmp_path, pid=dead)
     wreck.save(25)
-    reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, clock=SystemClock()))
+    reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, by_leg=2, clock=SystemClock()))
     assert [(report.kind, report.step) for report in reports] == [("published", 25)]
     assert not wreck.local.path.exists()
 
@@ -258,3 +266,105 @@ def test_of_several_wrecks_the_newest_is_published_first_and_the_others_are_supe
     wreck.salvage(leg=3)
     assert names(wreck.dir.checkpoints) == [CheckpointName(2, 50)], "a store may have room for one only"
     assert not wreck.local.path.exists() and not local.path.exists()
+
+
+# ── what of an earlier leg still runs ─────────────────────────────────────────
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from onward.supervisor.disk.lock import held
+with held(Path(sys.argv[1])) as alone:
+    print(alone, flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextmanager
+def running(code: str, *argv: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A Python that has said its first line."""
+    command = [sys.executable, "-c", code, *argv]
+    with subprocess.Popen(command, env={**os.environ, **(env or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def claimed_by_leg_2(wreck: Wreck) -> None:
+    wreck.dir.claim(2).write_text(json.dumps({"job": "8", "host": socket.gethostname(), "pid": os.getpid()}))
+
+
+def test_the_training_of_a_dead_leg_is_ended_before_its_folder_is_touched(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    mark = leg_mark(read_run(wreck.dir).spec.id, 1)
+    with running("print(flush=True); import time; time.sleep(600)", env=mark) as training:
+        claimed_by_leg_2(wreck)
+        wreck.salvage()
+        assert training.wait(20) == -signal.SIGKILL
+    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    assert not wreck.local.path.exists()
+
+
+def test_the_training_of_an_earlier_leg_is_ended_also_where_its_supervisor_lives(tmp_path: Path) -> None:
+    """A leg that has claimed has taken over: two of one run never train at once."""
+    wreck = Wreck(tmp_path, pid=os.getpid())
+    mark = leg_mark(read_run(wreck.dir).spec.id, 1)
+    with running("print(flush=True); import time; time.sleep(600)", env=mark) as training:
+        claimed_by_leg_2(wreck)
+        wreck.salvage()
+        assert training.wait(20) == -signal.SIGKILL
+    assert wreck.local.path.exists(), "its supervisor looks after the folder"
+
+
+def test_by_hand_a_leg_whose_supervisor_lives_is_not_disturbed(tmp_path: Path) -> None:
+    wreck = Wreck(tmp_path, pid=os.getpid())
+    with running("print(flush=True); import time; time.sleep(600)", env=leg_mark(read_run(wreck.dir).spec.id, 1)) as training:
+        assert main(["salvage", str(wreck.dir.path)]) == 0
+        assert training.poll() is None
+    assert wreck.local.path.exists()
+
+
+def test_a_folder_whose_training_cannot_be_ended_is_left_alone(tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    monkeypatch.setattr(salvaging, "end_survivors", lambda run_id, legs: set(legs))
+    wreck.salvage()
+    assert names(wreck.dir.checkpoints) == [] and (wreck.local.checkpoints / "half_30.pt").exists()
+
+
+def test_a_stager_that_still_works_is_waited_for(tmp_path: Path, dead: int) -> None:
+    wreck = Wreck(tmp_path, pid=dead)
+    with running(HOLDS, str(wreck.local.path)) as stager:
+        claimed_by_leg_2(wreck)
+        salvaging_thread = threading.Thread(target=wreck.salvage)
+        salvaging_thread.start()
+        assert salvaging_thread.is_alive() and names(wreck.dir.checkpoints) == []
+        stager.communicate("end\n")
+        salvaging_thread.join(20)
+    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+
+
+def test_a_stager_that_hangs_is_ended_by_the_leg_that_has_taken_over(tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(salvaging, "_STAGER_PATIENCE", 0.2)
+    wreck = Wreck(tmp_path, pid=dead)
+    with running(HOLDS, str(wreck.local.path)) as stager:
+        wreck.salvage()
+        assert stager.poll() is None and names(wreck.dir.checkpoints) == [], "nobody has taken over: it is about to publish"
+        claimed_by_leg_2(wreck)
+        monkeypatch.setattr(salvaging, "_STAGER_PATIENCE", 5.0)
+        wreck.salvage()
+        assert stager.wait(20) == -signal.SIGKILL
+    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+
+
+def test_a_folder_is_held_by_one_and_by_nobody_once_it_has_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "leg-0001"
+    folder.mkdir()
+    with held(folder) as first, held(folder) as second:
+        assert first and not second
+    with held(folder) as again:
+        assert again
+    shutil.rmtree(folder)
+    with held(folder) as gone:
+        assert not gone

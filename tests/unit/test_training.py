@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,8 @@ class FakeChild:
     pid = 0
 
     def __init__(self) -> None:
+        self.gone = threading.Event()
+        self.gone.set()
         self.code: int | None = None
 
     @property
@@ -60,7 +63,7 @@ class Bench:
         self.reports: list[Report] = []
         self.told: list[Event] = []
         self._plan = dict(plan)
-        self.folder = SimpleNamespace(stop_requested=False, fenced_by=0)
+        self.folder = SimpleNamespace(stop_requested=False, fenced_by=0, taken_over=lambda: False)
         self.training = Training(
             spec=make_spec(),
             leg=1,

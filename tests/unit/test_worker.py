@@ -18,7 +18,7 @@ from onward.rundir.tasks import Owners, history, read_result, standings, task_di
 from onward.sdk import contract
 from onward.sdk.saving import committed, step_of
 from onward.supervisor.growing import Growing, end_the_line
-from onward.supervisor.orphans import end_marked
+from onward.supervisor.processes.guard import end_marked
 from onward.supervisor.slots import Slots, worth_beginning
 from onward.supervisor.trial_verdict import Ended, judge
 from tests.workers import ITEM_COUNT, ITEMS, Field, benchmark
@@ -116,7 +116,7 @@ def test_a_task_that_takes_longer_than_its_timeout_is_ended_with_all_it_started(
     assert pipeline.work() == contract.EXIT_DONE
     (standing,) = standings(pipeline.dir, pipeline.plan, pipeline.tasks).values()
     assert (standing.reason, standing.evidence) == ("it took longer than its timeout of 1 s", "going")
-    assert end_marked(contract.ATTEMPT, {f"{task_dir(pipeline.dir, pipeline.tasks[0]).path}#1"}) == 0, "nothing of it is left"
+    assert end_marked([{contract.ATTEMPT: f"{task_dir(pipeline.dir, pipeline.tasks[0]).path}#1"}]) == (0, set()), "nothing of it is left"
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_growing_file_is_read_by_whole_lines(tmp_path: Path) -> None:
 def test_what_an_attempt_left_running_is_ended_and_nothing_else() -> None:
     marked, other = (subprocess.Popen(["sleep", "60"], env={"ONWARD_ATTEMPT": mark}) for mark in ("/tasks/a#1", "/tasks/a#11"))
     try:
-        assert end_marked(contract.ATTEMPT, {"/tasks/a#1", "/tasks/a#2"}) == 1
+        assert end_marked([{contract.ATTEMPT: "/tasks/a#1"}, {contract.ATTEMPT: "/tasks/a#2"}]) == (1, set())
         assert marked.wait(timeout=10) == -signal.SIGKILL and other.poll() is None
     finally:
         for process in (marked, other):

@@ -13,14 +13,14 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onward.checkpoints.copying import Moved
 from onward.checkpoints.manifest import MANIFEST, FileEntry, Manifest, check_sizes, read_manifest
-from onward.checkpoints.publish import NOTES, copy_files, explain, partial_of
+from onward.checkpoints.publish import NOTES, copy_files, explain, partial_of, unique
 from onward.clock import Clock, SystemClock
 from onward.errors import CheckpointDamaged, StorageError
 from onward.model.checkpoint import CheckpointName
@@ -94,7 +94,10 @@ def next_shares(found: Sequence[Share], *, hurry: bool) -> list[Share]:
 
 
 def put(share: Share, store: Path, *, leg: int, clock: Clock | None = None, moved: Moved | None = None) -> None:
-    """Copy a share to the store, its note last, and take it off the node. Done already: only the latter."""
+    """Copy a share to the store, its note last, and take it off the node. Done already and all there: only the latter.
+
+    Raises CheckpointDamaged, and keeps the share, where the checkpoint is published without all its files.
+    """
     clock = clock or SystemClock()
     name = CheckpointName(leg, share.step)
     partial = store / partial_of(name)
@@ -109,7 +112,7 @@ def put(share: Share, store: Path, *, leg: int, clock: Clock | None = None, move
             f"the checkpoint of step {share.step} has a file called {MANIFEST}, which is the name of Onward's own",
             hint="save that file under another name",
         )
-    if not (store / str(name)).exists() and not note.exists():
+    if not _is_there(store / str(name), partial, note):
         began = clock.now()
         try:
             note.parent.mkdir(parents=True, exist_ok=True)
@@ -132,10 +135,23 @@ def put(share: Share, store: Path, *, leg: int, clock: Clock | None = None, move
         share.folder.parent.rmdir()  # unless another rank's is there
 
 
+def _is_there(final: Path, partial: Path, note: Path) -> bool:
+    """Whether a share has reached the store, with all its files."""
+    if final.exists():
+        check_sizes(final, read_manifest(final))
+        return True
+    try:
+        files = json.loads(note.read_bytes())["files"]
+        return all((partial / relative).lstat().st_size == entry["size"] for relative, entry in files.items() if not entry.get("link"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def _put_files(sources: Mapping[str, Path], partial: Path, rank: int, moved: Moved | None) -> dict[str, FileEntry]:
     """Beside, then renamed: two ranks may write the same file, and neither may see the other's half. No room: no half is left."""
     targets = {relative: partial / relative for relative in sources}
-    beside = {relative: target.with_name(f".{target.name}.{rank}.tmp") for relative, target in targets.items()}
+    own = unique()
+    beside = {relative: target.with_name(f".{target.name}.{rank}.{own}.tmp") for relative, target in targets.items()}
     try:
         entries = copy_files({relative: (source, beside[relative]) for relative, source in sources.items()}, flush=True, moved=moved)
     except (OSError, StorageError):
@@ -147,16 +163,16 @@ def _put_files(sources: Mapping[str, Path], partial: Path, rank: int, moved: Mov
     return entries
 
 
-def assemble(store: Path, *, leg: int, created: float) -> Iterator[Gathered | NotGathered]:
+def assemble(store: Path, *, leg: int, created: float, fenced: Callable[[], None] = lambda: None) -> Iterator[Gathered | NotGathered]:
     """Publish every step of this leg whose shares are all there, oldest first; clear away older ones that never were completed.
 
-    A step that others have overtaken is told with the ranks it waits for, each time.
+    A step that others have overtaken is told with the ranks it waits for, each time. `fenced` raises where the leg may publish no more.
     """
     waiting = sorted(_waiting(store, leg), key=lambda name: name.step)
     done: list[CheckpointName] = []
     for name in waiting:
         try:
-            gathered = _assemble(store, name, created)
+            gathered = _assemble(store, name, created, fenced)
         except (OSError, StorageError) as error:
             if (store / str(name)).exists():
                 continue  # an agent on another node published it meanwhile
@@ -217,7 +233,7 @@ def _waiting(store: Path, leg: int) -> Iterator[CheckpointName]:
             yield name
 
 
-def _assemble(store: Path, name: CheckpointName, created: float) -> Gathered | None:
+def _assemble(store: Path, name: CheckpointName, created: float, fenced: Callable[[], None]) -> Gathered | None:
     partial = store / partial_of(name)
     notes = _read_notes(partial)
     if notes is None:
@@ -241,6 +257,7 @@ def _assemble(store: Path, name: CheckpointName, created: float) -> Gathered | N
     write_whole(partial / MANIFEST, manifest.to_json())
     for folder, _, _ in os.walk(partial):
         sync_folder(Path(folder))
+    fenced()
     os.rename(partial, final)
     sync_folder(store)
     shutil.rmtree(final / NOTES, ignore_errors=True)

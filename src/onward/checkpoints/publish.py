@@ -1,8 +1,9 @@
 """Publish and restore: copy a checkpoint between the node's disk and the run's folder, hashing on the way.
 
 Publishing makes the final name appear whole or not at all: copy beside under a hidden name, flush every file, write
-the manifest, flush, rename, flush the folder. A kill at any point leaves a hidden partial folder, which a later
-publish removes, and never a name that does not verify.
+the manifest, flush, rename, flush the folder. A kill at any point leaves a hidden partial folder, which the next stager
+removes, and never a name that does not verify. Each publish has a partial folder of its own: two that carry the same
+checkpoint cannot touch each other's files.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
+import secrets
 import shutil
+import socket
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
@@ -19,7 +23,7 @@ from onward.checkpoints.copying import SourceChanged as SourceChanged  # for tho
 from onward.checkpoints.left import may_go, published_names
 from onward.checkpoints.manifest import MANIFEST, FileEntry, Manifest, check_hashes, check_sizes, read_manifest
 from onward.checkpoints.room import check_room, free, reserve
-from onward.errors import CheckpointDamaged, StorageError, StorageFull
+from onward.errors import CheckpointDamaged, StorageError, StorageFull, TakenOver
 from onward.model.checkpoint import CheckpointName
 from onward.model.quantity import format_bytes
 from onward.sdk.files import sync_folder, write_whole
@@ -28,6 +32,7 @@ log = logging.getLogger(__name__)
 
 NOTES = ".shares"  # in a partial folder: what each rank has put there
 _PARTIAL = ".partial"
+_PARTIAL_NAME = re.compile(r"\.(leg-\d+\.step-\d+)(?P<own>\..+)?\.partial\Z")
 _DELETING = ".deleting-"
 _REPLACED = ".replaced-"
 
@@ -44,26 +49,27 @@ def publish(
     replace: bool = False,
     algorithm: str = ALGORITHM,
     moved: Moved | None = None,
+    fenced: Callable[[], None] = lambda: None,
 ) -> Manifest:
-    """Make `store/name` appear with these files (relative name → file). Published already: nothing is done, unless `replace`.
+    """Make `store/name` appear with these files (relative name → file). Published already and whole: nothing is done, unless `replace`.
 
     `unchanged` is asked right before the name appears; where it says no, nothing is published and SourceChanged is raised.
+    So is `fenced`, which raises where this leg may publish no more.
     """
     final = store / str(name)
     put_back_replaced(store, name)
-    if final.exists() and not replace:
-        return read_manifest(final)
+    if not replace and (there := _whole(final)):
+        return there
     if MANIFEST in sources:
         raise StorageError(
             f"the checkpoint of step {name.step} has a file called {MANIFEST}, which is the name of Onward's own",
             hint="save that file under another name",
         )
-    partial = store / partial_of(name)
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = store / own_partial_of(name)
     try:
         partial.mkdir(parents=True)
         files = copy_files(
-            {relative: (source, partial / relative) for relative, source in sources.items()}, flush=True, algorithm=algorithm
+            {relative: (source, partial / relative) for relative, source in sources.items()}, flush=True, algorithm=algorithm, moved=moved
         )
         manifest = Manifest(
             leg=name.leg, step=name.step, created=created, made_by=made_by, metrics=metrics or {}, files=files, algorithm=algorithm
@@ -73,15 +79,44 @@ def publish(
             sync_folder(Path(folder))
         if unchanged and not unchanged():
             raise SourceChanged(f"the checkpoint of step {name.step} changed while it was being copied")
-        _show(partial, final, store / f"{_REPLACED}{name}")
+        fenced()
+        if replace or (final.exists() and not _whole(final)):
+            _show(partial, final, store / f"{_REPLACED}{name}")
+        else:
+            _show_unless_there(partial, final)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise explain(error, store, name, sources) from error
-    except SourceChanged:
+    except (StorageError, TakenOver):
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    check_sizes(final, read_manifest(final))
+    manifest = read_manifest(final)
+    check_sizes(final, manifest)
     return manifest
+
+
+def _whole(folder: Path) -> Manifest | None:
+    """The manifest of a published checkpoint that has all its files; None where there is none, or not all of it."""
+    if not folder.exists():
+        return None
+    try:
+        manifest = read_manifest(folder)
+        check_sizes(folder, manifest)
+    except CheckpointDamaged as error:
+        log.warning("%s is published and not whole, and is published again: %s", folder.name, error)
+        return None
+    return manifest
+
+
+def _show_unless_there(partial: Path, final: Path) -> None:
+    """By rename, which does not replace a folder that has files: where another published it meanwhile, that one stays."""
+    try:
+        os.rename(partial, final)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        shutil.rmtree(partial, ignore_errors=True)
+    sync_folder(final.parent)
 
 
 def _show(partial: Path, final: Path, replaced: Path) -> None:
@@ -109,8 +144,18 @@ def put_back_replaced(store: Path, name: CheckpointName | None = None) -> None:
 
 
 def partial_of(name: CheckpointName) -> str:
-    """The hidden name under which a checkpoint is built."""
+    """The hidden name under which all nodes build a checkpoint together."""
     return f".{name}{_PARTIAL}"
+
+
+def own_partial_of(name: CheckpointName) -> str:
+    """The hidden name under which one process builds a checkpoint alone."""
+    return f".{name}.{unique()}{_PARTIAL}"
+
+
+def unique() -> str:
+    """Part of a name that no other process uses, here or on another node."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def restore(folder: Path, target: Path, *, only: Collection[str] | None = None, moved: Moved | None = None) -> Manifest:
@@ -140,10 +185,11 @@ def restore(folder: Path, target: Path, *, only: Collection[str] | None = None, 
     return manifest
 
 
-def remove_partials(store: Path, *, before_leg: int) -> None:
+def remove_partials(store: Path, *, before_leg: int, stager_of: int | None = None) -> None:
     """Clear away what killed legs left half-published. Only our own hidden names, and only of legs before this one.
 
     Shares that ranks committed stay until a newer checkpoint is published: the others may still lie on their nodes.
+    `stager_of`: the caller is the one stager of this leg, so what an earlier stager of the same leg left half-copied goes too.
     """
     put_back_replaced(store)
     try:
@@ -152,8 +198,12 @@ def remove_partials(store: Path, *, before_leg: int) -> None:
         log.warning("%s cannot be read: %s", store, error)
         return
     for path in store.glob(f".leg-*{_PARTIAL}"):
-        name = CheckpointName.parse(path.name[1 : -len(_PARTIAL)])
-        if name and name.leg < before_leg and (may_go(name, published) or not any((path / NOTES).glob("rank-*.json"))):
+        found = _PARTIAL_NAME.match(path.name)
+        name = CheckpointName.parse(found[1]) if found else None
+        if found is None or name is None:
+            continue
+        earlier = name.leg < before_leg and (may_go(name, published) or not any((path / NOTES).glob("rank-*.json")))
+        if earlier or (found["own"] and name.leg == stager_of):
             shutil.rmtree(path, ignore_errors=True)
     for path in store.glob(f"{_DELETING}*"):
         if CheckpointName.parse(path.name.removeprefix(_DELETING)):

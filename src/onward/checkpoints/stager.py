@@ -65,8 +65,14 @@ class Stager:
         nodes: int = 1,
         moved: Moved | None = None,
         newest_first: bool = False,
+        fenced: Callable[[], None] = lambda: None,
     ) -> None:
-        """`announce` hears of each publish when it begins."""
+        """`announce` hears of each publish when it begins. `fenced` is asked before each name appears, and raises TakenOver where
+        this leg may publish no more.
+
+        There is one stager of a leg at a time: it holds the lock of the leg's folder.
+        """
+        self._fenced = fenced
         self._newest_first = newest_first
         self._watcher = watcher
         self._shares = shares  # the folder into which the ranks on this node commit theirs
@@ -81,7 +87,7 @@ class Stager:
         self._clock = clock
         self._announce = announce
         self._moved = moved
-        remove_partials(store, before_leg=leg)
+        remove_partials(store, before_leg=leg, stager_of=leg)
         across.clear(store, before_leg=leg)
         here = [name.step for name in names(store) if name.leg == leg]  # by a stager of this leg before this one
         self._last_step = max(-1 if resumed_step is None else resumed_step, *here, -1)
@@ -176,7 +182,7 @@ class Stager:
         except OSError as error:
             log.warning("what was logged cannot be stored: %s", error)
             return
-        for gathered in assemble(self._store, leg=self._leg, created=began):
+        for gathered in assemble(self._store, leg=self._leg, created=began, fenced=self._fenced):
             if isinstance(gathered, NotGathered):
                 yield from self._not_gathered(gathered)
                 continue
@@ -268,6 +274,7 @@ class Stager:
                 unchanged=lambda: self._watcher.unchanged(candidate),
                 replace=candidate.made_by == "files" and not self._has(candidate, step),
                 moved=self._moved,
+                fenced=self._fenced,
             )
         except SourceChanged:
             self._watcher.not_taken(candidate)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from onward.model.upload import PlaceKind, place_kind
 from onward.operations.wiring import Desk
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.supervisor.advance import read_plan
-from onward.supervisor.child import Child
+from onward.supervisor.child import start_detached
 from onward.supervisor.upload import has_work, is_all_there, is_summarised, standing
 
 Start = Callable[[Desk, PipelineDir], None]
@@ -45,7 +44,7 @@ def told_of_upload(dir: PipelineDir, plan: Plan) -> dict[str, Any] | None:
 def start_process(desk: Desk, dir: PipelineDir) -> None:
     """One that outlives us: `tend` must not wait for gigabytes."""
     command = (sys.executable, "-E", str(dir.supervisor), "upload", str(dir.path), "stubborn")
-    Child(command, cwd=dir.path, env=desk.env, out=dir.upload_log, err=dir.upload_log, woken=threading.Event())
+    start_detached(command, cwd=dir.path, env=desk.env, log=dir.upload_log)
 
 
 def tend_upload(desk: Desk, dir: PipelineDir, *, start: Start = start_process) -> list[str]:

@@ -1,21 +1,41 @@
-"""The training as our child: started with its output in local files, watched by a thread, ended with all it started."""
+"""What a supervisor starts: the training behind its guard, helpers that talk by lines, and processes that outlive us."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import importlib.util
+import json
 import os
+import signal
+import socket
 import subprocess
+import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from signal import SIGKILL
+from typing import Any
 
-from onward.supervisor.parent import ends_with_us
+from onward.supervisor.processes.guard import SHIELDED, end_marked, shield
+
+# Reads the order, which has the guard's own text in it, and lives by it.
+_GUARD = """\
+import json, os
+data = b""
+while data[-1:] != b"\\n":
+    data += os.read(0, 1 << 20) or os._exit(1)
+order, guard = json.loads(data), {}
+exec(order["guard"], guard)
+guard["live"](order)
+"""
 
 
 class Child:
-    """A process in a session of its own, so that what it starts can be ended with it.
+    """The training, in a session of its own behind a guard (see processes/guard.py): it and all it starts end with this process.
 
-    One that is `bound` is killed by the kernel when the thread that started it is gone, however that came about.
+    `mark`: variables of `env` that only this training and what it starts have.
     """
 
     def __init__(
@@ -24,29 +44,42 @@ class Child:
         *,
         cwd: Path,
         env: Mapping[str, str],
+        mark: Mapping[str, str],
         out: Path,
         err: Path,
         woken: threading.Event,
-        bound: bool = False,
     ) -> None:
-        with out.open("ab") as stdout, err.open("ab") as stderr:
-            self._process = subprocess.Popen(
-                list(argv),
-                cwd=cwd,
-                env=dict(env),
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-                preexec_fn=ends_with_us() if bound else None,
-            )
-        self.code: int | None = None  # exit code, or minus the signal that killed it
+        self._mark = dict(mark)
         self._woken = woken
+        self.code: int | None = None  # exit code, or minus the signal that killed it
+        self.gone = threading.Event()  # and everything it started
+        self._line, theirs = socket.socketpair()
+        try:
+            with theirs, out.open("ab") as stdout, err.open("ab") as stderr:
+                self._guard = subprocess.Popen(
+                    [sys.executable, "-IS", "-c", _GUARD, "onward-guard"],
+                    cwd=cwd,
+                    stdin=theirs.fileno(),
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                    preexec_fn=shield,
+                )
+        except OSError:
+            self._line.close()
+            raise
+        ignored = [int(number) for number in SHIELDED if signal.getsignal(number) is signal.SIG_IGN]
+        order = {"guard": _guard_text(), "argv": list(argv), "env": {**env, **mark}, "mark": self._mark, "ignored": ignored}
+        with contextlib.suppress(OSError):  # said below
+            self._line.sendall(json.dumps(order).encode() + b"\n")
+        self._told = self._lines()
+        first = next(self._told, {})
+        if "pid" not in first:
+            self._close()
+            why = int(first.get("errno", errno.EIO))  # nothing said: the guard itself could not start
+            raise OSError(why, os.strerror(why), first.get("filename", sys.executable))
+        self.pid = int(first["pid"])
         threading.Thread(target=self._wait, name="child", daemon=True).start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def running(self) -> bool:
@@ -55,20 +88,59 @@ class Child:
     def signal(self, number: int) -> None:
         """To the training alone, not to what it started: the channel its spec chose."""
         if self.running:
-            self._process.send_signal(number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self, number: int = SIGKILL) -> None:
-        """To the training and everything in its session."""
-        try:
-            os.killpg(self._process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
+        """To the training and everything in its session; SIGKILL also to what left the session. `gone` says when none is left."""
+        if self.gone.is_set():
+            return  # by now its number may be another process's
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+        if number == SIGKILL:
+            with contextlib.suppress(OSError):
+                self._line.sendall(b"end\n")
 
     def _wait(self) -> None:
-        self.code = self._process.wait()
+        for told in self._told:
+            if "status" in told:
+                self.code = os.waitstatus_to_exitcode(told["status"])
+                self._woken.set()
+        if self._guard.wait() != 0:  # it was killed, and the training with it: what the training started is left
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, SIGKILL)
+            end_marked([self._mark])
+        self._close()
+        self.code = -SIGKILL if self.code is None else self.code
+        self.gone.set()
         self._woken.set()
+
+    def _lines(self) -> Generator[dict[str, Any], None, None]:
+        with contextlib.suppress(OSError), self._line.makefile("rb") as lines:
+            for line in lines:
+                yield json.loads(line)
+
+    def _close(self) -> None:
+        self._told.close()
+        self._line.close()
+        self._guard.wait()
+
+
+@lru_cache(maxsize=1)
+def _guard_text() -> str:
+    spec = importlib.util.find_spec("onward.supervisor.processes.guard")
+    loader: Any = spec.loader if spec else None
+    return str(loader.get_source("onward.supervisor.processes.guard"))
 
 
 def start_helper(argv: Sequence[str], *, env: Mapping[str, str]) -> subprocess.Popen[str]:
-    """A process of our own that talks to us by lines: it ends when our end of its input closes. Signals to our group do not reach it."""
-    return subprocess.Popen(list(argv), env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0)
+    """A process of our own that talks to us by lines: it ends when our end of its input closes, and hears no signal of a scheduler's."""
+    return subprocess.Popen(
+        list(argv), env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=shield
+    )
+
+
+def start_detached(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> None:
+    """A process that outlives us."""
+    with log.open("ab") as output:
+        subprocess.Popen(list(argv), cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)

@@ -36,6 +36,7 @@ from onward.supervisor.member import beside
 from onward.supervisor.nodes import SLOWEST_STORE, Nodes, measured_rate, patience_for, start_nodes
 from onward.supervisor.outputs import output_files, together
 from onward.supervisor.preparation import LEAVES_WHEN_ASKED, prepared
+from onward.supervisor.processes.survivors import leg_mark
 from onward.supervisor.push import PUSH_SECONDS, push_of
 from onward.supervisor.ranks import task_pids
 from onward.supervisor.relay import start_relay
@@ -286,6 +287,7 @@ def _start_child(
             spared(command) if habits_of(scene.scheduler).delete_notice and not spec.script else command,
             cwd=working_folder(spec, scene.dir),
             env=env,
+            mark=leg_mark(spec.id, leg),
             out=local.log(leg, "out"),
             err=local.log(leg, "out" if together(spec) else "err"),
             woken=woken,

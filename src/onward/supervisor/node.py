@@ -43,6 +43,7 @@ from onward.supervisor.disk.sweep import sweep_beside
 from onward.supervisor.gpu import GpuSampler, step_gpus
 from onward.supervisor.host import HostSampler
 from onward.supervisor.nodes import BEAT_SECONDS, carrying_seconds
+from onward.supervisor.processes.survivors import end_survivors
 from onward.supervisor.ranks import Notes, signal_tasks, task_pids
 from onward.supervisor.relay import start_relay
 from onward.supervisor.salvage import salvage_beside
@@ -90,7 +91,7 @@ class Agent:
         self._number, self._nodes = number, len(hosts)
         spec = read_spec(run)
         self.local: LegLocal = local_folder(spec, leg, node=number, run=run)
-        self._rule = spec.checkpoints
+        self._rule, self._run_id = spec.checkpoints, spec.id
         self._relay = start_relay(spec, run, self.local, leg=leg, node=number)
         training = HostSampler(sessions=lambda: task_pids(self.local.ranks), disk=self.local.path)
         self._sampler = Sampler(self.local, leg, training, GpuSampler(step_gpus(os.environ)), node=host, number=number)
@@ -115,6 +116,7 @@ class Agent:
     def _make_ready(self) -> None:
         """In a thread, so that the supervisor is heard meanwhile: carry over what was left here, then bring what is wanted."""
         with never_hurts_training("salvage of an earlier leg"):
+            end_survivors(self._run_id, range(1, self._leg))
             salvage_beside(self._run, self._rule, self.local, leg=self._leg, clock=SystemClock(), moved=self._has_moved)
         _say({"host": self._host, "here": True})
         sweep_beside(self.local)
@@ -167,6 +169,7 @@ class Agent:
             log.warning("the supervisor has gone; ending the ranks of this node")
             self._killed_at = time.time()
             signal_tasks(self.local.ranks, signal.SIGKILL, all_they_started=True)
+            end_survivors(self._run_id, [self._leg])
         sampling.stop()
         left = sum(one.bytes for one in unpublished(self.local.checkpoints, self._run.checkpoints, leg=self._leg))
         gathering.stop(within=600.0 + carrying_seconds(left))

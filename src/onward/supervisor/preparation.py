@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import signal
-import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +16,8 @@ from onward.errors import InvalidInput, PreparationFailed
 from onward.model.spec import Environment
 from onward.rundir.layout import LegLocal
 from onward.rundir.mirror import Mirror, carry
+from onward.sdk import contract
+from onward.supervisor.child import Child
 from onward.supervisor.preparation_shell import SHELL
 from onward.supervisor.scene import Scene
 from onward.supervisor.signals import Signals
@@ -31,6 +33,7 @@ Step = tuple[str, str]  # what to do, and with what
 _LONGEST = 3600.0  # seconds
 _SHORTEST = 10.0
 _LOOK_SECONDS = 0.1
+_TERM_TO_KILL, _KILLED_TO_GONE = 3.0, 10.0  # seconds
 _OURS = re.compile(r"ONWARD_|(PERSISTENT|LOCAL)_(CHECKPOINTS|TENSORBOARD)_DIR$")  # the contract with the training: no line may change it
 _THE_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_")
 
@@ -116,38 +119,37 @@ def prepare(
         return dict(env)
     at, into = folder / "preparing.at", folder / "preparing.env"
     began = time.monotonic()
+    start = output.stat().st_size if output.exists() else 0
+    woken = threading.Event()
+    mine = (contract.RUN_ID, contract.LEG)
     try:
-        with output.open("ab") as printed:
-            start = printed.tell()
-            process = subprocess.Popen(
-                ["/bin/bash", "-c", SHELL, "onward-prepare", str(at), str(into), *(word for step in todo for word in step)],
-                cwd=cwd,
-                env=dict(env),
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-                start_new_session=True,
-            )
+        shell = Child(
+            ["/bin/bash", "-c", SHELL, "onward-prepare", str(at), str(into), *(word for step in todo for word in step)],
+            cwd=cwd,
+            env=env,
+            mark={name: env[name] for name in mine} if all(name in env for name in mine) else {},
+            out=output,
+            err=output,
+            woken=woken,
+        )
     except OSError as error:
         raise PreparationFailed(
             f"the environment cannot be prepared: {error}", hint="is the folder, and /bin/bash, there on the nodes?"
         ) from error
     late = stopped = False
-    while process.poll() is None and not (late or stopped):
-        try:
-            process.wait(_LOOK_SECONDS)
-        except subprocess.TimeoutExpired:
+    while shell.running and not (late or stopped):
+        if not woken.wait(_LOOK_SECONDS):
             late = time.monotonic() - began > seconds
             stopped = interrupted()
     if late or stopped:
-        _end(process)
+        _end(shell, woken)
     if stopped:
         log.info("preparing the environment was interrupted")
         return None
     try:
         if late:
             raise PreparationFailed(f"{_at_work(todo, at)} was not done after {seconds:.0f} s", hint=_said(output, start))
-        return {**_result(todo, process.returncode, at=at, into=into, printed=(output, start)), **_kept(env, into)}
+        return {**_result(todo, shell.code or 0, at=at, into=into, printed=(output, start)), **_kept(env, into)}
     finally:
         for file in (at, into):
             file.unlink(missing_ok=True)
@@ -200,16 +202,11 @@ def _said(output: Path, start: int) -> str:
     return last_words(output, output) if output.stat().st_size > start else ""
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    for number, patience in ((signal.SIGTERM, 3.0), (signal.SIGKILL, 10.0)):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(patience)
-        except ProcessLookupError:
-            break
-        except subprocess.TimeoutExpired:
-            continue
-    process.poll()
+def _end(shell: Child, woken: threading.Event) -> None:
+    shell.kill(signal.SIGTERM)
+    woken.wait(_TERM_TO_KILL)
+    shell.kill()
+    shell.gone.wait(_KILLED_TO_GONE)
 
 
 def _absolute(path: str, cwd: Path) -> str:

@@ -6,14 +6,12 @@ on its own node, and each agent on its own, in the leg that comes next to the sa
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import shutil
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from onward.checkpoints.copying import Moved
@@ -29,27 +27,34 @@ from onward.model import event as ev
 from onward.model.checkpoint import CheckpointName
 from onward.model.run import Run
 from onward.model.spec import CheckpointRule
-from onward.rundir.claim import claim_holder
-from onward.rundir.journal import Journal, desk_journal, read_run
+from onward.rundir.claim import claim_holder, newest_claim
+from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir, leg_of
 from onward.rundir.mirror import LogsNotCarried, carry
+from onward.supervisor.disk.lock import held
 from onward.supervisor.disk.owner import owner_of, surely_gone
+from onward.supervisor.processes.survivors import end_survivors
 from onward.supervisor.relay_files import carry_files, files_left
+from onward.supervisor.watching.folder import refuse_if_taken_over
 
 log = logging.getLogger(__name__)
 
+_STAGER_PATIENCE = 10.0  # seconds for a stager to see that its leg is over, and to leave
+
 
 def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock) -> None:
-    """Carry over and clear away the leftovers of earlier legs, where they lie on this very node and their process is gone.
+    """End what earlier legs left running on this node, then carry over and clear away what they left on its disk.
 
     The newest leg's first: the store may have room for one only, and what is older is then superseded.
     """
+    if newest_claim(dir) == leg:  # by hand there is no such leg, and earlier ones may be at work
+        end_survivors(run.spec.id, range(1, leg))
     for earlier in sorted(run.legs.values(), key=lambda earlier: earlier.number, reverse=True):
         if earlier.number >= leg or earlier.claimed is None or not earlier.claimed.local:
             continue
         local = LegLocal(Path(earlier.claimed.local))
         if _abandoned(dir, local, earlier.number):
-            for report in carry_over(dir, run.spec.checkpoints, local, leg=earlier.number, clock=clock):
+            for report in carry_over(dir, run.spec.checkpoints, local, leg=earlier.number, by_leg=leg, clock=clock):
                 _tell(report, earlier.number, journal, clock)
     mine = run.legs[leg].claimed if leg in run.legs else None
     if mine and mine.local:
@@ -79,7 +84,7 @@ def salvage_beside(dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: i
         number, mark = leg_of(folder.name), owner_of(folder)
         if number is None or number >= leg or mark is None or not surely_gone(mark):
             continue
-        for _ in carry_over(dir, rule, LegLocal(folder), leg=number, clock=clock, moved=moved):
+        for _ in carry_over(dir, rule, LegLocal(folder), leg=number, by_leg=leg, clock=clock, moved=moved):
             pass
 
 
@@ -102,13 +107,21 @@ def tell_published(dir: RunDir, *, leg: int, journal: Journal, clock: Clock) -> 
 
 
 def carry_over(
-    dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, clock: Clock, moved: Moved | None = None
+    dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, by_leg: int, clock: Clock, moved: Moved | None = None
 ) -> Iterator[Report]:
-    """Everything of a leg whose process has gone. Its folder goes too, unless it holds what must not be lost."""
+    """Everything of a leg whose supervisor has gone. Its folder goes too, unless it holds what must not be lost.
+
+    What of its training or its stager still runs is ended first; a folder in which something cannot be ended is left alone. A
+    stager that nobody has taken over from is not ended: it is about to publish. `by_leg`: for which leg this is done.
+    """
     if local.path.stat().st_uid != os.getuid():
         return
-    with _alone(local.path) as alone:
+    if end_survivors(read_spec(dir).id, [leg]):
+        log.warning("%s stays as it is: processes of leg %d hang there and cannot be ended", local.path, leg)
+        return
+    with held(local.path, patience=_STAGER_PATIENCE, end_holder=newest_claim(dir) > leg) as alone:
         if not alone:
+            log.warning("%s is left alone: the stager of leg %d still works there", local.path, leg)
             return
         log.info("carrying over what leg %d left in %s", leg, local.path)
         try:
@@ -117,7 +130,7 @@ def carry_over(
             log.warning("a log of leg %d cannot be stored: %s", leg, error)
         carry_files(local, dir)
         missed = False
-        for report in _publish(dir, rule, local, leg=leg, clock=clock, moved=moved):
+        for report in _publish(dir, rule, local, leg=leg, by_leg=by_leg, clock=clock, moved=moved):
             missed = missed or report.kind == "missed"
             yield report
         left = unpublished(local.checkpoints, dir.checkpoints, leg=leg)
@@ -127,7 +140,9 @@ def carry_over(
             shutil.rmtree(local.path, ignore_errors=True)
 
 
-def _publish(dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, clock: Clock, moved: Moved | None) -> Iterator[Report]:
+def _publish(
+    dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, by_leg: int, clock: Clock, moved: Moved | None
+) -> Iterator[Report]:
     """The newest first, and older ones only until a newer one is published: the next training waits for this.
 
     Files that a training wrote without `run.checkpoint()` are surely whole only where it left by itself.
@@ -149,6 +164,7 @@ def _publish(dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, cl
         shares=local.checkpoints,
         moved=moved,
         newest_first=True,
+        fenced=lambda: refuse_if_taken_over(dir, by_leg),
     )
     for report in stager.work(closed=left_at is not None):
         yield report
@@ -175,20 +191,6 @@ def _tell(report: Report, leg: int, journal: Journal, clock: Clock) -> None:
                 stage_seconds=report.stage_seconds,
             )
         )
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
-    """Agents that share a disk do not carry the same folder. The lock goes with its process."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        yield False
-    else:
-        yield True
-    finally:
-        os.close(handle)
 
 
 def _abandoned(dir: RunDir, local: LegLocal, leg: int) -> bool:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,13 +22,17 @@ from onward.checkpoints.copying import SourceChanged
 from onward.checkpoints.stager import Report, Stager
 from onward.checkpoints.watch import Watcher
 from onward.clock import SystemClock
+from onward.errors import TakenOver
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import LogsNotCarried, Mirror
 from onward.rundir.spool import SpoolReader
 from onward.sdk.saving import committed, step_of
 from onward.supervisor.child import start_helper
-from onward.supervisor.signals import spare_me
+from onward.supervisor.disk.lock import held
+from onward.supervisor.processes.guard import end_marked
+from onward.supervisor.processes.survivors import leg_mark
+from onward.supervisor.watching.folder import refuse_if_taken_over
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +44,8 @@ _LOGS_BEFORE_A_CHECKPOINT = 64 << 20  # bytes: a log that is far behind does not
 _SILENCE = 600.0  # seconds: at the end, a stager that copies nothing for so long is given up
 _BEAT = 10.0  # seconds between two words on how far it is
 _LEFT, _KILLED = "left", "killed"  # what the supervisor says of the training at the end
+_MOST_RESTARTS = 3  # of a stager that dies while it publishes the last checkpoint
+_FOLDER_PATIENCE = 60.0  # seconds for whoever works in the leg's folder to leave it
 _LAST_HOPE = 60.0  # seconds: at the end, wait so long for room
 
 
@@ -72,11 +78,16 @@ class StagerProcess:
         """
         self._closing = True
         self._heard = time.monotonic()
-        if self._process.stdin:
-            with contextlib.suppress(OSError):  # it has died
-                self._process.stdin.write(f"{_LEFT}\n" if killed_at is None else f"{_KILLED} {killed_at}\n")
-                self._process.stdin.close()
-        while self._process.poll() is None and time.time() < until:
+        self._say_last(killed_at)
+        restarts = 0
+        while time.time() < until:
+            if self._process.poll() is not None:
+                if self._process.returncode == 0 or restarts == _MOST_RESTARTS:
+                    break
+                restarts += 1
+                log.warning("the stager died with %s at the end; starting another", self._process.returncode)
+                self._process = self._start(self._command)
+                self._say_last(killed_at)
             if time.monotonic() - self._heard > _SILENCE:
                 log.warning("nothing was published or copied for %.0f s; the store hangs", _SILENCE)
                 break
@@ -91,6 +102,12 @@ class StagerProcess:
         if self._process.stdout and not self._reader.is_alive():
             self._process.stdout.close()
         return self.reports()
+
+    def _say_last(self, killed_at: float | None) -> None:
+        if self._process.stdin:
+            with contextlib.suppress(OSError):  # it has died
+                self._process.stdin.write(f"{_LEFT}\n" if killed_at is None else f"{_KILLED} {killed_at}\n")
+                self._process.stdin.close()
 
     def _start(self, command: Sequence[str]) -> subprocess.Popen[str]:
         process = start_helper(command, env=self._env)
@@ -112,7 +129,10 @@ class StagerProcess:
 
 
 def main(argv: Sequence[str]) -> int:
-    """The process itself: works until its input closes (the training is over, or the supervisor is gone), then once more."""
+    """The process itself: works until its input closes (the training is over, or the supervisor is gone), then once more.
+
+    It holds the lock of the leg's folder for its whole life. It hears no signals: see start_helper().
+    """
     parser = argparse.ArgumentParser(prog="stage")
     parser.add_argument("run", type=Path)
     parser.add_argument("leg", type=int)
@@ -121,8 +141,23 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--since", type=float, default=0.0, help="what is older than this came from a checkpoint")
     parser.add_argument("--nodes", type=int, default=1, help="on how many nodes the ranks run")
     options = parser.parse_args(argv)
-    spare_me()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s stager %(levelname)s %(message)s", force=True)
+    with held(options.local, patience=_FOLDER_PATIENCE) as alone:
+        if not alone:
+            log.error("somebody else works in %s; nothing can be staged from there", options.local)
+            return 1
+        try:
+            return _stage(options)
+        except TakenOver as error:
+            log.warning("%s", error)
+    while not _input_closed(_LONGEST_REST, bytearray()):  # the supervisor finds out by itself, and would start another
+        pass
+    return 0
+
+
+def _stage(options: argparse.Namespace) -> int:
     run, local = RunDir(options.run), LegLocal(options.local)
+    spec = read_spec(run)
     spool, mirror = SpoolReader(local.spool), Mirror(local, run)
 
     def progress() -> tuple[int | None, Mapping[str, float]]:
@@ -133,14 +168,17 @@ def main(argv: Sequence[str]) -> int:
             log.debug("%s", error)
         return spool.read().last_step, spool.progress.last
 
-    beat = Beat(local.checkpoints)
+    def fenced() -> None:
+        refuse_if_taken_over(run, options.leg)
+
+    beat = Beat(local.checkpoints, fenced)
     watcher = Watcher(local.checkpoints)
     watcher.ignore_present(before=options.since, all_here=options.nodes == 1)
     stager = Stager(
         watcher,
         run.checkpoints,
         leg=options.leg,
-        rule=read_spec(run).checkpoints,
+        rule=spec.checkpoints,
         resumed_step=options.resumed_step,
         progress=progress,
         clock=SystemClock(),
@@ -148,6 +186,7 @@ def main(argv: Sequence[str]) -> int:
         announce=beat.begin,
         moved=beat.moved,
         nodes=options.nodes,
+        fenced=fenced,
     )
     closed = missed = False
     killed_at: float | None = None
@@ -157,7 +196,10 @@ def main(argv: Sequence[str]) -> int:
         if closed:
             time.sleep(1.0)
         elif _input_closed(_AFTER_A_MISS if missed else max(_TICK, min(watcher.rest, _LONGEST_REST)), said):
-            killed_at = _killed_at(bytes(said).decode(errors="replace"), now=time.time())
+            words = bytes(said).decode(errors="replace")
+            if not words.strip():  # the supervisor was killed, and perhaps the guard with it: nobody else ends the training
+                end_marked([leg_mark(spec.id, options.leg)])
+            killed_at = _killed_at(words, now=time.time())
             closed, give_up = True, time.monotonic() + _LAST_HOPE
             shares_until = time.monotonic() + _LATE_SHARES
         missed = False
@@ -175,8 +217,9 @@ def main(argv: Sequence[str]) -> int:
 class Beat:
     """Says how far a publish is, and stops one that is in the way: the training has gone and a newer checkpoint waits."""
 
-    def __init__(self, checkpoints: Path) -> None:
+    def __init__(self, checkpoints: Path, fenced: Callable[[], None] = lambda: None) -> None:
         self._checkpoints = checkpoints
+        self._fenced = fenced
         self._step: int | None = None
         self._bytes = 0
         self._said = self._looked = 0.0
@@ -193,8 +236,11 @@ class Beat:
             _say(Report(kind="moving", step=self._step or 0, bytes=self._bytes))
         if now - self._looked >= _TICK:
             self._looked = now
+            if not _input_ends():
+                return
+            self._fenced()  # the next leg waits for this folder: it carries over what is left
             newest = max(map(step_of, committed(self._checkpoints)), default=-1)
-            if self._step is not None and newest > self._step and _input_ends():
+            if self._step is not None and newest > self._step:
                 raise SourceChanged(f"the checkpoint of step {self._step} makes way for that of step {newest}")
 
 

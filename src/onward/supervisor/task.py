@@ -30,6 +30,7 @@ from onward.sdk.ranks import Ranks, ranks_of
 from onward.supervisor.host import MemoryWatch
 from onward.supervisor.launch import NODE_PLACE
 from onward.supervisor.parent import Parent, ends_with_us
+from onward.supervisor.processes.guard import adopt_orphans, end_descendants, reap
 from onward.supervisor.ranks import EXIT, TASK
 from onward.supervisor.signals import spare_me
 from onward.supervisor.surroundings import RANK_FAMILIES, RANK_NAMES, local_variables, relay_variables, resume_variables
@@ -135,6 +136,7 @@ class _Task:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # what started us may ignore it, and an ignored signal is never waited for
         signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)
         memory = MemoryWatch()
+        adopt_orphans()
         try:
             process = subprocess.Popen(
                 self._command,
@@ -160,12 +162,14 @@ class _Task:
         kill_at = None
         while process.poll() is None:
             heard = signal.sigtimedwait(_HEEDED, 0.5)
+            if heard and heard.si_signo == signal.SIGCHLD:
+                reap(but=process.pid)  # orphans of the rank's, which are ours now
             if heard and heard.si_signo in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) and self._meant(heard.si_pid):
                 _to_session(process.pid, signal.SIGTERM)
                 kill_at = kill_at or time.monotonic() + _TERM_TO_KILL
             if self._parent.gone or (kill_at and time.monotonic() >= kill_at):
                 _to_session(process.pid, signal.SIGKILL)
-        _to_session(process.pid, signal.SIGKILL)  # what it left behind
+        end_descendants()  # what it left behind, in its session or in another
         return process.returncode
 
     def _meant(self, sender: int) -> bool:

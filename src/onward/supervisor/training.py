@@ -39,6 +39,7 @@ _MISSES_BEFORE_STOP = 5  # checkpoints, one after another
 _LEFT_ALONE = 60.0  # seconds for which other ranks go on after one has ended well, before it is said
 _REFUSALS_TOLD = 3  # checkpoints, in a leg
 _TERM_TO_KILL = 3.0
+_KILLED_TO_GONE = 5.0  # seconds: what hangs in the kernel is not waited for any longer
 _LAUNCHER_REACTS = 10.0  # seconds: a launcher ends the others when one rank has failed; one that does not is ended
 _SILENCE = 4.0  # seconds: a node whose agent says nothing for so long, after the training failed, is lost
 _LAST_NOTES = 3.0  # seconds for the exit codes of ranks on other nodes to arrive
@@ -120,7 +121,10 @@ class Training:
         self._wait_for_last_notes()
         if self.crew.ranks.code(self.child.code) not in (0, EXIT_AGAIN) and not self.asked:
             self.lost_nodes = self._look_for_lost_nodes()
-        self._kill()  # whatever it left behind in its session
+        self._kill()  # whatever it left behind
+        self.child.gone.wait(_KILLED_TO_GONE)
+        if self.child.code == -signal.SIGKILL and not self.asked:
+            self._look_for_a_later_leg()
         if self.child.code in (-signal.SIGTERM, -signal.SIGKILL) and not self.asked:
             self.clock.sleep(_OWN_SIGNAL)  # a scheduler that ends a job signals the training and us, one after the other
         if not self.asked:
@@ -262,6 +266,13 @@ class Training:
             self._ask("request", now)
         elif len(self._missed) >= _MISSES_BEFORE_STOP:
             self._ask("storage", now)
+
+    def _look_for_a_later_leg(self) -> None:
+        """One that begins on this machine ends what runs of earlier legs before it trains itself."""
+        try:
+            self.fenced = self.folder.taken_over()
+        except OSError as error:
+            log.warning("whether another leg has taken over cannot be seen: %s", error)
 
     def _ranks_were_warned(self, now: float) -> bool:
         """Told to end, and not by their launcher because one of them failed: word of that may come from another node a moment later."""

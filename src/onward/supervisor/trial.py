@@ -30,7 +30,7 @@ from onward.sdk.files import write_whole
 from onward.supervisor.adapters import Output, items_done, line_reader, read_output
 from onward.supervisor.child import Child
 from onward.supervisor.growing import Growing, end_the_line
-from onward.supervisor.orphans import end_marked
+from onward.supervisor.processes.guard import end_marked
 from onward.supervisor.slots import Slot
 from onward.supervisor.trial_verdict import Ended, expected, judge
 from onward.supervisor.verdict import last_words
@@ -90,7 +90,8 @@ class Trial:
     def begin(self) -> None:
         """Raises OnwardError where the command cannot even be started; `give_up` writes that down."""
         folder, number = self._folder, self._attempt.number
-        if number > 1 and (ended := end_marked(contract.ATTEMPT, {_mark(folder, n) for n in range(1, number)})):
+        ended, _ = end_marked([{contract.ATTEMPT: _mark(folder, earlier)} for earlier in range(1, number)])
+        if ended:
             log.warning("%s: ended %d processes that an earlier attempt had left", self.task.id, ended)
         folder.files.mkdir(exist_ok=True)
         rule = self.benchmark.adapter
@@ -106,10 +107,10 @@ class Trial:
                 command,
                 cwd=self._bench.cwd,
                 env=self._environment(),
+                mark={contract.ATTEMPT: _mark(folder, number)},
                 out=folder.out(number),
                 err=folder.err(number),
                 woken=self._bench.woken,
-                bound=True,
             )
         except OSError as error:
             raise OnwardError(
@@ -144,7 +145,6 @@ class Trial:
             **self._bench.env,
             contract.TASK: self.task.id,
             contract.ITEMS_DONE: str(self._folder.items_done(self._attempt.number)),
-            contract.ATTEMPT: _mark(self._folder, self._attempt.number),
             contract.RESUME_DIR: str(self._checkpoint()),
             contract.RESUME_STEP: str(self.task.step or 0),
             contract.CHECKPOINT_DIR: str(scratch / "checkpoints"),

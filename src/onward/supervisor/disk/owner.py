@@ -16,16 +16,29 @@ OWNER = "owner.json"
 
 def own(folder: Path, *, run: Path | None = None) -> None:
     """Say that this process looks after the folder, and which run's folder what it holds belongs to."""
-    told: dict[str, Any] = {
+    told = identity()
+    if run:
+        told["run"] = str(run)
+    write_whole(folder / OWNER, json.dumps(told))
+
+
+def identity() -> dict[str, Any]:
+    """What tells this process from every other, also after its number has been given to another."""
+    return {
         "pid": os.getpid(),
         "machine": socket.gethostname(),
         "boot": _boot(),
         "started": _started(os.getpid()),
         "namespace": _namespace(),
     }
-    if run:
-        told["run"] = str(run)
-    write_whole(folder / OWNER, json.dumps(told))
+
+
+def is_this_process(mark: Mapping[str, Any]) -> bool:
+    """Whether the process of this mark surely is the one that has its number now, here."""
+    here = {"machine": socket.gethostname(), "boot": _boot(), "namespace": _namespace()}
+    if not isinstance(mark.get("pid"), int) or any(mark.get(name) != value for name, value in here.items()):
+        return False
+    return bool(mark.get("started")) and _started(mark["pid"]) == mark["started"]
 
 
 def owner_of(folder: Path) -> Mapping[str, Any] | None:

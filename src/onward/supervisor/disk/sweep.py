@@ -24,7 +24,9 @@ from onward.model.quantity import format_bytes
 from onward.model.run import RunState
 from onward.rundir.layout import LegLocal, RunDir, dated_under, leg_of
 from onward.rundir.mirror import carry
+from onward.supervisor.disk.lock import held
 from onward.supervisor.disk.owner import OWNER, owner_of, surely_gone
+from onward.supervisor.processes.survivors import is_alive
 from onward.supervisor.relay_files import carry_files, files_left
 
 log = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ def left_folders(place: Path, *, now: float) -> Iterator[LeftFolder]:
                 held = any(folder.glob("checkpoints/*"))
                 why = "it does not say whose it is, and holds files of a training" if held else ""
                 yield LeftFolder(path=folder, run=folder.parent.name, leg=leg, at=at, keep=why)
-        elif surely_gone(mark):
+        elif surely_gone(mark) and not is_alive(folder.parent.name, leg):
             run = Path(str(mark.get("run", "")))
             yield LeftFolder(
                 path=folder, run=run.name or folder.parent.name, leg=leg, at=at, keep=_why_kept(LegLocal(folder), RunDir(run), leg)
@@ -72,6 +74,13 @@ def left_folders(place: Path, *, now: float) -> Iterator[LeftFolder]:
 
 def remove_left(folder: Path) -> None:
     """Take it away, with what it logged carried to its run. Raises OSError where that cannot be done: then it stays."""
+    with held(folder) as alone:
+        if not alone:
+            raise OSError(errno.EBUSY, "its stager still works there")
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
     local, mark = LegLocal(folder), owner_of(folder)
     run = RunDir(Path(str(mark["run"]))) if mark and mark.get("run") else None
     if run and run.is_run():

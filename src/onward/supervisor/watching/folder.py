@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from onward.errors import TakenOver
 from onward.rundir.claim import newest_claim
 from onward.rundir.layout import RunDir
 from onward.supervisor.watchers import Repeating
@@ -34,6 +35,11 @@ class FolderWatch:
     def fenced_by(self) -> int:
         return self._look.fenced_by
 
+    def taken_over(self) -> bool:
+        """Asks at once, instead of telling what was last seen."""
+        self._look.look_at_claims()
+        return bool(self._look.fenced_by)
+
     def end(self) -> None:
         self._thread.stop()
 
@@ -52,9 +58,19 @@ class Looks:
     def look(self) -> None:
         self.stop_requested = self._run.stop_request.exists()
         if self._count % 2 == 0 and self._claims.changed():
-            newest = newest_claim(self._run)
-            self.fenced_by = newest if newest > self._leg else 0
+            self.look_at_claims()
         self._count += 1
+
+    def look_at_claims(self) -> None:
+        newest = newest_claim(self._run)
+        self.fenced_by = newest if newest > self._leg else 0
+
+
+def refuse_if_taken_over(run: RunDir, leg: int) -> None:
+    """Raises TakenOver once a later leg has been claimed: from then on this one may change nothing that others see."""
+    newest = newest_claim(run)
+    if newest > leg:
+        raise TakenOver(f"leg {newest} has begun: leg {leg} publishes nothing more", hint="a leg on this node carries over what is left")
 
 
 class StopRequest:

@@ -1,0 +1,1 @@
+"""Processes of a leg: the guard that ends them with their supervisor, and what an earlier leg left running."""
