@@ -126,6 +126,7 @@ def test_where_the_settings_name_no_folder_nobody_submits_code(tmp_path: Path) -
 
 def test_who_may_only_read_and_narrow_tokens_submit_and_clone_nothing(scene: Scene) -> None:
     run = scene.place.play().spec.id
+    scene.opened.tracker.files.look(scene.place.desk.roots)
     for client in (
         scene.as_(Scope.USER, rights=Rights.READ),
         scene.as_(Scope.RUN, run=run),

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,23 @@ from urllib.parse import urlencode
 
 import pytest
 
+from onward.api.app import make_api
 from onward.api.book import FRESH, TokenBook
 from onward.api.gate import Gate, Receive, Scope, Send
 from onward.api.hosts import HostRules
 from onward.api.login import Login
 from onward.api.logs import JsonLines, log
+from onward.api.rights.routes import Routes
+from onward.api.services import Services
 from onward.clock import HandClock
 from onward.errors import StorageUnavailable
-from onward.operations.tracking import open_tracker, place_of
-from onward.tracker.token_store import TokenStore
-from onward.tracker.tokens import Rights
+from onward.operations.tracking import Opened, open_tracker, place_of
+from onward.tracker.runs import NewRun
+from onward.tracker.tokens import AFTER_ARCHIVE, AFTER_END, Rights
 from onward.tracker.tokens import Scope as TokenScope
 from tests.api import Answer, Client
+
+ROUTES = Routes(make_api(Services.__new__(Services)))  # no route is called
 
 
 class Behind:
@@ -42,13 +48,18 @@ class Behind:
 
 
 class Scene:
-    def __init__(self, store: TokenStore, *, root: str = "") -> None:
+    def __init__(self, opened: Opened, *, root: str = "") -> None:
         self.clock = HandClock(1_794_744_000.0)
-        self.store = store
+        self.store = store = opened.tokens
+        self.runs = opened.tracker.runs
         self.behind = Behind()
         self.book = TokenBook(store, self.clock)
         rules = HostRules.of(bound="127.0.0.1", machine="node7", given=["tracker.example.org"])
-        self.gate = Gate(self.behind, book=self.book, hosts=rules, login=Login(store, self.clock, cookie="onward_session_k1"), root=root)
+        login = Login(store, self.clock, cookie="onward_session_k1")
+        self.gate = Gate(self.behind, routes=ROUTES, book=self.book, hosts=rules, login=login, root=root)
+
+    def run(self) -> str:
+        return self.runs.create(NewRun(experiment="digits", name="digits", source="seed")).run_id
 
     def token(self, scope: TokenScope = TokenScope.USER, **others: Any) -> str:
         return self.store.create(scope, now=self.clock.now(), **others)[1].text
@@ -58,14 +69,14 @@ class Scene:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[TokenStore]:
+def opened(tmp_path: Path) -> Iterator[Opened]:
     with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
-        yield opened.tokens
+        yield opened
 
 
 @pytest.fixture
-def scene(store: TokenStore) -> Scene:
-    return Scene(store)
+def scene(opened: Opened) -> Scene:
+    return Scene(opened)
 
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]
@@ -95,7 +106,7 @@ def test_without_a_token_nothing_is_reached(scene: Scene, method: str, path: str
     ],
 )
 def test_a_wrong_token_opens_nothing(scene: Scene, headers: dict[str, str]) -> None:
-    assert scene.client().get("/runs", headers=headers).status == 401
+    assert scene.client().get("/api/v1/runs", headers=headers).status == 401
     assert scene.behind.seen == []
 
 
@@ -108,9 +119,9 @@ def test_a_token_opens_in_each_of_its_ways(scene: Scene) -> None:
         {"authorization": f"Basic {basic}"},
         {"cookie": f"onward_session_k1={token}"},
     ):
-        assert scene.client().get("/runs", headers=headers).status == 200
-    assert scene.client().get(f"/t/{token}/runs").status == 200
-    assert scene.behind.seen == [("GET", "/runs")] * 5
+        assert scene.client().get("/api/v1/runs", headers=headers).status == 200
+    assert scene.client().get(f"/t/{token}/api/v1/runs").status == 200
+    assert scene.behind.seen == [("GET", "/api/v1/runs")] * 5
 
 
 def test_behind_the_gate_nobody_sees_the_token_of_an_address(scene: Scene) -> None:
@@ -124,8 +135,8 @@ def test_behind_the_gate_nobody_sees_the_token_of_an_address(scene: Scene) -> No
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("host", ["evil.test", "localhost.evil.test", "localhost:8765.evil.test", ""])
 def test_a_foreign_host_is_refused_whatever_the_token(scene: Scene, method: str, host: str) -> None:
-    assert scene.client(scene.token(), host=host).ask(method, "/runs").status == 421
-    assert scene.client(scene.token()).ask(method, "/runs", headers={"host": None}).status == 421
+    assert scene.client(scene.token(), host=host).ask(method, "/api/v1/runs").status == 421
+    assert scene.client(scene.token()).ask(method, "/api/v1/runs", headers={"host": None}).status == 421
     assert scene.behind.seen == []
 
 
@@ -134,16 +145,16 @@ def test_a_foreign_host_is_refused_whatever_the_token(scene: Scene, method: str,
 def test_a_foreign_origin_is_refused_whatever_the_token(scene: Scene, method: str, origin: str) -> None:
     token = scene.token()
     for headers in ({"origin": origin}, {"origin": origin, "cookie": f"onward_session_k1={token}", "authorization": None}):
-        assert scene.client(token).ask(method, "/runs", headers=headers).status == 403
-    assert scene.client().post(f"/t/{token}/runs", headers={"origin": origin}).status == 403
+        assert scene.client(token).ask(method, "/api/v1/runs", headers=headers).status == 403
+    assert scene.client().post(f"/t/{token}/api/v1/runs", headers={"origin": origin}).status == 403
     assert scene.behind.seen == []
 
 
 def test_a_browser_that_writes_must_say_where_it_came_from(scene: Scene) -> None:
     cookie = {"cookie": f"onward_session_k1={scene.token()}"}
-    assert scene.client().post("/runs", headers=cookie).status == 403
-    assert scene.client().post("/runs", headers={**cookie, "origin": "http://localhost:8765"}).status == 200
-    assert scene.client().get("/runs", headers=cookie).status == 200
+    assert scene.client().post("/api/v1/runs", headers=cookie).status == 403
+    assert scene.client().post("/api/v1/runs", headers={**cookie, "origin": "http://localhost:8765"}).status == 200
+    assert scene.client().get("/api/v1/runs", headers=cookie).status == 200
 
 
 @pytest.mark.parametrize(
@@ -193,35 +204,43 @@ def test_a_reader_reads_and_an_admin_manages_tokens(scene: Scene) -> None:
     reader, writer, admin = (scene.client(scene.token(rights=rights)) for rights in Rights)
     assert reader.get("/api/v1/runs").status == 200
     assert reader.post("/api/v1/runs/search").status == 200
-    for method in ("POST", "PUT", "PATCH", "DELETE"):
-        assert reader.ask(method, "/runs/k1/metrics").status == 403
-        assert writer.ask(method, "/runs/k1/metrics").status == 200
-        assert writer.ask(method, "/api/v1/tokens").status == 403
-        assert admin.ask(method, "/api/v1/tokens/1").status == 200
-    assert reader.get("/api/v1/tokens").status == 403
+    for method, path in (("POST", "/runs/k1/metrics"), ("PUT", "/api/v1/views"), ("PATCH", "/runs/k1"), ("DELETE", "/api/v1/views/1")):
+        assert reader.ask(method, path).status == 403
+        assert writer.ask(method, path).status == 200
+    for method, path in (("GET", "/api/v1/tokens"), ("POST", "/api/v1/tokens"), ("DELETE", "/api/v1/tokens/1")):
+        assert reader.ask(method, path).status == writer.ask(method, path).status == 403
+        assert admin.ask(method, path).status == 200
+
+
+def test_what_is_no_route_is_answered_by_the_gate_and_goes_no_further(scene: Scene) -> None:
+    admin = scene.client(scene.token(rights=Rights.ADMIN))
+    missing, wrong = admin.get("/nowhere"), admin.ask("DELETE", "/api/v1/runs")
+    assert (missing.status, wrong.status, wrong.headers["allow"]) == (404, 405, "GET, POST")
+    assert admin.get("/api/2.0/mlflow/registered-models/search").json["error_code"] == "ENDPOINT_NOT_FOUND"
+    assert scene.behind.seen == []
 
 
 def test_a_run_token_is_held_to_its_run(scene: Scene) -> None:
-    mine = scene.client(scene.token(TokenScope.RUN, run="k1"))
+    run, other = scene.run(), scene.run()
+    mine = scene.client(scene.token(TokenScope.RUN, run=run))
     for method, path in (
-        ("POST", "/runs/k1/metrics"),
-        ("POST", "/runs/k1/metrics/batch"),
-        ("POST", "/runs/k1/artifacts"),
-        ("PUT", "/api/v1/runs/k1/artifacts/a/b.txt"),
-        ("GET", "/api/v1/runs/k1"),
-        ("GET", "/runs/k1"),
+        ("POST", f"/runs/{run}/metrics"),
+        ("POST", f"/runs/{run}/metrics/batch"),
+        ("POST", f"/runs/{run}/artifacts"),
+        ("PUT", f"/api/v1/runs/{run}/artifacts/a/b.txt"),
+        ("GET", f"/api/v1/runs/{run}"),
+        ("GET", f"/runs/{run}"),
         ("POST", "/experiments/digits/runs"),
         ("POST", "/api/2.0/mlflow/runs/log-metric"),
         ("GET", "/healthz"),
     ):
         assert mine.ask(method, path).status == 200, path
     for method, path in (
-        ("POST", "/runs/k2/metrics"),
-        ("GET", "/api/v1/runs/k2"),
+        ("POST", f"/runs/{other}/metrics"),
+        ("GET", f"/api/v1/runs/{other}"),
         ("GET", "/api/v1/runs"),
-        ("DELETE", "/api/v1/runs/k1"),
-        ("POST", "/api/v1/runs/k1/cancel"),
-        ("PATCH", "/api/v1/runs/k1"),
+        ("POST", f"/api/v1/runs/{run}/cancel"),
+        ("PATCH", f"/api/v1/runs/{run}"),
         ("POST", "/webhooks/slurm"),
         ("GET", "/metrics"),
         ("GET", "/"),
@@ -229,10 +248,49 @@ def test_a_run_token_is_held_to_its_run(scene: Scene) -> None:
         assert mine.ask(method, path).status == 403, path
 
 
+def test_a_run_token_ends_with_its_run_and_comes_back_with_it(scene: Scene) -> None:
+    run = scene.run()
+    token = scene.token(TokenScope.RUN, run=run)
+
+    def seen() -> tuple[int, int]:
+        scene.book.forget()
+        client = scene.client(token)
+        return client.post(f"/runs/{run}/metrics").status, client.post(f"/api/v1/runs/{run}/pieces").status
+
+    scene.clock.sleep(3600)
+    for state in ("finished", "failed", "cancelled"):
+        assert seen() == (200, 200)
+        scene.runs.update(run, state=state, ended=scene.clock.now())
+        assert seen() == (403, 200)  # its last job may send what is left of the folder
+        scene.clock.sleep(AFTER_END)
+        assert seen() == (401, 401)
+        scene.runs.update(run, state="running", ended=None)
+    assert seen() == (200, 200)
+    scene.runs.archive(run)
+    assert seen() == (200, 200)  # out of the lists, and still training
+    scene.clock.sleep(time.time() - scene.clock.now() + AFTER_ARCHIVE)
+    assert seen() == (401, 401)
+
+
+def test_a_token_made_for_the_next_leg_of_an_ended_run_waits_for_that_leg(scene: Scene) -> None:
+    run = scene.run()
+    scene.runs.update(run, state="failed", ended=scene.clock.now())
+    scene.clock.sleep(86400)
+    client = scene.client(scene.token(TokenScope.RUN, run=run))
+    scene.clock.sleep(7 * 86400)  # in the queue
+    assert (client.post(f"/api/v1/runs/{run}/pieces").status, client.post(f"/runs/{run}/metrics").status) == (200, 403)
+    scene.runs.update(run, state="running", ended=None)  # as its journal says once it was sent
+    scene.clock.sleep(60 * 86400)
+    assert client.post(f"/runs/{run}/metrics").status == 200
+    scene.runs.update(run, state="failed", ended=scene.clock.now())
+    scene.clock.sleep(AFTER_END)
+    assert client.post(f"/api/v1/runs/{run}/pieces").status == 401
+
+
 def test_a_webhook_token_hints_and_nothing_else(scene: Scene) -> None:
     hook = scene.client(scene.token(TokenScope.WEBHOOK))
     assert hook.post("/webhooks/slurm").status == 200
-    for method, path in (("GET", "/webhooks/slurm"), ("GET", "/api/v1/runs"), ("POST", "/runs/k1/metrics"), ("GET", "/healthz")):
+    for method, path in (("GET", "/api/v1/runs"), ("POST", "/runs/k1/metrics"), ("GET", "/healthz"), ("POST", "/api/v1/records")):
         assert hook.ask(method, path).status == 403
 
 
@@ -244,7 +302,7 @@ def test_an_agent_pushes_records_and_hints(scene: Scene) -> None:
 
 
 def test_a_login_code_opens_no_route(scene: Scene) -> None:
-    assert scene.client(scene.token(TokenScope.LOGIN)).get("/runs").status == 401
+    assert scene.client(scene.token(TokenScope.LOGIN)).get("/api/v1/runs").status == 401
 
 
 # ── ends ──────────────────────────────────────────────────────────────────────
@@ -261,21 +319,21 @@ def test_a_revoked_token_is_refused_where_the_clock_was_set_back(scene: Scene) -
 def test_a_revoked_token_is_refused_within_seconds_or_at_once_where_it_was_revoked(scene: Scene) -> None:
     token = scene.token()
     client = scene.client(token)
-    assert client.get("/runs").status == 200
+    assert client.get("/api/v1/runs").status == 200
     scene.store.revoke(token.split("_")[1], now=scene.clock.now())
     scene.clock.sleep(FRESH)
-    assert client.get("/runs").status == 401
+    assert client.get("/api/v1/runs").status == 401
     other = scene.client(scene.token())
-    assert other.get("/runs").status == 200
+    assert other.get("/api/v1/runs").status == 200
     scene.book.forget()
-    assert other.get("/runs").status == 200
+    assert other.get("/api/v1/runs").status == 200
 
 
 def test_a_token_is_refused_from_the_second_it_expires(scene: Scene) -> None:
     client = scene.client(scene.token(expires=scene.clock.now() + 1))
-    assert client.get("/runs").status == 200
+    assert client.get("/api/v1/runs").status == 200
     scene.clock.sleep(1)
-    assert client.get("/runs").status == 401
+    assert client.get("/api/v1/runs").status == 401
 
 
 # ── answers ───────────────────────────────────────────────────────────────────
@@ -305,14 +363,14 @@ def test_a_body_that_is_too_long_is_refused(scene: Scene) -> None:
     assert client.ask("PUT", "/api/v1/runs/k1/artifacts/a", body=b"x" * (2 << 20)).status == 200
 
 
-def test_behind_a_proxy_the_prefix_may_be_on_the_path_or_taken_off(store: TokenStore) -> None:
-    scene = Scene(store, root="/onward")
+def test_behind_a_proxy_the_prefix_may_be_on_the_path_or_taken_off(opened: Opened) -> None:
+    scene = Scene(opened, root="/onward")
     client = scene.client(scene.token())
-    assert client.get("/onward/runs").status == 200
-    assert client.get("/runs").status == 200
-    assert scene.client().get(f"/onward/t/{scene.token()}/runs").status == 200
-    assert scene.behind.seen == [("GET", "/onward/runs")] * 3
-    assert scene.client().get("/onward/runs").status == 401
+    assert client.get("/onward/api/v1/runs").status == 200
+    assert client.get("/api/v1/runs").status == 200
+    assert scene.client().get(f"/onward/t/{scene.token()}/api/v1/runs").status == 200
+    assert scene.behind.seen == [("GET", "/onward/api/v1/runs")] * 3
+    assert scene.client().get("/onward/api/v1/runs").status == 401
 
 
 # ── logging in ────────────────────────────────────────────────────────────────
@@ -348,7 +406,7 @@ def test_a_login_link_is_good_once(scene: Scene) -> None:
     assert first.status == 200
     cookie = session(first)
     assert cookie != code
-    assert scene.client().get("/runs", headers={"cookie": f"onward_session_k1={cookie}"}).status == 200
+    assert scene.client().get("/api/v1/runs", headers={"cookie": f"onward_session_k1={cookie}"}).status == 200
     assert scene.behind.scopes[0]["state"]["caller"].name == "ada"
     second = scene.client().get(f"/login?code={code}")
     assert second.status == 401
@@ -360,7 +418,7 @@ def test_a_token_can_be_pasted_into_the_form(scene: Scene) -> None:
     assert answer.status == 200
     assert session(answer)
     assert scene.client().post("/login", body=b"token=nonsense").status == 401
-    assert scene.client().post("/login", body=f"token={scene.token(TokenScope.RUN, run='k1')}".encode()).status == 401
+    assert scene.client().post("/login", body=f"token={scene.token(TokenScope.RUN, run=scene.run())}".encode()).status == 401
     assert scene.client().post("/login", body=b"token=" + b"x" * 10_000).status == 401
     assert scene.client().post("/login", body=f"token={scene.token()}".encode(), headers={"origin": "http://evil.test"}).status == 403
 
@@ -392,13 +450,13 @@ def test_no_token_is_ever_logged(scene: Scene, said: io.StringIO) -> None:
     token = scene.token()
     code = scene.token(TokenScope.LOGIN, expires=scene.clock.now() + 60)
     client = scene.client(token)
-    client.get("/runs")
+    client.get("/api/v1/runs")
     scene.client().get(f"/t/{token}/runs/1?token={token}")
     scene.client().get(f"/t/{token}/../x")
     scene.client().get(f"//t/{token}/x")
     scene.client().get(f"/x/t/{token}/x")
     scene.client(token, host="evil.test").get(f"/t/{token}/x")
-    scene.client().get("/runs", headers={"cookie": f"onward_session_k1={token}", "x-api-key": token})
+    scene.client().get("/api/v1/runs", headers={"cookie": f"onward_session_k1={token}", "x-api-key": token})
     answer = scene.client().get(f"/login?code={code}")
     log.error("a fault with %s in it", token)
     lines = said.getvalue()

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from onward.api.gate import Receive, Scope, Send
-from onward.api.page import Page, is_view
+from onward.api.page import Page
 from onward.api.plain import STYLED, page_of
+from onward.api.rights.routes import is_view
 from onward.api.sending import send_whole
 from tests.api import Answer, Client
 

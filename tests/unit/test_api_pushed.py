@@ -14,14 +14,18 @@ from onward.api.app import Server, make_server
 from onward.api.chores import read_folders
 from onward.api.hosts import HostRules
 from onward.model import event as ev
+from onward.model.run import LegEnd
 from onward.model.spec import spec_to_json
+from onward.operations import announce as announcing
+from onward.operations import control
 from onward.operations.tracking import open_tracker, place_of
-from onward.rundir.journal import Journal
+from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
-from onward.supervisor.push import Push
+from onward.supervisor.push import Push, Refused
 from onward.supervisor.push_files import LARGEST_ARTIFACT, rooms_of
 from onward.supervisor.upstream import Upstream
-from onward.tracker.tokens import Rights, Scope
+from onward.tracker.runs import NewRun
+from onward.tracker.tokens import AFTER_END, Rights, Scope
 from tests import event_files
 from tests.api import Client
 from tests.desks import NOON, Place
@@ -180,6 +184,68 @@ def _wide(n: int) -> str:
 def _doors(scene: Scene) -> list[str]:
     """Where pieces of spools were sent."""
     return [target.split("?")[0].rsplit("/", 1)[1] for target in scene.upstream.sent if "spool" in target]
+
+
+def test_the_last_job_of_a_run_sends_its_end_and_what_is_left_then_its_token_ends(scene: Scene) -> None:
+    journal = Journal(scene.dir.leg_journal(1))
+    journal.write(ev.Ended(leg=1, at=NOON + 20, end=LegEnd.CRASHED, reason="exit code 1"))
+    journal.write(ev.Closed(leg=1, at=NOON + 20, state="failed", cause="it crashed"))
+    journal.close()
+    scene.place.clock.sleep(30)
+    scene.push.send_records()
+    assert scene.opened.tracker.runs.get(scene.spec.id).state == "failed"
+    scene.place.clock.sleep(5)
+    scene.dir.log(1, "out").write_text("the last words\n")
+    scene.push.send_all()
+    assert scene.get("logs/1/out").text == "the last words\n"
+    scene.place.clock.sleep(AFTER_END)
+    scene.dir.log(1, "out").write_text("the last words\nand more, by whoever has found the token\n")
+    with pytest.raises(Refused, match="401"):
+        scene.push.send_all()
+    # resumed: its jobs get another token, and the old one is valid again once the server knows
+    secret = scene.client.post(f"/api/v1/runs/{scene.spec.id}/tokens", {}).json["secret"]
+    scene.place.clock.sleep(3 * 86400)
+    desk = desk_journal(scene.dir)
+    desk.write(ev.Resumed(leg=2, at=NOON + 90_000, by="ada"))
+    desk.close()
+    Push(InProcess(Client(scene.server.gate, secret)), scene.spec.id, rooms_of(scene.dir)).send_all()
+    assert scene.opened.tracker.runs.get(scene.spec.id).state not in ("finished", "failed", "cancelled")
+    scene.place.clock.sleep(60 * 86400)
+    scene.dir.log(2, "out").write_text("it goes on\n")
+    scene.push.send_all()
+    assert scene.get("logs/2/out").text == "it goes on\n"
+
+
+def test_a_run_that_is_resumed_gets_a_new_token_for_its_jobs(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = tmp_path / "token"
+    mine.write_text(scene.opened.tokens.create(Scope.USER, now=NOON)[1].text)
+    mine.chmod(0o600)
+    monkeypatch.setattr(announcing, "Upstream", lambda _, token: InProcess(Client(scene.server.gate, token)))
+    place = Place(tmp_path / "other", {"ONWARD_TRACKER_URL": "http://localhost", "ONWARD_TOKEN_FILE": str(mine)})
+    played = place.play(tracker="http://localhost")
+    control.cancel(place.desk, played.dir)
+    assert not played.dir.tracker_token.exists()
+    control.resume(place.desk, played.dir, changes={})
+    assert played.dir.tracker_token.stat().st_mode & 0o777 == 0o600
+    client = Client(scene.server.gate, played.dir.tracker_token.read_text())
+    assert Push(InProcess(client), played.spec.id, rooms_of(played.dir)).send_all() > 0
+    assert client.get(f"/api/v1/runs/{played.spec.id}").json["state"] == "submitted"
+
+
+def test_an_agent_sends_records_of_runs_of_its_cluster_alone(scene: Scene) -> None:
+    runs = scene.opened.tracker.runs
+    here, there, nowhere = (
+        runs.create(NewRun(experiment="digits", name="digits", source="onward", cluster=cluster)).run_id
+        for cluster in ("slurm", "elsewhere", None)
+    )
+    agent = Client(scene.server.gate, scene.opened.tokens.create(Scope.AGENT, cluster="slurm", now=NOON)[1].text)
+
+    def sent(run: str) -> int:
+        record = {"n": 1, "t": 1.7e9, "s": 1, "m": {"loss": 1.0}}
+        return agent.post("/api/v1/records", {"run": run, "leg": 1, "writer": "train-1", "records": [record]}).status
+
+    assert [sent(run) for run in (here, there, nowhere, "absent00")] == [200, 403, 403, 404]
+    assert [bool(runs.view(run).metrics) for run in (here, there, nowhere)] == [True, False, False]
 
 
 def test_spools_come_packed_from_the_second_piece_on_and_are_taken_as_they_are(scene: Scene) -> None:

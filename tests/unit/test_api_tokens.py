@@ -13,7 +13,7 @@ from onward.errors import InvalidInput, NotFound
 from onward.operations.tracking import Opened, open_tracker, place_of
 from onward.tracker.schema import tokens
 from onward.tracker.token_store import TokenStore
-from onward.tracker.tokens import Rights, Scope, blot, mint, parse
+from onward.tracker.tokens import AFTER_ARCHIVE, AFTER_END, UNTIL_RESUMED, Rights, Scope, blot, mint, parse, run_token_until
 
 NOW = 1_794_744_000.0
 
@@ -107,12 +107,35 @@ def test_only_a_login_code_can_be_redeemed_and_only_in_time(store: TokenStore) -
     assert store.redeem(late.text, now=NOW + 60) is None
 
 
-def test_a_runs_tokens_die_with_it(store: TokenStore) -> None:
+@pytest.mark.parametrize(
+    ("created", "over", "archived", "until"),
+    [
+        (100.0, False, None, None),
+        (100.0, True, None, 1000.0 + AFTER_END),
+        (1000.0, True, None, 1000.0 + AFTER_END),
+        (1001.0, True, None, 1001.0 + UNTIL_RESUMED),  # made after the end: for the next leg
+        (100.0, False, 500.0, 500.0 + AFTER_ARCHIVE),  # out of the lists, and still training
+        (100.0, True, 2000.0, 1000.0 + AFTER_END),
+    ],
+)
+def test_a_runs_token_ends_soon_after_its_run(created: float, over: bool, archived: float | None, until: float | None) -> None:
+    assert run_token_until(created, over=over, ended=1000.0, archived=archived) == until
+
+
+def test_the_token_of_a_run_that_is_not_there_opens_nothing(store: TokenStore) -> None:
     _, secret = store.create(Scope.RUN, run="k3f9a1c0", now=NOW)
-    _, other = store.create(Scope.RUN, run="k0000000", now=NOW)
-    store.revoke_run("k3f9a1c0", now=NOW)
     assert store.check(secret.text, now=NOW) is None
-    assert store.check(other.text, now=NOW) is not None
+
+
+def test_a_token_ends_soon_in_its_last_fortnight_unless_it_never_had_more(store: TokenStore) -> None:
+    long, _ = store.create(Scope.USER, expires=NOW + 90 * 86400, now=NOW)
+    short, _ = store.create(Scope.USER, expires=NOW + 86400, now=NOW)
+    endless, _ = store.create(Scope.USER, now=NOW)
+    session, _ = store.create(Scope.SESSION, expires=NOW + 90 * 86400, now=NOW)
+    later = NOW + 80 * 86400
+    assert [token.ends_soon(NOW + 1) for token in (long, short, endless)] == [False, False, False]
+    assert [token.ends_soon(later) for token in (long, short, endless, session)] == [True, False, False, False]
+    assert not long.ends_soon(NOW + 90 * 86400)
 
 
 def test_a_narrow_token_says_what_it_is_for(store: TokenStore) -> None:

@@ -46,7 +46,7 @@ def test_others_see_shared_views_alone_and_cannot_take_them_away(scene: Scene) -
     assert good(scene.client.get(f"/api/v1/views/{shared['id']}"))["query"] == "a=1"
     assert reader.ask("PUT", "/api/v1/views", json={"page": "runs", "name": "x", "query": ""}).status == 403
     assert reader.get("/api/v1/views").status == 200
-    assert scene.as_(Scope.RUN, run="abcdefgh").get("/api/v1/views").status == 403
+    assert scene.as_(Scope.RUN, run=scene.run()).get("/api/v1/views").status == 403
 
 
 def test_a_token_without_a_name_has_views_of_its_own(scene: Scene) -> None:

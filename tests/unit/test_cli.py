@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -747,3 +748,19 @@ def test_clean_tells_what_it_could_not_remove_and_exits_with_1(place: Place, onw
     monkeypatch.setattr("onward.operations.clean.shutil.rmtree", refuses)
     said = onward("clean", "--yes")
     assert said.code == 1 and f"{run.dir.workdir}: Permission denied" in said.err and "0 B freed" in said.out
+
+
+def test_doctor_and_token_list_tell_of_tokens_that_end_within_a_fortnight(onward: Onward, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    assert "tokens" not in onward("doctor").out
+    for name, expires in (("laptop", "90d"), ("old script", "100-0"), ("for ever", None), ("for an hour", "1:00:00")):
+        assert onward("token", "create", "--name", name, *(("--expires", expires) if expires else ())).code == 0
+    assert onward("token", "create", "--expires", "0d").code == 2
+    assert "none ends within 14 days" in onward("doctor").out
+    monkeypatch.setattr(time, "time", lambda: now + 80 * 86400)
+    line = next(line for line in onward("doctor").out.splitlines() if " tokens " in line)
+    assert line.startswith("note tokens")
+    assert "(laptop) in 10 days" in line and "old script" not in line and "onward token create" in line
+    listed = onward("token", "list")
+    assert [line.split("  ")[-1].strip() for line in listed.out.splitlines() if "(soon)" in line] == ["laptop"]
+    assert "1 of them ends within 14 days" in listed.err

@@ -61,6 +61,28 @@ def test_models_with_all_that_belongs_to_them(tracker: Tracker, run: str) -> Non
     assert tracker.models.of([found.experiment]) == []
 
 
+def test_a_run_changes_its_own_models_alone(tracker: Tracker, run: str) -> None:
+    other = tracker.runs.create(NewRun(name="second", run_id="bcdefghi", experiment="digits", source="onward")).run_id
+    nobodys = tracker.models.create(tracker.runs.get(run).experiment, name="loose", tags={}, params={}).id
+    tell(tracker, run, {"kind": "model", "model": {"id": MODEL, "name": "net", "status": "READY", "tags": {"a": "b"}}})
+    before = [tracker.models.get(id) for id in (MODEL, nobodys)]
+    for number, id in enumerate((MODEL, nobodys)):
+        tell(
+            tracker,
+            other,
+            {"kind": "model", "model": {"id": id, "name": "mine now", "status": "UPLOAD_FAILED", "tags": {"x": "y"}, "untag": ["a"]}},
+            {"kind": "model", "model": {"id": id, "params": {"p": "1"}, "deleted": True}},
+            {"kind": "model-metrics", "metrics": [{"model": id, "key": "acc", "value": 1.0, "step": 1, "time": 1.7e9}]},
+            {"kind": "outputs", "models": [[id, 3]]},
+            {"kind": "inputs", "models": [id]},
+            writer=f"writer-{number}",
+        )
+    assert [tracker.models.get(id) for id in (MODEL, nobodys)] == before
+    inner = tracker.runs.get(other).inner
+    assert tracker.models.outputs([inner]) == {}
+    assert sorted(tracker.models.inputs([inner])[inner][1]) == sorted([MODEL, nobodys])  # it may say what went into it
+
+
 def test_tags_files_and_notes(tracker: Tracker, run: str) -> None:
     tell(
         tracker,

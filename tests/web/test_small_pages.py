@@ -40,7 +40,7 @@ def test_one_who_is_no_admin_is_told_so(server: Running, browser: Browser) -> No
     page = context.new_page()
     log_in(page, link)
     page.goto("/tokens")
-    expect(page.get_by_text("only an admin's token may manage tokens")).to_be_visible()
+    expect(page.get_by_text("only an admin's token may do this")).to_be_visible()
     context.close()
     assert watch.wrong == []
 

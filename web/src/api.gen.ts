@@ -815,7 +815,7 @@ export interface paths {
         put?: never;
         /**
          * Make a run's own token
-         * @description May append to this run and read it, and nothing else: for its jobs. The secret is in this answer and nowhere else.
+         * @description May append to this run and read it, and nothing else: for its jobs. It ends with the run. The secret is in this answer alone.
          */
         post: operations["token_api_v1_runs__run_id__tokens_post"];
         delete?: never;
@@ -877,6 +877,8 @@ export interface paths {
         /**
          * Push records
          * @description Identified by run, leg, writer and sequence: sent twice is stored once. Answered when they are committed.
+         *
+         *     A run's token sends those of its run, an agent's those of runs of its cluster.
          */
         post: operations["push_api_v1_records_post"];
         delete?: never;
@@ -5752,6 +5754,16 @@ export interface components {
             revoked: number | null;
             /** Last Used */
             last_used: number | null;
+            /**
+             * Ends
+             * @description When it ends by itself: it expires, or its run has ended.
+             */
+            ends: number | null;
+            /**
+             * Ends Soon
+             * @description It expires within 14 days.
+             */
+            ends_soon: boolean;
         };
         /** TotalOut */
         TotalOut: {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
@@ -14,6 +14,7 @@ from onward.api import chores
 from onward.api.background import Background
 from onward.api.book import TokenBook
 from onward.api.credentials import cookie_of
+from onward.api.deps import admitted
 from onward.api.described import describe
 from onward.api.door import Door
 from onward.api.gate import Gate
@@ -24,9 +25,9 @@ from onward.api.links import Links
 from onward.api.live import Live
 from onward.api.login import Login
 from onward.api.mlflow import router as mlflow
-from onward.api.mlflow.about import ENDPOINT_NOT_FOUND, lacking
 from onward.api.page import Page
 from onward.api.problems import Problem, problem_of
+from onward.api.rights.routes import Routes
 from onward.api.routes import (
     acts,
     aggregates,
@@ -129,6 +130,7 @@ def make_server(
     login = Login(store, desk.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)
     gate = Gate(
         Page(api),
+        routes=Routes(api),
         book=services.book,
         hosts=hosts,
         login=login,
@@ -145,7 +147,16 @@ def make_server(
 
 
 def make_api(services: Services) -> FastAPI:
-    api = FastAPI(title="Onward", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    api = FastAPI(
+        title="Onward",
+        version=__version__,
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        redirect_slashes=False,
+        dependencies=[Depends(admitted)],
+    )
     api.state.services = services
     for router in (*(room.router for room in _ROUTES), mlflow):
         api.include_router(router)
@@ -173,10 +184,8 @@ def _invalid(request: Request, error: Exception) -> Response:
 
 def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = {404: "there is nothing at this address", 405: "this address does not take this method"}.get(error.status_code, error.detail)
-    path = request.scope["path"]
-    hint, code = (lacking(path), ENDPOINT_NOT_FOUND) if error.status_code == 404 and "/mlflow/" in path else ("", "")
-    return _answer(request, Problem(status=error.status_code, detail=words, hint=hint, code=code, headers=dict(error.headers or {})))
+    words = "there is nothing at this address" if error.status_code == 404 else error.detail
+    return _answer(request, Problem(status=error.status_code, detail=words, headers=dict(error.headers or {})))
 
 
 def _fault(request: Request, _error: Exception) -> Response:

@@ -1,6 +1,7 @@
 """Tokens at hand: those seen in the last moments are known without asking the store, so that the gate costs microseconds.
 
-A token that is revoked through this server is forgotten at once; one that is revoked from outside, within `FRESH` seconds.
+A token that is revoked through this server is forgotten at once; one that is revoked from outside, or whose run has ended, within
+`FRESH` seconds.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class TokenBook:
         caller = Caller.of(token)
         if len(self._seen) >= _ROOM:
             self._seen.clear()
-        until = now + FRESH if token.expires is None else min(now + FRESH, token.expires)
+        until = now + FRESH if token.ends is None else min(now + FRESH, token.ends)
         self._seen[text] = (until, caller)
         return caller
 

@@ -7,7 +7,9 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from onward.api.admission import Caller
+from onward.api.rights.routes import Route
 from onward.api.services import Services
+from onward.errors import NotAllowed
 
 
 def _services(request: Request) -> Services:
@@ -16,6 +18,13 @@ def _services(request: Request) -> Services:
 
 def _caller(request: Request) -> Caller:
     return cast(Caller, request.state.caller)
+
+
+async def admitted(request: Request) -> None:
+    """Of every route: what runs is what the gate judged. It cannot be another one; were it, nothing would be done."""
+    route: Route | None = getattr(request.state, "route", None)
+    if route is None or route.endpoint is not request.scope["endpoint"]:
+        raise NotAllowed("the gate did not admit this request to this route", hint="this is a fault of Onward's")
 
 
 Svc = Annotated[Services, Depends(_services)]

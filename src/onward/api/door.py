@@ -1,6 +1,6 @@
 """The hot door: points, one call at a time, thousands of calls a second. Behind the gate, beside FastAPI: no models, no threads, one await.
 
-It knows a few addresses and nothing else, MLflow's two for metrics among them; whatever it does not know goes on to the routes, which
+It knows a few routes and nothing else, MLflow's two for metrics among them; whatever it does not know goes on to the routes, which
 describe the same calls and share their reading (`points`, MLflow's `wire`). The answer comes after the commit.
 """
 
@@ -23,21 +23,28 @@ from onward.api.logs import log, note
 from onward.api.mlflow import metrics, wire
 from onward.api.points import MOST, Point, a_name, decoded, many_points, one_point, step_of_points
 from onward.api.problems import Problem, problem_of
+from onward.api.rights.routes import Route
 from onward.api.sending import Receive, Send, TooMuch, body_limit, read_body, send_problem
 from onward.api.services import Services
 from onward.errors import OnwardError
 
 Reader = Callable[[dict[str, Any], float], list[Point]]
-Route = Callable[[dict[str, Any], Services, Caller], object]
+Endpoint = Callable[[dict[str, Any], Services, Caller], object]
 
-_SEED, _NATIVE = "/runs/", "/api/v1/runs/"
-_READERS: dict[str, Reader] = {
-    "metrics": lambda data, now: many_points(data, now) if "points" in data else [one_point(data, now)],
-    "metrics/batch": step_of_points,
+
+def _one_or_many(data: dict[str, Any], now: float) -> list[Point]:
+    return many_points(data, now) if "points" in data else [one_point(data, now)]
+
+
+_READERS: dict[str, Reader] = {  # by row of the table of rights
+    "POST /runs/{run_id}/metrics": _one_or_many,
+    "POST /runs/{run_id}/metrics/batch": step_of_points,
+    "POST /api/v1/runs/{run_id}/metrics": _one_or_many,
+    "POST /api/v1/runs/{run_id}/metrics/batch": step_of_points,
 }
-_MLFLOW: dict[str, Route] = {
-    "/api/2.0/mlflow/runs/log-metric": metrics.log_metric,
-    "/api/2.0/mlflow/runs/log-batch": metrics.log_batch,
+_MLFLOW: dict[str, Endpoint] = {
+    "POST /api/2.0/mlflow/runs/log-metric": metrics.log_metric,
+    "POST /api/2.0/mlflow/runs/log-batch": metrics.log_batch,
 }
 _OK = [(b"content-type", b"application/json"), (b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
@@ -47,16 +54,13 @@ class Door:
         self._services = services
         self._bridge = Bridge(services.tracker.ingest.work_here)
 
-    async def __call__(self, caller: Caller, method: str, path: str, receive: Receive, send: Send) -> int:
-        route = _MLFLOW.get(path)
-        start = _SEED if path.startswith(_SEED) else _NATIVE if path.startswith(_NATIVE) else ""
-        run, _, what = path[len(start) :].partition("/")
-        reader = _READERS.get(what) if start and run else None
-        if method != "POST" or (reader is None and route is None):
+    async def __call__(self, caller: Caller, route: Route, path: str, receive: Receive, send: Send) -> int:
+        endpoint, reader, run = _MLFLOW.get(route.name), _READERS.get(route.name), route.run or ""
+        if reader is None and endpoint is None:
             return 0
         try:
             body = await read_body(receive, body_limit(path) or 1 << 20)
-            answer = await (self._take_mlflow(route, caller, body) if route is not None else self._take(reader or _never, run, body))
+            answer = await (self._take_mlflow(endpoint, caller, body) if endpoint else self._take(reader or _never, run, body))
         except OnwardError as error:
             problem = problem_of(error)
         except TooMuch:
@@ -89,12 +93,12 @@ class Door:
                 await self._bridge.wait(ingest.submit(run, points, ring=False))
         return b'{"stored":%d}' % count
 
-    async def _take_mlflow(self, route: Route, caller: Caller, body: bytes) -> bytes:
+    async def _take_mlflow(self, endpoint: Endpoint, caller: Caller, body: bytes) -> bytes:
         """Metrics alone, of a run that is named as MLflow's clients name it. Anything else, or anything wrong, is the route's."""
         data = decoded(body)
-        plain = _plain_metrics(data if route is metrics.log_batch else {"run_id": data.get("run_id"), "metrics": [data]})
+        plain = _plain_metrics(data if endpoint is metrics.log_batch else {"run_id": data.get("run_id"), "metrics": [data]})
         if plain is None:
-            await run_in_threadpool(route, data, self._services, caller)
+            await run_in_threadpool(endpoint, data, self._services, caller)
         else:
             run, columns, count = plain
             caller.must_write(run)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 from onward.api.services import Services
@@ -10,8 +13,10 @@ from onward.rundir.layout import RunDir
 from onward.sdk import contract
 from onward.tracker.artifact_files import ArtifactFiles
 from onward.tracker.artifact_store import artifacts_of
+from onward.tracker.models import Model
 
 LARGEST = 64 << 30  # bytes of one uploaded file
+MODELS = "models"  # the folder of models among the server's own files
 
 
 def folder_of(svc: Services, folder: str | None) -> RunDir | None:
@@ -36,14 +41,59 @@ def must_have_folder(svc: Services, run: str, folder: str | None) -> RunDir:
 
 
 def room_for(svc: Services, run: str, path: str) -> int:
-    """How large a file of this path may be: what the run's other uploads leave of `server.artifacts`."""
+    """How large an artifact of this path may be: what the run's other files leave of `server.artifacts`."""
+    return _room_left(svc, f"run {run}", lambda: _artifact_bytes(svc, run, but=path) + _model_bytes(svc, run))
+
+
+def room_for_model(svc: Services, model: Model, path: str) -> int:
+    """The same for a file of a model, which counts as its run's; those of a model of no run are counted alone."""
+
+    def used() -> int:
+        place = model_folder(svc, model) / path
+        replaced = place.lstat().st_size if place.is_file() and not place.is_symlink() else 0
+        if model.run is None:
+            return _bytes_under(svc.files / MODELS / model.id) - replaced
+        run = svc.tracker.runs.get(model.run).run_id
+        return _artifact_bytes(svc, run) + _model_bytes(svc, run) - replaced
+
+    return _room_left(svc, f"run {model.run}" if model.run else f"model {model.id}", used)
+
+
+def model_folder(svc: Services, model: Model) -> Path:
+    """In the folder of the run that logged it, if its relay took the files; else the server's own."""
+    dir = folder_of(svc, svc.tracker.runs.get(model.run).folder) if model.run else None
+    there = dir.models / model.id if dir else None
+    return there if there and there.is_dir() else svc.files / MODELS / model.id
+
+
+def _room_left(svc: Services, whose: str, count: Callable[[], int]) -> int:
     quota = svc.desk.settings.server.artifacts << 20
     if not quota:
         return LARGEST
-    used = sum(one.bytes or 0 for one in artifacts_of(svc.tracker, run) if one.stored and one.path != path)
+    used = count()
     if used >= quota:
-        raise TooLarge(f"the files of run {run} take {used} bytes; all together may take {quota}", hint="delete some, or ask for more room")
+        raise TooLarge(f"the files of {whose} take {used} bytes; all together may take {quota}", hint="delete some, or ask for more room")
     return min(LARGEST, quota - used)
+
+
+def _artifact_bytes(svc: Services, run: str, but: str | None = None) -> int:
+    return sum(one.bytes or 0 for one in artifacts_of(svc.tracker, run) if one.stored and one.path != but)
+
+
+def _model_bytes(svc: Services, run: str) -> int:
+    dir = folder_of(svc, svc.tracker.runs.get(run).folder)
+    places = [svc.files / MODELS, *([dir.models] if dir else [])]
+    return sum(_bytes_under(place / id) for id in svc.tracker.models.made_by(run) for place in places)
+
+
+def _bytes_under(folder: Path) -> int:
+    """Of all files there, links not followed; one that goes away meanwhile counts nothing."""
+    total = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(at, name)).st_size
+    return total
 
 
 def files_of(svc: Services, run: str, folder: str | None, *, largest: int = LARGEST) -> ArtifactFiles:

@@ -1,8 +1,9 @@
 """The gate: every request passes it first, and without a token that stands nothing behind it is reached. Loopback is no exception.
 
-In order: the Host must be ours, the path honest, the Origin ours; then the token, then what that token may do. Only then does a route
-see the request, with a `Caller` in its state and an address without the token. Each refusal is an answer of the gate's own; nothing
-has been touched by then.
+In order: the Host must be ours, the path honest, the Origin ours; then the token, then the route and its right (`rights`). Only then
+does the route see the request, with the `Caller` and the `Route` in its state and an address without the token. Each refusal, and each
+address that is no route, is answered here; nothing has been touched by then. A request that lasts is checked again every few seconds:
+when its token ends, it ends.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from onward.api.admission import SAFE, Caller, refusal
+from onward.api.admission import SAFE, Caller
 from onward.api.book import TokenBook
 from onward.api.credentials import Presented, presented, split_address
 from onward.api.hosts import HostRules
@@ -23,8 +24,13 @@ from onward.api.limits import Rate, seconds
 from onward.api.links import Links
 from onward.api.login import Login
 from onward.api.logs import log, note
+from onward.api.mlflow.about import ENDPOINT_NOT_FOUND, lacking
 from onward.api.paths import odd
 from onward.api.problems import Problem, problem_of
+from onward.api.rights.right import refusal
+from onward.api.rights.routes import NoRoute, Route, Routes, page_route
+from onward.api.rights.table import LOGIN
+from onward.api.rights.watch import TokenEnded, TokenWatch
 from onward.api.sending import guarded, limited, send_problem
 from onward.api.signed import Signatures
 from onward.errors import OnwardError
@@ -36,9 +42,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Hot(Protocol):
-    """The small door for paths that are asked thousands of times a second. Its status, or 0 where it has not answered."""
+    """The small door for routes that are asked thousands of times a second. Its status, or 0 where it has not answered."""
 
-    async def __call__(self, caller: Caller, method: str, path: str, receive: Receive, send: Send) -> int: ...
+    async def __call__(self, caller: Caller, route: Route, path: str, receive: Receive, send: Send) -> int: ...
 
 
 class Gate:
@@ -46,6 +52,7 @@ class Gate:
         self,
         inner: App,
         *,
+        routes: Routes,
         book: TokenBook,
         hosts: HostRules,
         login: Login,
@@ -56,6 +63,7 @@ class Gate:
         rate: Rate | None = None,
     ) -> None:
         self._inner = inner
+        self._routes = routes
         self._book = book
         self._hosts = hosts
         self._login = login
@@ -86,7 +94,7 @@ class Gate:
             return
         shown = presented(headers, address, self._login.cookie)
         try:
-            if path == "/login":
+            if path == LOGIN:
                 await self._log_in(scope, headers, receive, send, began)
                 return
             if shown is None and self._signed is not None and self._signed.wanted(method, path, headers):
@@ -100,8 +108,9 @@ class Gate:
         except OnwardError as error:  # the database does not answer: nobody is let in, and nobody is told that a token is wrong
             await self._refuse(scope, send, problem_of(error), path, began)
             return
-        problem = self._admit(caller, shown, headers, method, path)
-        if caller is None or problem is not None:
+        route = page_route(method, path, headers.get(b"accept", b"")) or self._routes.find(method, path)
+        problem = self._admit(caller, shown, route, headers, method, path)
+        if caller is None or shown is None or problem is not None or isinstance(route, NoRoute):
             if caller is None and _wants_page(method, headers):
                 await self._login.page(send, self._root, note="", to=_target(path, scope))
                 self._tell(scope, path, 401, began)
@@ -109,7 +118,7 @@ class Gate:
                 await self._refuse(scope, send, problem or _UNKNOWN, path, began, caller)
             return
         if self._hot is not None and method == "POST":
-            status = await self._hot(caller, method, path, receive, send)
+            status = await self._hot(caller, route, path, receive, send)
             if status:
                 self.answered[method, status] += 1
                 return
@@ -117,24 +126,35 @@ class Gate:
         if wait:
             await self._refuse(scope, send, _too_fast(wait), path, began, caller)
             return
-        scope.setdefault("state", {})["caller"] = caller
+        scope.setdefault("state", {}).update(caller=caller, route=route)
         scope["root_path"] = self._root
         scope["path"] = self._root + path
         scope["raw_path"] = quote(self._root + path).encode()  # without the token
-        await self._pass_on(caller, scope, headers, receive, send, path, began)
+        await self._pass_on(caller, shown, scope, headers, receive, send, path, began)
 
     async def _pass_on(
-        self, caller: Caller, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, path: str, began: float
+        self,
+        caller: Caller,
+        shown: Presented,
+        scope: Scope,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        send: Send,
+        path: str,
+        began: float,
     ) -> None:
         receive_some, problem = limited(receive, headers, path)
         if problem is not None:
             await self._refuse(scope, send, problem, path, began, caller)
             return
         guard = guarded(send)
+        route: Route = scope["state"]["route"]
+        watch = TokenWatch(lambda: self._still_may(shown, route))
         try:
-            await self._inner(scope, receive_some, guard)
-        except asyncio.CancelledError:
-            raise
+            with watch:
+                await self._inner(scope, receive_some, guard)
+        except TokenEnded:
+            await guard.cut_off(_UNKNOWN, path)
         except Exception:
             log.exception("a request failed", extra={"action": "fault", "said": {"method": scope["method"], "path": path}})
             if not guard.status:
@@ -175,17 +195,37 @@ class Gate:
             return caller
         return await asyncio.to_thread(self._book.check, shown.text)
 
-    def _admit(self, caller: Caller | None, shown: Presented | None, headers: dict[bytes, bytes], method: str, path: str) -> Problem | None:
+    async def _still_may(self, shown: Presented, route: Route) -> bool:
+        """Asked of a request that goes on: whether its token would be let in now. A signature is good for its one request."""
+        if shown.by == "signature":
+            return True
+        try:
+            caller = await self._caller(shown)
+        except OnwardError:  # as long as nobody is let in for want of a database, nobody stays in either
+            return False
+        return caller is not None and refusal(caller, route.right, route.run) is None
+
+    def _admit(
+        self,
+        caller: Caller | None,
+        shown: Presented | None,
+        route: Route | NoRoute,
+        headers: dict[bytes, bytes],
+        method: str,
+        path: str,
+    ) -> Problem | None:
         if caller is None or shown is None:
             return _UNKNOWN if shown else _NONE
         if shown.by == "cookie" and method not in SAFE and b"origin" not in headers:
             return Problem(status=403, detail="a browser that writes must say where the page came from (Origin)")
-        why = refusal(caller, method, path)
+        if isinstance(route, NoRoute):
+            return _nothing_there(route, path)
+        why = refusal(caller, route.right, route.run)
         return Problem(status=403, detail=why) if why else None
 
     async def _log_in(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, began: float) -> None:
         status = await self._login(scope, headers, receive, send, self._root)
-        self._tell(scope, "/login", status, began)
+        self._tell(scope, LOGIN, status, began)
 
     async def _refuse(self, scope: Scope, send: Send, problem: Problem, path: str, began: float, caller: Caller | None = None) -> None:
         await send_problem(send, problem, path)
@@ -216,6 +256,13 @@ _UNKNOWN = Problem(
     hint="`onward token list` shows those that do, `onward token create` makes a new one",
     headers={"www-authenticate": 'Bearer error="invalid_token"'},
 )
+
+
+def _nothing_there(found: NoRoute, path: str) -> Problem:
+    if found.allow:
+        return Problem(status=405, detail="this address does not take this method", headers={"allow": ", ".join(found.allow)})
+    hint, code = (lacking(path), ENDPOINT_NOT_FOUND) if "/mlflow/" in path else ("", "")
+    return Problem(status=404, detail="there is nothing at this address", hint=hint, code=code)
 
 
 def _too_fast(wait: float) -> Problem:

@@ -15,12 +15,11 @@ from pathlib import Path
 
 from onward.api.gate import App, Receive, Scope, Send
 from onward.api.plain import HTML, STYLED, page_of
+from onward.api.rights.routes import ASSETS, is_view
 from onward.api.sending import send_whole
 
 STATIC = Path(__file__).parent / "static"
 
-_NOT_VIEWS = ("/api", "/docs", "/login", "/metrics", "/healthz", "/readyz", "/webhooks", "/v1")
-_ASSETS = "/assets/"
 _FOR_EVER = (b"cache-control", b"private, max-age=31536000, immutable")
 _PACKED = frozenset({".js", ".css", ".svg", ".html", ".json", ".map"})
 
@@ -51,8 +50,8 @@ class Page:
         headers = dict(scope.get("headers", ()))
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             await self._inner(scope, receive, send)
-        elif path.startswith(_ASSETS):
-            await self._asset(path.removeprefix(_ASSETS), scope, headers, receive, send)
+        elif path.startswith(ASSETS):
+            await self._asset(path.removeprefix(ASSETS), scope, headers, receive, send)
         elif is_view(path, headers.get(b"accept", b"")):
             built = _index(self._folder, root)
             body = built or page_of("Not built", _NOT_BUILT.format(root=html.escape(root, quote=True)))
@@ -78,11 +77,6 @@ class Page:
         if found is not None:
             self._assets[name] = Asset.read(found)
         return self._assets.get(name)
-
-
-def is_view(path: str, accept: bytes) -> bool:
-    """Whether a browser that goes there means the page."""
-    return b"text/html" in accept and not any(path == other or path.startswith(f"{other}/") for other in _NOT_VIEWS)
 
 
 def _place(scope: Scope) -> tuple[str, str]:

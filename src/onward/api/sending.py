@@ -42,15 +42,26 @@ class Guarded:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self._whole_length = False
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self._whole_length = any(name.lower() == b"content-length" for name, _ in message.get("headers", ()))
             headers = list(message.get("headers", ()))
             there = {name.lower() for name, _ in headers}
             message["headers"] = headers + [(name, value) for name, value in GUARDS if name not in there]
         await self._send(message)
+
+    async def cut_off(self, problem: Problem, path: str) -> None:
+        """End an answer early: with a problem where none has begun, with its end where its length was not promised.
+
+        Else with nothing: the server then closes the connection, and the client sees that the rest is missing."""
+        if not self.status:
+            await send_problem(self, problem, path)
+        elif not self._whole_length:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def guarded(send: Send) -> Guarded:

@@ -21,12 +21,14 @@ _PROGRAMS = {"slurm": "sbatch", "gridengine": "qconf"}  # Torque and PBS have a 
 
 def doctor(json: JsonOption = False) -> None:
     """Check this machine and its clusters for what a run needs."""
+    from onward.operations.examine import ENDS_SOON
+
     findings = list(_examine(open_reach()))
     if json:
         out_json({"schema": 1, "findings": [{"fine": fine, "what": what, "words": words} for fine, what, words in findings]})
     else:
         for fine, what, words in findings:
-            mark = ("note" if words.startswith(_UNUSED) else "ok") if fine else "BAD"
+            mark = ("note" if words.startswith((_UNUSED, ENDS_SOON)) else "ok") if fine else "BAD"
             out(f"{mark.ljust(4)} {what.ljust(12)}  {' '.join(words.split())}")
     after_look()
     if not all(fine for fine, _, _ in findings):
@@ -34,6 +36,8 @@ def doctor(json: JsonOption = False) -> None:
 
 
 def _examine(reach: Reach) -> Iterator[Finding]:
+    from onward.operations.examine import examine_tokens
+
     settings = reach.desk.settings
     names = [name for name in settings.names() if name != "auto"]
     wanted = {place.host: [name for name in names if _concerns(reach, name, place.host)] for place in reach.places}
@@ -53,6 +57,7 @@ def _examine(reach: Reach) -> Iterator[Finding]:
             fine, what, words = reply.answer["runs"]
             yield fine, what, f"{reply.place.host}: {words}" if reply.place.host else words
     yield disk
+    yield from examine_tokens(reach.desk.env, reach.desk.clock.now())
     yield True, "git", shutil.which("git") or "not there: code is frozen as a plain copy"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -41,7 +42,7 @@ def create(
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="The run that a run token may write to.")] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="The cluster that an agent speaks for.")] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="When it ends, from now: 12:00:00, or 30-0 for 30 days.")
+        str | None, typer.Option("--expires", metavar="TIME", help="When it ends, from now: 90d for 90 days, or 12:00:00.")
     ] = None,
     db: DbOption = None,
     json: JsonOption = False,
@@ -51,7 +52,6 @@ def create(
     import time
 
     from onward.errors import InvalidInput
-    from onward.model.quantity import parse_duration
     from onward.operations.tracking import open_tracker, place_of
     from onward.tracker.tokens import Rights, Scope
 
@@ -60,7 +60,7 @@ def create(
     if rights not in list(Rights):
         raise InvalidInput(f"--rights {rights!r} are none", hint="they are read, write or admin")
     now = time.time()
-    until = now + parse_duration(expires) if expires else None
+    until = now + _lifetime(expires) if expires else None
     with open_tracker(place_of(os.environ, db)) as opened:
         run = opened.tracker.runs.find(run).run_id if run else None
         token, secret = opened.tokens.create(
@@ -93,13 +93,16 @@ def listed(
             token.id,
             token.scope,
             token.rights if token.scope in ("user", "session") else token.run or token.cluster or "",
-            "revoked" if token.revoked else "expired" if not token.stands(now) else when(token.expires) if token.expires else "never",
+            _ends(token, now),
             ago(token.last_used),
             token.name,
         ]
         for token in found
     ]
     table(["ID", "SCOPE", "FOR", "ENDS", "USED", "NAME"], rows)
+    soon = sum(token.ends_soon(now) for token in found)
+    if soon:
+        say(f"{soon} of them end{'s' if soon == 1 else ''} within 14 days; `onward token create` makes a new one")
 
 
 @app.command("revoke")
@@ -135,5 +138,24 @@ def login(
         out(login_link(opened.tokens, url, name=name or getpass.getuser(), rights=Rights(rights), minutes=_LOGIN_MINUTES))
 
 
+def _lifetime(text: str) -> int:
+    """Seconds of `90d`, or of a time as Slurm writes it."""
+    from onward.errors import InvalidInput
+    from onward.model.quantity import parse_duration
+
+    days = re.fullmatch(r"([0-9]{1,5})d", text.strip())
+    if days and int(days[1]) == 0:
+        raise InvalidInput(f"--expires {text!r} is no time at all", hint="leave it out for a token without an end")
+    return int(days[1]) * 86400 if days else parse_duration(text)
+
+
+def _ends(token: Token, now: float) -> str:
+    if token.revoked:
+        return "revoked"
+    if not token.stands(now):
+        return "its run ended" if token.run_until is not None and now >= token.run_until else "expired"
+    return f"{when(token.ends)}{' (soon)' if token.ends_soon(now) else ''}" if token.ends else "with its run" if token.run else "never"
+
+
 def _record(token: Token) -> dict[str, object]:
-    return {name: value for name, value in vars(token).items() if name != "digest"}
+    return {**{name: value for name, value in vars(token).items() if name != "digest"}, "ends": token.ends}

@@ -41,7 +41,9 @@ def tracker_of(desk: Desk) -> TrackerSettings | None:
 
 
 def announce(desk: Desk, spec: RunSpec, dir: RunDir) -> None:
-    """Make the run known, and get its jobs a token. A server that does not answer keeps no run from starting."""
+    """Make the run known, and get its jobs a token; again when it is resumed, since the token that they had ended with the run.
+
+    A server that does not answer keeps no run from starting."""
     named = tracker_of(desk)
     if named is None or named.token_file is None or spec.tracker is None:
         return

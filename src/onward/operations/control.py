@@ -13,6 +13,7 @@ from onward.model import event as ev
 from onward.model.job import JobId
 from onward.model.lifecycle import Close, Continue, decide, excluded_nodes, wanted_mem
 from onward.model.run import LegEnd, Run, RunState
+from onward.operations.announce import announce
 from onward.operations.inspect import is_ours, read_folder
 from onward.operations.mend import mend
 from onward.operations.wiring import Desk
@@ -133,6 +134,7 @@ def _opened_again(desk: Desk, dir: RunDir, run: Run, journal: Journal, changes: 
     journal.write(ev.Resumed(leg=leg, at=desk.clock.now(), by=desk.user, changes={**run.changes, **changes}))
     reopen_run(dir)
     mark_reopened(dir)
+    announce(desk, run.spec, dir)
     return leg
 
 

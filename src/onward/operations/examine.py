@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from onward.errors import OnwardError
@@ -17,6 +17,7 @@ from onward.operations.wiring import Desk
 _ELSEWHERE = "set ONWARD_ROOT"
 _MOST_RUNS = 1000
 _MOST_NAMED = 5
+ENDS_SOON = "ends soon: "
 _LEAST_ROOM = 50 << 20  # bytes: a run's folder without any checkpoint takes a few
 
 Finding = tuple[bool, str, str]  # fine?, what, words
@@ -28,6 +29,25 @@ def examine_machine(desk: Desk) -> Iterator[Finding]:
     local = Path(os.environ.get("SLURM_TMPDIR") or tempfile.gettempdir())
     free = format_bytes(shutil.disk_usage(local).free)
     yield os.access(local, os.W_OK), "local disk", f"{local}, {free} free here (a job may see another)"
+
+
+def examine_tokens(env: Mapping[str, str], now: float) -> Iterator[Finding]:
+    """Of the tracker's database of this user, where there is one: which tokens end soon."""
+    from onward.operations.tracking import open_tracker, place_of
+
+    place = place_of(env)
+    if place.path and not place.path.exists():
+        return
+    try:
+        with open_tracker(place) as opened:
+            tokens = [token for token in opened.tokens.all() if token.stands(now)]
+    except OnwardError as error:
+        yield False, "tokens", error.message
+        return
+    soon = [token for token in tokens if token.ends_soon(now)]
+    named = [f"{token.id} ({token.name or token.scope}) in {((token.ends or now) - now) / 86400:.0f} days" for token in soon]
+    some = f"{', '.join(named[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''}"
+    yield True, "tokens", f"{ENDS_SOON}{some}; `onward token create` makes a new one" if soon else "none ends within 14 days"
 
 
 def examine_cluster(desk: Desk, name: str) -> Finding:

@@ -76,7 +76,9 @@ class Remote:
         return self._ask("stop", run=run)
 
     def resume(self, *, run: str, changes: Mapping[str, Any]) -> Data:
-        return self._ask("resume", run=run, changes=dict(changes))
+        told = self._ask("resume", run=run, changes=dict(changes))
+        self._entrust(run, None)
+        return told
 
     def checkpoints(self, *, run: str, verify: bool) -> Data:
         return self._ask("checkpoints", within=24 * 3600.0 if verify else PATIENCE, run=run, verify=verify)
@@ -198,15 +200,18 @@ class Remote:
         return replace(frozen, facts={**frozen.facts, "from": f"{socket.gethostname()}:{frozen.facts['from']}"})
 
     def _entrusted(self, told: Data, of: str) -> Data:
-        """A new run, whose jobs are given a token of the tracker's where one is named: the user's own stays here."""
+        self._entrust(str(told["folder"]), of)
+        return told
+
+    def _entrust(self, folder: str, of: str | None) -> None:
+        """Give a run's jobs a token of the tracker's where one is named: the user's own stays here."""
         named = tracker_of(self._desk)
         if named:
             try:
-                secret = introduce(named, self._ask("spec", of=of, run=told["folder"]))
-                self._ask("entrust", of=of, run=told["folder"], secret=secret)
+                secret = introduce(named, self._ask("spec", of=of, run=folder))
+                self._ask("entrust", of=of, run=folder, secret=secret)
             except (OnwardError, OSError) as error:
                 self._say(f"the run starts, but its jobs cannot send to {named.url}: {error}")
-        return told
 
     def _make(self, id: str, sent: Data, *, of: str, folder: str, frozen: Frozen) -> Data:
         """Asked again after a connection that broke: the agent knows the run by its id, and makes it once."""

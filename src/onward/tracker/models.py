@@ -104,6 +104,12 @@ class Models:
         with self._database.reading() as connection:
             return _read(connection, _models.c.experiment.in_(list(experiments)))
 
+    def made_by(self, run: str) -> list[str]:
+        """Ids of all models of a run, the deleted ones too: their files are still there."""
+        with self._database.reading() as connection:
+            mine = select(_models.c.id).join_from(_models, _runs, _models.c.run == _runs.c.id).where(_runs.c.run_id == run)
+            return list(connection.execute(mine).scalars())
+
     def finish(self, id: str, status: str, message: str = "") -> Model:
         self._change(id, {"status": status, "status_message": message})
         return self.get(id)

@@ -7,7 +7,8 @@
     {"kind": "artifact", "path", "type"?, "bytes"?, "sha256"?, "stored"?, "gone"?}
     {"kind": "alert", "title", "text", "level"}        {"kind": "note", "text"}: the same one once, however many legs tell it
 
-Each comes once (records are numbered). Values are cut to what the tables hold: a record must not keep those after it from being read.
+Each comes once (records are numbered). What a run tells of changes that run and its own models; of other runs' models it may say that
+they went into it, no more. Values are cut to what the tables hold: a record must not keep those after it from being read.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, TypeGuard
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, or_, select, update
 
 from onward.tracker import schema
 from onward.tracker.legs import upsert
@@ -49,6 +50,8 @@ def take_relayed(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> 
             _take_inputs(batch, run, _list(told.get("datasets")), _list(told.get("models")))
         case "outputs":
             pairs = [pair for pair in _list(told.get("models")) if isinstance(pair, list) and len(pair) == 2 and _is_model(pair[0])]
+            others = _of_other_runs(batch, run, {id for id, _ in pairs})
+            pairs = [pair for pair in pairs if pair[0] not in others]
             rows = {id: {"run": run, "model": id, "step": _whole(step) or 0} for id, step in pairs}
             upsert(batch, schema.outputs, list(rows.values()), keys=("run", "model"), change=("step",))
         case "artifact":
@@ -71,7 +74,7 @@ def _take_note(batch: Batch, run: int, at: float, text: str) -> None:
 
 def _take_model(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> None:
     id = told.get("id")
-    if not _is_model(id):
+    if not isinstance(id, str) or not _is_model(id) or _of_other_runs(batch, run, {id}):
         return
     same = _models.c.id == id
     if batch.connection.execute(select(_models.c.id).where(same)).first() is None:
@@ -93,10 +96,17 @@ def _take_model(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> N
         batch.connection.execute(delete(schema.model_tags).where(tags.model == id, tags.key == _text(key, LONGEST_KEY)))
 
 
+def _of_other_runs(batch: Batch, run: int, models: Set[str]) -> set[str]:
+    """Those that are there and this run did not make. Its records change nothing of them."""
+    c = _models.c
+    theirs = select(c.id).where(c.id.in_(models), or_(c.run.is_(None), c.run != run))
+    return set(batch.connection.execute(theirs).scalars())
+
+
 def _take_metrics(batch: Batch, run: int, at: float, metrics: Sequence[Mapping[str, Any]]) -> None:
     metrics = [metric for metric in metrics if _is_model(metric.get("model"))]
     asked = {metric["model"] for metric in metrics}
-    known = set(batch.connection.execute(select(_models.c.id).where(_models.c.id.in_(asked))).scalars())
+    known = set(batch.connection.execute(select(_models.c.id).where(_models.c.id.in_(asked), _models.c.run == run)).scalars())
     rows = []
     for metric in metrics:
         value, key = metric.get("value"), _text(metric.get("key"), LONGEST_KEY)

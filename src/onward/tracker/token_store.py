@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Row, Update, delete, insert, or_, select, update
 
 from onward.errors import InvalidInput, NotFound
-from onward.tracker.schema import tokens
-from onward.tracker.tokens import Rights, Scope, Secret, Token, fits, mint, parse
+from onward.tracker.schema import runs, tokens
+from onward.tracker.tokens import Rights, Scope, Secret, Token, fits, mint, parse, run_token_until
 from onward.tracker.writer import Batch
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _USED_EVERY = 60.0  # seconds: how exactly `last_used` is kept
 _FORGET_AFTER = 7 * 86400.0  # login codes and sessions that are over
+_OVER = ("finished", "failed", "cancelled")
+_OF_RUN = (runs.c.state.label("run_state"), runs.c.ended.label("run_ended"), runs.c.archived.label("run_archived"))
+_SELECT = select(tokens, *_OF_RUN, runs.c.updated.label("run_updated")).join_from(tokens, runs, tokens.c.run == runs.c.run_id, isouter=True)
 
 
 class TokenStore:
@@ -59,7 +62,7 @@ class TokenStore:
             old = now - _FORGET_AFTER
             brief = tokens.c.scope.in_([Scope.LOGIN, Scope.SESSION])
             batch.connection.execute(delete(tokens).where(brief, or_(tokens.c.expires < old, tokens.c.revoked < old)))
-            batch.connection.execute(insert(tokens).values(**vars(token)))
+            batch.connection.execute(insert(tokens).values({name: getattr(token, name) for name in tokens.c.keys()}))  # noqa: SIM118
 
         self._tracker.write(job)
         return token, secret
@@ -89,11 +92,6 @@ class TokenStore:
         self._tracker.write(lambda batch: _run(batch, _set(token.id, revoked=now).where(tokens.c.revoked.is_(None))))
         return token
 
-    def revoke_run(self, run: str, *, now: float) -> None:
-        """A run's tokens die with it."""
-        live = update(tokens).where(tokens.c.run == run, tokens.c.revoked.is_(None))
-        self._tracker.write(lambda batch: _run(batch, live.values(revoked=now)))
-
     def named(self, id: str) -> Token:
         start = id.split("_")[1] if id.startswith("ow") and id.count("_") else id  # a whole token, or its shown part, also names it
         found = [token for token in self.all() if start and token.id.startswith(start)]
@@ -104,13 +102,13 @@ class TokenStore:
 
     def all(self) -> list[Token]:
         with self._tracker.reading() as connection:
-            return [_token(row) for row in connection.execute(select(tokens).order_by(tokens.c.created, tokens.c.id))]
+            return [_token(row) for row in connection.execute(_SELECT.order_by(tokens.c.created, tokens.c.id))]
 
     def _parent_stands(self, token: Token, now: float) -> bool:
         if token.parent is None:
             return True
         with self._tracker.reading() as connection:
-            row = connection.execute(select(tokens).where(tokens.c.id == token.parent)).one_or_none()
+            row = connection.execute(_SELECT.where(tokens.c.id == token.parent)).one_or_none()
         return row is not None and _token(row).stands(now)
 
     def _find(self, text: str) -> Token | None:
@@ -119,7 +117,7 @@ class TokenStore:
             return None
         scope, id = parsed
         with self._tracker.reading() as connection:
-            row = connection.execute(select(tokens).where(tokens.c.id == id)).one_or_none()
+            row = connection.execute(_SELECT.where(tokens.c.id == id)).one_or_none()
         token = _token(row) if row is not None else None
         return token if token is not None and token.scope is scope and fits(token, text) else None
 
@@ -135,4 +133,14 @@ def _run(batch: Batch, statement: Update) -> int:
 
 def _token(row: Row[Any]) -> Token:
     data = row._asdict()
-    return Token(**{**data, "scope": Scope(data["scope"]), "rights": Rights(data["rights"])})
+    kept = {name: data[name] for name in tokens.c.keys()}  # noqa: SIM118
+    kept |= {"scope": Scope(data["scope"]), "rights": Rights(data["rights"])}
+    return Token(**kept, **_of_run(data)) if kept["scope"] is Scope.RUN else Token(**kept)
+
+
+def _of_run(data: dict[str, Any]) -> dict[str, Any]:
+    if data["run_state"] is None:  # there is no such run any more
+        return {"run_over": True, "run_until": 0.0}
+    over = data["run_state"] in _OVER
+    ended = data["run_ended"] if data["run_ended"] is not None else data["run_updated"]
+    return {"run_over": over, "run_until": run_token_until(data["created"], over=over, ended=ended, archived=data["run_archived"])}

@@ -4,8 +4,10 @@
 database holds the SHA-256 of the secret, so reading it opens nothing.
 
     user     a person: read, write or admin          `onward token create`
-    run      appends to one run and reads it          made at submit, delivered in a 0600 file
-    agent    what one cluster tells: records, hints   for a machine without shared storage
+    run      appends to one run and reads it; ends    made at submit, delivered in a 0600 file
+             when the run does
+    agent    what one cluster tells: records of its   for a machine without shared storage
+             own runs, hints
     webhook  hints of a scheduler's epilog, nothing else
     login    once, within minutes: turned into a session
     session  what the login cookie holds: a user's
@@ -45,6 +47,11 @@ class Rights(StrEnum):
 
 _ORDER = {rights: place for place, rights in enumerate(Rights)}
 
+SOON = 14 * 86400.0  # seconds: who will lose a token is told this long before
+AFTER_END = 3600.0  # seconds in which the last job of a run may send what is left
+AFTER_ARCHIVE = 30 * 86400.0
+UNTIL_RESUMED = 30 * 86400.0  # seconds in which a token that was made for a run's next leg waits for that leg
+
 
 _LETTERS = {Scope.USER: "u", Scope.RUN: "r", Scope.AGENT: "a", Scope.WEBHOOK: "w", Scope.LOGIN: "l", Scope.SESSION: "s"}
 _SCOPES = {letter: scope for scope, letter in _LETTERS.items()}
@@ -68,9 +75,32 @@ class Token:
     revoked: float | None = None
     last_used: float | None = None
     parent: str | None = None  # of a session: the token that it was made from, and dies with
+    run_over: bool = False  # of a run's token: its run has ended, so it may only send the rest. Not stored, as the next
+    run_until: float | None = None  # of a run's token: when it ends because of its run
+
+    @property
+    def ends(self) -> float | None:
+        """When it will end by itself; None: not that we know."""
+        return min((at for at in (self.expires, self.run_until) if at is not None), default=None)
 
     def stands(self, now: float) -> bool:
-        return self.revoked is None and (self.expires is None or now < self.expires)
+        return self.revoked is None and (self.ends is None or now < self.ends)
+
+    def ends_soon(self, now: float) -> bool:
+        """Worth telling its owner: a long-lived token that has days left. Sessions and login codes are short by design."""
+        lasting = self.scope in (Scope.USER, Scope.RUN, Scope.AGENT, Scope.WEBHOOK)
+        brief = self.expires is not None and self.expires - self.created <= SOON
+        return lasting and not brief and self.stands(now) and self.expires is not None and self.expires - now <= SOON
+
+
+def run_token_until(created: float, *, over: bool, ended: float, archived: float | None) -> float | None:
+    """When a run's token ends because of its run; None while the run goes on. `created`: of the token; `archived`: when the run was.
+
+    One that was made after the run's end was made for a leg that is to come (`onward resume`): it waits for that longer. A run that was
+    archived while it goes on still needs its token; but nobody may ever tell how it ends."""
+    if over:
+        return created + UNTIL_RESUMED if created > ended else ended + AFTER_END
+    return archived + AFTER_ARCHIVE if archived is not None else None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from fastapi.responses import StreamingResponse
 
 from onward.api.admission import Caller
 from onward.api.deps import Svc, Who
-from onward.api.folders import LARGEST, files_of, folder_of, room_for
+from onward.api.folders import LARGEST, files_of, model_folder, room_for, room_for_model
 from onward.api.mlflow import wire
 from onward.api.routes.artifacts import send_file, store_stream
 from onward.api.services import Services
@@ -108,7 +108,9 @@ def _locate(svc: Services, who: Caller, path: str, *, write: bool = False, put: 
         case [_, "models", id, "artifacts", *rest]:
             model = svc.tracker.models.get(id)
             who.must_own(model.run, f"model {id}")
-            return Located(files=_model_files(svc, model), path="/".join(rest), run=None)
+            path = "/".join(rest)
+            room = room_for_model(svc, model, path) if put and path else LARGEST
+            return Located(files=_model_files(svc, model, largest=room), path=path, run=None)
         case [experiment, run, "artifacts", *rest]:
             info = svc.tracker.runs.get(run)
             if experiment != str(info.experiment):
@@ -121,10 +123,6 @@ def _locate(svc: Services, who: Caller, path: str, *, write: bool = False, put: 
             raise InvalidInput("Invalid path", hint="artifacts lie under EXPERIMENT/RUN/artifacts")
 
 
-def _model_files(svc: Services, model: Model) -> ArtifactFiles:
-    """In the folder of the run that logged it, if its relay took them; else in the server's own."""
-    dir = folder_of(svc, svc.tracker.runs.get(model.run).folder) if model.run else None
-    there = dir.models / model.id if dir else None
-    if there and there.is_dir():
-        return ArtifactFiles(there, largest=LARGEST)
-    return ArtifactFiles(svc.files / "models" / model.id, largest=LARGEST, private=True)
+def _model_files(svc: Services, model: Model, *, largest: int = LARGEST) -> ArtifactFiles:
+    folder = model_folder(svc, model)
+    return ArtifactFiles(folder, largest=largest, private=folder.is_relative_to(svc.files))

@@ -129,7 +129,7 @@ def _search(body: Body, svc: Services, who: Caller) -> dict[str, Any]:
 
 def own(svc: Services, who: Caller) -> Experiment | None:
     """The one that a run's token is held to; None: held to none."""
-    return svc.tracker.experiments.get(svc.tracker.runs.get(who.run).experiment) if who.run is not None else None
+    return None if who.person else svc.tracker.experiments.get(svc.tracker.runs.get(who.run or "").experiment)
 
 
 def must_be_own(svc: Services, who: Caller, experiment: int) -> None:

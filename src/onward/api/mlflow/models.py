@@ -61,7 +61,7 @@ def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     asked = clauses(wire.text(body, "filter", needed=False), MODELS)
     among = [(wire.text(row, "dataset_name"), wire.text(row, "dataset_digest", needed=False)) for row in wire.rows(body, "datasets")]
     found = [m for m in svc.tracker.models.of(experiments) if all(_passes(m, clause, among) for clause in asked)]
-    if who.run is not None:
+    if not who.person:
         found = [m for m in found if m.run is not None and who.is_mine(m.run)]
     for row in reversed(wire.rows(body, "order_by")):
         order = orders([wire.text(row, "field_name")], MODELS)[0]

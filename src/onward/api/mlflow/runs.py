@@ -133,8 +133,8 @@ def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
             offset=start,
         ),
     )
-    if who.run is not None:
-        found = [view for view in found if view.info.run_id == who.run]
+    if not who.person:
+        found = [view for view in found if who.is_mine(view.info.run_id)]
     ids = [view.info.inner for view in found]
     inputs, outputs = svc.tracker.models.inputs(ids), svc.tracker.models.outputs(ids)
     runs = [wire.run_json(view, inputs=inputs.get(view.info.inner), outputs=outputs.get(view.info.inner, ())) for view in found]
@@ -162,7 +162,7 @@ def live(svc: Services, who: Caller, body: Body) -> RunInfo:
 
 def own_models(svc: Services, who: Caller, models: Iterable[str]) -> None:
     """A run's token may speak of models that its run made."""
-    if who.run is not None:
+    if not who.person:
         for id in dict.fromkeys(models):
             who.must_own(svc.tracker.models.get(id).run, f"model {id}")
 

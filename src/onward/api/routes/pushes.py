@@ -46,11 +46,12 @@ def announce(
 
 @router.post("/{run_id}/tokens", summary="Make a run's own token", status_code=201)
 def token(svc: Svc, who: Who, run_id: RunId) -> NewToken:
-    """May append to this run and read it, and nothing else: for its jobs. The secret is in this answer and nowhere else."""
+    """May append to this run and read it, and nothing else: for its jobs. It ends with the run. The secret is in this answer alone."""
     run = run_of(svc, run_id)
     who.must_write(run.run_id)
-    made, secret = svc.tokens.create(Scope.RUN, name=f"{who.name}: jobs of {run.name}"[:250], run=run.run_id, now=svc.clock.now())
-    return NewToken(token=TokenOut.of(made), secret=secret.text)
+    now = svc.clock.now()
+    made, secret = svc.tokens.create(Scope.RUN, name=f"{who.name}: jobs of {run.name}"[:250], run=run.run_id, now=now)
+    return NewToken(token=TokenOut.of(made, now), secret=secret.text)
 
 
 @router.post("/{run_id}/pieces", summary="Send a piece of a file of a run's folder", openapi_extra=_PIECE)

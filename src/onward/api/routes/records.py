@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from onward.api.deps import Svc, Who
 from onward.api.routes import pushes
+from onward.api.routes.naming import run_of
 from onward.api.shapes import In, Text
 
 router = APIRouter(tags=["records"])
@@ -34,7 +35,10 @@ class Taken(BaseModel):
 
 @router.post("/api/v1/records", summary="Push records")
 def push(svc: Svc, who: Who, asked: RecordsIn) -> Taken:
-    """Identified by run, leg, writer and sequence: sent twice is stored once. Answered when they are committed."""
-    who.must_write(asked.run)
+    """Identified by run, leg, writer and sequence: sent twice is stored once. Answered when they are committed.
+
+    A run's token sends those of its run, an agent's those of runs of its cluster."""
+    run = run_of(svc, asked.run)
+    who.must_write(run.run_id, cluster=run.cluster)
     taken = svc.tracker.ingest.records(asked.run, asked.leg, asked.writer, asked.records)
     return Taken(points=taken.points, repeated=taken.repeated, refused=taken.refused, why=taken.why)

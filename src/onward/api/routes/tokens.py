@@ -36,10 +36,13 @@ class TokenOut(BaseModel):
     expires: float | None
     revoked: float | None
     last_used: float | None
+    ends: float | None = Field(description="When it ends by itself: it expires, or its run has ended.")
+    ends_soon: bool = Field(description="It expires within 14 days.")
 
     @classmethod
-    def of(cls, token: Token) -> TokenOut:
-        return cls(**{name: value for name, value in vars(token).items() if name in cls.model_fields})
+    def of(cls, token: Token, now: float) -> TokenOut:
+        kept = {name: value for name, value in vars(token).items() if name in cls.model_fields}
+        return cls(**kept, ends=token.ends, ends_soon=token.ends_soon(now))
 
 
 class NewToken(BaseModel):
@@ -54,7 +57,7 @@ class TokenList(BaseModel):
 @router.get("", summary="List tokens")
 def listed(svc: Svc) -> TokenList:
     """All of them, revoked ones too, oldest first. Secrets are not kept and cannot be shown."""
-    return TokenList(tokens=[TokenOut.of(token) for token in svc.tokens.all()])
+    return TokenList(tokens=[TokenOut.of(token, svc.clock.now()) for token in svc.tokens.all()])
 
 
 @router.post("", summary="Make a token", status_code=201)
@@ -70,7 +73,7 @@ def create(svc: Svc, who: Who, asked: TokenIn) -> NewToken:
         expires=now + asked.expires_in if asked.expires_in else None,
         now=now,
     )
-    return NewToken(token=TokenOut.of(token), secret=secret.text)
+    return NewToken(token=TokenOut.of(token, now), secret=secret.text)
 
 
 @router.delete("/{id}", summary="Revoke a token")
@@ -78,4 +81,4 @@ def revoke(svc: Svc, id: Annotated[str, Path(max_length=64, description="Its id.
     """From now on it opens nothing. Twice is once."""
     svc.tokens.revoke(id, now=svc.clock.now())
     svc.book.forget()
-    return TokenOut.of(svc.tokens.named(id))
+    return TokenOut.of(svc.tokens.named(id), svc.clock.now())

@@ -40,11 +40,12 @@ export default function TokensPage() {
         Asking …
       </p>
     );
-  const stands = ({ revoked, expires }: Token) => revoked === null && (expires === null || expires > now);
+  const stands = ({ revoked, ends }: Token) => revoked === null && (ends === null || ends > now);
   const kept = data.tokens.filter(
     (token) => all || (stands(token) && token.scope !== "run" && token.scope !== "login"),
   );
   const shown = [...kept].sort((one, other) => other.created - one.created);
+  const soon = shown.filter((token) => token.ends_soon).length;
   const hidden = data.tokens.length - shown.length;
   return (
     <div class="sheet narrow">
@@ -57,6 +58,12 @@ export default function TokensPage() {
           New token
         </button>
       </header>
+      {soon > 0 && (
+        <p role="status">
+          {soon === 1 ? "One token ends" : `${soon} tokens end`} within 14 days. Make a new one before, and revoke the old
+          one when it is no longer used.
+        </p>
+      )}
       {shown.length ? (
         <div class="sheet-scroll">
           <table>
@@ -105,9 +112,11 @@ function Row({ token, stands, now, again }: RowProps) {
   const until =
     token.revoked !== null
       ? `revoked ${ago(token.revoked, now)}`
-      : token.expires
-        ? when(token.expires, now)
-        : "it is revoked";
+      : token.ends
+        ? `${when(token.ends, now)}${token.ends_soon ? " (soon)" : ""}`
+        : token.scope === "run"
+          ? "its run ends"
+          : "it is revoked";
   return (
     <tr class={stands ? "" : "off"}>
       <th scope="row" class="words">
@@ -122,7 +131,7 @@ function Row({ token, stands, now, again }: RowProps) {
       <td>{token.scope === "user" || token.scope === "session" || token.scope === "login" ? token.rights : NONE}</td>
       <td title={stamp(token.created)}>{ago(token.created, now)}</td>
       <td title={stamp(token.last_used)}>{token.last_used === null ? "never" : ago(token.last_used, now)}</td>
-      <td title={stamp(token.expires)}>{until}</td>
+      <td title={stamp(token.ends)}>{until}</td>
       <td class="acts">
         {stands &&
           (sure ? (
