@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from onward.operations.tracking import open_tracker, place_of
+from onward.tracker.tokens import Scope
 from tests.servers import Running
 from tests.web.browser import Watch, log_in, new_context
 from tests.web.test_access import serious
@@ -31,6 +34,19 @@ def test_a_token_is_made_shown_once_works_and_is_revoked(page: Page, server: Run
     expect(page).to_have_url(re.compile(r"/tokens\?all=1$"))
     expect(row).to_contain_text("revoked")
     assert serious(page) == []
+
+
+def test_tokens_that_end_within_a_fortnight_are_marked(page: Page, server: Running) -> None:
+    now = time.time()
+    with open_tracker(place_of({}, server.db)) as opened:
+        token, _ = opened.tokens.create(Scope.USER, name="old notebook", expires=now + 5 * 86400, now=now - 85 * 86400)
+    page.goto("/tokens")
+    expect(page.get_by_text("One token ends within 14 days")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="old notebook")).to_contain_text("(soon)")
+    assert server.onward("token", "revoke", token.id).returncode == 0
+    page.reload()
+    expect(page.get_by_role("row").filter(has_text="old notebook")).to_have_count(0)
+    expect(page.get_by_text("within 14 days")).to_have_count(0)
 
 
 def test_one_who_is_no_admin_is_told_so(server: Running, browser: Browser) -> None:
