@@ -15,6 +15,7 @@ from onward.model.run import Run
 from onward.operations.control import ask_to_cancel, cancel
 from onward.operations.inspect import Seen, progress, read_folder
 from onward.operations.serve_parts import Parts
+from onward.rundir.closing import is_over
 from onward.rundir.layout import RunDir
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ class Follower:
     def settle_if_over(self, record: RequestRecord) -> bool:
         """Whether its run is over, so that it has its answer now."""
         dir = _dir(record)
-        if dir.done.exists():
+        if is_over(dir):
             self._missing.pop(record.id, None)
             run = read_folder(dir)
             if run.closed:

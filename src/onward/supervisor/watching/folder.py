@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from onward.rundir.claim import newest_claim
+from onward.rundir.closing import is_to_stop
 from onward.rundir.layout import RunDir
 from onward.supervisor.watchers import Repeating
 
@@ -50,7 +51,7 @@ class Looks:
         self.fenced_by = 0
 
     def look(self) -> None:
-        self.stop_requested = self._run.stop_request.exists()
+        self.stop_requested = is_to_stop(self._run)
         if self._count % 2 == 0 and self._claims.changed():
             newest = newest_claim(self._run)
             self.fenced_by = newest if newest > self._leg else 0
@@ -60,13 +61,13 @@ class Looks:
 class StopRequest:
     """Whether somebody wants the run to end. Looked for every few seconds, however often it is asked."""
 
-    def __init__(self, path: Path, now: Callable[[], float]) -> None:
-        self._path, self._now = path, now
+    def __init__(self, run: RunDir, now: Callable[[], float]) -> None:
+        self._run, self._now = run, now
         self._looked, self._there = -math.inf, False
 
     def to_stop(self) -> bool:
         if self._now() - self._looked >= LOOK_SECONDS:
-            self._there, self._looked = self._path.exists(), self._now()
+            self._there, self._looked = is_to_stop(self._run), self._now()
         return self._there
 
 
