@@ -115,6 +115,7 @@ class Found(Event):
     end: str
     reason: str
     evidence: str = ""
+    counts: bool = True  # as a failure of the run; not where nobody could say what happened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +165,7 @@ class Ended(Event):
     stop_cut: bool = False  # it was killed while it was still stopping
     peak_mem: int | None = None  # MiB
     final: bool = False  # the training said that running it again is no use
+    counts: bool = True  # as a failure of the run; not where its storage failed before the training began
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,6 +74,7 @@ class Leg:
     evidence: str = ""
     ended: float | None = None
     own: ev.Ended | None = None  # the leg's own last word, where it had one
+    counts: bool = True  # its end, as a failure of the run: not where nobody could say what happened
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -199,7 +200,7 @@ def _settle(leg: Leg, found: ev.Found | None) -> None:
     """A leg's own last word beats what the scheduler said of it."""
     last = leg.own or found
     if last is not None:
-        leg.end, leg.reason, leg.evidence, leg.ended = LegEnd(last.end), last.reason, last.evidence, last.at
+        leg.end, leg.reason, leg.evidence, leg.ended, leg.counts = LegEnd(last.end), last.reason, last.evidence, last.at, last.counts
 
 
 def _submission(leg: Leg, name: str, at: float) -> Submission:

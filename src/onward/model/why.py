@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from onward.model.job import JobId, JobState, JobStatus
+from onward.model.lifecycle import not_stored
 from onward.model.run import Leg, LegEnd, Run, RunState
 
 Answers = Mapping[JobId, JobStatus]
@@ -101,7 +102,17 @@ def _at_work(leg: Leg, answers: Answers | None) -> str:
         known = plain(status.state) if status else "unknown to the scheduler"
         return f"leg {leg.number} is gone ({known}); the next leg or `onward tend` finds out why"
     asked = f", asked to save and stop: {_ASKED.get(leg.asked.why, leg.asked.why)}" if leg.asked else ""
-    return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}"
+    return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}{_waits_for_room(leg)}"
+
+
+def _waits_for_room(leg: Leg) -> str:
+    """What it saved and could not be stored so far."""
+    step = not_stored(leg)
+    if step is None:
+        return ""
+    reason = max(leg.missed, key=lambda missed: missed.step).reason
+    since = f"since step {leg.last_published}" if leg.last_published is not None else "of this leg"
+    return f"; no checkpoint {since} could be stored, the newest is that of step {step}, and it is tried again: {reason}"
 
 
 def _no_place_yet(run: Run, last: Leg) -> str:
