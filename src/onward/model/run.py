@@ -155,6 +155,7 @@ def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
                 _submission(leg, event.name, event.at).withdrawn = True
             case ev.Gone():
                 _submission(leg, event.name, event.at).gone = True
+                leg.warnings.append(event.reason)  # how a job of this leg ended before it could begin
             case ev.Refused():
                 _submission(leg, event.name, event.at).refused = event.reason
             case ev.Limited():

@@ -149,6 +149,6 @@ def leave_job(scene: Scene, code: int) -> int:
     except SchedulerError as error:
         log.error("%s; leg %d waits for a place in the queue: `onward tend` or a running `onward up` submits it", error, scene.requeue.leg)
         gone = ev.Gone(leg=scene.requeue.leg, at=scene.clock.now(), name=scene.requeue.name, reason=error.message)
-        desk_journal(scene.dir).write(gone)
+        desk_journal(scene.dir, patient=True).write(gone)
         return code
     return code if wanted is None else wanted

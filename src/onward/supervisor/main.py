@@ -73,8 +73,7 @@ def live_leg(path: Path, leg: int) -> int:
         if not scene.patiently("finding out what became of earlier legs", lambda: may_begin(scene)):
             if successor:
                 successor.take_back("its predecessor did not begin")
-            over(scene)
-            leave(scene)
+            _for_its_pipeline(scene, over, leave)
             return leave_job(scene, 0)
         local = _claim(scene)
     except AlreadyClaimed as error:
@@ -132,13 +131,12 @@ def live_leg(path: Path, leg: int) -> int:
     except OSError as error:
         log.error("the run's folder cannot be used any more; the next leg finds out how this one ended: %s", error)
     scene.journal.close()
-    with never_hurts_training("going on with the pipeline"):
-        over(scene)
+    _for_its_pipeline(scene, over)
     if scene.spec.tracker:
         with never_hurts_training("the last push"):
             age = clock.now() - scene.spec.created
             push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE, age=age)
-    leave(scene)
+    _for_its_pipeline(scene, leave)
     return leave_job(scene, _exit_code(scene))
 
 
@@ -165,6 +163,15 @@ def _claim(scene: Scene) -> LegLocal:
         )
     )
     return local
+
+
+def _for_its_pipeline(scene: Scene, *acts: Callable[[Scene], None]) -> None:
+    """What a leg does for the pipeline that it is part of, if it is part of one."""
+    try:
+        for act in acts:
+            act(scene)
+    except OSError as error:
+        log.error("the pipeline's folder cannot be used; the next leg of it, or `onward tend`, goes on with it: %s", error)
 
 
 def _exit_code(scene: Scene) -> int:
