@@ -9,6 +9,7 @@ import pytest
 
 from onward.clock import HandClock
 from onward.model.patience import early_pause, may_wait_again, storage_patience
+from onward.supervisor import entry
 from onward.supervisor.disk.waiting import wait_out
 
 DAY = 86400.0
@@ -72,3 +73,21 @@ def test_a_job_that_is_told_to_end_waits_no_longer() -> None:
     with pytest.raises(OSError):
         wait_out("writing", moody.act, clock=clock, until=clock.now() + 900, ending=lambda: moody.tried > 3)
     assert moody.tried == 4
+
+
+def test_the_supervisors_own_code_is_loaded_when_its_archive_can_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def read(module: str) -> str:
+        tried.append(module)
+        if len(tried) < 14:
+            raise FileNotFoundError(errno.ENOENT, "no such file", "supervisor.pyz")
+        return "the module"
+
+    monkeypatch.setattr(entry, "import_module", read)
+    monkeypatch.setenv("ONWARD_STORAGE_PATIENCE", "30")
+    assert entry.load("onward.supervisor.main", sleep=lambda seconds: None) == "the module"
+    tried.clear()
+    monkeypatch.setenv("ONWARD_STORAGE_PATIENCE", "5")
+    with pytest.raises(FileNotFoundError):
+        entry.load("onward.supervisor.main", sleep=lambda seconds: None)

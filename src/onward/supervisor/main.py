@@ -7,6 +7,7 @@ library, and can be killed at any line: the next leg finds out what happened and
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -75,6 +76,7 @@ def live_leg(path: Path, leg: int) -> int:
                 successor.take_back("its predecessor did not begin")
             _for_its_pipeline(scene, over, leave)
             return leave_job(scene, 0)
+        scene.patiently("loading the rest of the supervisor", _load)
         local = _claim(scene)
     except AlreadyClaimed as error:
         log.info("%s; this job leaves", error)
@@ -84,8 +86,8 @@ def live_leg(path: Path, leg: int) -> int:
     except OSError as error:
         return give_up_start(scene, run, successor, error)
 
-    # ── what is loaded and done while the scheduler answers ───────────────────
-    from onward.supervisor.course import train  # half of what there is to load
+    # ── what is done while the scheduler answers ──────────────────────────────
+    from onward.supervisor.course import train  # loaded by now
     from onward.supervisor.push import push_last
     from onward.supervisor.salvage import salvage
     from onward.supervisor.watchers import never_hurts_training
@@ -138,6 +140,14 @@ def live_leg(path: Path, leg: int) -> int:
             push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE, age=age)
     _for_its_pipeline(scene, leave)
     return leave_job(scene, _exit_code(scene))
+
+
+def _load() -> None:
+    """Half of what there is to load, while the scheduler answers. The archive lies in the run's folder: it may be away like the rest."""
+    try:
+        from onward.supervisor import course, push, salvage  # noqa: F401
+    except ImportError as error:
+        raise OSError(errno.EIO, f"Onward's own code cannot be read: {error}") from error
 
 
 def _claim(scene: Scene) -> LegLocal:
