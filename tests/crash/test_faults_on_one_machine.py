@@ -222,13 +222,14 @@ def test_a_full_store_costs_checkpoints_not_the_training_and_goes_on_when_there_
     assert "stopped by" in run.until_over()["reason"]
 
 
-def test_a_store_that_stays_full_ends_the_run_cleanly_with_the_path_and_the_need(small_disk: Path, machine: Machine) -> None:
+def test_a_store_that_stays_full_ends_the_run_after_two_legs_with_the_path_and_the_need(small_disk: Path, machine: Machine) -> None:
     machine.environment["ONWARD_ROOT"] = str(small_disk / "runs")
-    run = machine.submit(counting(steps=2000, size=4_000_000, every=5), "--time", "5:00")
-    shown = run.until_over(within=90)
+    run = machine.submit(counting(steps=2000, size=4_000_000, every=5), "--time", "0:12")
+    shown = run.until_over(within=120)
     assert shown["state"] == "failed"
-    assert "can no longer be stored" in shown["cause"]
+    assert "saved checkpoints, and none could be stored" in shown["cause"]
     assert str(small_disk) in shown["evidence"] and "make room" in shown["next"]
+    assert "could not be stored" in shown["legs"][-1]["reason"]
     assert shown["checkpoints"], "the last good one is still there"
 
 

@@ -10,7 +10,7 @@ from onward.clock import HandClock
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import Leg, LegEnd
 from onward.schedulers.base import Habits
-from onward.supervisor.inquiry import StillRunning, ask_after, unsettled
+from onward.supervisor.inquiry import StillRunning, ask_after, ask_again, unknown, unsettled
 from tests.fakes import FakeScheduler
 from tests.histories import History
 
@@ -133,13 +133,34 @@ def test_no_answer_is_waited_out_and_never_taken_for_an_end(scheduler: Slow, clo
     assert found.end == LegEnd.TIME_LIMIT
 
 
-def test_where_no_answer_ever_comes_the_leg_is_lost_and_that_is_why(scheduler: Slow, clock: HandClock) -> None:
+def test_where_no_answer_ever_comes_the_end_is_unknown_and_no_failure_of_the_run(scheduler: Slow, clock: HandClock) -> None:
     legs = [silent_leg(scheduler)]
     scheduler.down_until = clock.now() + 10_000
     began = clock.now()
     [found] = ask_after(legs, scheduler, clock, patience=60)
-    assert found.end == LegEnd.LOST and "does not answer" in found.reason
+    assert found.end == LegEnd.LOST and "does not answer" in found.reason and not found.counts
     assert 60 <= clock.now() - began < 70
+
+
+def test_what_the_scheduler_did_not_say_is_asked_again_and_corrected(scheduler: Slow, clock: HandClock) -> None:
+    leg = silent_leg(scheduler)
+    scheduler.down_until = clock.now() + 10_000
+    history = History().leg(None)
+    history.events += ask_after([leg], scheduler, clock)
+    assert [leg.number for leg in unknown(history.run)] == [1]
+    assert ask_again(unknown(history.run), scheduler, clock) == [], "it is still silent, and nobody waits"
+    clock.sleep(10_000)
+    scheduler.end(JobId("101"), JobState.PREEMPTED)
+    [found] = ask_again(unknown(history.run), scheduler, clock)
+    history.events.append(found)
+    assert (history.run.legs[1].end, history.run.legs[1].counts) == (LegEnd.PREEMPTED, True)
+    assert unknown(history.run) == []
+
+
+def test_a_job_that_the_scheduler_has_forgotten_by_then_stays_unknown(scheduler: Slow, clock: HandClock) -> None:
+    leg = silent_leg(scheduler)
+    scheduler.forget(JobId("101"))
+    assert ask_again([leg], scheduler, clock) == []
 
 
 def test_a_scheduler_in_trouble_is_asked_less_and_less_often_for_ten_minutes(scheduler: Slow, clock: HandClock) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from onward.schedulers.script import NAMES, job_script
 from tests.histories import make_spec
 from tests.needs import missing
 
-TOOLS = ("uname", "tr", "ln", "rm", "date")
+TOOLS = ("uname", "tr", "ln", "rm", "date", "sleep")
 VERSION = "import sys; sys.stdout.write('%d.%d.%d' % sys.version_info[:3])"
 
 
@@ -74,9 +75,21 @@ class Node:
 
     def start(self, leg: int = 1, *, pythons: tuple[str, ...] = ("/nowhere/python3",)) -> subprocess.CompletedProcess[str]:
         script = self.dir.script(leg)
-        script.write_text(job_script(["#X --time=1"], run=self.dir.path, archive=self.dir.supervisor.name, leg=leg, pythons=pythons))
-        env = {"PATH": str(self.bin), "SLURM_JOB_ID": f"70{leg}", "LANG": "C"}
-        return subprocess.run(["/bin/bash", str(script)], env=env, capture_output=True, text=True, timeout=60, check=False)
+        script.write_text(self.text(leg, pythons=pythons))
+        return subprocess.run(
+            ["/bin/bash", str(script)], env=self.environment(leg), capture_output=True, text=True, timeout=60, check=False
+        )
+
+    def text(self, leg: int = 1, *, pythons: tuple[str, ...], patience: float = 0.0) -> str:
+        names = {"run": self.dir.path, "archive": self.dir.supervisor.name, "log": self.dir.supervisor_log}
+        return job_script(["#X --time=1"], **names, leg=leg, pythons=pythons, patience=patience)  # type: ignore[arg-type]
+
+    def environment(self, leg: int = 1) -> dict[str, str]:
+        return {"PATH": str(self.bin), "SLURM_JOB_ID": f"70{leg}", "LANG": "C"}
+
+    @property
+    def said(self) -> str:
+        return self.dir.supervisor_log.read_text()
 
 
 @pytest.fixture
@@ -89,7 +102,7 @@ def test_a_node_whose_python_is_too_old_ends_the_run_with_its_version_and_what_t
     node.python("python3", program)
     done = node.start()
     assert done.returncode == 1
-    assert f"python3 is {version}" in done.stderr, "supervisor.log says it too"
+    assert f"python3 is {version}" in node.said, "supervisor.log says it too"
     run = read_run(node.dir)
     assert run.state is RunState.FAILED and run.closed
     assert f"Onward needs Python 3.11 or newer on the node, and {os.uname().nodename} has none: python3 is {version}" in why(run, {})
@@ -157,8 +170,8 @@ def test_the_first_python_that_fits_is_taken_and_old_ones_are_passed_over(node: 
     good = node.python("good", sys.executable)
     node.supervisor(SAY)
     done = node.start(pythons=("/nowhere/python3", str(old), str(good)))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"['leg', {str(node.dir.path)!r}, '1']")
+    assert done.returncode == 0, node.said
+    assert node.said.startswith(f"['leg', {str(node.dir.path)!r}, '1']")
     assert os.listdir(node.dir.journals) == []
 
 
@@ -179,3 +192,43 @@ def test_the_archive_says_to_an_old_python_that_it_is_too_old(tmp_path: Path) ->
         done = subprocess.run([program, str(archive), "leg", "x", "1"], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 86
         assert done.stderr.count("\n") == 1 and f"needs Python 3.11 or newer, and {program}" in done.stderr and version in done.stderr
+
+
+# ── storage that is away for a moment ─────────────────────────────────────────
+
+
+def test_a_job_waits_for_its_folder_to_come_back_and_begins_then(node: Node) -> None:
+    """As where a file system is not mounted yet, or its server restarts."""
+    good = node.python("good", sys.executable)
+    node.supervisor(SAY)
+    root = node.dir.path.parent
+    away = root.with_name("not mounted")
+    script = node.bin.parent / "job.sh"
+    script.write_text(node.text(pythons=(str(good),), patience=50))
+    root.rename(away)
+    job = subprocess.Popen(["/bin/bash", str(script)], env=node.environment())
+    try:
+        wait_until_asleep(job.pid)
+        away.rename(root)
+        assert job.wait(timeout=60) == 0
+    finally:
+        job.kill()
+        job.wait()
+    assert node.said.startswith("['leg'")
+
+
+def test_a_job_whose_run_was_deleted_does_not_wait_for_it(node: Node) -> None:
+    node.dir.path.with_name("another run").mkdir()
+    script = node.bin.parent / "job.sh"
+    script.write_text(node.text(pythons=(sys.executable,), patience=3600))
+    shutil.rmtree(node.dir.path)
+    done = subprocess.run(["/bin/bash", str(script)], env=node.environment(), capture_output=True, timeout=30, check=False)
+    assert done.returncode == 1
+
+
+def wait_until_asleep(pid: int) -> None:
+    """Until the shell has a child that sleeps: it waits."""
+    give_up = time.monotonic() + 30
+    while not Path(f"/proc/{pid}/task/{pid}/children").read_text().strip():
+        assert time.monotonic() < give_up, "the job does not wait"
+        time.sleep(0.01)

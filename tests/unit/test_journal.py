@@ -15,7 +15,7 @@ from onward.model.lifecycle import Close, Continue, Rest, decide
 from onward.model.run import LegEnd, RunState
 from onward.model.spec import spec_to_json
 from onward.rundir.claim import claim
-from onward.rundir.closing import close_run, reopen_run
+from onward.rundir.closing import ask_to_stop, close_run, end_of, is_over, is_to_stop, reopen_run
 from onward.rundir.journal import Journal, desk_journal, read_events, read_run
 from onward.rundir.layout import RunDir
 from tests.histories import History, make_spec
@@ -222,6 +222,32 @@ def test_a_closed_run_says_so_in_its_journal_and_by_its_mark(run: RunDir) -> Non
 def test_a_reopened_run_has_neither_mark_nor_request(run: RunDir) -> None:
     run.done.write_text("{}")
     run.stop_request.write_text("{}")
-    reopen_run(run)
-    reopen_run(run)
+    reopen_run(run, leg=2, at=5.0)
+    reopen_run(run, leg=2, at=5.0)
     assert not run.done.exists() and not run.stop_request.exists()
+
+
+def test_the_mark_of_a_leg_before_the_last_resume_does_not_close_the_run(run: RunDir) -> None:
+    """Whoever closed leg 3 was slow: it wrote its mark after the run was resumed with leg 4."""
+    reopen_run(run, leg=4, at=100.0)
+    late = Close(state=RunState.FAILED, cause="it was over")
+    close_run(run, desk_journal(run), late, leg=3, at=99.0)
+    assert run.done.exists() and not is_over(run) and end_of(run) is None
+    close_run(run, desk_journal(run), late, leg=4, at=200.0)
+    assert is_over(run) and (end_of(run) or {})["leg"] == 4
+
+
+def test_a_request_to_stop_from_before_the_last_resume_stops_no_later_leg(run: RunDir) -> None:
+    reopen_run(run, leg=4, at=100.0)
+    ask_to_stop(run, leg=3, at=101.0, by="ada")
+    assert run.stop_request.exists() and not is_to_stop(run)
+    ask_to_stop(run, leg=4, at=102.0, by="ada")
+    assert is_to_stop(run)
+
+
+def test_marks_of_an_older_version_are_judged_by_their_time(run: RunDir) -> None:
+    reopen_run(run, leg=4, at=100.0)
+    run.stop_request.write_text('{"at": 99.0, "by": "ada"}')
+    assert not is_to_stop(run)
+    run.stop_request.write_text('{"at": 101.0, "by": "ada"}')
+    assert is_to_stop(run)

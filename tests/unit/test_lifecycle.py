@@ -6,6 +6,7 @@ from onward.model import event as ev
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.lifecycle import (
     DELETED,
+    MOST_UNKNOWN_ENDS,
     Close,
     Continue,
     Rest,
@@ -664,3 +665,31 @@ def test_the_code_is_to_be_mended_only_where_it_was_started() -> None:
     assert closing(history).next.startswith("mend what comes before the training (its environment, or its launcher)")
     history.events.append(ev.Started(leg=1, at=1.0, pid=1))
     assert closing(history).next.startswith("mend the code and submit again")
+
+
+# ── ends that nobody could explain ────────────────────────────────────────────
+
+
+def unheard(history: History) -> History:
+    """One more leg, of whose end the scheduler said nothing for ten minutes."""
+    history.leg(None)
+    number = max(history.run.legs)
+    history.events.append(ev.Found(leg=number, at=history.tick(), end=LegEnd.LOST, reason="the scheduler does not answer", counts=False))
+    return history
+
+
+def test_ends_of_which_the_scheduler_said_nothing_do_not_count_as_failures() -> None:
+    history = History(limits=Limits(max_restarts=1)).leg(LegEnd.TIME_LIMIT, steps=[1])
+    for _ in range(5):
+        unheard(history)
+    assert history.action == Continue(leg=7, mem=None)
+    assert isinstance(history.leg(LegEnd.CRASHED, evidence="one").action, Continue), "the first that counts"
+    assert isinstance(history.leg(LegEnd.CRASHED, evidence="two").action, Close)
+
+
+def test_a_run_of_which_nobody_ever_knows_anything_does_not_go_on_for_ever() -> None:
+    history = History(limits=Limits(max_restarts=1)).leg(LegEnd.TIME_LIMIT, steps=[1])
+    for _ in range(MOST_UNKNOWN_ENDS):
+        assert isinstance(history.action, Continue)
+        unheard(history)
+    assert "not for a reason of the run's own" in closing(history).cause

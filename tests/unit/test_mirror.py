@@ -16,6 +16,7 @@ from onward.clock import HandClock
 from onward.rundir import mirror
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import LogsNotCarried, Mirror, carry
+from onward.supervisor.watching.pushed import PushLooks
 
 
 class Killed(BaseException):
@@ -316,3 +317,51 @@ def test_records_that_cannot_be_written_are_not_taken_for_logs(tmp_path: Path) -
         path.symlink_to("/nowhere/at/all")
     with pytest.raises(FileNotFoundError, match="train-7"):
         carry(local, run)
+
+
+# ── names that a later leg uses again ─────────────────────────────────────────
+
+NAME = "events.out.tfevents.training"
+
+
+def carry_leg(folder: Path, number: int, content: bytes, *, node: str = "") -> RunDir:
+    local, run = LegLocal(folder / "node" / f"leg-{number:04d}{node}"), RunDir(folder / "run")
+    (local.tensorboard / "train").mkdir(parents=True, exist_ok=True)
+    (local.tensorboard / "train" / NAME).write_bytes(content)
+    mirror.carry(local, run)
+    return run
+
+
+def test_a_tensorboard_file_whose_name_a_later_leg_uses_again_is_kept_beside_the_first(tmp_path: Path) -> None:
+    run = carry_leg(tmp_path, 1, b"first leg's events")
+    carry_leg(tmp_path, 2, b"second")
+    carry_leg(tmp_path, 2, b"second, and longer than the first leg's file has ever been")
+    carry_leg(tmp_path, 3, b"third leg's events, and more")
+    found = {path.name: path.read_bytes() for path in (run.tensorboard / "train").iterdir()}
+    assert found == {
+        NAME: b"first leg's events",
+        f"{NAME}.leg-0002": b"second, and longer than the first leg's file has ever been",
+        f"{NAME}.leg-0003": b"third leg's events, and more",
+    }
+
+
+def test_a_tensorboard_file_that_the_training_took_along_and_wrote_on_stays_one(tmp_path: Path) -> None:
+    run = carry_leg(tmp_path, 1, b"one,")
+    carry_leg(tmp_path, 2, b"one,two")
+    assert {path.name: path.read_bytes() for path in (run.tensorboard / "train").iterdir()} == {NAME: b"one,two"}
+
+
+def test_nodes_that_write_files_of_one_name_keep_theirs_apart(tmp_path: Path) -> None:
+    run = carry_leg(tmp_path, 1, b"of the first node")
+    carry_leg(tmp_path, 1, b"of another node", node=".node-1")
+    assert sorted(path.name for path in (run.tensorboard / "train").iterdir()) == [NAME, f"{NAME}.leg-0001.node-1"]
+
+
+def test_what_is_pushed_from_the_node_has_the_name_that_it_has_in_the_runs_folder(tmp_path: Path) -> None:
+    run = carry_leg(tmp_path, 1, b"first leg's events")
+    local = LegLocal(tmp_path / "node" / "leg-0002")
+    (local.tensorboard / "train").mkdir(parents=True)
+    (local.tensorboard / "train" / NAME).write_bytes(b"second")
+    pushed = {found.name: found.path for found in PushLooks(run, local).files() if "tfevents" in found.name}
+    assert pushed[f"results/tensorboard/train/{NAME}.leg-0002"] == local.tensorboard / "train" / NAME
+    assert pushed[f"results/tensorboard/train/{NAME}"] == run.tensorboard / "train" / NAME

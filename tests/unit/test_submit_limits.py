@@ -96,7 +96,7 @@ def test_a_submit_is_tried_again_with_growing_pauses_until_there_is_room(run: Pl
 
 def test_a_leg_goes_on_trying_while_it_trains_and_its_end_ends_that(run: PlayedRun) -> None:
     scheduler = Crowded(run.place.clock, room_from=math.inf)
-    successor = Successor(replace(scene_of(run, 1), scheduler=scheduler))
+    successor = Successor(replace(scene_of(run, 1), scheduler=scheduler), run.run)
     until(lambda: len(scheduler.tries) > 3, what="a fourth try")
     assert successor.done.is_set(), "training does not wait for a place in the queue"
     successor.give_up()

@@ -98,6 +98,16 @@ def test_files_of_legs_are_stitched_where_the_leg_resumed(tracker: Tracker, fold
     assert tracker.runs.view(RUN).metrics["loss"].points == 170  # the superseded ones are kept
 
 
+def test_a_name_that_a_later_leg_used_again_makes_one_curve(tracker: Tracker, folder: Folder) -> None:
+    """As the mirror keeps them: in one folder, which TensorBoard shows as one run."""
+    files.training(folder.dir.tensorboard / "events.out.tfevents.mine", range(100), at=NOW + 1.5)
+    folder.begin(2, resumed=49)
+    files.training(folder.dir.tensorboard / "events.out.tfevents.mine.leg-0002", range(50, 120), at=NOW + 2.5)
+    look(tracker, folder)
+    assert keys(tracker) == ["loss"] and steps(tracker) == list(range(120))
+    assert {point.leg for point in tracker.series.points(RUN, "loss")} == {1, 2}
+
+
 def test_a_file_of_a_leg_nobody_knows_yet_waits_for_the_leg(tracker: Tracker, folder: Folder) -> None:
     folder.event(ev.Ended(leg=1, at=NOW + 50, end="time_limit", reason="its limit came"))
     files.training(folder.dir.tensorboard / NAME, range(3), at=NOW + 90)

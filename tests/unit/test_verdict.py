@@ -43,12 +43,6 @@ TERMED = -signal.SIGTERM
         (75, "request", False, LegEnd.AGAIN),
         (KILLED, "request", False, LegEnd.AGAIN),
         (1, "request", False, LegEnd.CRASHED),
-        # checkpoints could not be stored
-        (0, "storage", True, LegEnd.DONE),
-        (0, "storage", False, LegEnd.CRASHED),
-        (75, "storage", False, LegEnd.CRASHED),
-        (KILLED, "storage", False, LegEnd.CRASHED),
-        (1, "storage", False, LegEnd.CRASHED),
         # the scheduler ended the job: only it knows why
         (0, "signal", True, LegEnd.DONE),
         (0, "signal", False, None),
@@ -70,7 +64,7 @@ def test_a_failure_under_which_another_node_went_away_is_the_nodes() -> None:
     assert judge(asked) == (LegEnd.TIME_LIMIT, "stopped before the time limit")
 
 
-@pytest.mark.parametrize("asked", [None, "deadline", "warning", "request", "storage", "signal"])
+@pytest.mark.parametrize("asked", [None, "deadline", "warning", "request", "signal"])
 @pytest.mark.parametrize("code", [0, 75, 1, KILLED, TERMED])
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("memory_killed", [True, False])
@@ -96,14 +90,13 @@ def test_it_says_how_the_training_ended() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "end"),
-    [("deadline", LegEnd.TIME_LIMIT), ("request", LegEnd.AGAIN), ("warning", LegEnd.PREEMPTED), ("storage", LegEnd.CRASHED)],
+    [("deadline", LegEnd.TIME_LIMIT), ("request", LegEnd.AGAIN), ("warning", LegEnd.PREEMPTED)],
 )
 @pytest.mark.parametrize("code", [137, 143, 1, KILLED])
 def test_what_we_ended_has_not_crashed_whatever_its_launcher_made_of_it(asked: str, end: LegEnd, code: int) -> None:
     verdict = judge(Outcome(code=code, asked=asked, finished=False, ended_by_us=True, stayed="rank 3 stayed, ranks 0, 1, 2 had left"))
     assert verdict is not None and verdict[0] is end
-    if asked != "storage":
-        assert verdict[1].endswith("; it did not stop by itself (rank 3 stayed, ranks 0, 1, 2 had left)")
+    assert verdict[1].endswith("; it did not stop by itself (rank 3 stayed, ranks 0, 1, 2 had left)")
 
 
 def test_memory_that_is_refused_is_told_from_a_kill_for_it() -> None:

@@ -84,7 +84,7 @@ def test_a_folder_that_is_not_there_yet_changes_when_it_comes(tmp_path: Path, cl
 
 
 def test_however_often_it_is_asked_a_request_is_looked_for_every_few_seconds(run: RunDir, clock: HandClock) -> None:
-    asked = StopRequest(run.stop_request, clock.now)
+    asked = StopRequest(run, clock.now)
     assert not asked.to_stop()
     run.stop_request.write_text("{}")
     assert not asked.to_stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import Checkpoint, CheckpointName
 
 T = TypeVar("T")
+_MOODS = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO, errno.ENOTCONN, errno.EHOSTDOWN)
 Wait = Callable[[], bool]  # pauses; False when it has waited enough
 
 
@@ -29,6 +31,7 @@ class Newest(Generic[T]):
 
     taken: T
     fell_back: tuple[str, ...]
+    unread: OSError | None = None  # why a newer one could not be read, where that may pass: nobody knows whether it is damaged
 
 
 def names(store: Path) -> list[CheckpointName]:
@@ -57,15 +60,23 @@ def newest(store: Path, take: Callable[[Path], T], *, expected: CheckpointName |
     while expected and expected not in names(store) and wait and wait():
         pass
     fell_back: list[str] = []
+    unread: OSError | None = None
     seen = names(store)
     if expected and expected not in seen:
         fell_back.append(f"{expected}: was reported published and is not there")
     for name in reversed(seen):
         try:
-            return Newest(taken=take(store / str(name)), fell_back=tuple(fell_back))
+            return Newest(taken=take(store / str(name)), fell_back=tuple(fell_back), unread=unread)
         except CheckpointDamaged as error:
             fell_back.append(str(error))
+            unread = unread or _may_pass(error)
     return None
+
+
+def _may_pass(error: CheckpointDamaged) -> OSError | None:
+    """The storage's error behind it, if that is one of its moods and not of the files."""
+    cause = error.__cause__ or error.__context__
+    return cause if isinstance(cause, OSError) and cause.errno in _MOODS else None
 
 
 def likely_newest(store: Path, *, expected: CheckpointName | None = None, wait: Wait | None = None) -> Manifest | None:

@@ -117,6 +117,7 @@ class Found(Event):
     reason: str
     evidence: str = ""
     by: str = ""  # another user than the owner cancelled its job
+    counts: bool = True  # as a failure of the run; not where nobody could say what happened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +168,7 @@ class Ended(Event):
     peak_mem: int | None = None  # MiB
     final: bool = False  # the training said that running it again is no use
     by: str = ""  # another user than the owner cancelled its job
+    counts: bool = True  # as a failure of the run; not where its storage failed before the training began
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,8 @@ from onward.model.run import Leg, LegEnd, Run, RunState
 
 LOSSES_BEFORE_EXCLUDING = 2  # of the same node
 MOST_CANCELLED_BY_OTHERS = 3  # jobs in a row: an administrator who cancels that often means it
+MOST_UNKNOWN_ENDS = 10  # in a row and without a new checkpoint: legs whose end is not counted as the run's own failure
+_USUAL_LEG = 86400.0  # seconds, where a leg has no limit
 DELETED = "deleted"  # why a leg was asked to stop, where its job was deleted at the scheduler
 GIVEN_UP = "given_up"  # and where the scheduler had lost its host from sight and started its job elsewhere
 
@@ -60,9 +62,9 @@ def decide(run: Run) -> Action:
         return Continue(leg=run.first_leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
     assert last.end is not None
     match last.end:
-        case LegEnd.DONE if _not_stored(last) is not None:
+        case LegEnd.DONE if not_stored(last) is not None:
             if not _next_leg_can_publish(run, last):
-                step = _not_stored(last)
+                step = not_stored(last)
                 return _store_full(run, last, f"the training finished, but its last checkpoint (step {step}) could not be stored")
             closing = None
         case LegEnd.DONE:
@@ -90,7 +92,7 @@ def decide(run: Run) -> Action:
             cause=f"stopped by {run.stop.by}{_saved(run)}",
             next=_resuming(run),
         )
-    closing = closing or _limits_reached(run, last)
+    closing = closing or _nothing_stored(run, last) or _limits_reached(run, last)
     return closing or Continue(leg=last.number + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))
 
 
@@ -228,15 +230,26 @@ def _memory_exhausted(run: Run, last: Leg) -> Close | None:
     )
 
 
-def _not_stored(leg: Leg) -> int | None:
+def not_stored(leg: Leg) -> int | None:
     """The newest step that the leg saved and nobody could store, where none after it was stored."""
     steps = [m.step for m in leg.missed if leg.last_published is None or m.step > leg.last_published]
     return max(steps, default=None)
 
 
+def _nothing_stored(run: Run, last: Leg) -> Close | None:
+    """Legs whose saves could not be stored, one after another, until a whole leg's time was spent on them.
+
+    A full disk may have room again at any moment, so a leg trains on without being stored. But not leg after leg.
+    """
+    legs = [leg for leg in _since_progress(run) if not_stored(leg) is not None]
+    if len(legs) < 2 or legs[-1] is not last or sum(map(_lasted, legs)) < (run.resources.time or _USUAL_LEG):
+        return None
+    return _store_full(run, last, f"legs {legs[0].number} to {last.number} saved checkpoints, and none could be stored")
+
+
 def _next_leg_can_publish(run: Run, last: Leg) -> bool:
     """The training finished so near the limit that there was no time to publish: one more leg does that, and has nothing left to train."""
-    newest = max(last.missed, key=lambda missed: missed.step)
+    newest = max(last.missed, key=lambda missed: (missed.step, bool(missed.kept)))
     before = run.legs.get(last.number - 1)
     again = before is not None and before.number >= run.first_leg and before.end is LegEnd.DONE
     return bool(newest.kept) and not again and not run.stop and _limits_reached(run, last) is None
@@ -256,7 +269,7 @@ def _too_short(run: Run, last: Leg) -> Close | None:
     met = [leg for leg in _since_progress(run) if leg.end is LegEnd.TIME_LIMIT]
     if len(met) < 2:
         return None
-    if _not_stored(last) is not None:
+    if not_stored(last) is not None:
         return _store_full(run, last, f"legs {met[-2].number} and {last.number} saved checkpoints, and none could be stored")
     before = met[-2]
     limit = format_duration(run.resources.time) if run.resources.time else "the queue's own limit"
@@ -274,8 +287,6 @@ def _too_short(run: Run, last: Leg) -> Close | None:
 
 
 def _hopeless(run: Run, last: Leg) -> Close | None:
-    if last.asked and last.asked.why == "storage":
-        return _store_full(run, last, "checkpoints can no longer be stored, so the training was stopped")
     if last.own and last.own.final:
         return Close(
             state=RunState.FAILED,
@@ -283,7 +294,9 @@ def _hopeless(run: Run, last: Leg) -> Close | None:
             evidence=last.evidence,
             next=f"if it shall go on all the same, onward resume {run.spec.id}",
         )
-    bad = [leg for leg in _since_progress(run) if leg.end in _BAD_ENDS]
+    if not last.counts:
+        return _never_known(run, last)
+    bad = [leg for leg in _since_progress(run) if leg.end in _BAD_ENDS and leg.counts]
     if not bad:
         return None
     what = "the code" if last.started else "what comes before the training (its environment, or its launcher)"
@@ -304,6 +317,8 @@ def _hopeless(run: Run, last: Leg) -> Close | None:
         )
     if len(bad) <= run.limits.max_restarts:
         return None
+    if not_stored(last) is not None:
+        return _store_full(run, last, f"leg {last.number} {_BAD_ENDS[last.end or LegEnd.LOST]}, and what it saved could not be stored")
     count = f"{len(bad)} bad ends" if len(bad) > 1 else "a bad end"
     return Close(
         state=RunState.FAILED,
@@ -311,6 +326,19 @@ def _hopeless(run: Run, last: Leg) -> Close | None:
         f" (max-restarts {run.limits.max_restarts})",
         evidence=last.reason + (f"\n{last.evidence}" if last.evidence else ""),
         next=mended,
+    )
+
+
+def _never_known(run: Run, last: Leg) -> Close | None:
+    """Ends that nobody could explain say nothing about the run. But one that never gets anywhere must not go on for ever."""
+    legs = [leg for leg in _since_progress(run) if not leg.counts]
+    if len(legs) < MOST_UNKNOWN_ENDS:
+        return None
+    return Close(
+        state=RunState.FAILED,
+        cause=f"{len(legs)} legs ended without a new checkpoint, and not for a reason of the run's own",
+        evidence=last.reason + (f"\n{last.evidence}" if last.evidence else ""),
+        next=f"look at the scheduler and the storage (onward doctor), then {_resuming(run)}",
     )
 
 
@@ -342,7 +370,11 @@ def time_used_up(run: Run) -> bool:
 
 
 def _spent(run: Run) -> float:
-    return sum((leg.ended or leg.claimed.at) - leg.claimed.at for leg in _counted(run) if leg.claimed)
+    return sum(map(_lasted, _counted(run)))
+
+
+def _lasted(leg: Leg) -> float:
+    return (leg.ended or leg.claimed.at) - leg.claimed.at if leg.claimed else 0.0
 
 
 def _counted(run: Run) -> list[Leg]:

@@ -76,6 +76,7 @@ class Leg:
     ended: float | None = None
     cancelled_by: str = ""  # another user than the owner cancelled its job
     own: ev.Ended | None = None  # the leg's own last word, where it had one
+    counts: bool = True  # its end, as a failure of the run: not where nobody could say what happened
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -157,6 +158,7 @@ def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
             case ev.Gone():
                 entry = _submission(leg, event.name, event.at)
                 entry.gone, entry.gone_by = True, event.by
+                leg.warnings.append(event.reason)  # how a job of this leg ended before it could begin
             case ev.Refused():
                 _submission(leg, event.name, event.at).refused = event.reason
             case ev.Limited():
@@ -205,7 +207,7 @@ def _settle(leg: Leg, found: ev.Found | None) -> None:
     """A leg's own last word beats what the scheduler said of it."""
     last = leg.own or found
     if last is not None:
-        leg.end, leg.reason, leg.evidence, leg.ended = LegEnd(last.end), last.reason, last.evidence, last.at
+        leg.end, leg.reason, leg.evidence, leg.ended, leg.counts = LegEnd(last.end), last.reason, last.evidence, last.at, last.counts
         leg.cancelled_by = last.by
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from onward.model.job import JobId, JobState, JobStatus
+from onward.model.lifecycle import not_stored
 from onward.model.run import Leg, LegEnd, Run, RunState
 
 Answers = Mapping[JobId, JobStatus]
@@ -132,7 +133,17 @@ def _at_work(leg: Leg, answers: Answers | None, words: Callable[[str], str]) -> 
     if status is not None and status.paused:
         return f"leg {leg.number} is suspended on {', '.join(leg.claimed.hosts)}, and goes on when the scheduler resumes job {leg.job}"
     asked = f", asked to save and stop: {_ASKED.get(leg.asked.why, leg.asked.why)}" if leg.asked else ""
-    return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}"
+    return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}{_waits_for_room(leg)}"
+
+
+def _waits_for_room(leg: Leg) -> str:
+    """What it saved and could not be stored so far."""
+    step = not_stored(leg)
+    if step is None:
+        return ""
+    reason = max(leg.missed, key=lambda missed: missed.step).reason
+    since = f"since step {leg.last_published}" if leg.last_published is not None else "of this leg"
+    return f"; no checkpoint {since} could be stored, the newest is that of step {step}, and it is tried again: {reason}"
 
 
 def _back_in_the_queue(leg: Leg, status: JobStatus, words: Callable[[str], str]) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from onward.errors import OnwardError
 from onward.model.run import RunState
 from onward.operations.wiring import Desk
+from onward.rundir.closing import end_of
 from onward.rundir.layout import RunDir, half_made_under, runs_under
 from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
 from onward.supervisor.advance import read_plan
@@ -156,7 +157,7 @@ class _Root:
                 self._workdir(dir.path, dir.workdir, ended)
 
     def _run(self, run: RunDir, open_pipelines: set[str]) -> None:
-        ended = _moment(run.done)
+        ended = _ended(run)
         try:
             told = run.spec.read_bytes()
             spec = json.loads(told)
@@ -259,9 +260,18 @@ def _moment(marker: Path) -> float | None:
         return None
 
 
+def _ended(run: RunDir) -> float | None:
+    """The same for a run, by the mark of its end that stands."""
+    try:
+        done = end_of(run)
+        return float(done["at"]) if done else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _is_finished(run: RunDir) -> bool:
     try:
-        return bool(json.loads(run.done.read_bytes())["state"] == RunState.FINISHED)
+        return (end_of(run) or {}).get("state") == RunState.FINISHED
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,11 +16,10 @@ from onward.operations.announce import announce
 from onward.operations.inspect import is_ours, read_folder
 from onward.operations.mend import mend
 from onward.operations.wiring import Desk
-from onward.rundir.closing import close_run, reopen_run
+from onward.rundir.closing import ask_to_stop, close_run, is_over, reopen_run
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
 from onward.rundir.marks import mark_reopened
-from onward.sdk.files import write_whole
 from onward.supervisor.handover import Handover
 
 
@@ -68,7 +66,7 @@ def stop(desk: Desk, dir: RunDir) -> Run:
         return _ended_already(dir, journal, run, "stopped")
     if not run.stop:
         journal.write(ev.StopRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
-    write_whole(dir.stop_request, json.dumps({"at": desk.clock.now(), "by": desk.user}))
+    ask_to_stop(dir, leg=_now(run), at=desk.clock.now(), by=desk.user)
     run = read_folder(dir)
     if run.state is RunState.RUNNING:
         return run
@@ -132,7 +130,7 @@ def _opened_again(desk: Desk, dir: RunDir, run: Run, journal: Journal, changes: 
     known += [event.leg for event in (run.closed, run.cancel, run.stop) if event]
     leg = max(known) + 1
     journal.write(ev.Resumed(leg=leg, at=desk.clock.now(), by=desk.user, changes={**run.changes, **changes}))
-    reopen_run(dir)
+    reopen_run(dir, leg=leg, at=desk.clock.now())
     mark_reopened(dir)
     announce(desk, run.spec, dir)
     return leg
@@ -159,7 +157,7 @@ def _ended_already(dir: RunDir, journal: Journal, run: Run, wanted: str) -> Run:
     assert run.closed is not None
     if run.state is not RunState.CANCELLED:
         raise Conflict(f"{run.spec.name} is {run.state} and cannot be {wanted}: {run.closed.cause}", hint=f"onward show {run.spec.id}")
-    if not dir.done.exists():  # whoever ended it died before the last stroke
+    if not is_over(dir):  # whoever ended it died before the last stroke
         over = Close(state=run.state, cause=run.closed.cause, evidence=run.closed.evidence, next=run.closed.next)
         close_run(dir, journal, over, leg=run.closed.leg, at=run.closed.at)
     return run

@@ -19,6 +19,7 @@ from onward.operations.inspect import Seen, look, progress, read_folder, reason
 from onward.operations.pipeline_upload import told_of_upload
 from onward.operations.wiring import Desk
 from onward.rundir.claim import claimed_legs
+from onward.rundir.closing import end_of
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir
@@ -155,7 +156,7 @@ def _waits_for(plan: Plan, stage: Stage, facts: Facts) -> str:
 
 def _worker(run: RunDir) -> dict[str, Any]:
     spec = read_spec(run)
-    done = json.loads(run.done.read_bytes()) if run.done.exists() else None
+    done = end_of(run)
     return {
         "number": spec.member.worker if spec.member else None,
         "pool": spec.member.stage if spec.member else "",

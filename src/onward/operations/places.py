@@ -22,6 +22,7 @@ from onward.operations.logs import Reader, follow_logs, read_logs
 from onward.operations.preflight import notes_on_start
 from onward.operations.watch import glimpses
 from onward.operations.wiring import Desk
+from onward.rundir.closing import is_over
 from onward.rundir.layout import RunDir
 from onward.schedulers.base import snapshot_of
 
@@ -241,4 +242,4 @@ def submitted_before(dir: RunDir) -> Data:
 
 def _once(dir: RunDir, reader: Reader, lines: int | None) -> Iterator[Data]:
     yield from read_logs(dir, reader, lines=lines, rest=True)
-    yield {"done": dir.done.exists()}
+    yield {"done": is_over(dir)}

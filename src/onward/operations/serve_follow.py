@@ -16,6 +16,7 @@ from onward.operations.control import ask_to_cancel, cancel
 from onward.operations.inspect import Seen, progress, read_folder
 from onward.operations.serve_parts import Parts
 from onward.operations.serving.answers import Answers
+from onward.rundir.closing import is_over
 from onward.rundir.layout import RunDir
 from onward.rundir.root.layout import RootDir
 from onward.rundir.root.presence import Presence, presence_of
@@ -38,7 +39,7 @@ class Follower:
     def settle_if_over(self, record: RequestRecord) -> bool:
         """Whether its run is over, so that it has its answer now."""
         dir = _dir(record)
-        if dir.done.exists():
+        if is_over(dir):
             self._missing.pop(record.id, None)
             run = read_folder(dir)
             if run.closed:

@@ -22,6 +22,7 @@ from onward.operations.leftovers import sweep_leftovers
 from onward.operations.mend import GRACE, Case, live_jobs
 from onward.operations.pipeline_acts import tend_pipelines
 from onward.operations.wiring import Desk
+from onward.rundir.closing import is_over
 from onward.rundir.layout import RunDir
 
 
@@ -109,6 +110,6 @@ def _mend(case: Case) -> str | None:
 def _rests(dir: RunDir) -> bool:
     """Over, or not to begin yet."""
     try:
-        return dir.done.exists() or dir.held.exists()
+        return is_over(dir) or dir.held.exists()
     except OSError:
         return False  # reading it will say why

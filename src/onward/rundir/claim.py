@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,16 @@ from onward.model.event import Claimed
 from onward.rundir.layout import RunDir, leg_of
 from onward.sdk.files import sync_folder
 
+_TOKEN = secrets.token_hex(8)  # of this process: a job that the scheduler starts again has the same id, and may have the same pid
 
-def claim(run: RunDir, leg: int, *, job: str) -> None:
-    """Take the leg or raise AlreadyClaimed."""
-    told = json.dumps({"leg": leg, "job": job, "host": socket.gethostname(), "pid": os.getpid()})
-    if not take(run.claim(leg), told):
+
+def claim(run: RunDir, leg: int, *, job: str, repeated: bool = False) -> None:
+    """Take the leg or raise AlreadyClaimed. `repeated`: an attempt of this process failed before, and may have succeeded all the same."""
+    told = {"leg": leg, "job": job, "host": socket.gethostname(), "pid": os.getpid(), "token": _TOKEN}
+    if not take(run.claim(leg), json.dumps(told)):
         holder = claim_holder(run, leg)
+        if repeated and holder == told:
+            return
         raise AlreadyClaimed(f"leg {leg} was claimed by job {holder.get('job')} on {holder.get('host')}")
 
 
@@ -30,19 +35,29 @@ def take(final: Path, text: str) -> bool:
     final.parent.mkdir(parents=True, exist_ok=True)
     own = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"  # in containers several may have the same number
     beside = final.with_name(f".{final.name}.{own}")
-    with beside.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
     try:
+        with beside.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         os.link(beside, final)
     except FileExistsError:
-        if beside.stat().st_nlink < 2:  # else it is ours: a network file system tried again after its first answer was lost
+        if not _same_file(beside, final):  # else it is ours: a network file system tried again after its first answer was lost
             return False
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # a claim that stands is not undone by a draft that stays
+            beside.unlink(missing_ok=True)
     sync_folder(final.parent)
     return True
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """By what lies there, not by a count of links, which a network file system may answer from its cache."""
+    try:
+        seen, held = one.stat(), other.stat()
+    except FileNotFoundError:
+        return False
+    return (seen.st_dev, seen.st_ino) == (held.st_dev, held.st_ino)
 
 
 def claim_holder(run: RunDir, leg: int) -> Mapping[str, Any]:

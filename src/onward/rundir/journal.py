@@ -48,6 +48,13 @@ class Journal:
                     raise
                 log.warning("%s cannot be written now: %s", self._path, error)
 
+    def flush(self) -> None:
+        """Write what waits. Raises OSError, and keeps it, while that is not possible."""
+        with self._lock:
+            if self._waiting:
+                self._append()
+                self._waiting.clear()
+
     def _append(self) -> None:
         if self._handle < 0:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,9 +77,10 @@ class Journal:
                 self._handle = -1
 
 
-def desk_journal(run: RunDir) -> Journal:
-    """A journal for one act of one process outside jobs (submit, cancel, tend): a file of its own, so no lock is needed."""
-    return Journal(run.desk_journal(f"{time.time():.3f}-{secrets.token_hex(4)}"))
+def desk_journal(run: RunDir, *, patient: bool = False) -> Journal:
+    """A journal for one act of one process (submit, cancel, tend; in a job, what comes before its claim): a file of its own, so no
+    lock is needed."""
+    return Journal(run.desk_journal(f"{time.time():.3f}-{secrets.token_hex(4)}"), patient=patient)
 
 
 def read_events(run: RunDir) -> Iterator[Event]:

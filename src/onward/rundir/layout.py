@@ -1,7 +1,7 @@
 """The layout of a run's folder: the only place that knows file names.
 
 <root>/2026-11-15_A_digits/
-├── params/        spec.json, environment.json, leg-0001.sh, supervisor.pyz, claims/, secrets/, request.json, done.json
+├── params/        spec.json, environment.json, leg-0001.sh, supervisor.pyz, claims/, secrets/, request.json, resumed.json, done.json
 ├── journal/       leg-0001.jsonl …, and a file for each act at a desk (submit, cancel, tend)
 ├── spool/         metric and sample records, by leg and writer
 ├── logs/          leg-0001.out .err, supervisor.log, gpu.csv
@@ -55,6 +55,11 @@ class RunDir:
     def done(self) -> Path:
         """There once the run is over: spares everyone reading the journals of old runs."""
         return self.params / "done.json"
+
+    @property
+    def resumed(self) -> Path:
+        """There once the run was resumed: from which leg on. A mark of an earlier leg, written late, binds no more."""
+        return self.params / "resumed.json"
 
     @property
     def held(self) -> Path:

@@ -3,6 +3,9 @@
 A file in the run's folder is always a prefix of the one on the node: bytes are written at the place they have in the source. So two
 processes may mirror the same file, and one that was killed is simply followed by the next. Files stay open between two passes, and every
 write is on the server, and visible to other nodes, when it returns (O_DSYNC): a pass costs shared storage nothing but the data itself.
+
+Logs and spools have their leg in their names. TensorBoard's files are named by the training, and a later leg may use a name again: its
+file is then another, and has the leg after its name. It lies beside the first, since TensorBoard shows the files of a folder as one run.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from onward.rundir.layout import LegLocal, RunDir
 _CHUNK = 4 << 20
 _TURN = 8 << 20  # bytes of one file before the next has its turn; the lock is held for no longer
 _MOST_OPEN = 64
+_COMPARED = 64 << 10  # bytes at either end of a file, to tell whether a copy is a copy of it
 _TRUSTED = 15.0  # seconds after our last write to a file for which nobody else is expected to have written to it
 _LOOK_AGAIN = 60.0  # seconds after which a file that is open is looked at: it may have been removed or replaced
 
@@ -33,7 +37,9 @@ class Mirror:
 
     def __init__(self, local: LegLocal, run: RunDir, *, now: Callable[[], float] = time.monotonic) -> None:
         self._lock = local.mirror_lock
+        self._leg = local
         self._records = (local.spool, run.spool)
+        self._named_by_training = local.tensorboard
         self._logs = ((local.logs, run.logs), (local.tensorboard, run.tensorboard))
         self._now = now
         self._twins: dict[Path, _Twin] = {}
@@ -68,7 +74,9 @@ class Mirror:
         for path, size in _files(source):
             twin = self._twins.get(path)
             if twin is None:
-                twin = self._twins[path] = _Twin(path, target / path.relative_to(source))
+                place = target / path.relative_to(source)
+                instead = place_beside(place, self._leg) if source == self._named_by_training else None
+                twin = self._twins[path] = _Twin(path, place, instead=instead)
             if size > twin.have:
                 waiting.append((twin, size))
         carried = 0
@@ -107,9 +115,10 @@ class Mirror:
 class _Twin:
     """A file on the node and its copy in the run's folder."""
 
-    def __init__(self, source: Path, target: Path) -> None:
+    def __init__(self, source: Path, target: Path, *, instead: Path | None) -> None:
         self.source = source
         self.target = target
+        self._instead = instead  # where the target is another file of the same name, of an earlier leg
         self.have = 0  # bytes of the copy
         self.handle = -1
         self.written = self._looked = 0.0
@@ -146,6 +155,8 @@ class _Twin:
         return max(self.have - began, 0)
 
     def _open(self, now: float) -> None:
+        if self._instead and self.target != self._instead and not _is_beginning_of(self.target, self.source):
+            self.target = self._instead
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_DSYNC
         try:
             self.handle = os.open(self.target, flags, 0o644)
@@ -176,6 +187,32 @@ def carry(local: LegLocal, run: RunDir) -> None:
         mirror.carry()
     finally:
         mirror.close()
+
+
+def place_of(path: Path, local: LegLocal, run: RunDir) -> Path:
+    """Where a TensorBoard file on the node is copied to. The answer stays the same for as long as the leg lives."""
+    place = run.tensorboard / path.relative_to(local.tensorboard)
+    return place if _is_beginning_of(place, path) else place_beside(place, local)
+
+
+def place_beside(place: Path, local: LegLocal) -> Path:
+    """For a file whose name is taken by that of an earlier leg: events.out.tfevents.x.leg-0002, or ….leg-0002.node-1"""
+    return place.with_name(f"{place.name}.{local.path.name}")
+
+
+def _is_beginning_of(copy: Path, source: Path) -> bool:
+    """Whether the source may have grown from what the copy holds: by its first and its last bytes. True where there is no copy."""
+    try:
+        with copy.open("rb", buffering=0) as held, source.open("rb", buffering=0) as own:
+            size = os.fstat(held.fileno()).st_size
+            if size > os.fstat(own.fileno()).st_size:
+                return False
+            return all(
+                os.pread(held.fileno(), _COMPARED, at) == os.pread(own.fileno(), min(_COMPARED, size - at), at)
+                for at in {0, max(size - _COMPARED, 0)}
+            )
+    except FileNotFoundError:
+        return True
 
 
 def _write_at(handle: int, data: bytes, offset: int) -> int:

@@ -21,6 +21,7 @@ from onward.model.plain import value_from_json, value_to_json
 from onward.model.score import TaskResult
 from onward.model.task import Task, TaskState
 from onward.rundir.claim import newest_claim, take
+from onward.rundir.closing import is_over
 from onward.rundir.journal import read_events
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir
@@ -169,7 +170,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _is_over(run: RunDir, leg: int, root: Path) -> bool:
     """Its run is closed or was taken away, a later leg has begun, or its end is known. All else, unknown too, counts as living."""
     taken_away = not run.path.exists() and presence_of(run, root=root) is Presence.GONE
-    if run.done.exists() or taken_away or newest_claim(run) > leg:
+    if is_over(run) or taken_away or newest_claim(run) > leg:
         return True
     return any(isinstance(event, ev.Ended | ev.Found) and event.leg == leg for event in read_events(run))
 

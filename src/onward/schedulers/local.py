@@ -71,8 +71,8 @@ class LocalScheduler:
             raise SubmitRefused(f"the local queue cannot run {name}: {excess}", hint="ask for less, or choose another cluster")
         try:
             job = self._queue.add(_as_submitted(name, after, request), text, machine=seen)
-        except OSError as error:
-            raise SubmitRefused(f"the local queue could not store {name} in {self._state}: {error.strerror}") from error
+        except OSError as error:  # a disk that is full now may have room later
+            raise SchedulerUnavailable(f"the local queue could not store {name} in {self._state}: {error.strerror}") from error
         try:
             self._ensure_keeper()
         except SchedulerUnavailable as error:

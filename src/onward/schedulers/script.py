@@ -1,28 +1,49 @@
 """The job script: directives by the scheduler, then a fixed body. No text of the user's is ever shell source.
 
-The body looks for a Python that the supervisor can run on, and becomes it. Where there is none, nobody else could say so: the
-script itself takes the leg and writes its end into the run's journal, as events like any other.
+The body waits until the run's folder can be used: storage that is full, read-only or away for a moment must not end a job. It
+opens the log itself, since a scheduler that cannot open a job's output ends the job before a line of it has run. Then it looks for a
+Python that the supervisor can run on, and becomes it. Where there is none, nobody else could say so: the script itself takes the leg
+and writes its end into the run's journal, as events like any other.
 """
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 OLDEST = (3, 11)
 _NEWEST = 14
+STORAGE_PATIENCE = "ONWARD_STORAGE_PATIENCE"  # seconds that the supervisor may wait for the run's folder
+STORAGE_WAITED = "ONWARD_STORAGE_WAITED"  # seconds that jobs before this one have waited for it, for the same leg
 NAMES = (*(f"python3.{minor}" for minor in range(_NEWEST, OLDEST[1] - 1, -1)), "python3", "python")  # tried last, on the PATH
 
 # No `{}` but the ones to fill in: braces of the shell's own and of JSON are doubled.
 _BODY = """\
 # Written by Onward: one leg of a run. What to run, and how, is in the run's folder; nothing here needs to be changed.
 run={run}
+archive="$run/params/{archive}"
+log={log}
+export {patience_variable}={patience} {waited_variable}={waited}
+deleted() {{
+    [ ! -e "$run" ] || return 1
+    set -- "${{run%/*}}"/*
+    [ -e "$1" ]
+}}
+SECONDS=0
+until {{ : <"$archive" >>"$log"; }} 2>/dev/null || [ "$SECONDS" -ge {patience} ]; do
+    ! deleted || exit 1
+    sleep 1
+done
+if {{ : >>"$log"; }} 2>/dev/null; then
+    exec >>"$log" 2>&1
+fi
 found=
 for python in {pythons}; do
     command -v "$python" >/dev/null 2>&1 || continue
     if "$python" -ES -c 'import sys; sys.exit(sys.version_info < ({oldest}))' </dev/null >/dev/null 2>&1; then
-        exec "$python" -E "$run/params/{archive}" leg "$run" {leg}
+        exec "$python" -E "$archive" leg "$run" {leg}
     fi
     version=$("$python" -ES -c 'import sys; sys.stdout.write("%d.%d.%d" % sys.version_info[:3])' </dev/null 2>/dev/null)
     case "$version" in
@@ -62,14 +83,32 @@ _CLOSING = """\
 """
 
 
-def job_script(directives: Sequence[str], *, run: Path, archive: str, leg: int, pythons: Sequence[str]) -> str:
-    """`pythons`: programs to try first, in this order; then whatever the PATH of the node has."""
+def job_script(
+    directives: Sequence[str],
+    *,
+    run: Path,
+    archive: str,
+    log: Path,
+    leg: int,
+    pythons: Sequence[str],
+    patience: float = 0.0,
+    waited: float = 0.0,
+) -> str:
+    """`pythons`: programs to try first, in this order; then whatever the PATH of the node has.
+
+    `patience`: seconds to wait for the run's folder. `waited`: those that jobs before this one have waited, for the same leg.
+    """
     body = _BODY.format(
         run=shlex.quote(str(run)),
         pythons=" ".join(shlex.quote(python) for python in dict.fromkeys((*pythons, *NAMES))),
         oldest=", ".join(map(str, OLDEST)),
         needed=".".join(map(str, OLDEST)),
         archive=archive,
+        log=shlex.quote(str(log)),
+        patience=math.ceil(patience),
+        waited=math.ceil(waited),
+        patience_variable=STORAGE_PATIENCE,
+        waited_variable=STORAGE_WAITED,
         leg=leg,
         claim=f"leg-{leg:04d}.json",
         journal=f"leg-{leg:04d}.jsonl",

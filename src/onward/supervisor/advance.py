@@ -26,7 +26,7 @@ from onward.model.run import Run, RunState
 from onward.model.spec import Cluster, spec_to_json
 from onward.model.task import tasks_of
 from onward.rundir.claim import claimed_legs, take
-from onward.rundir.closing import close_run
+from onward.rundir.closing import close_run, end_of, is_over
 from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline_layout import PipelineDir
@@ -117,7 +117,7 @@ class Advance:
     def _send_home(self) -> None:
         """Workers that still wait in the queue have nothing to come for."""
         for dir in self.dir.workers():
-            if dir.is_run() and not dir.done.exists() and not claimed_legs(dir):
+            if dir.is_run() and not is_over(dir) and not claimed_legs(dir):
                 run, journal = read_run(dir), desk_journal(dir)
                 handover = Handover(dir=dir, scheduler=self.make_scheduler(run.spec.cluster), journal=journal, clock=self.clock)
                 handover.withdraw(run, from_leg=1, reason="the pipeline is over")
@@ -136,7 +136,7 @@ class Advance:
         """Members that were let go of by somebody who died before a job was asked for."""
         for dir in [*(self.dir.member(stage.name) for stage in plan.stages), *self.dir.workers()]:
             let_go = _released(dir)
-            idle = dir.is_run() and not dir.done.exists() and let_go.exists() and not any(dir.journals.iterdir())
+            idle = dir.is_run() and not is_over(dir) and let_go.exists() and not any(dir.journals.iterdir())
             if idle and self.clock.now() - let_go.stat().st_mtime > _STRANDED:
                 os.utime(let_go)
                 yield dir
@@ -173,10 +173,9 @@ def gather(dir: PipelineDir, plan: Plan, *, note: bool = True) -> Facts:
 def member_state(run: RunDir) -> MemberState:
     """Unknown is never finished: a folder that cannot be read, or is gone, says nothing."""
     try:
-        done = json.loads(run.done.read_bytes())
-        return MemberState(done["state"])
-    except FileNotFoundError:
-        pass
+        done = end_of(run)
+        if done is not None:
+            return MemberState(done["state"])
     except (OSError, ValueError, KeyError):
         return MemberState.UNKNOWN
     if run.held.exists():
@@ -303,4 +302,4 @@ def live_members(dir: PipelineDir, plan: Plan) -> Mapping[str, RunDir]:
     """The runs that are not over, by name: stages and workers."""
     runs = {stage.name: dir.member(stage.name) for stage in plan.stages if not stage.done_by}
     runs |= {run.path.name.removeprefix(f"{dir.path.name}-"): run for run in dir.workers()}
-    return {name: run for name, run in runs.items() if run.is_run() and not run.done.exists()}
+    return {name: run for name, run in runs.items() if run.is_run() and not is_over(run)}

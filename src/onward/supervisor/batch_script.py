@@ -129,7 +129,7 @@ def _signal_steps(job: str, word: str) -> None:
 def as_judged(spec: RunSpec, *, code: int, asked: str | None, ended_by_us: bool, local: LegLocal) -> tuple[int, str | None]:
     """The exit code and the asking that count. What a script that heard nothing exits with is its own word, as if it had not been
     asked; what its shell made of being ended or signalled by us (143, or the code of a trap) is not."""
-    if spec.script is None or asked not in ("deadline", "warning", "request", "storage"):
+    if spec.script is None or asked not in ("deadline", "warning", "request"):
         return code, asked
     if ended_by_us:
         return (code if code in (0, EXIT_AGAIN) or code < 0 else -signal.SIGTERM), asked

@@ -11,25 +11,39 @@ from onward.errors import SchedulerError, SubmitLimitReached
 from onward.model import event as ev
 from onward.model.job import Allocation
 from onward.model.lifecycle import Close, Continue, Rest, decide, excluded_nodes, wanted_mem
+from onward.model.patience import early_pause, may_wait_again
 from onward.model.run import LegEnd, Run
 from onward.rundir.closing import close_run
 from onward.rundir.journal import Journal, desk_journal, read_run
 from onward.schedulers.base import requeues
 from onward.supervisor.ending import queue_or_close
 from onward.supervisor.handover import QueuedLegCancelled
-from onward.supervisor.inquiry import StillRunning, ask_after, unsettled
+from onward.supervisor.inquiry import SETTLE, StillRunning, ask_after, ask_again, unknown, unsettled
 from onward.supervisor.scene import Scene
 
 log = logging.getLogger(__name__)
 
+_WAIT_IN_PLACE = 0.25  # of a leg: for a predecessor that still runs, where jobs may not submit
+_NO_LIMIT = 3600.0  # seconds, where a leg has none
+
 
 def leg_of_job(run: Run, told: int, allocation: Allocation) -> int:
-    """The leg that this job stands for. A job that was put back into the queue still has the script of its first leg (`told`)."""
+    """The leg that this job stands for. A job that was put back into the queue still has the script of its first leg (`told`).
+
+    Where the job before never began its leg (it was killed at its start, or its node had no storage), this one lives that leg.
+    """
     if not allocation.restarted:
-        return told
+        last = run.last_leg
+        return min(told, last.number + 1 if last and last.number >= run.first_leg else max(run.first_leg, 1))
     job = allocation.job
     mine = [leg.number for leg in run.legs.values() if any(s.job == job and s.stands for s in leg.submissions.values())]
     return max([told, *mine])
+
+
+def is_free(run: Run, leg: int) -> bool:
+    """Whether the run goes on, and nobody has begun this leg. From the journals alone: cheap, and before anything is asked."""
+    known = run.legs.get(leg)
+    return run.closed is None and run.cancel is None and leg >= run.first_leg and not (known and (known.claimed or known.end))
 
 
 def may_begin(scene: Scene) -> bool:
@@ -41,12 +55,15 @@ def may_begin(scene: Scene) -> bool:
     journal = desk_journal(scene.dir)
     try:
         _note_second_life(scene, run, journal)
+        _stand_for_leg(scene, run, journal)
         earlier = [leg for leg in unsettled(run) if leg.number < scene.leg]
-        for found in ask_after(earlier, scene.scheduler, scene.clock, run=run):
-            log.info("leg %d ended %s: %s", found.leg, found.end, found.reason)
-            journal.write(found)
+        found = ask_after(earlier, scene.scheduler, scene.clock, run=run, settle_for=SETTLE + _early_pause(scene, run))
+        for event in [*found, *ask_again(unknown(run), scene.scheduler, scene.clock)]:
+            log.info("leg %d ended %s: %s", event.leg, event.end, event.reason)
+            journal.write(event)
     except StillRunning as error:
         log.info("%s; this job came too early and leaves", error)
+        _leave_to_another(scene, run, error.job, journal)
         return False
     run = read_run(scene.dir)
     action = decide(run)
@@ -81,6 +98,43 @@ def _note_second_life(scene: Scene, run: Run, journal: Journal) -> None:
         journal.write(ev.Found(leg=leg.number, at=scene.clock.now(), end=LegEnd.NODE_LOST, reason=words))
 
 
+def _stand_for_leg(scene: Scene, run: Run, journal: Journal) -> None:
+    """Write down that this job lives another leg than it was queued for, so that it is found by that leg's number."""
+    job, at = scene.allocation.job, scene.clock.now()
+    queued = [(leg.number, s) for leg in run.legs.values() for s in leg.submissions.values() if s.job == job and s.stands]
+    if scene.allocation.restarted or any(number == scene.leg for number, _ in queued):
+        return
+    for number, own in queued:
+        log.info("job %s was queued for leg %d, and lives leg %d, which no job has begun", job, number, scene.leg)
+        words = f"its job lives leg {scene.leg}, which no job had begun"
+        journal.write(ev.Submitting(leg=scene.leg, at=at, name=own.name, mem=own.mem, time=own.time, exclude=own.exclude))
+        journal.write(ev.Submitted(leg=scene.leg, at=at, name=own.name, job=job))
+        journal.write(ev.Gone(leg=number, at=at, name=own.name, reason=words))
+
+
+def _early_pause(scene: Scene, run: Run) -> float:
+    """How much longer than usual to wait for a predecessor that still runs."""
+    limit = run.resources.time
+    if scene.spec.cluster.legs_ahead:  # nobody can be queued in our place
+        return (limit or _NO_LIMIT) * _WAIT_IN_PLACE
+    leg = run.legs.get(scene.leg)
+    return early_pause(sum(s.withdrawn for s in leg.submissions.values()) if leg else 0, limit)
+
+
+def _leave_to_another(scene: Scene, run: Run, predecessor: str, journal: Journal) -> None:
+    """This job came too early. The predecessor may be about to end, or to live for hours: another job waits for it, held on it."""
+    if scene.spec.cluster.legs_ahead:
+        log.warning("jobs may not submit here: `onward tend` goes on from here if no later leg is queued")
+        return
+    wanted = Continue(leg=scene.leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
+    try:
+        handover = scene.handover(journal=journal, patience=60.0)
+        job = handover.ensure(run, wanted, after=predecessor)
+        log.info("leg %d is job %s, held on job %s", scene.leg, job, predecessor)
+    except (SchedulerError, QueuedLegCancelled) as error:
+        log.error("no job could be queued in this one's place; job %s queues the next leg when it ends: %s", predecessor, error)
+
+
 def _suits(scene: Scene, run: Run, wanted: Continue) -> bool:
     """Whether this job has the memory, and is not on a node, that the policy asks for and warns of by now."""
     leg = run.legs.get(scene.leg)
@@ -90,44 +144,98 @@ def _suits(scene: Scene, run: Run, wanted: Continue) -> bool:
 
 
 class Successor:
-    """Queues the next leg's job, held on this one, in a thread: a scheduler that does not answer must not hold up training."""
+    """Queues the next leg's job, held on this one, in a thread: a scheduler that does not answer must not hold up training.
 
-    def __init__(self, scene: Scene) -> None:
+    It begins before the leg is claimed. So a job that is killed at its start, or whose storage fails, has a successor, which lives
+    its leg in its place. A job that leaves without living a leg takes it back.
+    """
+
+    def __init__(self, scene: Scene, run: Run) -> None:
         self.done = threading.Event()
+        self.wanted = _next_leg(scene, run)
         self._given_up = False
         self._thread: threading.Thread | None = None
         self._scene = scene
+        self._run = run
+        self._journal = desk_journal(scene.dir, patient=True)  # not the leg's: it may turn out to be another job's
+        self._handover = scene.handover(journal=self._journal, patience=86400.0)
         if scene.spec.cluster.legs_ahead:  # jobs may not submit here: the next legs are queued already
             self.done.set()
             return
         self._thread = threading.Thread(target=self._work, name="handover", daemon=True)
         self._thread.start()
 
+    def fitting(self, run: Run) -> Successor:
+        """Itself; or another, where what is known by now asks for another job, such as one with more memory."""
+        if _next_leg(self._scene, run) == self.wanted:
+            return self
+        self.take_back("the next leg needs other resources")
+        return Successor(self._scene, run)
+
     def give_up(self) -> None:
-        """The leg is ending: what is not queued by now is decided anew."""
+        """The leg is ending: what is not queued by now is decided again."""
         self._given_up = True
         if self._thread:
             self._thread.join(timeout=30)
+        self._scene.patiently("noting the next leg's job", self._journal.flush)
+        self._journal.close()
+
+    def take_back(self, reason: str) -> None:
+        """This job leaves without having lived its leg."""
+        self._given_up = True
+        if self._thread:
+            self._thread.join(timeout=30)
+        try:
+            self._handover.take_back_made(reason=reason)
+        except SchedulerError as error:
+            log.warning("the job for leg %d is still queued; it finds out by itself whether it is needed: %s", self.wanted.leg, error)
+        self._journal.close()
 
     def _work(self) -> None:
-        scene = self._scene
+        scene, number = self._scene, self.wanted.leg
         able = requeues(scene.scheduler)
         if scene.allocation.restarted and able:
             with suppress(SchedulerError):
                 able.requeued(scene.allocation.job)
+        handover = self._handover
+        handover.abandoned = lambda: self._given_up
+        handover.limit_patience = math.inf  # a place in the queue may become free at any time of the leg
+        handover.on_limit = self.done.set  # and training does not wait for it
         try:
-            run = read_run(scene.dir)
-            handover = scene.handover(patience=86400.0)
-            handover.abandoned = lambda: self._given_up
-            handover.limit_patience = math.inf  # a place in the queue may become free at any time of the leg
-            handover.on_limit = self.done.set  # and training does not wait for it
-            wanted = Continue(leg=scene.leg + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))
-            job = handover.ensure(run, wanted, after=scene.allocation.job)
-            log.info("leg %d is queued as job %s", scene.leg + 1, job)
+            job = handover.ensure(self._run, self.wanted, after=scene.allocation.job)
+            log.info("leg %d is queued as job %s", number, job)
         except SubmitLimitReached as error:
-            log.info("leg %d found no place in the queue while this leg ran: %s", scene.leg + 1, error)
-        except (SchedulerError, QueuedLegCancelled) as error:
-            log.warning("leg %d could not be queued now, and is tried again when this leg ends: %s", scene.leg + 1, error)
-            scene.journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {scene.leg + 1} could not be queued: {error}"))
+            log.info("leg %d found no place in the queue while this leg ran: %s", number, error)
+        except (SchedulerError, QueuedLegCancelled, OSError) as error:
+            log.warning("leg %d could not be queued now, and is tried again when this leg ends: %s", number, error)
+            self._journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {number} could not be queued: {error}"))
         finally:
             self.done.set()
+
+
+def _next_leg(scene: Scene, run: Run) -> Continue:
+    return Continue(leg=scene.leg + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))
+
+
+def give_up_start(scene: Scene, run: Run, successor: Successor | None, error: OSError) -> int:
+    """The run's folder could not be used for as long as this leg can afford. Another job waits on, but not for ever."""
+    waited = scene.waited + scene.patience
+    log.error("the run's folder could not be used for %.0f s: %s", scene.patience, error)
+    words = f"the run's folder could not be used: {error}"
+    if scene.spec.cluster.legs_ahead or scene.ending() or successor is None:
+        return 1  # the next leg's job is queued, and lives this leg
+    if not may_wait_again(waited):
+        log.error("jobs for leg %d have waited %.0f s in all; `onward tend` goes on from here", scene.leg, waited)
+        successor.take_back(words)
+        return 1
+    handover = scene.handover(journal=desk_journal(scene.dir, patient=True), patience=60.0)
+    handover.waited = waited
+    wanted = Continue(leg=scene.leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
+    try:
+        job = handover.ensure(run, wanted, after=scene.allocation.job)
+        log.info("leg %d is job %s, after this one", scene.leg, job)
+        successor.take_back(words)
+    except (SchedulerError, QueuedLegCancelled, OSError) as failed:
+        log.warning("the job for leg %d, which is queued, lives leg %d: %s", scene.leg + 1, scene.leg, failed)
+    handover.journal.close()
+    return 1

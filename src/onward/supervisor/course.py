@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from onward.checkpoints.find import likely_newest, newest
+from onward.checkpoints.find import Newest, likely_newest, newest
 from onward.checkpoints.restoring import Brought, bring
 from onward.checkpoints.room import in_memory
 from onward.errors import CheckpointDamaged, InvalidInput
@@ -68,21 +68,29 @@ def train(scene: Scene, local: LegLocal, signals: Signals) -> tuple[Outcome, Tra
     """From the checkpoint to the last word of the training, with everything it saved and wrote carried over."""
     woken = threading.Event()
     nodes = start_nodes(scene, env=os.environ, woken=woken)
+    children: list[Child] = []
     try:
-        return _train(scene, local, signals, nodes, woken)
+        return _train(scene, local, signals, nodes, woken, children)
     except BaseException:
+        for child in children:
+            child.kill()  # a leg that fails leaves no training behind
         if nodes:
             nodes.drain(until=scene.clock.now() + 5.0)
         raise
 
 
-def _train(scene: Scene, local: LegLocal, signals: Signals, nodes: Nodes | None, woken: threading.Event) -> tuple[Outcome, Training]:
+def _train(
+    scene: Scene, local: LegLocal, signals: Signals, nodes: Nodes | None, woken: threading.Event, children: list[Child]
+) -> tuple[Outcome, Training]:
     dir, leg, clock, deadline = scene.dir, scene.leg, scene.clock, scene.allocation.deadline
-    run = read_run(dir)
+    run = scene.patiently("reading the run's journals", lambda: read_run(dir))
     sweep_beside(local)
     restored, others = _restore(scene, local, nodes)
     resume = restored[0] if restored else None
-    env = training_environment(scene.spec, dir, local, leg=leg, deadline=deadline, resume=resume)
+    env = scene.patiently(
+        "reading the run's environment",
+        lambda: training_environment(scene.spec, dir, local, leg=leg, deadline=deadline, resume=resume),
+    )
     given = _given(scene, env, signals)
     env.update(given or {})
     relay = start_relay(scene.spec, dir, local, leg=leg, upstream=upstream_of(scene.spec.tracker, dir.tracker_token))
@@ -91,7 +99,11 @@ def _train(scene: Scene, local: LegLocal, signals: Signals, nodes: Nodes | None,
     if script:
         env = script_environment(script, env, run=dir, folder=working_folder(scene.spec, dir), job=scene.allocation.job)
     ready = prepared(scene, local, env, signals) if given is not None else None
-    started = start_crew(scene, local, restored, ready, nodes=nodes, others=others) if ready is not None else None
+    started = (
+        scene.patiently("writing the launch plan", lambda: start_crew(scene, local, restored, ready, nodes=nodes, others=others))
+        if ready is not None
+        else None
+    )
     began = clock.now()
     stager = _start_stager(scene, local, resume, woken, since=began)
     memory = MemoryWatch()
@@ -99,6 +111,7 @@ def _train(scene: Scene, local: LegLocal, signals: Signals, nodes: Nodes | None,
     crew = started.crew if started else Crew(local, nodes)
     try:
         child = _start_child(scene, local, command, started.env if started else env, stager, woken)
+        children.append(child)
     except InvalidInput:
         crew.drain(until=clock.now() + 5)
         raise
@@ -148,9 +161,14 @@ def _train(scene: Scene, local: LegLocal, signals: Signals, nodes: Nodes | None,
     else:
         cut = was_cut_short(code, asked=bool(training.asked), ended=training.ended)
         crew.drain(until=ends - 1.0, cut=cut)
-        room_by = gone + (10.0 if training.asked == "storage" else math.inf)  # it was stopped because there is no room
-        training.take_reports(stager.drain(until=min(ends - 0.5, room_by), killed_at=gone if cut else None))
-        training.note_left_on_node(dir.checkpoints, cut_off=stager.cut)
+        killed_at = gone if cut else None
+        training.take_reports(stager.drain(until=ends - 0.5, killed_at=killed_at))
+        scene.wait_for_storage_anew()
+        while training.left_behind and clock.now() < scene.storage_until and not signals.ending:  # each waits a while for room
+            stager = _start_stager(scene, local, resume, woken, since=began)
+            training.take_reports(stager.drain(until=min(ends - 0.5, scene.storage_until), killed_at=killed_at))
+        with never_hurts_training("noting what is left on the node"):
+            scene.patiently("looking at the store", lambda: training.note_left_on_node(dir.checkpoints, cut_off=stager.cut))
     limit.end()
     sampling.stop()
     for following in pipeline:
@@ -165,7 +183,7 @@ def _train(scene: Scene, local: LegLocal, signals: Signals, nodes: Nodes | None,
         outputs.carry(within=5.0)
     training.folder.end()
     try:
-        carry(local, dir)
+        scene.patiently("carrying over what it wrote and logged", lambda: carry(local, dir))
     except OSError as error:
         log.warning("not all that it wrote and logged is in the run's folder: %s", error)
         scene.journal.write(ev.Warned(leg=leg, at=clock.now(), text=f"not all that it wrote and logged could be stored: {error}"))
@@ -225,7 +243,8 @@ def _restore(scene: Scene, local: LegLocal, nodes: Nodes | None) -> tuple[tuple[
         nodes.here(patience_for(0, SLOWEST_STORE, deadline=deadline, now=clock.now()))
         with never_hurts_training("publishing what earlier legs left"):
             tell_published(scene.dir, leg=scene.leg, journal=scene.journal, clock=clock)
-    told = [(CheckpointName(leg.number, p.step), p) for leg in read_run(scene.dir).legs.values() for p in leg.published]
+    legs = scene.patiently("reading the run's journals", lambda: read_run(scene.dir)).legs
+    told = [(CheckpointName(leg.number, p.step), p) for leg in legs.values() for p in leg.published]
     until = clock.now() + _STALE_VIEW
 
     def wait() -> bool:
@@ -233,7 +252,7 @@ def _restore(scene: Scene, local: LegLocal, nodes: Nodes | None) -> tuple[tuple[
         return clock.now() < until
 
     expected = max((name for name, _ in told), default=None)
-    likely = likely_newest(store, expected=expected, wait=wait)
+    likely = scene.patiently("looking for the newest checkpoint", lambda: likely_newest(store, expected=expected, wait=wait))
     patience = patience_for(likely.bytes if likely else 0, measured_rate(p for _, p in told), deadline=deadline, now=clock.now())
     if in_memory(local.path):
         warn_of_memory(scene, local, likely.bytes if likely else None)
@@ -247,7 +266,7 @@ def _restore(scene: Scene, local: LegLocal, nodes: Nodes | None) -> tuple[tuple[
         others[:] = nodes.ready(folder.name, patience)
         return brought
 
-    found = newest(store, take, expected=expected)
+    found = scene.patiently("reading the newest checkpoint", lambda: _readable(newest(store, take, expected=expected), scene))
     if found is None:
         if told:
             raise CheckpointDamaged(
@@ -266,6 +285,13 @@ def _restore(scene: Scene, local: LegLocal, nodes: Nodes | None) -> tuple[tuple[
         scene.journal.write(ev.Warned(leg=scene.leg, at=clock.now(), text=brought.warning))
     log.info("restored %s%s", name, f", read where it is: {brought.in_place}" if brought.in_place else "")
     return ((brought.folder, name.step), str(name)), others
+
+
+def _readable(found: Newest[Brought] | None, scene: Scene) -> Newest[Brought] | None:
+    """An older checkpoint is taken for one that is damaged, but not at once for one that the storage does not give out now."""
+    if found and found.unread and scene.clock.now() < scene.storage_until:
+        raise found.unread
+    return found
 
 
 def _start_stager(scene: Scene, local: LegLocal, resume: Resume | None, woken: threading.Event, *, since: float) -> StagerProcess:

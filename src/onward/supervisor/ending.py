@@ -36,6 +36,8 @@ def write_end(scene: Scene, outcome: Outcome, training: Training) -> bool:
         log.warning("the scheduler ended this job and does not say why yet; the next leg will ask")
         return False
     end, reason = verdict
+    if training.last_missed is not None:
+        reason = f"{reason}; the checkpoint of step {training.last_missed} could not be stored"
     progress = training.spool.progress
     log.info("leg %d ends %s: %s", scene.leg, end, reason)
     scene.journal.write(
@@ -148,6 +150,6 @@ def leave_job(scene: Scene, code: int) -> int:
     except SchedulerError as error:
         log.error("%s; leg %d waits for a place in the queue: `onward tend` or a running `onward up` submits it", error, scene.requeue.leg)
         gone = ev.Gone(leg=scene.requeue.leg, at=scene.clock.now(), name=scene.requeue.name, reason=error.message)
-        desk_journal(scene.dir).write(gone)
+        desk_journal(scene.dir, patient=True).write(gone)
         return code
     return code if wanted is None else wanted

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
 
 from onward.supervisor.frugal import be_frugal
+
+Main = Callable[[Sequence[str]], int]
+
+_PATIENCE = 300  # seconds, where the job script does not say
+
+
+def load(module: str, *, sleep: Callable[[float], None] = time.sleep) -> Any:
+    """From the archive, which lies in the run's folder: its storage may be away for a moment, just now."""
+    told = os.environ.get("ONWARD_STORAGE_PATIENCE", "")
+    seconds = int(told) if told.isdecimal() else _PATIENCE
+    while True:
+        try:
+            return import_module(module)
+        except (ImportError, OSError):
+            if seconds <= 0:
+                raise
+            seconds -= 1
+            sleep(1.0)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -13,8 +35,7 @@ def main(argv: Sequence[str]) -> int:
     be_frugal()
     match what:
         case "leg":
-            from onward.supervisor.main import main as leg
-
+            leg: Main = load("onward.supervisor.main").main
             return leg(rest)
         case "stage":
             from onward.supervisor.staging import main as stage

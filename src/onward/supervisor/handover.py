@@ -8,17 +8,21 @@ of them live.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from onward.clock import Clock
 from onward.errors import Conflict, SchedulerError, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model import event as ev
 from onward.model.job import JobId, JobState, JobStatus, job_name
 from onward.model.lifecycle import MOST_CANCELLED_BY_OTHERS, Continue, cancelled_by_others
-from onward.model.run import Run, Submission
+from onward.model.patience import storage_patience
+from onward.model.run import Leg, Run, Submission
 from onward.rundir.journal import Journal
 from onward.rundir.layout import RunDir
 from onward.schedulers.base import Scheduler, advice_of, habits_of
@@ -42,6 +46,15 @@ class QueuedLegCancelled(Conflict):
         self.by = by  # the other user
 
 
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A job that was queued."""
+
+    leg: int
+    name: str
+    job: str
+
+
 @dataclass(kw_only=True)
 class Handover:
     dir: RunDir
@@ -53,18 +66,21 @@ class Handover:
     limit_patience: float = 0.0  # seconds to go on trying while as many jobs are submitted as the site allows
     on_limit: Callable[[], object] = lambda: None  # called when that limit is met
     abandoned: Callable[[], bool] = lambda: False
+    waited: float = 0.0  # seconds for the storage, by jobs that could not begin the leg: the next one goes on counting
+    made: list[Made] = field(default_factory=list)  # what was queued here, by this very object
 
     def ensure(self, run: Run, wanted: Continue, *, after: str | None) -> str:
         """The id of the one job that stands for this leg: the one that is queued, one found by name, or a new one."""
         leg = run.legs.get(wanted.leg)
+        if leg:
+            self._disown(leg)
         standing = leg.submission if leg else None
         if standing:
             job = standing.job or self._adopt(wanted.leg, standing.name)
             if job and self._still_good(run, wanted, standing, job, held=after is not None):
                 return job
             if job is None and standing.limited and _same_request(standing, run, wanted):
-                write_script(self.dir, run, self.scheduler, wanted)
-                return self._ask_for(wanted.leg, standing.name, after, noted=True)
+                return self._ask_for(wanted.leg, standing.name, after, script=self._script(run, wanted), noted=True)
             if job is None:
                 self._write_off(wanted.leg, standing.name, "no job came of it")
         return self._submit(run, wanted, after=after)
@@ -90,6 +106,13 @@ class Handover:
                 break
         return first
 
+    def take_back_made(self, *, reason: str) -> None:
+        """Cancel what was queued here, the last first: each may hold the one before."""
+        while self.made:
+            made = self.made[-1]
+            self._take_back(made.leg, made.name, made.job, reason)
+            self.made.pop()
+
     def advise(self, run: Run) -> None:
         """Note what the scheduler has to say about such jobs, for whoever reads the run's record."""
         for words in advice_of(self.scheduler, run.resources):
@@ -106,6 +129,14 @@ class Handover:
                 self._take_back(number, standing.name, job, reason)
             elif standing.limited:
                 self._write_off(number, standing.name, f"it found no place in the queue, and {reason}")
+
+    def _disown(self, leg: Leg) -> None:
+        """The job that this process is in lives another leg, or leaves: it cannot be the one that is asked for. Noted in memory too,
+        since the journals may not be writable now."""
+        for own in [s for s in leg.submissions.values() if self.own and s.job == self.own and s.stands]:
+            own.withdrawn = True
+            words = "its job leaves, or lives another leg"
+            self.journal.write(ev.Withdrawn(leg=leg.number, at=self.clock.now(), name=own.name, job=own.job or "", reason=words))
 
     # ── one job, surely ───────────────────────────────────────────────────────
 
@@ -148,7 +179,7 @@ class Handover:
         spec = run.spec
         name = job_name(spec.name, wanted.leg, secrets.token_hex(4))
         resources = run.resources.grown(mem=wanted.mem, exclude=wanted.exclude)
-        write_script(self.dir, run, self.scheduler, wanted)
+        script = self._script(run, wanted)
         self.journal.write(
             ev.Submitting(
                 leg=wanted.leg,
@@ -160,26 +191,44 @@ class Handover:
                 exclude=resources.exclude,
             )
         )
-        return self._ask_for(wanted.leg, name, after)
+        return self._ask_for(wanted.leg, name, after, script=script)
 
-    def _ask_for(self, leg: int, name: str, after: str | None, *, noted: bool = False) -> str:
+    def _script(self, run: Run, wanted: Continue) -> Path:
+        """The job's script, in the run's folder. A job that cannot write there has it on its node: a scheduler keeps a copy."""
+        text = render_script(self.dir, run, self.scheduler, wanted, waited=self.waited)
+        try:
+            write_whole(self.dir.script(wanted.leg), text, mode=0o755)
+            return self.dir.script(wanted.leg)
+        except OSError as error:
+            if self.own is None:
+                raise
+            log.warning("the script of leg %d cannot be written to the run's folder and is submitted from the node: %s", wanted.leg, error)
+            with tempfile.NamedTemporaryFile("w", prefix="onward-", suffix=".sh", delete=False) as file:
+                file.write(text)
+            return Path(file.name)
+
+    def _ask_for(self, leg: int, name: str, after: str | None, *, script: Path, noted: bool = False) -> str:
         """`noted`: it is in a journal already that the site's limit keeps this submit from being accepted."""
         try:
-            job = self._submit_when_there_is_room(leg, name, after, noted=noted)
+            job = self._submit_when_there_is_room(leg, name, after, script=script, noted=noted)
         except SubmitLimitReached:
             raise  # the submit stands, and is tried again
         except SubmitRefused as error:
             self.journal.write(ev.Refused(leg=leg, at=self.clock.now(), name=name, reason=error.message))
             raise
+        finally:
+            if script.parent != self.dir.params:
+                script.unlink(missing_ok=True)
+        self.made.append(Made(leg=leg, name=name, job=job))
         self.journal.write(ev.Submitted(leg=leg, at=self.clock.now(), name=name, job=job))
         return job
 
-    def _submit_when_there_is_room(self, leg: int, name: str, after: str | None, *, noted: bool) -> JobId:
+    def _submit_when_there_is_room(self, leg: int, name: str, after: str | None, *, script: Path, noted: bool) -> JobId:
         give_up = self.clock.now() + self.limit_patience
         pause = _LIMIT_PAUSE
         while True:
             try:
-                return self._submit_surely(leg, name, after)
+                return self._submit_surely(script, name, after)
             except SubmitLimitReached as error:
                 if not noted:
                     self.journal.write(ev.Limited(leg=leg, at=self.clock.now(), name=name, reason=error.message))
@@ -194,11 +243,11 @@ class Handover:
                     raise error from None  # the leg is ending, and nothing was submitted
                 pause = min(2 * pause, _LONGEST_LIMIT_PAUSE)
 
-    def _submit_surely(self, leg: int, name: str, after: str | None) -> JobId:
+    def _submit_surely(self, script: Path, name: str, after: str | None) -> JobId:
         give_up = self.clock.now() + self.patience
         while True:
             try:
-                return self.scheduler.submit(self.dir.script(leg), name=name, after=JobId(after) if after else None)
+                return self.scheduler.submit(script, name=name, after=JobId(after) if after else None)
             except (SubmitUnclear, SchedulerUnavailable) as error:
                 log.warning("%s; looking the job up by its name, for up to %.0f s", error, give_up - self.clock.now())
             found = self._look_up(name, give_up=give_up)
@@ -293,15 +342,19 @@ def queued_ahead(run: Run, wanted: Continue) -> bool:
     return standing is not None and standing.job is not None and fits(standing, wanted)
 
 
-def write_script(dir: RunDir, run: Run, scheduler: Scheduler, wanted: Continue) -> str:
-    text = render_script(dir, run, scheduler, wanted)
-    write_whole(dir.script(wanted.leg), text, mode=0o755)
-    return text
-
-
-def render_script(dir: RunDir, run: Run, scheduler: Scheduler, wanted: Continue) -> str:
+def render_script(dir: RunDir, run: Run, scheduler: Scheduler, wanted: Continue, *, waited: float = 0.0) -> str:
+    """The scheduler opens no file of the run's: where it cannot, it ends the job. The script does, and waits for it."""
     resources = run.resources.grown(mem=wanted.mem, exclude=wanted.exclude)
-    directives = scheduler.directives(resources, output=dir.supervisor_log)
+    directives = scheduler.directives(resources, output=Path(os.devnull))
     cluster = run.spec.cluster
     own = [python for python in (cluster.python, *cluster.other_pythons, sys.executable) if python]
-    return job_script(directives, run=dir.path, archive=dir.supervisor.name, leg=wanted.leg, pythons=own)
+    return job_script(
+        directives,
+        run=dir.path,
+        archive=dir.supervisor.name,
+        log=dir.supervisor_log,
+        leg=wanted.leg,
+        pythons=own,
+        patience=storage_patience(resources.time),
+        waited=waited,
+    )

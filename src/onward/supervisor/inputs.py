@@ -35,7 +35,7 @@ def given_inputs(scene: Scene, env: Mapping[str, str], signals: Signals) -> dict
     if order is None:
         return {}
 
-    asked = StopRequest(scene.dir.stop_request, scene.clock.now)
+    asked = StopRequest(scene.dir, scene.clock.now)
 
     def stopped() -> bool:
         return signals.ending or signals.warned or signals.deleted or signals.given_up or asked.to_stop()

@@ -15,13 +15,17 @@ from onward.schedulers.base import Scheduler, habits_of
 
 log = logging.getLogger(__name__)
 
-_PATIENCE = 600.0  # seconds without any answer, until a silent leg is taken for lost
-_SETTLE = 6.0  # seconds a job may be "ending" before its last state is known
+_PATIENCE = 600.0  # seconds without any answer, until the next leg begins without knowing how the one before ended
+SETTLE = 6.0  # seconds a job may be "ending" before its last state is known
 _PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds; growing while there is no answer: a controller in trouble is not pressed
 
 
 class StillRunning(Exception):
     """The scheduler says that an earlier leg is at work: this job came too early."""
+
+    def __init__(self, job: JobId, state: JobState) -> None:
+        super().__init__(f"job {job} is still {state}")
+        self.job = job
 
 
 def unsettled(run: Run) -> list[Leg]:
@@ -29,14 +33,32 @@ def unsettled(run: Run) -> list[Leg]:
     return [leg for _, leg in sorted(run.legs.items()) if leg.claimed and leg.end is None]
 
 
-def ask_after(legs: list[Leg], scheduler: Scheduler, clock: Clock, *, patience: float = _PATIENCE, run: Run | None = None) -> list[Found]:
+def unknown(run: Run) -> list[Leg]:
+    """Legs of whose end the scheduler said nothing when it was asked."""
+    return [leg for _, leg in sorted(run.legs.items()) if leg.claimed and leg.end is LegEnd.LOST and not leg.counts and leg.own is None]
+
+
+def ask_again(legs: list[Leg], scheduler: Scheduler, clock: Clock) -> list[Found]:
+    """What the scheduler knows by now of ends that it could not tell when it was asked. One question, no waiting."""
+    try:
+        answer = scheduler.status([JobId(leg.claimed.job) for leg in legs if leg.claimed]) if legs else {}
+    except SchedulerUnavailable:
+        return []
+    known = [(leg, status) for leg in legs if (status := _of_leg(leg, answer)) and not status.state.live]
+    return [found for found in (_found(leg, status, clock) for leg, status in known) if found.end != LegEnd.LOST]
+
+
+def ask_after(
+    legs: list[Leg], scheduler: Scheduler, clock: Clock, *, patience: float = _PATIENCE, settle_for: float = SETTLE, run: Run | None = None
+) -> list[Found]:
     """Ask the scheduler for the end of each leg. Unknown is not finished: it is asked again, for a while.
 
-    So is a job that has left the queue and of which it is not told yet how.
+    So is a job that has left the queue and of which it is not told yet how. `settle_for`: seconds for a job that still runs to end.
+    A scheduler that stays silent leaves the end unknown, which never counts as a failure of the run.
     """
     jobs = [JobId(leg.claimed.job) for leg in legs if leg.claimed]
     give_up = clock.now() + patience
-    settle: float | None = None  # from the first answer on
+    heard: float | None = None  # the first answer
     pause = _PAUSE
     while jobs:
         try:
@@ -44,21 +66,21 @@ def ask_after(legs: list[Leg], scheduler: Scheduler, clock: Clock, *, patience: 
         except SchedulerUnavailable as error:
             if clock.now() >= give_up:
                 log.warning("the scheduler has not answered for %.0f s: %s", patience, error)
-                return [_found(leg, None, clock, "the scheduler does not answer") for leg in legs]
+                return [_not_heard(leg, clock) for leg in legs]
             clock.sleep(min(pause, max(0.0, give_up - clock.now())))
             pause = min(2 * pause, _LONGEST_PAUSE)
             continue
-        settle = settle if settle is not None else clock.now() + _SETTLE
+        heard = heard if heard is not None else clock.now()
         known = {leg.number: _of_leg(leg, answer) for leg in legs}
-        finishing = clock.now() < settle - _SETTLE + habits_of(scheduler).finishing_seconds
+        finishing = clock.now() < heard + habits_of(scheduler).finishing_seconds
         if finishing and None in known.values():
             clock.sleep(_PAUSE)
             continue
         running = [status for status in known.values() if status and status.state in (JobState.RUNNING, JobState.UNKNOWN)]
         if not running:
             return [_found(leg, known[leg.number], clock, noticed=was_noticed(run, leg) if run else None) for leg in legs]
-        if clock.now() >= settle:
-            raise StillRunning(f"job {running[0].id} is still {running[0].state}")
+        if clock.now() >= heard + settle_for:
+            raise StillRunning(running[0].id, running[0].state)
         clock.sleep(_PAUSE)
     return []
 
@@ -69,10 +91,14 @@ def _of_leg(leg: Leg, answer: Mapping[JobId, JobStatus]) -> JobStatus | None:
     return status if status and (not leg.submissions or status.name in leg.submissions) else None
 
 
-def _found(leg: Leg, status: JobStatus | None, clock: Clock, why: str = "", *, noticed: bool | None = None) -> Found:
+def _found(leg: Leg, status: JobStatus | None, clock: Clock, *, noticed: bool | None = None) -> Found:
     assert leg.claimed is not None
     end, reason = classify(status, leg.claimed.job, noticed=noticed)
-    if why:
-        end, reason = LegEnd.LOST, f"job {leg.claimed.job} left no word, and {why}"
     by = status.cancelled_by if status else ""
     return Found(leg=leg.number, at=(status.ended if status and status.ended else clock.now()), end=end, reason=reason, by=by)
+
+
+def _not_heard(leg: Leg, clock: Clock) -> Found:
+    assert leg.claimed is not None
+    reason = f"how job {leg.claimed.job} ended is unknown: the leg left no word, and the scheduler does not answer"
+    return Found(leg=leg.number, at=clock.now(), end=LegEnd.LOST, reason=reason, counts=False)

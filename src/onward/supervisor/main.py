@@ -1,4 +1,4 @@
-"""The life of one leg, top to bottom: look, claim, hand over, train, end, decide.
+"""The life of one leg, top to bottom: look, hand over, claim, train, end, decide.
 
 This is the batch process of a job. It is frozen with the run as `supervisor.pyz`, needs nothing but the standard
 library, and can be killed at any line: the next leg finds out what happened and goes on.
@@ -7,25 +7,29 @@ library, and can be killed at any line: the next leg finds out what happened and
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onward.clock import SystemClock
+from onward.clock import Clock, SystemClock
 from onward.errors import AlreadyClaimed, InputRefused, OnwardError
 from onward.model import event as ev
-from onward.model.run import LegEnd
+from onward.model.patience import storage_patience
+from onward.model.run import LegEnd, Run
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.schedulers.base import habits_of
 from onward.schedulers.registry import scheduler_for
-from onward.supervisor.beginning import Successor, leg_of_job, may_begin
+from onward.schedulers.script import STORAGE_PATIENCE, STORAGE_WAITED
+from onward.supervisor.beginning import Successor, give_up_start, is_free, leg_of_job, may_begin
+from onward.supervisor.disk.waiting import wait_out
 from onward.supervisor.ending import go_on_or_close, leave_job, write_end
 from onward.supervisor.member import leave, over
 from onward.supervisor.notice import Notice
@@ -46,45 +50,56 @@ _HANDOVER_PATIENCE = 10.0  # seconds training waits for its successor to be queu
 def live_leg(path: Path, leg: int) -> int:
     """Returns the job's exit code: 0, or 1 where the training failed, so that the scheduler's own lists say so too."""
     signals = Signals()
-    scene = _set_scene(RunDir(path), leg)
-    leg = scene.leg
-    allocation, journal, clock = scene.allocation, scene.journal, scene.clock
+    clock = SystemClock()
+    patience, waited = _patience()
+    began = _job_began(clock.now())
+    ending: Callable[[], bool] = lambda: signals.ending  # noqa: E731
+    scene, run = wait_out(
+        "reading the run's folder",
+        lambda: _set_scene(RunDir(path), leg, clock=clock, began=began),
+        clock=clock,
+        until=clock.now() + patience,
+        ending=ending,
+    )
+    scene.patience, scene.waited, scene.ending = patience, waited, ending
+    scene.wait_for_storage_anew()
     signals.expect_delete_notice(habits_of(scene.scheduler).delete_notice, Notice(scene))
-    log.info("job %s on %s", allocation.job, ", ".join(allocation.hosts))
+    log.info("job %s on %s", scene.allocation.job, ", ".join(scene.allocation.hosts))
+
+    # ── queue the successor before anything that can fail ─────────────────────
+    successor = Successor(scene, run) if is_free(run, scene.leg) else None
 
     # ── is there anything to do, and is it ours? ──────────────────────────────
-    if not may_begin(scene):
-        over(scene)
-        leave(scene)
-        return leave_job(scene, 0)
     try:
-        claim(scene.dir, leg, job=allocation.job)
+        if not scene.patiently("finding out what became of earlier legs", lambda: may_begin(scene)):
+            if successor:
+                successor.take_back("its predecessor did not begin")
+            _for_its_pipeline(scene, over, leave)
+            return leave_job(scene, 0)
+        scene.patiently("loading the rest of the supervisor", _load)
+        local = _claim(scene)
     except AlreadyClaimed as error:
         log.info("%s; this job leaves", error)
+        if successor:
+            successor.take_back("its predecessor did not begin")
         return 0
-    local = local_folder(scene.spec, leg, run=scene.dir)
-    journal.write(
-        ev.Claimed(
-            leg=leg,
-            at=clock.now(),
-            job=allocation.job,
-            hosts=list(allocation.hosts),
-            deadline=allocation.deadline,
-            gpus=list(allocation.gpus),
-            local=str(local.path),
-        )
-    )
+    except OSError as error:
+        return give_up_start(scene, run, successor, error)
 
-    # ── queue the successor before training starts ────────────────────────────
-    successor = Successor(scene)
-    from onward.supervisor.course import train  # loaded while the scheduler answers: half of what there is to load
+    # ── what is done while the scheduler answers ──────────────────────────────
+    from onward.supervisor.course import train  # loaded by now
     from onward.supervisor.push import push_last
     from onward.supervisor.salvage import salvage
     from onward.supervisor.watchers import never_hurts_training
 
+    scene.wait_for_storage_anew()
+    with never_hurts_training("queueing what the next leg needs"):
+        run = read_run(scene.dir)
+        successor = successor.fitting(run) if successor else Successor(scene, run)
     with never_hurts_training("salvage of an earlier leg"):
-        salvage(scene.dir, read_run(scene.dir), leg=leg, journal=journal, clock=clock)
-    successor.done.wait(_HANDOVER_PATIENCE)
+        salvage(scene.dir, read_run(scene.dir), leg=scene.leg, journal=scene.journal, clock=clock)
+    if successor:
+        successor.done.wait(_HANDOVER_PATIENCE)
 
     # ── train ─────────────────────────────────────────────────────────────────
     training: Training | None = None
@@ -94,25 +109,87 @@ def live_leg(path: Path, leg: int) -> int:
             return 0
         if not write_end(scene, outcome, training):
             _leave(scene, local, training)
+            scene.journal.close()
             return 1
     except OnwardError as error:
         log.error("%s", error)
         final = isinstance(error, InputRefused)
-        journal.write(ev.Ended(leg=leg, at=clock.now(), end=LegEnd.CRASHED, reason=error.message, evidence=error.hint, final=final))
+        scene.journal.write(
+            ev.Ended(leg=scene.leg, at=clock.now(), end=LegEnd.CRASHED, reason=error.message, evidence=error.hint, final=final)
+        )
+    except OSError as error:
+        log.exception("the leg cannot go on")
+        words = f"its storage failed before the training began: {error}" if training is None else f"its storage failed: {error}"
+        scene.journal.write(ev.Ended(leg=scene.leg, at=clock.now(), end=LegEnd.CRASHED, reason=words, counts=False))
 
     # ── end and decide ────────────────────────────────────────────────────────
-    successor.give_up()
-    _leave(scene, local, training)
-    go_on_or_close(scene)
-    journal.close()
-    over(scene)
+    scene.wait_for_storage_anew()
+    try:
+        scene.patiently("writing down how the leg ended", scene.journal.flush)
+        if successor:
+            successor.give_up()
+        _leave(scene, local, training)
+        scene.patiently("deciding how the run goes on", lambda: go_on_or_close(scene))
+    except OSError as error:
+        log.error("the run's folder cannot be used any more; the next leg finds out how this one ended: %s", error)
+    scene.journal.close()
+    _for_its_pipeline(scene, over)
     if scene.spec.tracker:
         with never_hurts_training("the last push"):
             age = clock.now() - scene.spec.created
             push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE, age=age)
-    leave(scene)
-    ended = read_run(scene.dir).legs[leg].end
-    return leave_job(scene, 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0)
+    _for_its_pipeline(scene, leave)
+    return leave_job(scene, _exit_code(scene))
+
+
+def _load() -> None:
+    """Half of what there is to load, while the scheduler answers. The archive lies in the run's folder: it may be away like the rest."""
+    try:
+        from onward.supervisor import course, push, salvage  # noqa: F401
+    except ImportError as error:
+        raise OSError(errno.EIO, f"Onward's own code cannot be read: {error}") from error
+
+
+def _claim(scene: Scene) -> LegLocal:
+    """Take the leg, for ever, and say so. An attempt that failed may have succeeded on the storage's side: then the leg is ours."""
+    attempts = 0
+
+    def attempt() -> None:
+        nonlocal attempts
+        attempts += 1
+        claim(scene.dir, scene.leg, job=scene.allocation.job, repeated=attempts > 1)
+
+    scene.patiently("claiming the leg", attempt)
+    local = scene.patiently("making the leg's folder on the node", lambda: local_folder(scene.spec, scene.leg, run=scene.dir))
+    scene.journal.write(
+        ev.Claimed(
+            leg=scene.leg,
+            at=scene.clock.now(),
+            job=scene.allocation.job,
+            hosts=list(scene.allocation.hosts),
+            deadline=scene.allocation.deadline,
+            gpus=list(scene.allocation.gpus),
+            local=str(local.path),
+        )
+    )
+    return local
+
+
+def _for_its_pipeline(scene: Scene, *acts: Callable[[Scene], None]) -> None:
+    """What a leg does for the pipeline that it is part of, if it is part of one."""
+    try:
+        for act in acts:
+            act(scene)
+    except OSError as error:
+        log.error("the pipeline's folder cannot be used; the next leg of it, or `onward tend`, goes on with it: %s", error)
+
+
+def _exit_code(scene: Scene) -> int:
+    try:
+        ended = read_run(scene.dir).legs[scene.leg].end
+    except OSError:
+        return 1
+    return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 
 
 def _leave(scene: Scene, local: LegLocal, training: Training | None) -> None:
@@ -128,9 +205,7 @@ def _leave(scene: Scene, local: LegLocal, training: Training | None) -> None:
         local.path.parent.rmdir()  # unless another leg of this run is on this node
 
 
-def _set_scene(dir: RunDir, leg: int) -> Scene:
-    clock = SystemClock()
-    began = _job_began(clock.now())
+def _set_scene(dir: RunDir, leg: int, *, clock: Clock, began: float) -> tuple[Scene, Run]:
     spec = read_spec(dir)
     scheduler = scheduler_for(spec.cluster)
     allocation = scheduler.allocation()
@@ -142,7 +217,15 @@ def _set_scene(dir: RunDir, leg: int) -> Scene:
     if allocation.deadline is None and limit:
         allocation = replace(allocation, deadline=(allocation.started or began) + limit)
     journal = Journal(dir.leg_journal(leg), patient=True)
-    return Scene(dir=dir, spec=spec, leg=leg, scheduler=scheduler, allocation=allocation, clock=clock, journal=journal)
+    scene = Scene(dir=dir, spec=spec, leg=leg, scheduler=scheduler, allocation=allocation, clock=clock, journal=journal)
+    return scene, run
+
+
+def _patience() -> tuple[float, float]:
+    """What the job script says: seconds to wait for the run's folder, and how many jobs before this one have waited for it."""
+    told = [os.environ.pop(name, "") for name in (STORAGE_PATIENCE, STORAGE_WAITED)]  # not for the training
+    patience, waited = (float(text) if text.isdecimal() else None for text in told)
+    return storage_patience(None) if patience is None else patience, waited or 0.0
 
 
 def _job_began(now: float) -> float:

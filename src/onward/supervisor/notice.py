@@ -40,7 +40,7 @@ class Notice:
         After the limit it says nothing new."""
         scene, now = self._scene, self._scene.clock.now()
         if scene.allocation.deadline is None or now < scene.allocation.deadline:
-            desk_journal(scene.dir).write(AskedToStop(leg=scene.leg, at=now, why=DELETED))
+            desk_journal(scene.dir, patient=True).write(AskedToStop(leg=scene.leg, at=now, why=DELETED))  # no error may leave a handler
         self._thread = threading.Thread(target=self._ask, name="notice", daemon=True)
         self._thread.start()
         patience = threading.Timer(PATIENCE, self._answered.set)

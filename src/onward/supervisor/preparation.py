@@ -82,7 +82,7 @@ def prepared(scene: Scene, local: LegLocal, env: Mapping[str, str], signals: Sig
     if not steps(environment):
         return dict(env)
     log.info("preparing the environment: %s", ", ".join(" ".join(step) for step in steps(environment)))
-    asked = StopRequest(dir.stop_request, scene.clock.now)
+    asked = StopRequest(dir, scene.clock.now)
     mirroring = Repeating("mirroring", Mirror(local, dir).carry, every=MIRROR_SECONDS)
     try:
         return prepare(

@@ -15,6 +15,7 @@ from onward.checkpoints.stager import Report
 from onward.clock import Clock
 from onward.model import event as ev
 from onward.model.lifecycle import DELETED, GIVEN_UP
+from onward.model.quantity import format_duration
 from onward.model.spec import RunSpec
 from onward.rundir.journal import Journal
 from onward.rundir.layout import LegLocal
@@ -35,7 +36,6 @@ from onward.supervisor.watching.folder import FolderWatch
 log = logging.getLogger(__name__)
 
 _TICK = 0.2
-_MISSES_BEFORE_STOP = 5  # checkpoints, one after another
 _LEFT_ALONE = 60.0  # seconds for which other ranks go on after one has ended well, before it is said
 _REFUSALS_TOLD = 3  # checkpoints, in a leg
 _TERM_TO_KILL = 3.0
@@ -79,7 +79,8 @@ class Training:
     fenced: bool = False
     ended_at: float | None = None  # by us, since it did not leave by itself
     stop_seconds: float | None = None
-    _missed: set[int] = field(default_factory=set)  # steps that could not be stored since the last that could
+    _missed: dict[int, str] = field(default_factory=dict)  # steps that could not be stored since the last that could, and why
+    _missing_since: float | None = None
     _learned_step: int | None = None
     _told_of_leaving: bool = False
     _refused: int = 0  # checkpoints, for what the ranks wrote of them
@@ -143,7 +144,7 @@ class Training:
             if report.kind == "publishing":
                 continue
             if report.kind == "published":
-                self._missed.clear()
+                self._is_stored_again(report.step)
                 if self.asked == "request" and report.began >= (self.asked_at or 0) - _SAME_MOMENT:  # not one under way before
                     self._leave_by = self._leave_by or self.clock.now() + _AFTER_LAST_SAVE
                 self._sign_of_life = self.clock.now()
@@ -192,6 +193,18 @@ class Training:
         """Something it saved could not be stored, and lies on the node."""
         return bool(self._missed)
 
+    @property
+    def last_missed(self) -> int | None:
+        """The newest step that it saved and that could not be stored."""
+        return max(self._missed, default=None)
+
+    def _is_stored_again(self, step: int) -> None:
+        if self._missing_since is not None:
+            gap = format_duration(self.clock.now() - self._missing_since)
+            self.warn(f"checkpoints are stored again, from step {step} on; for {gap} none could be")
+            self._missing_since = None
+        self._missed.clear()
+
     def _miss(self, report: Report) -> None:
         """Tried again and again while the store is full: told once for each step."""
         if report.step in self._missed:
@@ -202,8 +215,9 @@ class Training:
             if self._refused <= _REFUSALS_TOLD:
                 more = "; more like it are in the supervisor's log alone" if self._refused == _REFUSALS_TOLD else ""
                 self.warn(report.reason + more)
-        if report.kind == "missed":
-            self._missed.add(report.step)
+        if report.kind == "missed":  # however many: the training goes on, and what it saved is stored as soon as there is room
+            self._missed[report.step] = report.reason
+            self._missing_since = self._missing_since or self.clock.now()
             self.journal.write(ev.Missed(leg=self.leg, at=self.clock.now(), step=report.step, reason=report.reason))
 
     def note_left_on_node(self, store: Path, *, cut_off: bool) -> None:
@@ -215,11 +229,12 @@ class Training:
         if not left and not (cut_off and self._has_files()):
             return
         step = left[-1].name.step if left else self._learned_step or 0
-        if step in self._missed:
+        if not left and step in self._missed:
             return
-        self._missed.add(step)
         folder = left[-1].folder if left else self.local.checkpoints
-        reason = f"the job ended before the checkpoint of step {step} was published"
+        why = f": {self._missed[max(self._missed)]}" if self._missed else ""
+        reason = f"the job ended before the checkpoint of step {step} was published{why}"
+        self._missed[step] = reason
         log.warning("%s; it stays in %s", reason, folder)
         size = left[-1].bytes if left else self.planner.newest_bytes
         spent = self.planner.spent(self.clock.now()) if self.asked == "deadline" else 0.0
@@ -264,8 +279,6 @@ class Training:
             self._ask("deadline" if self.deadline and self.deadline - now <= _NEAR_THE_LIMIT else "warning", now)
         elif self.folder.stop_requested:
             self._ask("request", now)
-        elif len(self._missed) >= _MISSES_BEFORE_STOP:
-            self._ask("storage", now)
 
     def _look_for_a_later_leg(self) -> None:
         """One that begins on this machine ends what runs of earlier legs before it trains itself."""

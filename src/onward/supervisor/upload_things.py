@@ -11,6 +11,7 @@ from pathlib import Path
 from onward.checkpoints.find import names
 from onward.model.advance import MemberState
 from onward.model.pipeline import Plan, StageKind, UploadRule
+from onward.rundir.closing import is_over
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.rundir.task_layout import TaskDir
 from onward.supervisor.advance import member_state
@@ -76,7 +77,7 @@ def _logs(dir: PipelineDir, plan: Plan) -> Iterator[Thing]:
     """Of the runs that are over, and in the end of the pipeline itself."""
     members = [dir.member(stage.name) for stage in plan.stages if not stage.done_by]
     for run in (*members, *dir.workers()):
-        if (at := _moment(run.done)) is not None:
+        if is_over(run) and (at := _moment(run.done)) is not None:
             yield Thing(key=f"logs-{run.path.name.removeprefix(f'{dir.path.name}-')}-{at:.3f}", paths=(_seen(dir, run.logs),))
     if (at := _moment(dir.over)) is not None:
         yield Thing(key=f"logs-{at:.3f}", paths=(_seen(dir, dir.log),))

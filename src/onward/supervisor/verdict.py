@@ -28,7 +28,7 @@ class Outcome:
     """What the supervisor saw."""
 
     code: int  # exit code of the training, or minus the signal that ended it
-    asked: str | None  # why it was asked to stop: deadline, warning, request, storage, signal; None: it was not
+    asked: str | None  # why it was asked to stop: deadline, warning, request, signal; None: it was not
     finished: bool  # it said that it was complete
     stalled: bool = False
     lost_nodes: tuple[str, ...] = ()  # other nodes of the job that fell silent when the training failed
@@ -87,8 +87,6 @@ def judge(seen: Outcome) -> tuple[LegEnd, str] | None:
         return LegEnd.PREEMPTED, "stopped at the scheduler's warning that the job will end" + by_force
     if seen.asked == "request" and left:
         return LegEnd.AGAIN, "stopped on request" + by_force
-    if seen.asked == "storage" and left:
-        return LegEnd.CRASHED, "checkpoints can no longer be stored"
     if seen.again:
         return LegEnd.AGAIN, f"the training asked to be run again (exit code {seen.code})"
     if seen.final:

@@ -22,6 +22,7 @@ from onward.operations.inspect import account
 from onward.operations.reach import Reach
 from onward.operations.snapshots import kept
 from onward.operations.wiring import Desk
+from onward.rundir.closing import is_over
 from onward.rundir.journal import read_history, read_spec
 from onward.rundir.layout import RunDir, leg_of
 from onward.rundir.logs.search import search
@@ -129,7 +130,7 @@ class Folders:
 
     def _look(self, dir: RunDir) -> _Read:
         """Journals are read again only when they changed; of a run that is over, one mark says that nothing did."""
-        known, done = self._read.get(dir.path), _changed(dir.done)
+        known, done = self._read.get(dir.path), _changed(dir.done) if is_over(dir) else 0
         mark = (done,) if done else (*_sizes(dir.journals), *_sizes(dir.claims))
         if known is None or known.mark != mark:
             try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import os
 import shutil
@@ -22,6 +21,7 @@ from pathlib import Path
 from onward.checkpoints.left import unpublished
 from onward.model.quantity import format_bytes
 from onward.model.run import RunState
+from onward.rundir.closing import end_of
 from onward.rundir.layout import LegLocal, RunDir, dated_under, leg_of
 from onward.rundir.mirror import carry
 from onward.supervisor.disk.lock import held
@@ -136,6 +136,6 @@ def _why_kept(local: LegLocal, run: RunDir, leg: int) -> str:
 
 def _finished(run: RunDir) -> bool:
     try:
-        return bool(json.loads(run.done.read_bytes())["state"] == RunState.FINISHED)
+        return (end_of(run) or {}).get("state") == RunState.FINISHED
     except (OSError, ValueError, KeyError, TypeError):
         return False

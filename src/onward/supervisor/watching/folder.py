@@ -13,6 +13,7 @@ from pathlib import Path
 
 from onward.errors import TakenOver
 from onward.rundir.claim import newest_claim
+from onward.rundir.closing import is_to_stop
 from onward.rundir.layout import RunDir
 from onward.supervisor.watchers import Repeating
 
@@ -56,7 +57,7 @@ class Looks:
         self.fenced_by = 0
 
     def look(self) -> None:
-        self.stop_requested = self._run.stop_request.exists()
+        self.stop_requested = is_to_stop(self._run)
         if self._count % 2 == 0 and self._claims.changed():
             self.look_at_claims()
         self._count += 1
@@ -76,13 +77,13 @@ def refuse_if_taken_over(run: RunDir, leg: int) -> None:
 class StopRequest:
     """Whether somebody wants the run to end. Looked for every few seconds, however often it is asked."""
 
-    def __init__(self, path: Path, now: Callable[[], float]) -> None:
-        self._path, self._now = path, now
+    def __init__(self, run: RunDir, now: Callable[[], float]) -> None:
+        self._run, self._now = run, now
         self._looked, self._there = -math.inf, False
 
     def to_stop(self) -> bool:
         if self._now() - self._looked >= LOOK_SECONDS:
-            self._there, self._looked = self._path.exists(), self._now()
+            self._there, self._looked = is_to_stop(self._run), self._now()
         return self._there
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from onward.rundir.layout import LegLocal, RunDir, leg_of
+from onward.rundir.mirror import place_of
 from onward.supervisor.push_files import ARTIFACTS, EVENTS, JOURNAL, LOGS, SPOOL, Found, Rooms, files, records, rooms_of
 from onward.supervisor.watching.folder import ChangedFolder
 
@@ -22,6 +25,8 @@ _ARTIFACTS_SOON = 20.0  # seconds after files were handed over on the node
 class PushLooks:
     def __init__(self, run: RunDir, local: LegLocal, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
+        self._run, self._local = run, local
+        self._places: dict[Path, str] = {}  # TensorBoard's files on the node, and their names in the run's folder
         self._all = rooms_of(run, local)
         self._near: Rooms = {SPOOL: [local.spool], LOGS: [local.logs], EVENTS: [local.tensorboard]}
         self._journal = run.leg_journal(leg_of(local.path.name) or 1)
@@ -55,8 +60,19 @@ class PushLooks:
             found = list(files(self._all))
             self._files_at = now + max(_WHOLE_EVERY, len(found))
             self._kept[ARTIFACTS] = found
-            return [*found, *files(self._near)]
-        return [*files(self._near), *self._kept.get(ARTIFACTS, ())]
+            return [*found, *self._near_files()]
+        return [*self._near_files(), *self._kept.get(ARTIFACTS, ())]
+
+    def _near_files(self) -> Iterator[Found]:
+        for found in files(self._near):
+            yield replace(found, name=self._event_name(found.path)) if found.name.startswith(EVENTS) else found
+
+    def _event_name(self, path: Path) -> str:
+        """As in the run's folder, where a file of an earlier leg may have the same name."""
+        if path not in self._places:
+            place = place_of(path, self._local, self._run)
+            self._places[path] = f"{EVENTS}/{place.relative_to(self._run.tensorboard).as_posix()}"
+        return self._places[path]
 
     def settle(self, is_sent: Callable[[Found], bool]) -> None:
         """After sending, as far as it went."""

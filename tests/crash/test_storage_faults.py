@@ -1,0 +1,159 @@
+"""The run's storage is full, read-only or away for seconds, in each phase of a leg: nothing is lost, and the run goes on by itself.
+
+Two cases are part of the suite. All of them, with a table of what happened:
+
+    STORAGE_FAULTS=5,13,60 pytest -n0 -s tests/crash/test_storage_faults.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.crash.conftest import LocalRun, Machine
+from tests.crash.test_faults_on_one_machine import counting, steps_printed
+
+pytestmark = pytest.mark.slow
+
+STEPS = 110
+SECONDS = [float(text) for text in os.environ.get("STORAGE_FAULTS", "").split(",") if text]
+
+
+# ── a disk in the test's hand ─────────────────────────────────────────────────
+
+
+class Disk:
+    """A small disk with the runs on it. Whatever is done to it, this side can still look."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self._behind = folder / "disk", folder / "behind"
+        for place in (self.path, self._behind):
+            place.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(self.path)], capture_output=True).returncode:
+            pytest.skip("a small disk cannot be mounted here")
+        _mount("--bind", str(self.path), str(self._behind))
+
+    def close(self) -> None:
+        for place in (self.path, self.path, self._behind):  # the first may be what lies over it
+            subprocess.run(["umount", "--lazy", str(place)], capture_output=True)
+
+    def seen(self, path: Path) -> Path:
+        """The same file, where no fault is."""
+        return self._behind / path.relative_to(self.path)
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        ballast = self._behind / "ballast"
+        with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(b"x" * 4096)
+        yield
+        ballast.unlink()
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """For everything that is opened from now on. What was open stays writable, or the kernel would refuse."""
+        _mount("--bind", str(self._behind), str(self.path))
+        _mount("-o", "remount,bind,ro", str(self.path))
+        yield
+        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """As if it were not mounted."""
+        _mount("-t", "tmpfs", "-o", "size=4k", "tmpfs", str(self.path))
+        yield
+        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+
+
+def _mount(*words: str) -> None:
+    subprocess.run(["mount", *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    made = Disk(tmp_path)
+    yield made
+    made.close()
+
+
+# ── phases of a leg ───────────────────────────────────────────────────────────
+
+
+class Watched:
+    """A run as it is seen from behind the fault. Nothing here repairs it: `onward show` might."""
+
+    def __init__(self, run: LocalRun, disk: Disk) -> None:
+        self.run, self.folder = run, disk.seen(run.folder)
+
+    def events(self, kind: str) -> list[dict[str, object]]:
+        found = []
+        for path in sorted((self.folder / "journal").glob("*.jsonl")):
+            for line in path.read_text().splitlines():
+                with contextlib.suppress(ValueError):
+                    found.append(json.loads(line))
+        return [event for event in found if event["kind"] == kind]
+
+    def until(self, holds: Callable[[Watched], object], *, within: float) -> None:
+        give_up = time.monotonic() + within
+        while not holds(self):
+            if time.monotonic() > give_up:
+                log = self.folder / "logs" / "supervisor.log"
+                pytest.fail(f"did not come within {within} s:\n{log.read_text() if log.exists() else '(no log)'}")
+            time.sleep(0.02)
+
+
+PHASES: dict[str, Callable[[Watched], object]] = {
+    "before its job starts": lambda run: True,
+    "claim": lambda run: (run.folder / "params" / "claims" / "leg-0001.json").exists(),
+    "training starts": lambda run: run.events("started"),
+    "save and publish": lambda run: run.events("published"),
+    "stop": lambda run: run.events("askedtostop"),
+    "end and hand over": lambda run: run.events("ended"),
+    "next leg's start": lambda run: [e for e in run.events("claimed") if e["leg"] == 2],
+}
+KINDS: dict[str, Callable[[Disk], contextlib.AbstractContextManager[None]]] = {
+    "full": Disk.full,
+    "read-only": Disk.read_only,
+    "away": Disk.away,
+}
+ALWAYS = [("before its job starts", "read-only", 4.0), ("end and hand over", "full", 4.0)]
+ALL = [(phase, kind, seconds) for seconds in SECONDS for phase in PHASES for kind in KINDS]
+
+
+@pytest.mark.parametrize(("phase", "kind", "seconds"), ALL or ALWAYS)
+def test_a_run_outlives_a_fault_of_its_storage(machine: Machine, disk: Disk, phase: str, kind: str, seconds: float) -> None:
+    machine.environment["ONWARD_ROOT"] = str(disk.path / "runs")
+    limit = 12 + 2 * int(seconds)
+    began = time.monotonic()
+    steps = STEPS + 20 * int(seconds)
+    time_limit = f"{limit // 60}:{limit % 60:02d}"
+    run = Watched(machine.submit(counting(steps=steps, size=100_000), "--time", time_limit), disk)
+    run.until(PHASES[phase], within=60 + limit)
+    with KINDS[kind](disk):
+        time.sleep(seconds)
+    run.until(lambda run: (run.folder / "params" / "done.json").exists(), within=240 + 4 * seconds)
+    shown = run.run.show()
+    printed = steps_printed(run.run)
+    lost = [step for step in range(steps) if step not in printed]
+    again = len(printed) - len(set(printed))
+    newest = shown["checkpoints"][-1]["step"]
+    ends = " ".join(leg["end"] or "?" for leg in shown["legs"])
+    took = time.monotonic() - began
+    print(f"\n{kind:9} {seconds:3.0f} s  {phase:21} {shown['state']:8} {took:4.0f} s  {again} steps twice, {len(lost)} lost  legs: {ends}")
+    bad = [f"{leg['end']}: {leg['reason']}" for leg in shown["legs"] if leg["end"] in ("lost", "crashed")]
+    if bad:
+        print("\n".join([*bad, (run.folder / "logs" / "supervisor.log").read_text()]))
+    assert shown["state"] == "finished", shown
+    assert not lost
+    assert newest == steps - 1, "the last state of the training is stored"

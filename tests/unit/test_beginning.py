@@ -1,0 +1,191 @@
+"""The first minutes of a job: its successor is queued before anything can fail, and a job that leaves is replaced."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onward.model import event as ev
+from onward.model.job import Allocation, JobId, JobState
+from onward.model.run import LegEnd
+from onward.rundir.claim import claim
+from onward.rundir.journal import Journal, read_events, read_run
+from onward.supervisor import handover as handover_module
+from onward.supervisor.beginning import Successor, give_up_start, is_free, leg_of_job, may_begin
+from onward.supervisor.scene import Scene
+from tests.desks import Place, PlayedRun
+from tests.fakes import FakeScheduler
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> PlayedRun:
+    return Place(tmp_path).play()
+
+
+def job_starts(run: PlayedRun, leg: int, *, free: bool = True) -> Scene:
+    """The job that is queued for this leg starts; `free`: whether or not what it is held on has ended."""
+    job = run.job(leg)
+    fake = run.place.scheduler.jobs[job]
+    if free:
+        fake.after = None  # as where the controller has forgotten the job before it
+    run.place.scheduler.start(job)
+    return scene(run, leg, job)
+
+
+def scene(run: PlayedRun, told: int, job: str) -> Scene:
+    allocation = Allocation(job=JobId(job), hosts=("node1",), deadline=None)
+    leg = leg_of_job(run.run, told, allocation)
+    journal = Journal(run.dir.leg_journal(leg), patient=True)
+    found = Scene(
+        dir=run.dir, spec=run.spec, leg=leg, scheduler=run.place.scheduler, allocation=allocation, clock=run.place.clock, journal=journal
+    )
+    found.patience = 900.0
+    found.wait_for_storage_anew()
+    return found
+
+
+def live(scheduler: FakeScheduler) -> dict[str, str | None]:
+    """Jobs that have not ended → the job that each is held on."""
+    return {job: fake.after for job, fake in scheduler.jobs.items() if fake.status.state.live}
+
+
+# ── too early ─────────────────────────────────────────────────────────────────
+
+
+def test_a_job_that_starts_too_early_queues_exactly_one_in_its_place_held_on_its_predecessor(run: PlayedRun) -> None:
+    first = run.begin(1).job(1)
+    early = job_starts(run, 2)
+    successor = Successor(early, run.run)
+    assert not may_begin(early)
+    successor.take_back("it came too early")
+    run.place.scheduler.end(early.allocation.job)
+    [(again, held_on)] = [(job, after) for job, after in live(run.place.scheduler).items() if job != first]
+    assert held_on == first and again != early.allocation.job
+    assert run.leg(2).job == again, "which the journals know as leg 2's"
+    run.end(1, LegEnd.TIME_LIMIT)
+    assert may_begin(job_starts(run, 2)), "and it lives the leg when its time has come"
+
+
+def test_where_the_hold_does_not_work_each_early_job_waits_longer_for_its_predecessor(run: PlayedRun) -> None:
+    run.begin(1)
+    waits = []
+    for _ in range(4):
+        early = job_starts(run, 2)
+        began = run.now()
+        assert not may_begin(early)
+        waits.append(run.now() - began)
+        run.place.scheduler.end(early.allocation.job)
+    assert waits == [6, 66, 126, 246], "no storm"
+
+
+def test_an_early_job_whose_predecessor_ends_while_it_waits_lives_its_leg(run: PlayedRun) -> None:
+    first = run.begin(1).job(1)
+    for _ in range(2):
+        early = job_starts(run, 2)
+        assert not may_begin(early)
+        run.place.scheduler.end(early.allocation.job)
+    run.publish(1, 5)
+    early = job_starts(run, 2)
+    asked = run.place.scheduler.status
+
+    def ends_meanwhile(jobs: object) -> object:
+        if run.now() > began + 30 and run.place.scheduler.jobs[first].status.state.live:
+            run.place.scheduler.end(first, JobState.TIMED_OUT)
+        return asked(jobs)  # type: ignore[arg-type]
+
+    began = run.now()
+    run.place.scheduler.status = ends_meanwhile  # type: ignore[method-assign, assignment]
+    assert may_begin(early)
+
+
+# ── a predecessor that never began ────────────────────────────────────────────
+
+
+def test_the_successor_of_a_job_that_was_killed_before_its_claim_lives_that_jobs_leg(run: PlayedRun) -> None:
+    first = job_starts(run, 1)
+    assert is_free(run.run, first.leg)
+    Successor(first, run.run).done.wait(10)
+    run.place.scheduler.end(run.job(1), JobState.NODE_FAILED, exit_code=None)
+    second = job_starts(run, 2, free=False)
+    assert second.leg == 1 and may_begin(second)
+    claim(run.dir, second.leg, job=second.allocation.job)
+    successor = Successor(second, run.run)
+    successor.done.wait(10)
+    found = read_run(run.dir)
+    assert found.legs[1].claimed and found.legs[1].claimed.job == second.allocation.job
+    assert found.legs[1].submission and found.legs[1].submission.job == second.allocation.job, "asked after by the name that it has"
+    assert found.legs[2].job not in (None, second.allocation.job), "and leg 2 has a job of its own"
+    assert live(run.place.scheduler)[found.legs[2].job or ""] == second.allocation.job
+
+
+def test_a_duplicate_that_leaves_takes_back_only_what_it_queued_itself(run: PlayedRun) -> None:
+    first = run.begin(1).job(1)
+    run.write(ev.Warned(leg=1, at=run.now(), text="so that the journals differ"))
+    duplicate = scene(run, 1, run.place.scheduler.submit(run.dir.script(1), name="digits.1.0badcafe"))
+    assert not is_free(run.run, duplicate.leg), "its leg is taken, so it queues nothing"
+    assert not may_begin(duplicate)
+    assert live(run.place.scheduler)[run.job(2)] == first
+
+
+# ── storage ───────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def read_only(run: PlayedRun, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """From now on nothing in the run's folder can be written."""
+    real = os.open
+
+    def refuse(path: str | os.PathLike[str], flags: int, *rest: int, **others: int) -> int:
+        if str(path).startswith(str(run.dir.path)) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return real(path, flags, *rest, **others)
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(handover_module, "write_whole", lambda path, *_, **__: refuse(path, os.O_WRONLY))
+    yield
+
+
+@pytest.mark.usefixtures("read_only")
+def test_the_successor_is_queued_though_nothing_can_be_written(run: PlayedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = job_starts(run, 1)
+    successor = Successor(first, run.run)
+    successor.done.wait(10)
+    [held] = [job for job, after in live(run.place.scheduler).items() if after == first.allocation.job]
+    script = run.place.scheduler.jobs[JobId(held)].script
+    assert script.parent != run.dir.params and not script.exists(), "submitted from the node, where it is not left"
+    monkeypatch.undo()
+    successor.give_up()
+    assert run.leg(2).job == held, "noted as soon as that was possible"
+
+
+@pytest.mark.usefixtures("read_only")
+def test_a_job_that_gives_up_on_its_storage_leaves_one_job_that_goes_on_waiting(run: PlayedRun) -> None:
+    first = job_starts(run, 1)
+    before = run.run
+    successor = Successor(first, before)
+    successor.done.wait(10)
+    assert give_up_start(first, before, successor, OSError(errno.EROFS, "read-only")) == 1
+    [(again, held_on)] = [(job, after) for job, after in live(run.place.scheduler).items() if job != first.allocation.job]
+    assert held_on == first.allocation.job
+    assert run.place.scheduler.jobs[JobId(again)].status.name.startswith("digits.1."), "for the same leg"
+
+
+@pytest.mark.usefixtures("read_only")
+def test_jobs_that_have_waited_long_enough_leave_the_rest_to_tend(run: PlayedRun) -> None:
+    first = replace(job_starts(run, 1), waited=6600.0)
+    before = run.run
+    successor = Successor(first, before)
+    successor.done.wait(10)
+    give_up_start(first, before, successor, OSError(errno.EROFS, "read-only"))
+    assert list(live(run.place.scheduler)) == [first.allocation.job]
+
+
+def test_a_claim_whose_attempt_failed_and_succeeded_all_the_same_is_ours(run: PlayedRun) -> None:
+    claim(run.dir, 1, job="7")
+    claim(run.dir, 1, job="7", repeated=True)
+    assert [event.kind for event in read_events(run.dir)].count("claimed") == 0
