@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from onward.errors import Conflict, InvalidInput, NotFound, StorageError, StorageFull, TooLarge
+from onward.sdk.files import PART
 
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 32
-PART = ".part"  # what is still being written
 _ODD = re.compile(r"[\x00-\x1f\x7f\\#]|%(?:2e|2f|5c|23|00)", re.IGNORECASE)  # the latter: what somebody has encoded once more
 
 

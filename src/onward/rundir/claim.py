@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from onward.errors import AlreadyClaimed
 from onward.model.event import Claimed
 from onward.rundir.layout import RunDir, leg_of
-from onward.sdk.files import sync_folder
+from onward.sdk.files import draft_name, sync_folder
 
 
 def claim(run: RunDir, leg: int, *, job: str) -> None:
@@ -28,8 +27,7 @@ def take(final: Path, text: str) -> bool:
     """Make `final` hold `text`, or leave it to whoever was first. By a hard link, which fails if the name exists, on network file
     systems too."""
     final.parent.mkdir(parents=True, exist_ok=True)
-    own = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"  # in containers several may have the same number
-    beside = final.with_name(f".{final.name}.{own}")
+    beside = final.with_name(draft_name(final.name))
     with beside.open("w") as file:
         file.write(text)
         file.flush()
