@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -459,6 +461,16 @@ def test_doctor_finds_what_is_bad(onward: Onward, place: Place, monkeypatch: pyt
     bad = [line.split()[1] for line in said.out.splitlines() if line.startswith("BAD")]
     assert bad == ["root", "local"]
     assert [one["what"] for one in onward("doctor", "--json").json["findings"] if not one["fine"]] == ["root", "local"]
+
+
+def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place: Place) -> None:
+    good, broken = place.submit(), place.submit()
+    broken.spec.write_text("{")
+    copy = good.path.with_name(f"{good.path.name}-copy")
+    shutil.copytree(good.path, copy)
+    said = onward("doctor").out
+    assert re.search(rf"BAD  folder .*{broken.path} cannot be read as a run: .*spec.json is no run's spec", said)
+    assert re.search(rf"BAD  folder .*{copy} and {good.path} both say that they are run", said)
 
 
 def test_doctor_only_notes_a_scheduler_that_nobody_uses(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

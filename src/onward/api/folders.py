@@ -49,7 +49,9 @@ def room_for(svc: Services, run: str, path: str) -> int:
 def files_of(svc: Services, run: str, folder: str | None, *, largest: int = LARGEST) -> ArtifactFiles:
     """Where files of a run go: into its folder, else into the server's own."""
     found = folder_of(svc, folder) or _by_hand(svc, folder)
-    return ArtifactFiles(found.artifacts if found else svc.files / run, largest=largest, private=found is None)
+    if found is None:
+        return ArtifactFiles(svc.files / run, root=svc.files, largest=largest, private=True)
+    return ArtifactFiles(found.artifacts, root=found.root, largest=largest)
 
 
 def _by_hand(svc: Services, folder: str | None) -> RunDir | None:

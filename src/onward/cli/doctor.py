@@ -48,6 +48,10 @@ def _examine(reach: Reach) -> Iterator[Finding]:
             used = name == chosen or name in settings.clusters
             yield (fine, name, words) if fine or used else (True, name, _UNUSED + words)
     yield disk
+    for reply in replies:
+        host = f"{reply.place.host}: " if reply.place.host else ""
+        for fine, what, words in (reply.answer or {}).get("folders", ()):
+            yield fine, what, host + words
     yield True, "git", shutil.which("git") or "not there: code is frozen as a plain copy"
 
 

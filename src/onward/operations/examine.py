@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from onward.errors import OnwardError
+from onward.errors import OnwardError, StorageError
 from onward.model.quantity import format_bytes
+from onward.operations.inspect import read_folder
 from onward.operations.wiring import Desk
 
 _ELSEWHERE = "set ONWARD_ROOT"
@@ -25,6 +26,26 @@ def examine_machine(desk: Desk) -> Iterator[Finding]:
     local = Path(os.environ.get("SLURM_TMPDIR") or tempfile.gettempdir())
     free = format_bytes(shutil.disk_usage(local).free)
     yield os.access(local, os.W_OK), "local disk", f"{local}, {free} free here (a job may see another)"
+
+
+def examine_folders(desk: Desk) -> Iterator[Finding]:
+    """Each folder of an open run that cannot be read, with its reason; and each that says it is a run that lies elsewhere, too."""
+    folders: dict[str, Path] = {}
+    try:
+        found = desk.runs()
+    except OSError:  # the root itself, which is looked at before
+        return
+    for dir in found:
+        if os.path.lexists(dir.done):  # over: nobody needs it read
+            continue
+        try:
+            id = read_folder(dir).spec.id
+        except StorageError as error:
+            yield False, "folder", error.message
+            continue
+        if (first := folders.setdefault(id, dir.path)) != dir.path:
+            yield False, "folder", f"{dir.path} and {first} both say that they are run {id}; delete the one that is a copy"
+    yield from ((False, "root", words) for words in desk.unread)
 
 
 def examine_cluster(desk: Desk, name: str) -> Finding:

@@ -98,7 +98,7 @@ class Remote:
             except NoPython as error:
                 failed |= dict.fromkeys(mine, error)
                 continue
-            told = {key: {**told[key], **answer[key]} if key in told and key != "machine" else answer[key] for key in answer}
+            told = {key: {**told[key], **answer[key]} if key in told and isinstance(answer[key], dict) else answer[key] for key in answer}
         if failed and not told:
             raise next(iter(failed.values()))
         for name, why in failed.items():

@@ -11,6 +11,7 @@ from typing import Any
 
 from onward.errors import AlreadyClaimed
 from onward.model.event import Claimed
+from onward.rundir.beneath import names_beneath, read_beneath, stat_beneath
 from onward.rundir.layout import RunDir, leg_of
 from onward.sdk.files import draft_name, sync_folder
 
@@ -45,15 +46,15 @@ def take(final: Path, text: str) -> bool:
 
 def claim_holder(run: RunDir, leg: int) -> Mapping[str, Any]:
     try:
-        found = json.loads(run.claim(leg).read_bytes())
-    except (OSError, ValueError):
+        found = json.loads(read_beneath(run.root, run.claim(leg)))
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def claimed_legs(run: RunDir) -> set[int]:
     try:
-        return {leg for leg in map(leg_of, os.listdir(run.claims)) if leg}
+        return {leg for leg in map(leg_of, names_beneath(run.root, run.claims)) if leg}
     except FileNotFoundError:
         return set()
 
@@ -66,6 +67,5 @@ def newest_claim(run: RunDir) -> int:
 def claim_event(run: RunDir, leg: int) -> Claimed:
     """The event of a claim whose job was killed before it could write it."""
     holder = claim_holder(run, leg)
-    return Claimed(
-        leg=leg, at=run.claim(leg).stat().st_mtime, job=str(holder.get("job", "")), hosts=[str(holder.get("host", ""))], deadline=None
-    )
+    at = stat_beneath(run.root, run.claim(leg)).st_mtime
+    return Claimed(leg=leg, at=at, job=str(holder.get("job", "")), hosts=[str(holder.get("host", ""))], deadline=None)

@@ -22,7 +22,7 @@ from onward.model import event as ev
 from onward.model.run import LegEnd
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal, read_run, read_spec
-from onward.rundir.layout import LegLocal, RunDir
+from onward.rundir.layout import LegLocal, RunDir, own_run
 from onward.schedulers.base import habits_of
 from onward.schedulers.registry import scheduler_for
 from onward.supervisor.beginning import Successor, leg_of_job, may_begin
@@ -46,7 +46,7 @@ _HANDOVER_PATIENCE = 10.0  # seconds training waits for its successor to be queu
 def live_leg(path: Path, leg: int) -> int:
     """Returns the job's exit code: 0, or 1 where the training failed, so that the scheduler's own lists say so too."""
     signals = Signals()
-    scene = _set_scene(RunDir(path), leg)
+    scene = _set_scene(own_run(path), leg)
     leg = scene.leg
     allocation, journal, clock = scene.allocation, scene.journal, scene.clock
     signals.expect_delete_notice(habits_of(scene.scheduler).delete_notice, Notice(scene))

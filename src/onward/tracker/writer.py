@@ -263,7 +263,7 @@ def _one(batch: Batch, job: Job) -> Any:
             return job(batch)
     except OnwardError as error:
         return error
-    except (UnicodeEncodeError, OverflowError, exc.DataError) as error:
+    except (UnicodeEncodeError, OverflowError, exc.DataError, exc.IntegrityError) as error:
         return unfit(error)
 
 

@@ -124,7 +124,6 @@ def _locate(svc: Services, who: Caller, path: str, *, write: bool = False, put: 
 def _model_files(svc: Services, model: Model) -> ArtifactFiles:
     """In the folder of the run that logged it, if its relay took them; else in the server's own."""
     dir = folder_of(svc, svc.tracker.runs.get(model.run).folder) if model.run else None
-    there = dir.models / model.id if dir else None
-    if there and there.is_dir():
-        return ArtifactFiles(there, largest=LARGEST)
-    return ArtifactFiles(svc.files / "models" / model.id, largest=LARGEST, private=True)
+    if dir and (there := dir.models / model.id).is_dir():
+        return ArtifactFiles(there, root=dir.root, largest=LARGEST)
+    return ArtifactFiles(svc.files / "models" / model.id, root=svc.files, largest=LARGEST, private=True)
