@@ -131,8 +131,10 @@ def _as_words(what: str) -> Iterator[None]:
         raise NotARun(f"{what}: it is nested too deep") from error
     except KeyError as error:
         raise NotARun(f"{what}: it has no {error}") from error
+    except ValueError as error:
+        raise NotARun(f"{what}: {error!s:.300}") from error
     except Exception as error:  # values of other types than ours end anywhere
-        raise NotARun(f"{what}: {error!r:.300}") from error
+        raise NotARun(f"{what}: it holds a value of another kind than Onward writes ({error!s:.300})") from error
 
 
 def read_history(run: RunDir) -> list[Event]:

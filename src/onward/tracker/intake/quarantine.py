@@ -65,7 +65,8 @@ class Quarantine:
 
     def put(self, dir: RunDir, error: Exception) -> str | None:
         """Set a folder aside. The words to log, where they are new."""
-        key, reason = _key(dir.path), _words(error)
+        key = _key(dir.path)
+        reason = _words(error).replace(f"{key}/", "")
         mark = _mark(dir)
         before = self._all().get(key)
         tries = before.tries + 1 if before else 1
@@ -113,10 +114,12 @@ def _words(error: Exception) -> str:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     elif isinstance(error, RecursionError):
         text = "it holds something that is nested too deep"
-    elif isinstance(error, OnwardError | ValueError):
+    elif isinstance(error, OnwardError):
+        text = f"{error.message}; {error.hint}" if error.hint else error.message
+    elif isinstance(error, ValueError):
         text = str(error)
     else:
-        text = f"it holds a value that Onward never writes: {error!r}"
+        text = f"it holds a value of another kind than Onward writes ({error})"
     return clean(" ".join(text.split()))[:_MOST_WORDS]
 
 
