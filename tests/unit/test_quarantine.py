@@ -144,7 +144,7 @@ LINES = st.tuples(st.sampled_from(EVENTS), st.dictionaries(st.sampled_from(FACTS
 
 
 @given(changes=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=3), events=st.lists(LINES, max_size=4), tail=st.binary(max_size=20))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_folder_holds_the_next_one_is_read(
     tracker: Tracker, tmp_path_factory: pytest.TempPathFactory, changes: dict[str, Any], events: list[dict[str, Any]], tail: bytes
 ) -> None:

@@ -27,7 +27,7 @@ _swept: set[Path] = set()  # folders in which this process has looked for stale 
 def write_whole(path: Path, data: bytes | str, *, mode: int = 0o644) -> None:
     """Make `path` hold `data`, all of it or nothing new, whatever dies and whenever."""
     with draft_of(path, mode=mode) as file:
-        file.write(data.encode() if isinstance(data, str) else data)
+        write_all(file.fileno(), data.encode() if isinstance(data, str) else data)
 
 
 @contextlib.contextmanager
