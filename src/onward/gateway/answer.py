@@ -44,7 +44,7 @@ class ResultFile:
     def save(self, path: Path) -> Path:
         """There whole, or not at all."""
         try:
-            with draft_of(path) as file:
+            with draft_of(path, mode=0o666) as file:
                 for piece in self._checked():
                     file.write(piece)
         except OSError as error:

@@ -118,7 +118,7 @@ def keep_file(source: Path | bytes, target: Path) -> bool:
         if isinstance(source, Path) and target.exists() and source.samefile(target):
             return True
         target.parent.mkdir(parents=True, exist_ok=True)
-        with draft_of(target, flush=False) as file:
+        with draft_of(target, mode=0o666, flush=False) as file:
             if isinstance(source, bytes):
                 file.write(source)
             else:

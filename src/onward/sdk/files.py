@@ -35,7 +35,7 @@ def draft_of(path: Path, *, mode: int = 0o644, flush: bool = True) -> Iterator[B
     """A new file beside `path`, to be written. It takes the place of `path` when the block ends; if the block raises, it is removed.
 
     No other writer has its name: the name holds this host, this process and a random number, and the file is created exclusively.
-    Without `flush`, a power cut may lose what was written.
+    Its mode is `mode` less the umask. Without `flush`, a power cut may lose what was written.
     """
     _sweep(path.parent)
     draft = path.with_name(draft_name(path.name))

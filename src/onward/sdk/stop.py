@@ -149,7 +149,7 @@ class AgreedStop:
             "waiting": self._waiting,
         }
         try:
-            with draft_of(Path(self._note), flush=False) as file:
+            with draft_of(Path(self._note), mode=0o666, flush=False) as file:
                 file.write(json.dumps(note).encode())
         except OSError:
             self._told = None  # tried again at the next call

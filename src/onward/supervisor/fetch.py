@@ -113,7 +113,7 @@ def _must_be_good(response: http.client.HTTPResponse, one: Fetch, parts: SplitRe
 
 def _stream(response: http.client.HTTPResponse, one: Fetch, target: Path, what: str, *, most: int, cut: Callable[[], bool]) -> Fetched:
     promised, size, digest = response.length, 0, hashlib.sha256()
-    with draft_of(target) as file:
+    with draft_of(target, mode=0o666) as file:
         while (promised is None or size < promised) and (chunk := _read(response, what, cut)):
             size += len(chunk)
             if size > most:

@@ -81,7 +81,7 @@ class Folder:
         if _is(target, digest):
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        with source.open("rb") as reading, draft_of(target) as writing:
+        with source.open("rb") as reading, draft_of(target, mode=0o666) as writing:
             shutil.copyfileobj(reading, writing, _PIECE)
             writing.flush()
             os.fsync(writing.fileno())
