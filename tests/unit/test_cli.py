@@ -473,6 +473,16 @@ def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place:
     assert re.search(rf"BAD  folder .*{copy} and {good.path} both say that they are run", said)
 
 
+def test_doctor_passes_over_folders_that_others_keep_private(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    private = place.submit()
+
+    def refused(run: RunDir) -> None:
+        raise PermissionError(13, "Permission denied", str(run.spec))
+
+    monkeypatch.setattr("onward.operations.inspect.read_run", refused)
+    assert str(private.path) not in onward("doctor").out
+
+
 def test_doctor_only_notes_a_scheduler_that_nobody_uses(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     (place.folder / "qconf").write_text("#!/bin/sh\nexit 1\n")
     (place.folder / "qconf").chmod(0o755)
