@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
-import re
-import secrets
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
-from onward.sdk.process import place
+TYPE_CHECKING = False  # as in `typing`, which a training need not wait for
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
 
 PART = ".part"  # ends the name of what is still being written
-_DRAFT = re.compile(r"^\..+\.([0-9a-f]{12})\.(\d+)\.[0-9a-f]{16}\.part$")
 
 
 _DAY = 86400.0
@@ -58,12 +55,16 @@ def draft_of(path: Path, *, mode: int = 0o644, flush: bool = True) -> Iterator[B
 def draft_name(name: str) -> str:
     """A hidden name that nobody else has. A long name is cut: the file system takes 255 bytes."""
     short = name.encode(errors="surrogateescape")[:180].decode(errors="ignore")
-    return f".{short}.{_here()}.{os.getpid()}.{secrets.token_hex(8)}{PART}"
+    return f".{short}.{_here()}.{os.getpid()}.{os.urandom(8).hex()}{PART}"
 
 
 @functools.cache
 def _here() -> str:
     """This host, boot and space of process numbers: where a process number means one process."""
+    import hashlib
+
+    from onward.sdk.process import place
+
     told = place()
     return hashlib.sha256("\0".join(told.values()).encode()).hexdigest()[:12]
 
@@ -77,14 +78,17 @@ def _sweep(folder: Path) -> None:
     _swept.add(folder)
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if (match := _DRAFT.match(entry.name)) and _is_stale(entry, *match.groups()):
+            if _is_stale(entry):
                 with contextlib.suppress(OSError):
                     os.unlink(entry.path)
 
 
-def _is_stale(entry: os.DirEntry[str], here: str, pid: str) -> bool:
-    """Its writer is dead; or, where that cannot be seen from here, it has not changed for a day."""
-    if here == _here() and place()["boot"] and not os.path.exists(f"/proc/{pid}"):
+def _is_stale(entry: os.DirEntry[str]) -> bool:
+    """A draft whose writer is dead; or, where that cannot be seen from here, which has not changed for a day."""
+    here, pid, random, part = entry.name.split(".")[-4:] if entry.name.count(".") > 4 else ("", "", "", "")
+    if not entry.name.startswith(".") or f".{part}" != PART or (len(here), len(random)) != (12, 16) or not pid.isdecimal():
+        return False
+    if here == _here() and os.path.exists("/proc/self") and not os.path.exists(f"/proc/{pid}"):
         return True
     try:
         return time.time() - entry.stat(follow_symlinks=False).st_mtime > _DAY

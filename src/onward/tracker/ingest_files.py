@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -88,11 +88,13 @@ class Files:
         self.quarantine = Quarantine(database, writer)
         self._guard = threading.Lock()
 
-    def look(self, roots: Iterable[Path]) -> Looked:
-        """Take what is new under these runs folders. One look at a time."""
+    def look(self, roots: Iterable[Path], *, only: Container[Path] | None = None) -> Looked:
+        """Take what is new under these runs folders, or in `only` some of their folders. One look at a time."""
         looked = Looked()
         with self._guard:
             for visit in self._folders.visits(roots, looked.problems):
+                if only is not None and visit.dir.path not in only:
+                    continue
                 looked.runs += 1
                 if not self.quarantine.rests(visit.dir):
                     self._try(visit, looked)

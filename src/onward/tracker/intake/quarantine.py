@@ -75,7 +75,7 @@ class Quarantine:
             return None
         row = {"folder": key, "reason": reason, "since": self._now()}
         self._writer.do(lambda batch: upsert(batch, _table, [row], keys=("folder",), change=("reason", "since")))
-        return f"{key} is set aside: {reason}"
+        return f"{key} cannot be read as a run: {reason}"
 
     def release(self, dir: RunDir) -> bool:
         """It can be read again, or is gone. Whether it was set aside."""
