@@ -16,7 +16,7 @@ from onward.tracker.artifact_files import ArtifactFiles, components
 @pytest.fixture
 def files(tmp_path: Path) -> ArtifactFiles:
     (tmp_path / "secret").write_text("not yours")
-    return ArtifactFiles(tmp_path / "files")
+    return ArtifactFiles(tmp_path / "files", root=tmp_path)
 
 
 def everything(folder: Path) -> list[str]:
@@ -126,7 +126,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(files: ArtifactFiles, tmp_path
 
 
 def test_a_file_that_is_too_large_leaves_nothing(tmp_path: Path) -> None:
-    files = ArtifactFiles(tmp_path / "files", largest=10)
+    files = ArtifactFiles(tmp_path / "files", root=tmp_path, largest=10)
     with pytest.raises(InvalidInput, match="larger than 10"):
         files.put("a", [b"123456", b"123456"])
     assert everything(tmp_path / "files") == []

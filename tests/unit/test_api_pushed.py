@@ -24,6 +24,7 @@ from onward.rundir.layout import RunDir
 from onward.supervisor.push import Push, Refused
 from onward.supervisor.push_files import LARGEST_ARTIFACT, rooms_of
 from onward.supervisor.upstream import Upstream
+from onward.tracker.intake.binding import user_name
 from onward.tracker.runs import NewRun
 from onward.tracker.tokens import AFTER_END, Rights, Scope
 from tests import event_files
@@ -56,7 +57,7 @@ class Scene:
         self.server: Server = make_server(opened.tracker, opened.tokens, self.place.desk, self.at, hosts=HostRules(), tend=False)
         _, secret = opened.tokens.create(Scope.USER, rights=Rights.ADMIN, name="ada", now=self.place.clock.now())
         self.client = Client(self.server.gate, secret.text)
-        self.spec = make_spec(id="k0farrun", created=NOON, tracker="http://localhost")
+        self.spec = make_spec(id="k0farrun", created=NOON, tracker="http://localhost", user=user_name(os.getuid()))
         self.dir = RunDir(folder / "far" / "2026-11-15_A_digits")  # under no root of the server's
         self.dir.make()
         self.dir.spec.write_text(json.dumps(spec_to_json(self.spec)))

@@ -26,7 +26,7 @@ async def slow(go_on: asyncio.Event) -> AsyncIterator[bytes]:
 
 
 def test_many_slow_uploads_leave_threads_for_everybody_else(tmp_path: Path) -> None:
-    files = ArtifactFiles(tmp_path / "files")
+    files = ArtifactFiles(tmp_path / "files", root=tmp_path)
 
     async def scene() -> None:
         go_on = asyncio.Event()
@@ -46,7 +46,7 @@ def test_an_upload_that_falls_silent_is_given_up(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(artifacts, "SILENCE", 0.05)
 
     async def scene() -> None:
-        await store_stream(ArtifactFiles(tmp_path), "a", slow(asyncio.Event()))
+        await store_stream(ArtifactFiles(tmp_path, root=tmp_path), "a", slow(asyncio.Event()))
 
     with pytest.raises(HTTPException, match="silent") as told:
         asyncio.run(scene())
@@ -56,7 +56,7 @@ def test_an_upload_that_falls_silent_is_given_up(tmp_path: Path, monkeypatch: py
 
 def test_a_client_that_leaves_leaves_nothing(tmp_path: Path) -> None:
     async def scene() -> None:
-        task = asyncio.create_task(store_stream(ArtifactFiles(tmp_path), "a", slow(asyncio.Event())))
+        task = asyncio.create_task(store_stream(ArtifactFiles(tmp_path, root=tmp_path), "a", slow(asyncio.Event())))
         while not left(tmp_path):
             await asyncio.sleep(0.01)
         task.cancel()
@@ -75,12 +75,12 @@ def test_a_large_body_arrives_whole_in_whatever_pieces(tmp_path: Path) -> None:
             yield body[start : start + 60_001]
         yield b""
 
-    stored = asyncio.run(store_stream(ArtifactFiles(tmp_path), "a", pieces()))
+    stored = asyncio.run(store_stream(ArtifactFiles(tmp_path, root=tmp_path), "a", pieces()))
     assert stored.size == len(body) and (tmp_path / "a").read_bytes() == body
 
 
 def test_an_upload_that_was_ended_writes_nothing_more(tmp_path: Path) -> None:
-    upload = ArtifactFiles(tmp_path).upload("a/b")
+    upload = ArtifactFiles(tmp_path, root=tmp_path).upload("a/b")
     upload.begin()
     upload.abort()
     upload.abort()

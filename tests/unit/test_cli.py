@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -510,6 +512,26 @@ def test_tend_installs_or_uninstalls_and_not_both(onward: Onward, place: Place) 
     for flags in (("--install", "--uninstall"), ("--cron",)):
         said = onward("tend", *flags)
         assert (said.code, "one of --install and --uninstall" in said.err) == (2, True)
+
+
+def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place: Place) -> None:
+    good, broken = place.submit(), place.submit()
+    broken.spec.write_text("{")
+    copy = good.path.with_name(f"{good.path.name}-copy")
+    shutil.copytree(good.path, copy)
+    said = onward("doctor").out
+    assert re.search(rf"BAD  folder .*{broken.path} cannot be read as a run: .*spec.json is no run's spec", said)
+    assert re.search(rf"BAD  folder .*{copy} and {good.path} both say that they are run", said)
+
+
+def test_doctor_passes_over_folders_that_others_keep_private(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    private = place.submit()
+
+    def refused(run: RunDir) -> None:
+        raise PermissionError(13, "Permission denied", str(run.spec))
+
+    monkeypatch.setattr("onward.operations.inspect.read_run", refused)
+    assert str(private.path) not in onward("doctor").out
 
 
 def test_doctor_only_notes_a_scheduler_that_nobody_uses(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

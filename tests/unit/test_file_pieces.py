@@ -14,7 +14,7 @@ from onward.rundir.file_pieces import append, gather
 
 
 def test_a_file_grows_by_what_is_new_in_a_piece(tmp_path: Path) -> None:
-    files = ArtifactFiles(tmp_path / "top", private=True)
+    files = ArtifactFiles(tmp_path / "top", root=tmp_path, private=True)
     assert append(files, "run/logs/a.out", 1 << 50, b"") == 0  # asked where to begin
     assert not (tmp_path / "top").exists()
     assert append(files, "run/logs/a.out", 0, b"abc") == 3
@@ -26,7 +26,7 @@ def test_a_file_grows_by_what_is_new_in_a_piece(tmp_path: Path) -> None:
 
 
 def test_a_file_takes_no_more_than_it_may_and_keeps_what_it_has(tmp_path: Path) -> None:
-    files = ArtifactFiles(tmp_path / "top", largest=5)
+    files = ArtifactFiles(tmp_path / "top", root=tmp_path, largest=5)
     assert append(files, "a", 0, b"abcde") == 5
     with pytest.raises(TooLarge):
         append(files, "a", 5, b"f")
@@ -35,7 +35,7 @@ def test_a_file_takes_no_more_than_it_may_and_keeps_what_it_has(tmp_path: Path) 
 
 @pytest.mark.parametrize("path", ["../a", "a/../../b", "/etc/passwd", "a//b", "", "x/.part", "a\\b"])
 def test_no_piece_goes_outside(tmp_path: Path, path: str) -> None:
-    files = ArtifactFiles(tmp_path / "top")
+    files = ArtifactFiles(tmp_path / "top", root=tmp_path)
     for take in (lambda: append(files, path, 0, b"x"), lambda: gather(files, path, 0, b"x", size=1, modified=1)):
         with pytest.raises(InvalidInput):
             take()
@@ -46,7 +46,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "top").mkdir()
     (tmp_path / "top" / "a").symlink_to(tmp_path / "outside")
     (tmp_path / "top" / "b").symlink_to(tmp_path)
-    files = ArtifactFiles(tmp_path / "top")
+    files = ArtifactFiles(tmp_path / "top", root=tmp_path)
     with pytest.raises(Exception, match="'a'"):
         append(files, "a", 0, b"x")
     with pytest.raises(Exception, match="'b"):
@@ -57,7 +57,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_replaced_file_is_seen_when_it_is_whole_and_the_old_one_until_then(tmp_path: Path) -> None:
-    files = ArtifactFiles(tmp_path)
+    files = ArtifactFiles(tmp_path, root=tmp_path)
     old, new = b"old content", b"new and longer content"
     assert gather(files, "plots/a.png", 1 << 50, b"", size=len(old), modified=1_000) == (0, None)
     now, whole = gather(files, "plots/a.png", 0, old, size=len(old), modified=1_000)
@@ -75,7 +75,7 @@ def test_a_replaced_file_is_seen_when_it_is_whole_and_the_old_one_until_then(tmp
 
 
 def test_an_empty_file_is_a_file(tmp_path: Path) -> None:
-    files = ArtifactFiles(tmp_path / "top")
+    files = ArtifactFiles(tmp_path / "top", root=tmp_path)
     _, whole = gather(files, "empty", 0, b"", size=0, modified=7)
     assert whole is not None and (tmp_path / "top" / "empty").read_bytes() == b""
 
@@ -83,7 +83,7 @@ def test_an_empty_file_is_a_file(tmp_path: Path) -> None:
 def test_pieces_in_any_order_any_number_of_times_make_the_file(tmp_path: Path) -> None:
     chance = random.Random(7)
     data = chance.randbytes(5000)
-    files = ArtifactFiles(tmp_path)
+    files = ArtifactFiles(tmp_path, root=tmp_path)
     at = 0
     while at < len(data):
         begin = chance.randint(0, min(at + 50, len(data)))

@@ -96,7 +96,7 @@ def test_everything_is_taken_over(tracker: Tracker, tmp_path: Path, store: Path)
     assert tracker.experiments.by_name("digits").tags["team"] == "vision"
     datasets, _ = tracker.models.inputs([found["with data"].info.inner])[found["with data"].info.inner]
     assert [(d.name, d.tags) for d in datasets] == [("zeros", {"mlflow.data.context": "training"})]
-    files = ArtifactFiles(tmp_path / "files" / first.info.run_id)
+    files = ArtifactFiles(tmp_path / "files" / first.info.run_id, root=tmp_path)
     file, _ = files.open("notes/readme.txt")
     with file:
         assert file.read() == b"hello\n"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from onward.operations import logs
 from onward.operations.logs import Reader, read_logs
+from onward.rundir.beneath import reading
 from onward.rundir.claim import claim
 from onward.rundir.layout import RunDir
 from onward.rundir.logs import tail
@@ -128,13 +129,13 @@ def test_whoever_follows_a_run_of_many_legs_opens_the_logs_of_the_last_two(run: 
     monkeypatch.setattr(logs, "Watch", Watching)
     monkeypatch.setattr(logs, "reason", lambda _: "it trains")
     monkeypatch.setattr("time.sleep", lambda _: opened.append("tick"))
-    real = Path.open
+    real = reading
 
-    def counting(self: Path, mode: str = "r") -> Any:
-        opened.append(self.name)
-        return real(self, mode)
+    def counting(root: Path, path: Path) -> Any:
+        opened.append(path.name)
+        return real(root, path)
 
-    monkeypatch.setattr(Path, "open", counting)
+    monkeypatch.setattr(logs, "reading", counting)
     following = logs.follow_logs(None, run, reader(run), lines=0)  # type: ignore[arg-type]
     while "tick" not in opened:
         next(following)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -197,7 +199,7 @@ def test_two_folders_of_one_run_are_told_of(tracker: Tracker, root: Path, folder
     tracker.files.look([root])
     shutil.copytree(folder.dir.path, root / "2026-11-16_A_copy")
     looked = tracker.files.look([root])
-    assert any("is the run of" in problem for problem in looked.problems)
+    assert any("that run lies in" in problem for problem in looked.problems)
     assert tracker.runs.get("k3x9q2m7").folder == str(folder.dir.path)
 
 
@@ -234,7 +236,8 @@ def test_a_root_that_is_not_there_has_no_runs(tracker: Tracker, tmp_path: Path) 
 # ── sent instead of read ──────────────────────────────────────────────────────
 
 
-def test_pieces_that_are_sent_make_the_same_run_as_its_folder(tracker: Tracker, root: Path, folder: Folder) -> None:
+def test_pieces_that_are_sent_make_the_same_run_as_its_folder(tracker: Tracker, root: Path) -> None:
+    folder = Folder(root, user=pwd.getpwuid(os.getuid()).pw_name)
     folder.begin(1)
     text = folder.log(1, 1, 2, 3).encode()
     folder.event(ev.Ended(leg=1, at=NOW + 50, end="time_limit", reason="the limit is near"))

@@ -18,7 +18,7 @@ def pieces(path: Path, *, piece: int, longest: int) -> list[SpoolPiece]:
     found: list[SpoolPiece] = []
     at = Position()
     while True:
-        one = read_piece(path, at, piece=piece, longest=longest)
+        one = read_piece(path.parent, path, at, piece=piece, longest=longest)
         assert one is not None
         found.append(one)
         at = Position(offset=at.offset + one.used, size=one.size, head=one.head)

@@ -356,11 +356,12 @@ def test_killed_in_the_middle_the_next_goes_on_and_leaves_nothing_half(made: Upl
     slow = f"""
 import sys, time
 from pathlib import Path
+from onward.sdk.files import draft_name
 from onward.supervisor import upload, upload_places
 def put(self, source, target, digest, real=upload_places.Folder._put):
     if "weights" in target.name:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.with_name(".weights.1.partial").write_text("w" * 50_000)
+        target.with_name(draft_name(target.name)).write_text("w" * 50_000)
         print("now", flush=True)
         time.sleep(60)
     real(self, source, target, digest)

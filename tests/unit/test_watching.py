@@ -31,8 +31,8 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     found: list[str] = []
     real = os.listdir
 
-    def listdir(path: str = ".") -> list[str]:
-        found.append(os.path.basename(path))
+    def listdir(path: str | int = ".") -> list[str]:
+        found.append(os.path.basename(os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else path))
         return real(path)
 
     monkeypatch.setattr(os, "listdir", listdir)

@@ -84,6 +84,22 @@ def test_the_list_says_state_why_and_how_far(page: Page) -> None:
     expect(page.locator(".spark svg").first).to_be_visible()
 
 
+def test_folders_that_cannot_be_read_are_named_with_their_reasons(page: Page) -> None:
+    rows(page)
+    expect(page.get_by_text("cannot be read")).to_have_count(0)
+    told = [
+        {"folder": "/runs/2026-11-15_A_spoiled", "reason": "params/spec.json is no run's spec: it has no 'command'", "since": 1.7e9},
+        {"folder": "/runs/2026-11-15_B_copy", "reason": "that run lies in /runs/2026-11-15_A_digits", "since": 1.7e9},
+    ]
+    page.route("**/api/v1/trouble/folders", lambda route: route.fulfill(json={"folders": told}))
+    page.reload()
+    page.get_by_text("2 folders cannot be read").click()
+    for one in told:
+        expect(page.get_by_text(str(one["folder"]), exact=True)).to_be_visible()
+        expect(page.get_by_text(str(one["reason"]))).to_be_visible()
+    assert len(rows(page)) == 10
+
+
 def test_a_filter_is_in_the_address_and_back_undoes_a_step(page: Page) -> None:
     rows(page)
     page.get_by_role("button", name="finished 5").click()

@@ -1724,6 +1724,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/trouble/folders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List folders that cannot be read
+         * @description Links, damaged files, copies of other runs, folders that the server's user may not read. All other folders are read as usual.
+         */
+        get: operations["folders_api_v1_trouble_folders_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/2.0/mlflow/experiments/create": {
         parameters: {
             query?: never;
@@ -5777,6 +5797,26 @@ export interface components {
             /** Total */
             total: number;
         };
+        /** UnreadableFolder */
+        UnreadableFolder: {
+            /** Folder */
+            folder: string;
+            /**
+             * Reason
+             * @description What is wrong with it. It is tried again when it changes, and every few minutes.
+             */
+            reason: string;
+            /**
+             * Since
+             * @description When this was first seen, in unix seconds.
+             */
+            since: number;
+        };
+        /** UnreadableFolders */
+        UnreadableFolders: {
+            /** Folders */
+            folders: components["schemas"]["UnreadableFolder"][];
+        };
         /** ViewIn */
         ViewIn: {
             /**
@@ -9370,6 +9410,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PipelineDetails"];
+                };
+            };
+            /** @description It could not be done, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    folders_api_v1_trouble_folders_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnreadableFolders"];
                 };
             };
             /** @description It could not be done, and why. */

@@ -69,6 +69,7 @@ from onward.api.routes import (
 )
 from onward.api.services import Services
 from onward.api.signed import Signatures
+from onward.api.trouble import folders
 from onward.errors import OnwardError, StorageFull
 from onward.operations.tracking import Place
 from onward.operations.wiring import Desk
@@ -83,7 +84,7 @@ _ROUTES = (
     *(health, docs, experiments, runs, run_groups, acts, drafts, series, aggregates, metric_keys, params, notes, artifacts),
     *(logs, checkpoints, code_diff, live, records, export, tokens, seed, hints, clusters),
     *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files, start),
-    *(alerts, alert_channels, bests, requests, pipelines),
+    *(alerts, alert_channels, bests, requests, pipelines, folders),
 )
 
 

@@ -49,7 +49,7 @@ def room_for_model(svc: Services, model: Model, path: str) -> int:
     """The same for a file of a model, which counts as its run's; those of a model of no run are counted alone."""
 
     def used() -> int:
-        place = model_folder(svc, model) / path
+        place = model_folder(svc, model)[0] / path
         replaced = place.lstat().st_size if place.is_file() and not place.is_symlink() else 0
         if model.run is None:
             return _bytes_under(svc.files / MODELS / model.id) - replaced
@@ -59,11 +59,12 @@ def room_for_model(svc: Services, model: Model, path: str) -> int:
     return _room_left(svc, f"run {model.run}" if model.run else f"model {model.id}", used)
 
 
-def model_folder(svc: Services, model: Model) -> Path:
-    """In the folder of the run that logged it, if its relay took the files; else the server's own."""
+def model_folder(svc: Services, model: Model) -> tuple[Path, Path]:
+    """In the folder of the run that logged it, if its relay took the files; else the server's own. And below which root it lies."""
     dir = folder_of(svc, svc.tracker.runs.get(model.run).folder) if model.run else None
-    there = dir.models / model.id if dir else None
-    return there if there and there.is_dir() else svc.files / MODELS / model.id
+    if dir and (there := dir.models / model.id).is_dir():
+        return there, dir.root
+    return svc.files / MODELS / model.id, svc.files
 
 
 def _room_left(svc: Services, whose: str, count: Callable[[], int]) -> int:
@@ -99,7 +100,9 @@ def _bytes_under(folder: Path) -> int:
 def files_of(svc: Services, run: str, folder: str | None, *, largest: int = LARGEST) -> ArtifactFiles:
     """Where files of a run go: into its folder, else into the server's own."""
     found = folder_of(svc, folder) or _by_hand(svc, folder)
-    return ArtifactFiles(found.artifacts if found else svc.files / run, largest=largest, private=found is None)
+    if found is None:
+        return ArtifactFiles(svc.files / run, root=svc.files, largest=largest, private=True)
+    return ArtifactFiles(found.artifacts, root=found.root, largest=largest)
 
 
 def _by_hand(svc: Services, folder: str | None) -> RunDir | None:

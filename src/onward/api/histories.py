@@ -10,7 +10,7 @@ from onward.model.event import Event
 from onward.model.finish import Pace
 from onward.model.run import Run, fold
 from onward.operations.inspect import Seen, pace_of, progress
-from onward.rundir.journal import read_history, read_spec
+from onward.rundir.journal import read_folded
 from onward.rundir.layout import RunDir
 from onward.tracker.histories import stored_history
 from onward.tracker.pace import stored_pace
@@ -29,9 +29,9 @@ def history_of(svc: Services, info: RunInfo) -> History:
     dir = folder_of(svc, info.folder)
     if dir is not None and info.source == "onward":
         try:
-            events = read_history(dir)
-            return History(info=info, dir=dir, run=fold(read_spec(dir), events), events=events)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            run, events = read_folded(dir)
+            return History(info=info, dir=dir, run=run, events=events)
+        except (OSError, ValueError):
             pass  # a folder that cannot be read now: what was read of it before stands
     with svc.tracker.reading() as connection:
         spec, events = stored_history(connection, info)

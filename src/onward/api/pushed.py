@@ -83,7 +83,7 @@ def read_events(svc: Services) -> list[str]:
         dir = svc.pushed.folder_of(run)
         try:
             if dir:
-                problems += svc.tracker.event_files.look(dir.tensorboard, run, by_lives=False).problems
+                problems += svc.tracker.event_files.look(dir.tensorboard, run, root=dir.root, by_lives=False).problems
         except NotFound:  # deleted since
             continue
         except BaseException:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +79,7 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a published checkpoint, or CheckpointDamaged."""
     try:
-        data = json.loads((folder / MANIFEST).read_bytes())
+        data = json.loads(_read_file(folder / MANIFEST))
         if data["algorithm"] not in ALGORITHMS:
             raise CheckpointDamaged(f"{folder.name}: hashed by {data['algorithm']}, which this version cannot check")
         manifest = Manifest(
@@ -95,13 +97,21 @@ def read_manifest(folder: Path) -> Manifest:
         )
     except FileNotFoundError:
         raise CheckpointDamaged(f"{folder.name}: has no {MANIFEST}") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} cannot be read: {error}") from error
     if CheckpointName.parse(folder.name) not in (None, manifest.name):
         raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} is that of {manifest.name}")
     if not all(link_within(entry.link) for entry in manifest.files.values() if entry.link):
         raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} has a link that leads out of it")
     return manifest
+
+
+def _read_file(path: Path) -> bytes:
+    """A regular file, and no link: whoever reads other people's folders must not be led elsewhere, or wait for a pipe."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return file.read()
 
 
 def check_sizes(folder: Path, manifest: Manifest) -> None:

@@ -57,6 +57,10 @@ def _examine(reach: Reach) -> Iterator[Finding]:
             fine, what, words = reply.answer["runs"]
             yield fine, what, f"{reply.place.host}: {words}" if reply.place.host else words
     yield disk
+    for reply in replies:
+        host = f"{reply.place.host}: " if reply.place.host else ""
+        for fine, what, words in (reply.answer or {}).get("folders", ()):
+            yield fine, what, host + words
     yield from examine_tokens(reach.desk.env, reach.desk.clock.now())
     yield True, "git", shutil.which("git") or "not there: code is frozen as a plain copy"
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import os
 import re
 import urllib.error
 import urllib.request
@@ -20,6 +19,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from onward.errors import HostUnreachable, InvalidInput, NotFound, StorageError
+from onward.sdk.files import draft_of
 
 _PIECE = 1 << 20
 _PATIENCE = 60.0  # seconds of silence while a result is fetched
@@ -43,16 +43,12 @@ class ResultFile:
 
     def save(self, path: Path) -> Path:
         """There whole, or not at all."""
-        beside = path.with_name(f".{path.name}.partial")
         try:
-            with beside.open("wb") as file:
+            with draft_of(path, mode=0o666) as file:
                 for piece in self._checked():
                     file.write(piece)
-            os.replace(beside, path)
         except OSError as error:
             raise StorageError(f"{path} cannot be written: {error.strerror}", hint="choose another folder") from error
-        finally:
-            beside.unlink(missing_ok=True)
         return path
 
     def _checked(self) -> Iterator[bytes]:

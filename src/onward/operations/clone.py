@@ -19,6 +19,7 @@ from onward.operations.code import Frozen
 from onward.operations.inspect import is_ours
 from onward.operations.submit import Preview, preview, submit
 from onward.operations.wiring import Desk
+from onward.rundir.beneath import read_beneath
 from onward.rundir.inputs import read_inputs
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
@@ -64,14 +65,14 @@ def draft_of(dir: RunDir) -> RunDraft:
         resources=spec.resources,
         limits=spec.limits,
         checkpoints=spec.checkpoints,
-        variables=json.loads(dir.environment.read_bytes()) if dir.environment.exists() else {},
+        variables=json.loads(read_beneath(dir.root, dir.environment)) if dir.environment.exists() else {},
         stop_signal=spec.stop_signal,
         stop_lead=spec.stop_lead,
         launcher=spec.launcher,
         environment=spec.environment,
         outputs=spec.outputs,
         script=spec.script,
-        script_text=dir.batch_script.read_bytes().decode(errors="surrogateescape") if spec.script else "",
+        script_text=read_beneath(dir.root, dir.batch_script).decode(errors="surrogateescape") if spec.script else "",
         parent=spec.id,
         carry=False,  # it is among the variables
         freeze=_is_frozen(spec),
@@ -85,7 +86,7 @@ def clone(desk: Desk, dir: RunDir, draft: RunDraft, *, since: CheckpointName | N
     if not _is_frozen(spec):
         return submit(desk, draft, cwd=_start(dir, spec), begin=begin)
     diff = dir.code_diff
-    frozen = Frozen(workdir=spec.workdir, facts=dict(spec.code), diff=diff.read_text() if diff.exists() else "")
+    frozen = Frozen(workdir=spec.workdir, facts=dict(spec.code), diff=read_beneath(dir.root, diff).decode() if diff.exists() else "")
     copied = Copied(id=new_id(), code=dir.code, frozen=frozen, since=dir.spec.stat().st_ctime)
     return submit(desk, draft, cwd=_start(dir, spec), arrived=copied, begin=begin)
 

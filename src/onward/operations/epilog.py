@@ -11,11 +11,9 @@ A hint makes the server look, at most; without any of this it looks every half m
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pwd
-import secrets
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from onward.errors import InvalidInput, NotFound, StorageError
+from onward.sdk.files import draft_of
 
 _SECRET = "{}.secret"
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -159,21 +158,11 @@ def words(done: Installed) -> list[str]:
 
 
 def _write(done: Installed, path: Path, text: str, mode: int, *, owner: pwd.struct_passwd | None = None) -> None:
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            if owner is not None and owner.pw_uid != os.geteuid():
-                os.fchown(file.fileno(), owner.pw_uid, owner.pw_gid)
-            os.fchmod(file.fileno(), mode)
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
+    with draft_of(path, mode=0o600) as file:
+        file.write(text.encode())
+        if owner is not None and owner.pw_uid != os.geteuid():
+            os.fchown(file.fileno(), owner.pw_uid, owner.pw_gid)
+        os.fchmod(file.fileno(), mode)
     done.written.append(path)
 
 

@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from onward.errors import OnwardError
+from onward.errors import OnwardError, StorageError
 from onward.model.quantity import format_bytes
-from onward.operations.inspect import is_ours, look_at_all, record
+from onward.operations.inspect import is_ours, look_at_all, read_folder, record
 from onward.operations.wiring import Desk
 
 _ELSEWHERE = "set ONWARD_ROOT"
@@ -48,6 +48,27 @@ def examine_tokens(env: Mapping[str, str], now: float) -> Iterator[Finding]:
     named = [f"{token.id} ({token.name or token.scope}) in {((token.ends or now) - now) / 86400:.0f} days" for token in soon]
     some = f"{', '.join(named[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''}"
     yield True, "tokens", f"{ENDS_SOON}{some}; `onward token create` makes a new one" if soon else "none ends within 14 days"
+
+
+def examine_folders(desk: Desk) -> Iterator[Finding]:
+    """Each folder of an open run that cannot be read, with its reason; and each that says it is a run that lies elsewhere, too."""
+    folders: dict[str, Path] = {}
+    try:
+        found = desk.runs()
+    except OSError:  # the root itself, which is looked at before
+        return
+    for dir in found:
+        if os.path.lexists(dir.done):  # over: nobody needs it read
+            continue
+        try:
+            id = read_folder(dir).spec.id
+        except StorageError as error:
+            if not isinstance(error.__cause__, PermissionError):  # that one is somebody else's, who keeps it private
+                yield False, "folder", error.message
+            continue
+        if (first := folders.setdefault(id, dir.path)) != dir.path:
+            yield False, "folder", f"{dir.path} and {first} both say that they are run {id}; delete the one that is a copy"
+    yield from ((False, "root", words) for words in desk.unread)
 
 
 def examine_cluster(desk: Desk, name: str) -> Finding:

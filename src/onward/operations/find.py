@@ -10,6 +10,7 @@ from pathlib import Path
 
 from onward.errors import Conflict, InvalidInput, NotFound
 from onward.operations.wiring import Desk
+from onward.rundir.beneath import read_beneath
 from onward.rundir.layout import RunDir
 
 _RANKS: tuple[Callable[[str, str, str, str], bool], ...] = (  # of the text, and a run's id, name and folder: the best kind first
@@ -54,7 +55,7 @@ def is_path(text: str) -> bool:
 def matches(desk: Desk, text: str) -> list[Match]:
     """All runs of this machine that the text may mean, oldest first."""
     if is_path(text):
-        run = RunDir(Path(text).expanduser().absolute())
+        run = _named(text)
         return [_match(0, run)] if run.is_run() else []
     found = []
     for run in desk.runs():
@@ -62,8 +63,8 @@ def matches(desk: Desk, text: str) -> list[Match]:
         rank = next((rank for rank, means in enumerate(_RANKS) if means(text, id, name, run.path.name)), None)
         if rank is not None:
             found.append(Match(rank=rank, id=id, name=name, folder=str(run.path)))
-    beside = RunDir(Path(text).absolute())
-    return found or ([_match(0, beside)] if RunDir(Path(text)).is_run() else [])
+    beside = _named(text)
+    return found or ([_match(0, beside)] if beside.is_run() else [])
 
 
 def best(text: str, found: Sequence[Match]) -> Match:
@@ -87,8 +88,14 @@ def not_found(text: str, *, near: Iterable[str], where: Sequence[str]) -> NotFou
     )
 
 
+def _named(text: str) -> RunDir:
+    """The folder of a path that somebody typed. If that is a link, or ends in `..`, where it leads: they chose it."""
+    path = Path(text).expanduser().absolute()
+    return RunDir(path.resolve() if path.is_symlink() or ".." in path.parts else path)
+
+
 def _folder(text: str) -> RunDir:
-    run = RunDir(Path(text).absolute())
+    run = _named(text)
     if not run.is_run():
         raise NotFound(f"{text} is not a run's folder", hint="`onward runs` lists the runs")
     return run
@@ -102,7 +109,7 @@ def _match(rank: int, run: RunDir) -> Match:
 def labels(run: RunDir) -> tuple[str, str]:
     """Its id and name; nothing where its spec cannot be read."""
     try:
-        spec = json.loads(run.spec.read_bytes())
+        spec = json.loads(read_beneath(run.root, run.spec))
         return str(spec["id"]), str(spec["name"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "", ""

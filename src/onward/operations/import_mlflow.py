@@ -180,7 +180,7 @@ class _Taking:
                 self.done.problems.append(f"{words}: its files, at {uri[:200]}, are not copied; --artifacts FOLDER says where they are")
             return
         held = {one.path: one for one in artifacts_of(self.tracker, run)} if run else {}
-        source, into = ArtifactFiles(folder), ArtifactFiles(target, private=True)
+        source, into = ArtifactFiles(folder, root=folder), ArtifactFiles(target, root=target, private=True)
         there = list(_walk(folder))
         others = {name for name, _, _ in there}
         for name, size, modified in there:

@@ -71,7 +71,7 @@ class TensorboardImport:
             self._runs[folder] = run
             done.new_runs += new
         try:
-            seen = self._tracker.event_files.look(folder, run, by_lives=True)
+            seen = self._tracker.event_files.look(folder, run, root=None, by_lives=True)
         except OSError as error:
             done.problems.append(f"{folder} cannot be read: {error.strerror}")
             return

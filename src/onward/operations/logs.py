@@ -12,6 +12,7 @@ from typing import Any
 from onward.operations.inspect import reason
 from onward.operations.watch import Watch
 from onward.operations.wiring import Desk
+from onward.rundir.beneath import reading
 from onward.rundir.claim import newest_claim
 from onward.rundir.layout import RunDir
 from onward.rundir.logs.tail import LONGEST_LINE, last_lines
@@ -44,7 +45,7 @@ class Reader:
         """With `rest`, also a last line that has no end yet. `legs`: only of these."""
         for title, path in self._files(legs):
             try:
-                with path.open("rb") as file:
+                with reading(self._dir.root, path) as file:
                     at = self.offsets.get(path.name, 0)
                     file.seek(at)
                     left = b""
@@ -69,7 +70,7 @@ class Reader:
         found: list[Line] = []
         for title, path in reversed(list(self._files())):
             try:
-                with path.open("rb") as file:
+                with reading(self._dir.root, path) as file:
                     size = file.seek(0, os.SEEK_END)
                     lines, end = last_lines(file, size, count - len(found), rest=rest)
             except FileNotFoundError:

@@ -18,6 +18,7 @@ from onward.model.task import Task, TaskState, tasks_of
 from onward.operations.inspect import Seen, look, progress, read_folder, reason
 from onward.operations.pipeline_upload import told_of_upload
 from onward.operations.wiring import Desk
+from onward.rundir.beneath import read_beneath
 from onward.rundir.claim import claimed_legs
 from onward.rundir.closing import end_of
 from onward.rundir.journal import read_spec
@@ -79,7 +80,7 @@ def _read(dir: PipelineDir) -> tuple[Plan, Facts]:
 
 
 def _head(dir: PipelineDir, plan: Plan, facts: Facts) -> dict[str, Any]:
-    over = json.loads(dir.over.read_bytes()) if dir.over.exists() else None
+    over = json.loads(read_beneath(dir.path, dir.over)) if dir.over.exists() else None
     counted = Counter(str(facts.tasks.get(task.id, TaskState.OPEN)) for task in tasks_of(plan, facts.checkpoints))
     states = [state_of(stage, facts) for stage in plan.stages]
     return {

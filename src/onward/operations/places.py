@@ -15,7 +15,7 @@ from onward.errors import SubmitUnclear
 from onward.model.plain import value_to_json
 from onward.model.run import Run
 from onward.model.spec import RunDraft
-from onward.operations.examine import examine_cluster, examine_machine, examine_runs, examine_runs_folder
+from onward.operations.examine import examine_cluster, examine_folders, examine_machine, examine_runs, examine_runs_folder
 from onward.operations.find import matches, near_names
 from onward.operations.inspect import checkpoints, look, look_at_all, read_folder, record
 from onward.operations.logs import Reader, follow_logs, read_logs
@@ -119,6 +119,7 @@ class Here:
         """The machine, then these clusters, by name and runs folder."""
         return {
             "machine": list(examine_machine(self.desk)),
+            "folders": list(examine_folders(self.desk)),
             "clusters": {name: examine_cluster(self.desk, name) for name in clusters},
             "roots": {name: examine_runs_folder(self.desk, name) for name in clusters},
             "runs": examine_runs(self.desk),

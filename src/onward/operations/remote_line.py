@@ -84,7 +84,7 @@ def agent_command(python: str, archive: str) -> str:
 _RECEIVE = (
     "import sys, os, hashlib; path, size, digest = sys.argv[1], int(sys.argv[2]), sys.argv[3]; data = sys.stdin.buffer.read(size); "
     "hashlib.sha256(data).hexdigest() == digest or sys.exit(87); folder = os.path.dirname(path); "
-    "os.makedirs(folder, 0o700, exist_ok=True); part = path + str(os.getpid()); file = open(part, chr(119) + chr(98)); "
+    "os.makedirs(folder, 0o700, exist_ok=True); part = path + chr(46) + os.urandom(8).hex(); file = open(part, chr(120) + chr(98)); "
     "file.write(data); file.flush(); os.fsync(file.fileno()); file.close(); os.replace(part, path)"
 )
 

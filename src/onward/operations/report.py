@@ -72,15 +72,11 @@ class Subject:
 def from_folders(dirs: Sequence[RunDir], metrics: Sequence[str], clock: Clock) -> list[Subject]:
     """`metrics`: only these; none: those that people look at first."""
     with tempfile.TemporaryDirectory(prefix="onward-report-") as own:
-        roots = []
-        for number, dir in enumerate(dirs):  # a root each: looking at one run must not read all that lie beside it
-            root = Path(own, str(number))
-            root.mkdir()
-            (root / dir.path.name).symlink_to(dir.path.resolve())
-            roots.append(root)
+        roots = list(dict.fromkeys(dir.root for dir in dirs))
+        only = {dir.path for dir in dirs}  # looking at one run must not read all that lie beside it
         with Tracker.open(Path(own) / "report.db") as tracker:
             for _ in range(_ROUNDS):
-                looked = tracker.files.look(roots)
+                looked = tracker.files.look(roots, only=only)
                 if looked.problems:
                     raise StorageError(looked.problems[0], hint="a report needs the run's folder whole")
                 if not looked.points and not looked.changed:

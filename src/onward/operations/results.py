@@ -19,7 +19,7 @@ _TYPES = {".h5": "application/x-hdf5", ".hdf5": "application/x-hdf5", ".keras": 
 
 def collect(dir: RunDir, recipe: Recipe, inputs: Sequence[str]) -> list[Result]:
     """For a request with inputs of these names. NotFound names all that must be there and is not."""
-    files = ArtifactFiles(dir.artifacts)
+    files = ArtifactFiles(dir.artifacts, root=dir.root)
     found, missing = [], []
     for name, path, required, output in recipe.wanted(inputs):
         each = list(_numbered(files, name, path)) if Numbered(text=path).numbered else [(name, path)]

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from onward.errors import Conflict, InvalidInput, NotFound, StorageError, StorageFull, TooLarge
+from onward.rundir.beneath import LinkRefused, NotAFile, folder_beneath, open_at
+from onward.sdk.files import PART
 
-_DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 32
-PART = ".part"  # what is still being written
 _ODD = re.compile(r"[\x00-\x1f\x7f\\#]|%(?:2e|2f|5c|23|00)", re.IGNORECASE)  # the latter: what somebody has encoded once more
 
 
@@ -62,8 +62,9 @@ def servable(path: str) -> str:
 class ArtifactFiles:
     """The files under one folder. It is made when the first file comes. `private`: for their owner's eyes alone, whatever the umask."""
 
-    def __init__(self, folder: Path, *, largest: int | None = None, private: bool = False) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, root: Path, largest: int | None = None, private: bool = False) -> None:
+        """`root`: the folder itself, or one above it that is trusted. Between the two, no link is followed."""
+        self._folder, self._root = folder, root
         self._folder_mode, self.file_mode = (0o700, 0o600) if private else (0o777, 0o644)
         self.largest = largest
 
@@ -87,11 +88,8 @@ class ArtifactFiles:
         """To read. `found`: the path was read from the folder itself, and may hold what no address does."""
         *folders, name = path.split("/") if found else components(path)
         with filing(path), self.inside(folders) as handle:
-            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
+            file = open_at(handle, name, Path(path))
             seen = os.fstat(file)
-            if not stat.S_ISREG(seen.st_mode):
-                os.close(file)
-                raise NotFound(f"{path} is not a file")
             return os.fdopen(file, "rb"), StoredFile(path=path, size=seen.st_size, modified=seen.st_mtime)
 
     def list(self, path: str = "") -> list[StoredFile]:
@@ -112,29 +110,15 @@ class ArtifactFiles:
     @contextlib.contextmanager
     def inside(self, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """A handle of the folder that lies that deep, each step taken from the one above and through no link."""
-        if make:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=self._folder_mode)
-        handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for name in folders:
-                if make:
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(name, self._folder_mode, dir_fd=handle)
-                inner = _enter(handle, name, make=make)
-                os.close(handle)
-                handle = inner
+        with contextlib.ExitStack() as held:
+            try:
+                handle = held.enter_context(folder_beneath(self._root, self._folder.joinpath(*folders), make=make, mode=self._folder_mode))
+            except OSError as error:
+                if make and error.errno in (errno.ENOTDIR, errno.ELOOP):
+                    name = _short(Path(str(error.filename)).name)
+                    raise Conflict(f"{name} is a file or a link: nothing can lie under it", hint="choose another folder") from error
+                raise
             yield handle
-        finally:
-            os.close(handle)
-
-
-def _enter(handle: int, name: str, *, make: bool) -> int:
-    try:
-        return os.open(name, _DIR, dir_fd=handle)
-    except OSError as error:
-        if make and error.errno in (errno.ENOTDIR, errno.ELOOP):
-            raise Conflict(f"{_short(name)} is a file or a link: nothing can lie under it", hint="choose another folder") from error
-        raise
 
 
 class Upload:
@@ -232,6 +216,14 @@ def filing(path: str) -> Iterator[None]:
         yield
     except ConnectionError:  # of whoever sends the file: not a matter of ours
         raise
+    except LinkRefused as error:
+        named = Path(str(error.filename)).name
+        raise NotFound(
+            f"there is no file {_short(path)}: {_short(named)} is a link, and the server follows none",
+            hint="put the file itself into the run's folder",
+        ) from error
+    except NotAFile as error:
+        raise NotFound(f"{_short(path)} is not a file") from error
     except OSError as error:
         match error.errno:
             case errno.ENOENT | errno.ENOTDIR | errno.ELOOP | errno.ENXIO:

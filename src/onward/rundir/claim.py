@@ -13,8 +13,9 @@ from typing import Any
 
 from onward.errors import AlreadyClaimed
 from onward.model.event import Claimed
+from onward.rundir.beneath import names_beneath, read_beneath, stat_beneath
 from onward.rundir.layout import RunDir, leg_of
-from onward.sdk.files import sync_folder
+from onward.sdk.files import draft_name, sync_folder
 
 _TOKEN = secrets.token_hex(8)  # of this process: a job that the scheduler starts again has the same id, and may have the same pid
 
@@ -33,8 +34,7 @@ def take(final: Path, text: str) -> bool:
     """Make `final` hold `text`, or leave it to whoever was first. By a hard link, which fails if the name exists, on network file
     systems too."""
     final.parent.mkdir(parents=True, exist_ok=True)
-    own = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"  # in containers several may have the same number
-    beside = final.with_name(f".{final.name}.{own}")
+    beside = final.with_name(draft_name(final.name))
     try:
         with beside.open("w") as file:
             file.write(text)
@@ -62,15 +62,15 @@ def _same_file(one: Path, other: Path) -> bool:
 
 def claim_holder(run: RunDir, leg: int) -> Mapping[str, Any]:
     try:
-        found = json.loads(run.claim(leg).read_bytes())
-    except (OSError, ValueError):
+        found = json.loads(read_beneath(run.root, run.claim(leg)))
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def claimed_legs(run: RunDir) -> set[int]:
     try:
-        return {leg for leg in map(leg_of, os.listdir(run.claims)) if leg}
+        return {leg for leg in map(leg_of, names_beneath(run.root, run.claims)) if leg}
     except FileNotFoundError:
         return set()
 
@@ -83,6 +83,5 @@ def newest_claim(run: RunDir) -> int:
 def claim_event(run: RunDir, leg: int) -> Claimed:
     """The event of a claim whose job was killed before it could write it."""
     holder = claim_holder(run, leg)
-    return Claimed(
-        leg=leg, at=run.claim(leg).stat().st_mtime, job=str(holder.get("job", "")), hosts=[str(holder.get("host", ""))], deadline=None
-    )
+    at = stat_beneath(run.root, run.claim(leg)).st_mtime
+    return Claimed(leg=leg, at=at, job=str(holder.get("job", "")), hosts=[str(holder.get("host", ""))], deadline=None)

@@ -12,7 +12,8 @@ import os
 from collections.abc import Sequence
 
 from onward.errors import Conflict, TooLarge
-from onward.rundir.artifact_files import PART, ArtifactFiles, StoredFile, components, filing, kind_of
+from onward.rundir.artifact_files import ArtifactFiles, StoredFile, components, filing, kind_of
+from onward.sdk.files import PART
 
 
 def append(files: ArtifactFiles, path: str, offset: int, data: bytes) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import re
 import secrets
 import threading
 import time
@@ -14,11 +16,15 @@ from pathlib import Path
 from onward.model.event import Claimed, Event, event_of, parse_event
 from onward.model.run import Run, fold
 from onward.model.spec import RunSpec, spec_from_json
+from onward.rundir.beneath import folder_beneath, open_at, read_beneath, read_whole
 from onward.rundir.claim import claim_event, claimed_legs
 from onward.rundir.layout import RunDir
 from onward.sdk.files import write_all
 
 log = logging.getLogger(__name__)
+
+_LARGEST_SPEC = 64 << 20  # bytes
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class Journal:
@@ -30,6 +36,7 @@ class Journal:
 
     def __init__(self, path: Path, *, patient: bool = False) -> None:
         self._path = path
+        self._root = RunDir(path.parent.parent).root
         self._patient = patient
         self._waiting: list[bytes] = []
         self._handle = -1
@@ -57,8 +64,8 @@ class Journal:
 
     def _append(self) -> None:
         if self._handle < 0:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            with folder_beneath(self._root, self._path.parent, make=True) as folder:
+                self._handle = open_at(folder, self._path.name, self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         before, self._torn = b"\n" if self._torn else b"", True
         write_all(self._handle, before + b"".join(self._waiting))
         self._torn = False
@@ -83,23 +90,59 @@ def desk_journal(run: RunDir, *, patient: bool = False) -> Journal:
     return Journal(run.desk_journal(f"{time.time():.3f}-{secrets.token_hex(4)}"), patient=patient)
 
 
-def read_events(run: RunDir) -> Iterator[Event]:
+class NotARun(ValueError):
+    """A folder that does not hold what a run's folder holds. Its words say where and what."""
+
+
+def read_events(run: RunDir) -> list[Event]:
+    found: list[Event] = []
     try:
-        names = sorted(os.listdir(run.journals))
+        with folder_beneath(run.root, run.journals) as folder:
+            for name in sorted(os.listdir(folder)):
+                if name.endswith(".jsonl"):
+                    found += _read_file(folder, run.journals / name)
     except FileNotFoundError:
-        return
-    for name in names:
-        if name.endswith(".jsonl"):
-            yield from _read_file(run.journals / name)
+        pass
+    return found
 
 
 def read_spec(run: RunDir) -> RunSpec:
-    return spec_from_json(json.loads(run.spec.read_bytes()))
+    """Raises OSError or NotARun."""
+    data = read_beneath(run.root, run.spec, most=_LARGEST_SPEC)
+    with _as_words(f"{run.spec} is no run's spec"):
+        spec = spec_from_json(json.loads(data))
+        if not isinstance(spec.id, str) or not _ID.fullmatch(spec.id):
+            raise NotARun(f"{run.spec} is no run's spec: {spec.id!r:.80} is no run's id")
+        return spec
 
 
 def read_run(run: RunDir) -> Run:
-    """All that is written of a run, folded."""
-    return fold(read_spec(run), read_history(run))
+    """All that is written of a run, folded. Raises OSError or NotARun, whatever somebody has put into the folder."""
+    return read_folded(run)[0]
+
+
+def read_folded(run: RunDir) -> tuple[Run, list[Event]]:
+    """The same, with the events that it was folded from."""
+    spec = read_spec(run)
+    with _as_words(f"{run.journals} does not tell of a run"):
+        events = read_history(run)
+        return fold(spec, events), events
+
+
+@contextlib.contextmanager
+def _as_words(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, NotARun):
+        raise
+    except RecursionError as error:
+        raise NotARun(f"{what}: it is nested too deep") from error
+    except KeyError as error:
+        raise NotARun(f"{what}: it has no {error}") from error
+    except ValueError as error:
+        raise NotARun(f"{what}: {error!s:.300}") from error
+    except Exception as error:  # values of other types than ours end anywhere
+        raise NotARun(f"{what}: it holds a value of another kind than Onward writes ({error!s:.300})") from error
 
 
 def read_history(run: RunDir) -> list[Event]:
@@ -109,21 +152,22 @@ def read_history(run: RunDir) -> list[Event]:
     return events + [claim_event(run, leg) for leg in claimed_legs(run) - told]
 
 
-def _read_file(path: Path) -> list[Event]:
+def _read_file(folder: int, path: Path) -> list[Event]:
     """Whole lines only: the last one may be torn, by a kill in the middle of a write or because it is being written.
 
     All lines are decoded in one go, which halves the cost of looking at many runs; line by line only where one is broken.
     """
-    lines = [line for line in path.read_bytes().split(b"\n")[:-1] if line]
+    with os.fdopen(open_at(folder, path.name, path), "rb") as file:
+        lines = [line for line in read_whole(file, path).split(b"\n")[:-1] if line]
     try:
         return [event for event in map(event_of, json.loads(b"[%s]" % b",".join(lines))) if event]
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return [event for event in (_parse_or_warn(path, line) for line in lines) if event]
 
 
 def _parse_or_warn(path: Path, line: bytes) -> Event | None:
     try:
         return parse_event(line)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         log.warning("%s holds a line that is no event and is passed over: %r", path, line[:200])
         return None

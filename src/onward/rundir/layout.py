@@ -12,17 +12,26 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from onward.sdk import contract
+
 _RUN_FOLDER = re.compile(r"^(\d{4}-\d{2}-\d{2})_([A-Z]+)_.+$")
-_LEG_NUMBER = re.compile(r"^leg-(\d{4,})")
+_LEG_NUMBER = re.compile(r"^leg-(\d{4,9})(?!\d)")
 
 
 @dataclass(frozen=True)
 class RunDir:
     path: Path
+
+    @property
+    def root(self) -> Path:
+        """The runs folder. It may be a link; below it, no link is followed: see `beneath`."""
+        parent = self.path.parent
+        return parent.parent if parent.name == contract.BY_HAND else parent
 
     # ── params/ ───────────────────────────────────────────────────────────────
     @property
@@ -188,10 +197,13 @@ class RunDir:
             folder.mkdir(parents=True, exist_ok=True)
 
     def is_run(self) -> bool:
-        """One that we may not look into counts: reading it will say so."""
+        """One that cannot be read counts: reading it will say why."""
         try:
-            return self.spec.is_file()
-        except PermissionError:
+            os.lstat(self.spec)
+            return True
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
             return True
 
 
@@ -269,6 +281,11 @@ class LegLocal:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         for folder in (self.checkpoints, self.empty, self.spool, self.logs, self.tensorboard, self.ranks, self.artifacts):
             folder.mkdir(exist_ok=True)
+
+
+def own_run(path: Path) -> RunDir:
+    """The folder of the run that this process works for. If it was moved and left a link behind, where that leads."""
+    return RunDir(path.resolve() if path.is_symlink() else path)
 
 
 def leg_of(name: str) -> int | None:

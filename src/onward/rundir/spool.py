@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from onward.rundir.layout import leg_of
+from onward.rundir.beneath import names_beneath, reading
+from onward.rundir.layout import RunDir, leg_of
 from onward.sdk.wide import unpacked
 
 LONGEST_RECORD = 12 << 20  # bytes: some ten thousand metrics with long names
@@ -127,12 +128,13 @@ class SpoolReader:
 def leg_progress(spool: Path, leg: int) -> Progress:
     """Progress of a leg from the ends of its files: cheap however long they are. Rates are of the recent past."""
     progress = Progress()
+    root = RunDir(spool.parent).root
     try:
-        names = sorted(name for name in os.listdir(spool) if leg_of(name) == leg and ".train-" in name)
+        names = sorted(name for name in names_beneath(root, spool) if leg_of(name) == leg and ".train-" in name)
     except FileNotFoundError:
         return progress
     for name in names:
-        with (spool / name).open("rb") as file:
+        with reading(root, spool / name) as file:
             head = file.readline(LONGEST_RECORD)
             size = file.seek(0, os.SEEK_END)
             tail = _tail(file, len(head), size)
@@ -156,14 +158,15 @@ def _tail(file: BinaryIO, after: int, size: int) -> list[bytes]:
 
 def first_step(spool: Path, leg: int) -> int | None:
     """The first step a leg logged."""
+    root = RunDir(spool.parent).root
     for path in sorted(spool.glob(f"leg-{leg:04d}.train-*.jsonl")):
-        with path.open("rb") as file:
+        with reading(root, path) as file:
             for _ in range(8):
                 try:
                     record = json.loads(file.readline(LONGEST_RECORD) or b"{}")
                     if "m" in record or "v" in record:
                         return int(record["s"])
-                except (ValueError, KeyError, TypeError, OverflowError):
+                except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
                     continue
     return None
 
@@ -174,5 +177,5 @@ def _take_line(progress: Progress, line: bytes) -> None:
         record = unpacked(json.loads(line))
         if isinstance(record, dict):
             progress.take(record)
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError, AttributeError, RecursionError):
         return

@@ -20,6 +20,7 @@ from onward.model.pipeline import Benchmark, Plan
 from onward.model.plain import value_from_json, value_to_json
 from onward.model.score import TaskResult
 from onward.model.task import Task, TaskState
+from onward.rundir.beneath import read_beneath
 from onward.rundir.claim import newest_claim, take
 from onward.rundir.closing import is_over
 from onward.rundir.journal import read_events
@@ -159,10 +160,10 @@ def _got_on(task: TaskDir, number: int) -> int:
 def _read(path: Path) -> dict[str, Any] | None:
     """None where it is not there. What is there is whole; what is not ours is empty."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_beneath(path.parents[3], path))  # from its pipeline's folder on
     except FileNotFoundError:
         return None
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from onward.model.job import JobId, JobState
 from onward.schedulers.local_request import Request
+from onward.sdk.files import write_whole
 
 INCOMING, LIVE, ENDED = "incoming", "live", "ended"
 KEPT = 2000  # ended jobs
@@ -184,12 +185,6 @@ class Queue:
     def _put_aside(self, stage: str, entry: str) -> None:
         """A job that cannot be read, as a power cut may leave it: nobody knows it any more, and it must not stop the others."""
         (self.state / stage / entry).rename(self.state / ENDED / f"unreadable-{entry}")
-
-
-def write_whole(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text)
-    partial.rename(path)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from onward.sdk.by_hand import plain
+from onward.sdk.files import draft_of
 from onward.sdk.said import say_once
 
 Kept = Callable[[str, str, Path], None]  # name among the artifacts, kind, the file
@@ -113,20 +114,18 @@ def logged(name: str, known: Path) -> Artifact:
 
 def keep_file(source: Path | bytes, target: Path) -> bool:
     """A copy that is whole or not there. False: it could not be, which is said; it is no reason to end a training."""
-    beside = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         if isinstance(source, Path) and target.exists() and source.samefile(target):
             return True
         target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(source, bytes):
-            beside.write_bytes(source)
-        else:
-            shutil.copyfile(source, beside)
-        os.replace(beside, target)
+        with draft_of(target, mode=0o666, flush=False) as file:
+            if isinstance(source, bytes):
+                file.write(source)
+            else:
+                with source.open("rb") as reading:
+                    shutil.copyfileobj(reading, file, 1 << 20)
         return True
     except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
         say_once(f"{target.name} is not kept among the artifacts: {error}; training goes on")
         return False
 

@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 
 from onward.sdk import contract
+from onward.sdk.files import draft_of
 from onward.sdk.ranks import Ranks
 
 GO, LEAVE, WAIT = "go", "leave", "wait"
@@ -146,11 +148,9 @@ class AgreedStop:
             "term": self._termed,
             "waiting": self._waiting,
         }
-        beside = f"{self._note}.{os.getpid()}.tmp"
         try:
-            with open(beside, "w") as file:
-                file.write(json.dumps(note))
-            os.replace(beside, self._note)
+            with draft_of(Path(self._note), mode=0o666, flush=False) as file:
+                file.write(json.dumps(note).encode())
         except OSError:
             self._told = None  # tried again at the next call
 

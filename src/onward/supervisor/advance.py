@@ -25,6 +25,7 @@ from onward.model.pipeline import Plan, plan_from_json
 from onward.model.run import Run, RunState
 from onward.model.spec import Cluster, spec_to_json
 from onward.model.task import tasks_of
+from onward.rundir.beneath import read_beneath
 from onward.rundir.claim import claimed_legs, take
 from onward.rundir.closing import close_run, end_of, is_over
 from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
@@ -44,8 +45,8 @@ _STRANDED = 120.0  # seconds: whoever took a hold away and queued nothing by the
 
 def read_plan(dir: PipelineDir) -> Plan:
     try:
-        return plan_from_json(json.loads(dir.plan.read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return plan_from_json(json.loads(read_beneath(dir.path, dir.plan)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise StorageError(f"{dir.path} cannot be read as a pipeline: {error}", hint=f"look at {dir.plan}") from error
 
 

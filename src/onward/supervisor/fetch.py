@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.client
-import os
 import socket
 import ssl
 import threading
@@ -24,6 +23,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from onward.errors import InputRefused, InputsFailed, InvalidInput
 from onward.model.inputs import Fetch, check_address, of_the_link, origin, place_of, too_large
 from onward.model.quantity import format_bytes
+from onward.sdk.files import draft_of
 
 _PATIENCE = 30.0  # seconds without a byte
 _CHUNK = 1 << 18
@@ -113,27 +113,19 @@ def _must_be_good(response: http.client.HTTPResponse, one: Fetch, parts: SplitRe
 
 def _stream(response: http.client.HTTPResponse, one: Fetch, target: Path, what: str, *, most: int, cut: Callable[[], bool]) -> Fetched:
     promised, size, digest = response.length, 0, hashlib.sha256()
-    beside = target.with_name(f".{target.name}.part")
-    try:
-        with beside.open("wb") as file:
-            while (promised is None or size < promised) and (chunk := _read(response, what, cut)):
-                size += len(chunk)
-                if size > most:
-                    raise InputRefused(too_large(one.name, most))
-                digest.update(chunk)
-                file.write(chunk)
-            if cut() or (promised is not None and size != promised):
-                raise InputsFailed(f"{what} broke off after {format_bytes(size)}", hint="it is tried again")
-            if one.size is not None and size != one.size:
-                raise InputRefused(_other_size(what, size, one.size))
-            if one.sha256 is not None and digest.hexdigest() != one.sha256:
-                raise InputRefused(f"{what} is not what the request says it is: its SHA-256 is {digest.hexdigest()}, not {one.sha256}")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with draft_of(target, mode=0o666) as file:
+        while (promised is None or size < promised) and (chunk := _read(response, what, cut)):
+            size += len(chunk)
+            if size > most:
+                raise InputRefused(too_large(one.name, most))
+            digest.update(chunk)
+            file.write(chunk)
+        if cut() or (promised is not None and size != promised):
+            raise InputsFailed(f"{what} broke off after {format_bytes(size)}", hint="it is tried again")
+        if one.size is not None and size != one.size:
+            raise InputRefused(_other_size(what, size, one.size))
+        if one.sha256 is not None and digest.hexdigest() != one.sha256:
+            raise InputRefused(f"{what} is not what the request says it is: its SHA-256 is {digest.hexdigest()}, not {one.sha256}")
     return Fetched(size=size, sha256=digest.hexdigest())
 
 

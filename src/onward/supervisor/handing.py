@@ -16,6 +16,7 @@ from onward.model.pipeline import Plan
 from onward.model.plain import value_from_json
 from onward.model.spec import BestRule
 from onward.model.task import Seen, is_wanted, trainings
+from onward.rundir.beneath import read_beneath
 from onward.rundir.claim import take
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import RunDir
@@ -87,7 +88,7 @@ def _text(number: int, checkpoint: Checkpoint, rule: BestRule | None) -> str:
 def _notes(dir: PipelineDir, name: str) -> list[Note]:
     """In the order of their numbers."""
     paths = sorted(dir.checkpoints.glob(f"{name}.seen-*.json"))
-    return [value_from_json(Note, json.loads(path.read_bytes())) for path in paths]
+    return [value_from_json(Note, json.loads(read_beneath(dir.path, path))) for path in paths]
 
 
 def _told(notes: list[Note], rule: BestRule | None, *, finished: bool) -> tuple[Seen, ...]:

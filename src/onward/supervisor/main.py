@@ -24,7 +24,7 @@ from onward.model.patience import storage_patience
 from onward.model.run import LegEnd, Run
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal, read_run, read_spec
-from onward.rundir.layout import LegLocal, RunDir
+from onward.rundir.layout import LegLocal, RunDir, own_run
 from onward.schedulers.base import habits_of
 from onward.schedulers.registry import scheduler_for
 from onward.schedulers.script import STORAGE_PATIENCE, STORAGE_WAITED
@@ -56,7 +56,7 @@ def live_leg(path: Path, leg: int) -> int:
     ending: Callable[[], bool] = lambda: signals.ending  # noqa: E731
     scene, run = wait_out(
         "reading the run's folder",
-        lambda: _set_scene(RunDir(path), leg, clock=clock, began=began),
+        lambda: _set_scene(own_run(path), leg, clock=clock, began=began),
         clock=clock,
         until=clock.now() + patience,
         ending=ending,

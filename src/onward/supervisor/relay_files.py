@@ -21,8 +21,8 @@ class RelayFiles:
     """The files of a run, or of one of its models: `local` fills, `run` keeps."""
 
     def __init__(self, local: Path, run: Path) -> None:
-        self._local = ArtifactFiles(local)
-        self._run = ArtifactFiles(run)
+        self._local = ArtifactFiles(local, root=local)
+        self._run = ArtifactFiles(run, root=run)
 
     def put(self, path: str, pieces: Iterable[bytes]) -> StoredFile:
         return self._local.put(path, pieces)
@@ -74,12 +74,12 @@ def files_left(local: LegLocal) -> bool:
 def _move(source: Path, path: str, target: Path) -> None:
     """The copy on the node goes only if it is still the one that was carried."""
     try:
-        file, _ = ArtifactFiles(source).open(path)
+        file, _ = ArtifactFiles(source, root=source).open(path)
     except NotFound:
         return
     with file:
         before = os.fstat(file.fileno())
-        ArtifactFiles(target).put(path, _pieces(file))
+        ArtifactFiles(target, root=target).put(path, _pieces(file))
     try:
         now = os.stat(source / path, follow_symlinks=False)
         if (now.st_ino, now.st_mtime_ns) == (before.st_ino, before.st_mtime_ns):

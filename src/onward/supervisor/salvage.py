@@ -29,7 +29,7 @@ from onward.model.run import Run
 from onward.model.spec import CheckpointRule
 from onward.rundir.claim import claim_holder, newest_claim
 from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
-from onward.rundir.layout import LegLocal, RunDir, leg_of
+from onward.rundir.layout import LegLocal, RunDir, leg_of, own_run
 from onward.rundir.mirror import LogsNotCarried, carry
 from onward.supervisor.disk.lock import held
 from onward.supervisor.disk.owner import owner_of, surely_gone
@@ -68,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write("usage: supervisor.pyz salvage RUN_FOLDER\n")
         return 2
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s", force=True)
-    dir = RunDir(Path(argv[0]))
+    dir = own_run(Path(argv[0]))
     run = read_run(dir)
     before = set(names(dir.checkpoints))
     salvage(dir, run, leg=max(run.legs, default=0) + 1, journal=desk_journal(dir), clock=SystemClock())

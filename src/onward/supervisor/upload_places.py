@@ -8,7 +8,6 @@ a place has none they are left out.
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import importlib
 import os
@@ -21,7 +20,7 @@ from typing import Any, Protocol
 from onward.errors import NotDelivered, SchedulerUnavailable
 from onward.model.upload import PlaceKind, place_kind
 from onward.schedulers.command import run_command
-from onward.sdk.files import sync_folder
+from onward.sdk.files import draft_of
 
 _LONGEST = 12 * 3600.0  # seconds of one rsync; its own --timeout ends one that hangs
 _SSH = "ssh -o BatchMode=yes -o ConnectTimeout=20"
@@ -82,20 +81,12 @@ class Folder:
         if _is(target, digest):
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        for left in target.parent.glob(f".{glob.escape(target.name)}.*.partial"):  # by one who was killed
-            left.unlink(missing_ok=True)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            with source.open("rb") as reading, partial.open("wb") as writing:
-                shutil.copyfileobj(reading, writing, _PIECE)
-                writing.flush()
-                os.fsync(writing.fileno())
-            if not _is(partial, digest):
+        with source.open("rb") as reading, draft_of(target, mode=0o666) as writing:
+            shutil.copyfileobj(reading, writing, _PIECE)
+            writing.flush()
+            os.fsync(writing.fileno())
+            if not _is(Path(writing.name), digest):
                 raise NotDelivered(f"{target} did not arrive as it was sent", hint="it is sent again")
-            partial.replace(target)
-            sync_folder(target.parent)
-        finally:
-            partial.unlink(missing_ok=True)
 
 
 def _is(path: Path, digest: str) -> bool:

@@ -23,7 +23,7 @@ from onward.model.attempt import Attempt, AttemptEnd, Owner
 from onward.model.pipeline import Benchmark, Plan
 from onward.model.task import Task, TaskState, tasks_of, trainings
 from onward.rundir.journal import read_spec
-from onward.rundir.layout import RunDir
+from onward.rundir.layout import own_run
 from onward.rundir.pipeline_layout import PipelineDir
 from onward.rundir.tasks import Owners, history, take_attempt, task_dir
 from onward.sdk import contract
@@ -199,7 +199,7 @@ def main(argv: Sequence[str]) -> int:
         return 2
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
     dir, pool, clock = PipelineDir(Path(argv[0])), argv[1], SystemClock()
-    plan, run, own = read_plan(dir), init(agree=False), RunDir(Path(os.environ[contract.RUN_DIR]))
+    plan, run, own = read_plan(dir), init(agree=False), own_run(Path(os.environ[contract.RUN_DIR]))
     deadline = os.environ.get(contract.DEADLINE)
     bench = Bench(
         dir=dir,

@@ -114,7 +114,7 @@ def unfit(error: Exception) -> InvalidInput:
 
 
 def translate(error: exc.DBAPIError, where: str) -> OnwardError:
-    if isinstance(error, exc.DataError):
+    if isinstance(error, exc.DataError | exc.IntegrityError):
         return unfit(error)
     text = str(error.orig or error).strip().splitlines()[0]
     low = text.lower()

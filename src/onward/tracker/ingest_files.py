@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
+from onward.errors import OnwardError
+from onward.rundir.beneath import LinkRefused, NotAFile, folder_beneath
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir, leg_of
 from onward.sdk.by_hand import hand_id
@@ -29,7 +31,9 @@ from onward.tracker.db import Database
 from onward.tracker.folding import write_run
 from onward.tracker.hand_watch import HandWatch
 from onward.tracker.ingest import run_row, take_records
+from onward.tracker.intake.binding import bind, check_binding, owner_of
 from onward.tracker.intake.positions import Position, SpoolPiece, positions_of, read_piece, save_positions
+from onward.tracker.intake.quarantine import Quarantine
 from onward.tracker.intake.rounds import Mark
 from onward.tracker.intake.run_folders import OVER, OpenFolders, RunFolders, Visit
 from onward.tracker.records import Reading, read_lines
@@ -67,7 +71,6 @@ class _Known:
     changed: float = 0.0
     asked: float = 0.0  # when the store was last asked whether a run by hand is over
     refused: set[str] = field(default_factory=set)
-    rival: RunDir | None = None  # another folder of the same run, which counts
 
     @property
     def settled(self) -> bool:
@@ -82,23 +85,36 @@ class Files:
         self._folders = RunFolders(database, settled=SETTLED)
         self._events = EventFiles(database, writer)
         self._hands = HandWatch(database, writer)
+        self.quarantine = Quarantine(database, writer)
         self._guard = threading.Lock()
 
-    def look(self, roots: Iterable[Path]) -> Looked:
-        """Take what is new under these runs folders. One look at a time."""
+    def look(self, roots: Iterable[Path], *, only: Container[Path] | None = None) -> Looked:
+        """Take what is new under these runs folders, or in `only` some of their folders. One look at a time."""
         looked = Looked()
         with self._guard:
-            for visit in self._folders.visits(roots):
+            for visit in self._folders.visits(roots, looked.problems):
+                if only is not None and visit.dir.path not in only:
+                    continue
                 looked.runs += 1
-                try:
-                    self._visit(visit, looked)
-                except PermissionError as error:  # somebody else's: as seldom as one that is over
-                    looked.problems.append(f"{visit.dir.path} cannot be read as a run: {error!r}")
-                    self._forget_folder(visit, mark=None)
-                except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                    looked.problems.append(f"{visit.dir.path} cannot be read as a run: {error!r}")
+                if not self.quarantine.rests(visit.dir):
+                    self._try(visit, looked)
+            self.quarantine.keep_only(self._folders.knows)
             self._hands.look(time.time())
         return looked
+
+    def _try(self, visit: Visit, looked: Looked) -> None:
+        """Whatever is in one folder, the others are read. Trouble of the store itself is not the folder's."""
+        try:
+            self._visit(visit, looked)
+        except Exception as error:
+            if isinstance(error, OnwardError) and error.transient:
+                raise
+            if words := self.quarantine.put(visit.dir, error):
+                looked.problems.append(words)
+            if isinstance(error, PermissionError):  # somebody else's: as seldom as one that is over
+                self._forget_folder(visit, mark=None)
+        else:
+            self.quarantine.release(visit.dir)
 
     def open_folders(self) -> OpenFolders | None:
         """What a server has to tend; None before the first look. Does not wait for a look."""
@@ -114,11 +130,11 @@ class Files:
             return
         known = self._known.setdefault(dir.path, _Known())
         self._look_at(dir, visit.by_hand, known, looked)
-        if known.run_id and not known.rival:  # TensorBoard's files, once the journals have told of the legs
-            seen = self._events.look(dir.tensorboard, known.run_id, by_lives=False, quiet=known.settled)
+        if known.run_id:  # TensorBoard's files, once the journals have told of the legs
+            seen = self._events.look(dir.tensorboard, known.run_id, root=dir.root, by_lives=False, quiet=known.settled)
             looked.points += seen.points
             looked.problems += seen.problems
-        if known.settled and not known.rival:
+        if known.settled:
             self._forget_folder(visit, mark=known.folders)
         else:
             visit.wake()
@@ -131,10 +147,8 @@ class Files:
             self._events.forget(known.run_id)
 
     def _look_at(self, dir: RunDir, by_hand: bool, known: _Known, looked: Looked) -> None:
-        if known.rival and known.rival.is_run():
-            return
         folders = _folders_changed(dir)
-        sizes = {**_sizes(dir.journals, "journal"), **_sizes(dir.spool, "spool")}
+        sizes = {**_sizes(dir, dir.journals), **_sizes(dir, dir.spool)}
         if not known.run_id:
             self._remember(dir, by_hand, known)
         grown = [name for name, size in sizes.items() if size != known.positions.get(name, Position()).size]
@@ -148,9 +162,6 @@ class Files:
         looked.changed += 1
         if not known.run_id or any(name.startswith("journal/") for name in grown):
             self._take_journals(dir, by_hand, known, {n: s for n, s in sizes.items() if n.startswith("journal/")})
-        if known.rival:
-            looked.problems.append(f"{dir.path} is the run of {known.rival.path} too, and is not read; delete one of them")
-            return
         for name in grown:
             if name.startswith("spool/"):
                 self._take_spool(dir, known, name, looked)
@@ -187,41 +198,34 @@ class Files:
             self._writer.do(lambda batch: create_run(batch, new, new.run_id))
             known.run_id = new.run_id
             return
-        run = read_run(dir)
-        known.rival = self._rival(dir, run.spec.id)
-        if known.rival:
-            return
+        run, owner = read_run(dir), owner_of(dir)
         told = {name: Position(offset=size, size=size) for name, size in sizes.items()}
 
         def job(batch: Batch) -> None:
+            check_binding(batch.connection, dir, run.spec.id, owner)
             row = write_run(batch, run, str(dir.path))
+            bind(batch, row["id"], owner)
             save_positions(batch, row["id"], told)
 
         self._writer.do(job)
         known.run_id, known.over = run.spec.id, run.state.over
         known.positions |= told
 
-    def _rival(self, dir: RunDir, run_id: str) -> RunDir | None:
-        """A copied folder is no run of its own; a moved one is the same."""
-        with self._database.reading() as connection:
-            held = connection.execute(select(schema.runs.c.folder).where(schema.runs.c.run_id == run_id)).scalar()
-        return RunDir(Path(held)) if held and held != str(dir.path) and RunDir(Path(held)).is_run() else None
-
     def _take_spool(self, dir: RunDir, known: _Known, name: str, looked: Looked) -> None:
         path = dir.path / name
         leg, writer = leg_of(path.name), _WRITER.match(path.name)
         if leg is None or writer is None:
-            known.positions[name] = Position(size=path.stat().st_size)
+            known.positions[name] = Position(size=os.lstat(path).st_size)
             return
         read = 0
         while True:
             at = known.positions.get(name, Position())
             try:
-                piece = read_piece(path, at)
+                piece = read_piece(dir.root, path, at)
                 if piece is None:
                     looked.problems.append(f"{path} is not the file it was; it is read anew")
                     at = Position()
-                    piece = read_piece(path, at)
+                    piece = read_piece(dir.root, path, at)
                     assert piece is not None
             except FileNotFoundError:
                 return
@@ -280,12 +284,22 @@ def _take(batch: Batch, *, run: str, name: str, leg: int, writer: str, reading: 
     return answer, after
 
 
-def _sizes(folder: Path, room: str) -> dict[str, int]:
+def _sizes(dir: RunDir, folder: Path) -> dict[str, int]:
+    """Of the journals or spools. Raises OSError where one of them is a link, or no file."""
+    found: dict[str, int] = {}
     try:
-        with os.scandir(folder) as entries:
-            return {f"{room}/{e.name}": e.stat().st_size for e in entries if e.name.endswith(".jsonl") and e.is_file()}
+        with folder_beneath(dir.root, folder) as handle, os.scandir(handle) as entries:
+            for entry in entries:
+                if not entry.name.endswith(".jsonl"):
+                    continue
+                if entry.is_symlink():
+                    raise LinkRefused(str(folder / entry.name))
+                if not entry.is_file():
+                    raise NotAFile(str(folder / entry.name))
+                found[f"{folder.name}/{entry.name}"] = entry.stat().st_size
     except FileNotFoundError:
-        return {}
+        return found
+    return found
 
 
 def _folders_changed(dir: RunDir) -> Mark:
@@ -294,6 +308,6 @@ def _folders_changed(dir: RunDir) -> Mark:
 
 def _changed(folder: Path) -> int:
     try:
-        return folder.stat().st_mtime_ns
+        return os.lstat(folder).st_mtime_ns
     except FileNotFoundError:
         return 0

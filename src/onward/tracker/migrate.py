@@ -16,7 +16,7 @@ from sqlalchemy import Connection, inspect, text
 from onward.errors import StorageError
 from onward.tracker.db import Database
 
-HEAD = "0007"  # the newest step
+HEAD = "0008"  # the newest step
 _SCRIPTS = Path(__file__).with_name("migrations")
 _LOCK = 0x6F6E_7761_7265
 

@@ -32,7 +32,7 @@ class PushedFiles:
     def __init__(self, folder: Path) -> None:
         """`folder`: where the server keeps its files."""
         self._top = folder / ".pushed"
-        self._files = ArtifactFiles(self._top, largest=LARGEST, private=True)
+        self._files = ArtifactFiles(self._top, root=self._top, largest=LARGEST, private=True)
         self._looked: dict[str, int] = {}
 
     def take(self, run: str, file: str, offset: int, data: bytes) -> int:

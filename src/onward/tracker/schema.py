@@ -455,3 +455,18 @@ notices = Table(  # what was told, and what still waits to be: a row a channel
     UniqueConstraint("rule", "channel", "key"),
 )
 Index("ix_notices_due", notices.c.due)
+
+owners = Table(  # who owned a run's folder when it was first seen
+    "owners",
+    metadata,
+    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("uid", BigInteger, nullable=False),
+)
+
+quarantine = Table(  # folders under the roots that cannot be read as runs
+    "quarantine",
+    metadata,
+    Column("folder", String(1000), primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("since", Double, nullable=False),
+)

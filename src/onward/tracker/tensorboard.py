@@ -10,18 +10,20 @@ is imported, legs are told apart by the files themselves: `tensorboard_lives`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sqlalchemy import delete, func, insert, select
 
+from onward.rundir.beneath import folder_beneath, reading
 from onward.tracker import schema
 from onward.tracker.db import Database
 from onward.tracker.ingest import run_row, touch
@@ -72,14 +74,17 @@ class EventFiles:
         self._writer = writer
         self._known: dict[str, dict[str, _At]] = {}
 
-    def look(self, folder: Path, run: str, *, by_lives: bool, quiet: bool = False) -> Seen:
-        """Take what is new. `by_lives`: a folder by itself, without those below it, that alone knows of its legs. `quiet`: nothing writes
-        there any more; once looked through, it is left alone."""
+    def look(self, folder: Path, run: str, *, root: Path | None, by_lives: bool, quiet: bool = False) -> Seen:
+        """Take what is new. `root`: below it no link is followed; None: the caller chose the folder, and links to files count.
+
+        `by_lives`: a folder by itself, without those below it, that alone knows of its legs. `quiet`: nothing writes there any more; once
+        looked through, it is left alone.
+        """
         seen = Seen()
         if quiet and run in self._known:
             return seen
         try:
-            self._look(folder, run, by_lives, quiet, seen)
+            self._look(Place(folder, root), run, by_lives, quiet, seen)
         except BaseException:
             self._known.pop(run, None)  # what is stored counts
             raise
@@ -89,8 +94,8 @@ class EventFiles:
         """Of a run that is left alone: what is stored says how far its files were read."""
         self._known.pop(run, None)
 
-    def _look(self, folder: Path, run: str, by_lives: bool, quiet: bool, seen: Seen) -> None:
-        files = _files(folder, deep=not by_lives)
+    def _look(self, place: Place, run: str, by_lives: bool, quiet: bool, seen: Seen) -> None:
+        files = place.files(deep=not by_lives)
         if run not in self._known:
             if files or quiet:
                 self._known[run] = self._remember(run, by_lives) if files else {}
@@ -101,10 +106,10 @@ class EventFiles:
         gone = [name for name in known if name not in files]
         for name in changed:
             if known.get(name, _At()).begun is None:
-                begun = _begun(folder / name)
+                begun = place.begun(name)
                 known[name] = _At(begun=begun, size=files[name] if begun is None else -1)
                 if begun is None and files[name]:
-                    seen.torn[str(folder / name)] = 0
+                    seen.torn[str(place.folder / name)] = 0
         if changed:
             legs = {} if by_lives else self._legs(run)
             starts = {leg: start for leg, (start, _) in legs.items()}
@@ -115,14 +120,14 @@ class EventFiles:
                 ended = legs[of[name]][1] if legs else None
                 if name not in changed or (ended is not None and begun > ended + _SLACK and not quiet):
                     continue  # of a leg whose journal is not to be seen from here yet
-                self._take(folder, run, name, None if by_lives else of[name], begins[_folder(name), of[name]], seen)
+                self._take(place, run, name, None if by_lives else of[name], begins[_folder(name), of[name]], seen)
         if gone:
             self._forget(run, known, gone)
 
     # ── one file ──────────────────────────────────────────────────────────────
 
-    def _take(self, folder: Path, run: str, name: str, leg: int | None, prefix: str, seen: Seen) -> None:
-        known, path = self._known[run], folder / name
+    def _take(self, place: Place, run: str, name: str, leg: int | None, prefix: str, seen: Seen) -> None:
+        known, path = self._known[run], place.folder / name
         piece = _PIECE
         if len(name) > _LONGEST_NAME:
             seen.problems.append(f"{path} has too long a name, and is not read")
@@ -130,13 +135,13 @@ class EventFiles:
         while True:
             at = known[name]
             try:
-                size, head, data = _read(path, at, piece)
+                size, head, data = place.read(name, at, piece)
             except FileNotFoundError:
                 return
             if head is None:
                 seen.problems.append(f"{path} is not the file it was; it is read anew")
-                at = known[name] = _At(begun=_begun(path))
-                size, head, data = _read(path, at, piece)
+                at = known[name] = _At(begun=place.begun(name))
+                size, head, data = place.read(name, at, piece)
             frames = read_frames(data, at.offset, read_event)
             rest = size - at.offset - len(data)
             used, damaged = frames.used, list(frames.damaged)
@@ -328,54 +333,71 @@ def is_event_file(name: str) -> bool:
     return "tfevents" in name
 
 
-def _files(folder: Path, *, deep: bool) -> dict[str, int]:
-    """Event files and their sizes, by path relative to the folder. Links to folders are not followed."""
-    found: dict[str, int] = {}
-    below = [""]
-    while below:
-        inside = below.pop()
-        try:
-            with os.scandir(folder / inside) as entries:
-                for entry in entries:
-                    name = f"{inside}{entry.name}"
-                    if is_event_file(entry.name) and entry.is_file():
-                        found[name] = entry.stat().st_size
-                    elif deep and entry.is_dir(follow_symlinks=False):
-                        below.append(f"{name}/")
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-    return found
-
-
 def _folder(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def _begun(path: Path) -> float | None:
-    """The time of a file's first event; None where it has none yet."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(1 << 16)
-    except FileNotFoundError:
-        return None
-    frames = read_frames(data, 0, read_event)
-    if not frames.found:
-        return None
-    named = _NAMED_TIME.search(path.name)
-    return frames.found[0][1].time or (float(named[1]) if named else 0.0)
+@dataclass(frozen=True)
+class Place:
+    """A folder of event files. Below its `root`, no link is followed."""
 
+    folder: Path
+    root: Path | None
 
-def _read(path: Path, at: _At, piece: int) -> tuple[int, str | None, bytes]:
-    """Size, head and what is new; head None: the file is shorter than it was, or begins otherwise."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        start = file.read(_HEAD)
-        if at.head:
-            length, digest = at.head.split(":")
-            if size < at.offset or _digest(start[: int(length)]) != digest:
-                return size, None, b""
-        file.seek(at.offset)
-        return size, f"{len(start)}:{_digest(start)}", file.read(min(piece, max(size - at.offset, 0)))
+    def files(self, *, deep: bool) -> dict[str, int]:
+        """Event files and their sizes, by path relative to the folder. Links to folders are not followed."""
+        found: dict[str, int] = {}
+        below = [""]
+        while below:
+            inside = below.pop()
+            try:
+                with self._listed(inside) as entries:
+                    for entry in entries:
+                        name = f"{inside}{entry.name}"
+                        if is_event_file(entry.name) and entry.is_file(follow_symlinks=self.root is None):
+                            found[name] = entry.stat().st_size
+                        elif deep and entry.is_dir(follow_symlinks=False):
+                            below.append(f"{name}/")
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+        return found
+
+    def begun(self, name: str) -> float | None:
+        """The time of a file's first event; None where it has none yet."""
+        try:
+            with self._open(name) as file:
+                data = file.read(1 << 16)
+        except FileNotFoundError:
+            return None
+        frames = read_frames(data, 0, read_event)
+        if not frames.found:
+            return None
+        named = _NAMED_TIME.search(name.rpartition("/")[2])
+        return frames.found[0][1].time or (float(named[1]) if named else 0.0)
+
+    def read(self, name: str, at: _At, piece: int) -> tuple[int, str | None, bytes]:
+        """Size, head and what is new; head None: the file is shorter than it was, or begins otherwise."""
+        with self._open(name) as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(_HEAD)
+            if at.head:
+                length, digest = at.head.split(":")
+                if size < at.offset or _digest(start[: int(length)]) != digest:
+                    return size, None, b""
+            file.seek(at.offset)
+            return size, f"{len(start)}:{_digest(start)}", file.read(min(piece, max(size - at.offset, 0)))
+
+    @contextlib.contextmanager
+    def _listed(self, inside: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        if self.root is None:
+            with os.scandir(self.folder / inside) as entries:
+                yield entries
+            return
+        with folder_beneath(self.root, self.folder / inside) as handle, os.scandir(handle) as entries:
+            yield entries
+
+    def _open(self, name: str) -> BinaryIO:
+        return (self.folder / name).open("rb") if self.root is None else reading(self.root, self.folder / name)
 
 
 def _digest(data: bytes) -> str:

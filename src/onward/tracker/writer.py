@@ -35,7 +35,9 @@ _TRIES = 3
 _PATIENCE = 30.0  # seconds for another program that writes to the same file
 _FEW = 64  # points that a caller may commit in its own thread
 _QUICK = 0.001  # seconds that such a commit may take, as the last ones did
-_RAISE = "UPDATE store SET version = version + 1 WHERE id = 1 RETURNING version"
+_RAISE = "UPDATE store SET version = version + 1 WHERE id = 1 RETURNING version, "
+_RAISE_IN_FILE, _RAISE_ON_SERVER = _RAISE + "NULL", _RAISE + "txid_current()"
+_ASKED = 200  # times, whether a transaction was committed that the server is still at
 
 
 @dataclass(kw_only=True)
@@ -177,13 +179,23 @@ class Writer:
         return entries
 
     def _commit(self, entries: list[_Entry]) -> None:
-        """All in one transaction; one by one where that failed for a reason that may lie in one of them."""
+        """All in one transaction; one by one where that failed for a reason that may lie in one of them.
+
+        Where the answer to a COMMIT was lost, the server is asked what became of it: what is committed is not done again.
+        """
+        unclear: _Unclear | None = None
         for attempt in range(_TRIES):
             try:
-                answers = self._transaction(entries)
+                if unclear is not None and self._was_committed(unclear.transaction):
+                    self._committed(unclear.version)
+                    answers = unclear.answers
+                else:
+                    unclear = None
+                    answers = self._transaction(entries)
             except exc.DBAPIError as error:
+                unclear = error if isinstance(error, _Unclear) else unclear
                 if is_away(error) and attempt + 1 < _TRIES and not self._database.is_file:
-                    log.warning("the database went away during a commit; its %d jobs are done again", len(entries))
+                    log.warning("the database went away during a commit; what of its %d jobs is not there is done again", len(entries))
                     time.sleep(0.05 * (attempt + 1))
                     continue
                 self._refuse(entries, translate(error, self._database.words))
@@ -219,18 +231,39 @@ class Writer:
                 raise StorageUnavailable(
                     f"{self._database.words} is locked by another program", hint="end that program, or try again later"
                 )
-            version, answers = self._answers(connection, entries)
-            commit(connection)
+            version, transaction, answers = self._answers(connection, entries)
+            try:
+                commit(connection)
+            except exc.DBAPIError as error:
+                if transaction is None or not is_away(error):
+                    raise
+                raise _Unclear(error, transaction, version, answers) from error
             if self._database.is_file:
                 self._kept = connection
         finally:
             if self._kept is None:
                 connection.close()  # undoes what is not committed
+        self._committed(version)
+        return answers
+
+    def _committed(self, version: int) -> None:
         self.trouble.over()
         with self._changed:
             self.version = version
             self._changed.notify_all()
-        return answers
+
+    def _was_committed(self, transaction: int) -> bool:
+        """What PostgreSQL knows of a transaction whose COMMIT it did not answer. Raises DBAPIError where it still does not answer."""
+        for _ in range(_ASKED):
+            with self._database.engine.connect() as connection:
+                try:
+                    ((state,),) = fetch(connection, "SELECT txid_status(?)", [transaction])
+                except exc.DataError:  # a number that it has not given out: a standby that never heard of it has taken over
+                    return False
+            if state != "in progress":
+                return bool(state == "committed")
+            time.sleep(0.05)
+        raise StorageUnavailable(f"{self._database.words} has not ended a transaction", hint="it is tried again")
 
     def _open(self) -> Connection:
         connection = self._database.engine.connect()
@@ -238,10 +271,11 @@ class Writer:
             own(connection)
         return connection
 
-    def _answers(self, connection: Connection, entries: list[_Entry]) -> tuple[int, list[Any]]:
+    def _answers(self, connection: Connection, entries: list[_Entry]) -> tuple[int, int | None, list[Any]]:
+        """The version, the transaction as PostgreSQL knows it, and the answers."""
         answers: list[Any] = [None] * len(entries)
         # the first statement takes the row that every writer takes: one transaction at a time, whoever shares the database
-        ((version,),) = fetch(connection, _RAISE)
+        ((version, transaction),) = fetch(connection, _RAISE_IN_FILE if self._database.is_file else _RAISE_ON_SERVER)
         batch = Batch(connection=connection, version=version, now=time.time())
         groups: dict[int, tuple[Group, list[int]]] = {}
         for index, entry in enumerate(entries):
@@ -253,7 +287,17 @@ class Writer:
             items = [entry.item for entry in (entries[i] for i in members) if isinstance(entry, _GroupEntry)]
             for index, answer in zip(members, group.run(batch, items), strict=True):
                 answers[index] = answer
-        return version, answers
+        return version, transaction, answers
+
+
+class _Unclear(exc.OperationalError):
+    """The answer to a COMMIT was lost: it may have been done."""
+
+    def __init__(self, error: exc.DBAPIError, transaction: int, version: int, answers: list[Any]) -> None:
+        super().__init__("COMMIT", None, error.orig or error)
+        self.transaction = transaction
+        self.version = version
+        self.answers = answers
 
 
 def _one(batch: Batch, job: Job) -> Any:
@@ -263,7 +307,7 @@ def _one(batch: Batch, job: Job) -> Any:
             return job(batch)
     except OnwardError as error:
         return error
-    except (UnicodeEncodeError, OverflowError, exc.DataError) as error:
+    except (UnicodeEncodeError, OverflowError, exc.DataError, exc.IntegrityError) as error:
         return unfit(error)
 
 

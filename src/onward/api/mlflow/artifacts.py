@@ -124,5 +124,5 @@ def _locate(svc: Services, who: Caller, path: str, *, write: bool = False, put: 
 
 
 def _model_files(svc: Services, model: Model, *, largest: int = LARGEST) -> ArtifactFiles:
-    folder = model_folder(svc, model)
-    return ArtifactFiles(folder, largest=largest, private=folder.is_relative_to(svc.files))
+    folder, root = model_folder(svc, model)
+    return ArtifactFiles(folder, root=root, largest=largest, private=root == svc.files)

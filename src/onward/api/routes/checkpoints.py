@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter
@@ -13,6 +14,8 @@ from onward.api.pushed import told_checkpoints
 from onward.api.routes.naming import RunId, run_of
 from onward.model.checkpoint import Checkpoint, CheckpointName, why_kept
 from onward.operations.inspect import checkpoints as checkpoints_of
+from onward.rundir.artifact_files import filing
+from onward.rundir.beneath import names_beneath
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import RunDir
 
@@ -42,6 +45,9 @@ def checkpoints(svc: Svc, run_id: RunId) -> CheckpointList:
     """The published ones, sizes compared with their manifests. Of a run that has no folder here, those that its journals tell of."""
     run = run_of(svc, run_id)
     dir = folder_of(svc, run.folder)
+    if dir:
+        with filing("results/checkpoints"), suppress(FileNotFoundError):
+            names_beneath(dir.root, dir.checkpoints)  # a link is refused, in words
     found = checkpoints_of(dir) if dir else list(told_checkpoints(svc, run))
     kept = _kept(dir, found) if dir else {}
     return CheckpointList(checkpoints=[CheckpointOut(**one, kept=kept.get(CheckpointName(one["leg"], one["step"]), "")) for one in found])

@@ -24,4 +24,4 @@ def diff(svc: Svc, run_id: RunId) -> StreamingResponse:
     """As `git diff` writes them; 404 where all was committed, or the code was under no version control."""
     run = run_of(svc, run_id)
     dir = must_have_folder(svc, run.run_id, run.folder)
-    return send_file(ArtifactFiles(dir.params), dir.code_diff.name)
+    return send_file(ArtifactFiles(dir.params, root=dir.root), dir.code_diff.name)

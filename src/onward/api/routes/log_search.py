@@ -86,7 +86,9 @@ def found(
 
 def _opened(svc: Services, run_id: str, leg: int, stream: str) -> tuple[BinaryIO, int]:
     dir = must_be_readable(svc, run_of(svc, run_id))
-    file, seen = ArtifactFiles(dir.logs).open(dir.supervisor_log.name if stream == "supervisor" else dir.log(leg, stream).name)
+    file, seen = ArtifactFiles(dir.logs, root=dir.root).open(
+        dir.supervisor_log.name if stream == "supervisor" else dir.log(leg, stream).name
+    )
     return file, seen.size
 
 

@@ -46,7 +46,7 @@ def listed(svc: Svc, run_id: RunId) -> LogList:
     """By leg: what the training printed (`out`, `err`), and what the supervisor says. Empty where nothing of its folder is seen."""
     dir = readable(svc, run_of(svc, run_id))
     found = []
-    for file in ArtifactFiles(dir.logs).list() if dir else ():
+    for file in ArtifactFiles(dir.logs, root=dir.root).list() if dir else ():
         leg, stream = leg_of(file.path), file.path.rpartition(".")[2]
         if leg is not None and stream in ("out", "err"):
             found.append(LogOut(leg=leg, stream="out" if stream == "out" else "err", bytes=file.size, modified=file.modified))
@@ -130,11 +130,11 @@ async def follow(
 def download(svc: Svc, run_id: RunId, leg: LegNumber, stream: Stream) -> StreamingResponse:
     """The whole of it, as an attachment."""
     dir = must_be_readable(svc, run_of(svc, run_id))
-    return send_file(ArtifactFiles(dir.logs), _name(dir, leg, stream))
+    return send_file(ArtifactFiles(dir.logs, root=dir.root), _name(dir, leg, stream))
 
 
 def _part(dir: RunDir, leg: int, stream: str, offset: int, limit: int) -> tuple[bytes, int, int]:
-    file, seen = ArtifactFiles(dir.logs).open(_name(dir, leg, stream))
+    file, seen = ArtifactFiles(dir.logs, root=dir.root).open(_name(dir, leg, stream))
     with file:
         start = max(seen.size + offset, 0) if offset < 0 else offset
         file.seek(start)

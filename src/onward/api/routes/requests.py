@@ -111,7 +111,8 @@ def result(
     at = File(found.path)
     if at.is_file() and at.stat().st_size != found.size:
         raise Conflict(f"the result {name} of request {id} was changed since it was answered", hint="its run's folder has what there is")
-    return send_file(ArtifactFiles(at.parent), at.name)
+    root = next((root for root in svc.desk.roots if at.is_relative_to(root)), at.parent)
+    return send_file(ArtifactFiles(at.parent, root=root), at.name)
 
 
 def _store(svc: Services, id: str) -> Requests:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
+from onward.rundir.beneath import reading
 from onward.tracker import schema
 from onward.tracker.legs import upsert
 from onward.tracker.writer import Batch
@@ -40,9 +41,9 @@ class SpoolPiece:
     more: bool = False  # there may be more to read at once
 
 
-def read_piece(path: Path, at: Position, *, piece: int = PIECE, longest: int = LONGEST_LINE) -> SpoolPiece | None:
+def read_piece(root: Path, path: Path, at: Position, *, piece: int = PIECE, longest: int = LONGEST_LINE) -> SpoolPiece | None:
     """What is new; None where the file is shorter than it was, or begins otherwise."""
-    with path.open("rb") as file:
+    with reading(root, path) as file:
         size = os.fstat(file.fileno()).st_size
         start = file.read(_HEAD)
         if at.head:

@@ -80,21 +80,31 @@ class RunFolders:
         self._swept: dict[Path, RunDir] = {}
         self._lock = threading.Lock()  # held for moments: a look takes long where there is much to read, and nobody waits for it
 
-    def visits(self, roots: Iterable[Path]) -> list[Visit]:
+    def visits(self, roots: Iterable[Path], problems: list[str]) -> list[Visit]:
         """All are listed before the first is looked at: whatever fails there, `open_folders` knows them all."""
         found: list[Visit] = []
         with self._lock:
-            self._list(roots, found)
+            for root in roots:
+                ours = self._rounds_of(root, by_hand=False)
+                try:
+                    if not is_seen(root):  # not mounted, or not used yet: what is known of it stays known
+                        continue
+                except OSError as error:
+                    problems.append(f"{root} cannot be listed: {error.strerror or error}")
+                    continue
+                self._wake_reopened(root, ours)
+                for rounds, by_hand in ((ours, False), (self._rounds_of(root / contract.BY_HAND, by_hand=True), True)):
+                    try:
+                        found += self._round(rounds, by_hand=by_hand)
+                    except OSError as error:
+                        problems.append(f"{rounds.parent} cannot be listed: {error.strerror or error}")
         return found
 
-    def _list(self, roots: Iterable[Path], found: list[Visit]) -> None:
-        for root in roots:
-            ours = self._rounds_of(root, by_hand=False)
-            if not is_seen(root):  # not mounted, or not used yet: what is known of it stays known
-                continue
-            self._wake_reopened(root, ours)
-            found += self._round(ours, by_hand=False)
-            found += self._round(self._rounds_of(root / contract.BY_HAND, by_hand=True), by_hand=True)
+    def knows(self, path: Path) -> bool:
+        """Whether a folder was there when its root was last listed. Of a root that is not looked at: no."""
+        with self._lock:
+            rounds = self._rounds.get(path.parent)
+            return rounds is not None and rounds.knows(path.name)
 
     def open_folders(self) -> OpenFolders | None:
         """None before the first look."""

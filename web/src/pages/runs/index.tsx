@@ -18,6 +18,7 @@ import { NoRuns } from "./none";
 import { all, groupKey, type Part, type Rows } from "./rows";
 import "./runs.css";
 import { States } from "./states";
+import { Unreadable } from "./unreadable";
 import { Views } from "./views";
 import { type Room, useKnownKeys } from "./words";
 
@@ -105,6 +106,7 @@ export default function RunsPage() {
           )}
         </span>
       </div>
+      <Unreadable />
       {rows && rows.lines > 0 && (
         <Table
           label="Runs"

@@ -1,0 +1,1 @@
+"""Trouble: what a person has to look at, since nothing repairs it by itself."""
