@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onward.errors import InvalidInput, SchedulerUnavailable, StorageError, SubmitRefused
+from onward.model.command import check_params
 from onward.model.identity import new_id
 from onward.model.lifecycle import Continue
 from onward.model.run import Run
@@ -143,7 +144,9 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: b
     desk.settings.cluster(draft.cluster)  # a name that nobody knows is said first
     if draft.script:
         check_start(draft, cwd, desk.env.get("PATH", ""), code_is_here=code_is_here)
-    elif code_is_here:
+    else:
+        check_params(draft.command, draft.params)
+    if not draft.script and code_is_here:
         check_entry(draft.command, cwd, desk.env.get("PATH", ""), prepared=bool(steps(draft.environment)))
         if not steps(draft.environment):
             check_launcher_is_there(draft.launcher, desk.env.get("PATH", ""))
