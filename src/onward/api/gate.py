@@ -27,6 +27,7 @@ from onward.api.paths import odd
 from onward.api.problems import Problem, problem_of
 from onward.api.sending import guarded, limited, send_problem
 from onward.api.signed import Signatures
+from onward.api.wire import ADMITTED
 from onward.errors import OnwardError
 
 Scope = MutableMapping[str, Any]
@@ -108,6 +109,7 @@ class Gate:
             else:
                 await self._refuse(scope, send, problem or _UNKNOWN, path, began, caller)
             return
+        scope[ADMITTED] = True
         if self._hot is not None and method == "POST":
             status = await self._hot(caller, method, path, receive, send)
             if status:

@@ -24,9 +24,10 @@ from onward.rundir.layout import LegLocal, RunDir, leg_of
 from onward.sdk import contract
 from onward.sdk.files import write_whole
 from onward.sdk.spool import SpoolWriter
+from onward.supervisor.loopback.server import LoopbackServer
 from onward.supervisor.relay_facts import WRITER, Facts
 from onward.supervisor.relay_files import RelayFiles, carry_files, files_left
-from onward.supervisor.relay_http import Answer, LoopbackServer, Request
+from onward.supervisor.relay_http import Answer, Request
 from onward.supervisor.relay_mlflow import Identity, MlflowCalls
 from onward.supervisor.relay_scripts import ScriptCalls
 from onward.supervisor.upstream import Upstream
@@ -60,7 +61,7 @@ class Relay:
         self._mlflow = MlflowCalls(self._me, facts, lambda: [*_of_earlier_legs(run, leg), mine])
         self._scripts = ScriptCalls(spec.id, leg, facts, self._files(None))
         self._upstream = upstream
-        self._server = LoopbackServer(self._answer)
+        self._server = LoopbackServer(self._answer, self._refuse)
         self._carrying = Repeating("carrying artifacts", lambda: carry_files(local, run), every=MIRROR_SECONDS)
 
     @property
@@ -99,10 +100,13 @@ class Relay:
 
     # ── answering ─────────────────────────────────────────────────────────────
 
+    def _refuse(self, request: Request) -> Answer | None:
+        if self._admitted(request) is not None:
+            return None
+        return Answer.of({"error_code": "UNAUTHENTICATED", "message": "the address or token of this run's relay is another"}, 401)
+
     def _answer(self, request: Request) -> Answer:
-        path = self._admitted(request)
-        if path is None:
-            return Answer.of({"error_code": "UNAUTHENTICATED", "message": "the address or token of this run's relay is another"}, 401)
+        path = self._admitted(request) or ""
         try:
             return self._route(request, path)
         except OnwardError as error:
