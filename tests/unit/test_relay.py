@@ -377,6 +377,12 @@ def test_three_hundred_strangers_keep_no_client_from_its_answer(node: Node, said
         node.ok("GET", f"{MLFLOW}/runs/get?run_id={RUN}")
 
 
+def test_what_is_nested_without_end_is_refused(node: Node) -> None:
+    for depth in (65, 900, 100_000):
+        status, _ = node.ask("POST", f"/api/v1/runs/{RUN}/params", b'{"params": {"a": ' + b"[" * depth + b"]" * depth + b"}}")
+        assert status == 400
+
+
 def test_a_stranger_has_seconds_for_a_request(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_HEAD_SECONDS", 0.05)
     port = urlsplit(node.relay.url).port or 0

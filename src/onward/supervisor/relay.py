@@ -18,6 +18,7 @@ from typing import Any
 
 from onward.errors import OnwardError
 from onward.model.identity import hex_id
+from onward.model.plain import is_nested_deeper
 from onward.model.spec import RunSpec
 from onward.rundir.artifact_files import components
 from onward.rundir.layout import LegLocal, RunDir, leg_of
@@ -36,6 +37,7 @@ from onward.supervisor.watchers import MIRROR_SECONDS, Repeating, never_hurts_tr
 log = logging.getLogger(__name__)
 
 _MOST_JSON = 64 << 20
+_DEEPEST = 64  # lists and objects inside each other
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 _MLFLOW = "/api/2.0/mlflow/"
 _READS = ("GET", "HEAD")
@@ -143,7 +145,7 @@ class Relay:
             return _refused("the body is too long", 413)
         body = _decoded(request, raw)
         if body is None:
-            return _refused("the body is not a JSON object", 400)
+            return _refused(f"the body is not a JSON object, or is nested more than {_DEEPEST} levels deep", 400)
         if path.startswith(_MLFLOW):
             found = self._on_mlflow(request, path.removeprefix(_MLFLOW), body)
         else:
@@ -246,7 +248,7 @@ def _decoded(request: Request, raw: bytes) -> dict[str, Any] | None:
         told = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return {**query, **told} if isinstance(told, dict) else None
+    return {**query, **told} if isinstance(told, dict) and not is_nested_deeper(told, _DEEPEST) else None
 
 
 def _a_search(path: str) -> bool:

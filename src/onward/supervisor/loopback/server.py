@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _HEAD_SECONDS = 10.0  # for the first request's headers, from the first byte to the last
 _IDLE = 900.0  # seconds after which a client that was let in and says nothing is forgotten
-_LINGER = 2.0  # seconds that a thread stays for the next request of its client
+_LINGER = 2.0  # seconds that a thread stays for the next request of its client, while most are free
 _MOST_STRANGERS = 128
 _MOST_RESTING = 512
 _MOST_THREADS = 64
@@ -231,7 +231,7 @@ class LoopbackServer:
             waiting.head.clear()
             with io.BufferedReader(rest) as stream:
                 while self._one(connection, cast(BinaryIO, stream)):
-                    if not rest.has_more(stream, within=0.0 if self._asking else _LINGER):
+                    if not rest.has_more(stream, within=_LINGER if self._threads * 2 <= _MOST_THREADS else 0.0):
                         connection.setblocking(False)
                         self._returned.append(waiting)
                         self._wake()
