@@ -37,12 +37,21 @@ def take(final: Path, text: str) -> bool:
     try:
         os.link(beside, final)
     except FileExistsError:
-        if beside.stat().st_nlink < 2:  # else it is ours: a network file system tried again after its first answer was lost
+        if not _is_same_file(final, beside):  # else it is ours: a network file system tried again after its first answer was lost
             return False
     finally:
         beside.unlink(missing_ok=True)
     sync_folder(final.parent)
     return True
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    """By number, which never changes. A count of links may be an old one: NFS clients keep it for a minute, and opening asks anew."""
+    try:
+        with one.open("rb") as first, other.open("rb") as second:
+            return os.path.samestat(os.fstat(first.fileno()), os.fstat(second.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def claim_holder(run: RunDir, leg: int) -> Mapping[str, Any]:
