@@ -5,20 +5,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import socket
 import tarfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from onward.errors import InvalidInput, StorageError
+from onward.errors import InvalidInput, StorageError, SubmitUnclear
 from onward.operations.code import Frozen
+from onward.rundir.claim import take
 
 _ID = re.compile(r"[0-9a-z]{8}\Z")
 _OLD = 86_400.0  # seconds
+_PATIENCE = 240.0  # seconds for another asking of the same submit; whoever asked waits a minute longer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +62,36 @@ def prepare(root: Path, id: str) -> Path:
     return room
 
 
+@contextmanager
+def one_at_a_time(root: Path, id: str, *, patience: float = _PATIENCE) -> Iterator[None]:
+    """Of two askings of the same submit, the second waits for the first: a connection that breaks does not end what it began."""
+    mark = waiting_room(root, id).with_name(f"{id}.asked")
+    told = {"host": socket.gethostname(), "pid": os.getpid(), "at": time.time()}
+    give_up = time.monotonic() + patience
+    while not take(mark, json.dumps(told)):
+        if time.monotonic() > give_up:
+            raise SubmitUnclear(
+                f"whether the run {id} was queued is not known: an earlier asking of this submit has not ended ({_holder(mark)})",
+                hint=f"onward show {id} tells; if nothing is there, and no such process, remove {mark} or submit again",
+            )
+        _pause()
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def _holder(mark: Path) -> str:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        held = json.loads(mark.read_bytes())
+        return f"process {held['pid']} on {held['host']}"
+    return "it cannot be told which"
+
+
+def _pause() -> None:
+    time.sleep(0.2)
+
+
 def unpack(room: Path, stream: IO[bytes], *, files: int) -> None:
     """A tar stream, where rsync is missing. Cut short, it is no code."""
     try:
@@ -80,5 +116,6 @@ def discard(root: Path, id: str) -> None:
 
 def sweep(folder: Path) -> None:
     for room in folder.iterdir() if folder.is_dir() else ():
-        if time.time() - room.stat().st_mtime > _OLD:
-            shutil.rmtree(room, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another submit sweeps too
+            if time.time() - room.stat().st_mtime > _OLD:
+                room.unlink() if room.is_file() else shutil.rmtree(room, ignore_errors=True)
