@@ -15,6 +15,7 @@ from onward.model.plain import value_to_json
 from onward.operations import agent, arrivals
 from onward.operations.agent import Agent
 from onward.operations.code import Frozen, freeze_code
+from onward.operations.submit import submit
 from tests.desks import Place
 
 ID = "k3x9q2m7"
@@ -32,7 +33,7 @@ class Asking:
             room = arrivals.prepare(place.root, ID)
             folder, frozen = str(room), freeze_code(place.project, room, exclude=(), runs=place.root)
         self._given = {"id": ID, "draft": value_to_json(place.draft(freeze=freeze)), "folder": folder, "frozen": value_to_json(frozen)}
-        real = agent.submit
+        real = submit
 
         def slow(*given: Any, **named: Any) -> Any:
             if not self.at_work.is_set():

@@ -14,7 +14,7 @@ from onward.model.command import check_params
 from onward.model.identity import new_id
 from onward.model.lifecycle import Continue
 from onward.model.run import Run
-from onward.model.spec import Cluster, Member, Resources, RunDraft, RunSpec, spec_to_json
+from onward.model.spec import Cluster, Member, Resources, RunDraft, RunSpec, Script, spec_to_json
 from onward.operations.announce import announce, tracker_of, withdraw
 from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
@@ -68,7 +68,7 @@ def submit(
         frozen = arrived.move(dir.code) if arrived else _freeze(draft, cwd, dir, root)
         spec = replace(spec, workdir=_start(draft, frozen.workdir), code=frozen.facts)
         if draft.script:
-            write_whole(dir.batch_script, draft.script_text.encode(errors="surrogateescape"), mode=0o755)
+            write_whole(dir.batch_script, draft.script_text.encode(errors="surrogateescape"), mode=_script_mode(draft.script))
         own = carried(desk.env, functions=draft.script is not None) if draft.carry else {}
         if draft.inputs:
             write_inputs(dir, draft.inputs)
@@ -190,6 +190,15 @@ def check_start(draft: RunDraft, cwd: Path, path: str, *, code_is_here: bool) ->
         check_syntax(draft.script, draft.script_text)
 
 
+def _script_mode(script: Script) -> int:
+    """Others may read and start the copy where they may read the script; where that is on another machine, we alone."""
+    try:
+        readers = (Path(script.folder) / script.name).stat().st_mode & 0o044
+    except OSError:
+        readers = 0
+    return 0o700 | readers | readers >> 2
+
+
 def _start(draft: RunDraft, workdir: str) -> str:
     return os.path.normpath(os.path.join(workdir, draft.folder)) if draft.folder else workdir
 
@@ -216,7 +225,7 @@ def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> Frozen:
 def _write(dir: RunDir, spec: RunSpec, frozen: Frozen, *, environment: Mapping[str, str], archive: Path | None = None) -> None:
     """Variables may be secrets, so they stand in a file of their own that nobody else can read."""
     if frozen.diff:
-        write_whole(dir.code_diff, frozen.diff)
+        write_whole(dir.code_diff, frozen.diff, mode=frozen.diff_mode)
     write_whole(dir.environment, json.dumps(environment), mode=0o600)
     if archive:
         same_file(archive, dir.supervisor)
