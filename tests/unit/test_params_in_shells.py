@@ -40,6 +40,15 @@ DOUBTFUL = [  # evaluated twice, or hard to follow: plain text alone
     "ssh host 'echo {params.x}'",
     'echo "\\{params.x}"',
     "trap '{params.x}' EXIT",
+    "CMD='{params.x}'; $CMD",
+    "f() { srun $1; }; f '{params.x}'",
+    "for x in '{params.x}'; do nice ${x}; done",
+    "(true)#it's\necho '{params.x}'",
+    "PS4='{params.x}'; set -x; true",
+    "echo a >&'{params.x}'",
+    "echo a 2>&1'{params.x}'",
+    "A=( '{params.x}'",
+    "eval> out echo '{params.x}'",
 ]
 EVIL = st.sampled_from(
     [
@@ -145,7 +154,13 @@ def test_plain_values_stand_in_any_source_as_they_always_did(template: str, valu
         ("env", "A=1", "bash", "-c", "train {params.x}"),
         ("srun", "-n", "2", "sh", "-c", "train {params.x}"),
         ("apptainer", "exec", "image.sif", "bash", "--norc", "-ec", "train {params.x}"),
-        ("zsh", "-c", "train {params.x}"),
+        ("zsh", "-c", "train '{params.x}'"),
+        ("ksh", "-c", "train '{params.x}'"),
+        ("bash", "-oc", "pipefail", "train {params.x}"),
+        ("bash-5.2", "-c", "train {params.x}"),
+        ("{params.shell}", "-c", "train {params.x}"),
+        ("flock", "lock", "-c", "{params.x}"),
+        ("unknown-runner", "-c", "train {params.x}"),
         ("bash", "-c", "{params.x}"),
         ("bash", "{params.x}"),
         ("bash", "-c{params.x}"),
@@ -166,7 +181,7 @@ def test_plain_values_stand_in_any_source_as_they_always_did(template: str, valu
 )
 def test_no_program_is_given_a_params_text_as_its_source(command: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInput, match="source code"):
-        fill(command, {"params.x": "1; id >HIT; echo "})
+        fill(command, {"params.x": "1; id >HIT; echo ", "params.shell": "bash"})
 
 
 @pytest.mark.parametrize("value", ["1; id >x; echo ", "-0.5", "a b", "$(id)", "'"])
@@ -213,6 +228,9 @@ def test_a_nul_can_be_given_to_no_program() -> None:
         (("bash", "-c", "{params.p} --lr {params.lr}"), {"p"}),
         (("bash", "-c", "cd x && A=1 '{params.p}' --lr '{params.lr}'"), {"p"}),
         (("bash", "-c", "exec {params.p} {params.lr}"), {"p"}),
+        (("bash", "-c", "CMD={params.p}; $CMD --lr {params.lr}"), {"p"}),
+        (("bash", "-c", "$PYTHON train.py --lr={params.lr}; LR={params.lr} true"), {"lr"}),
+        (("bash", "-c", "$PYTHON train.py --lr {params.lr}"), set()),
         (("bash", "-c", "python train.py --lr {params.lr}; echo {params.lr}"), set()),
         (("python", "train.py", "{params.lr}"), set()),
         (("python", "-c", "print({params.lr})"), set()),

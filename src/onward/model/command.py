@@ -65,15 +65,20 @@ def params_that_choose_the_program(command: Sequence[str]) -> frozenset[str]:
     for word, reading in zip(command, _readings(command, pattern), strict=True):
         for match in pattern.finditer(word):
             name = match[2] or ""
-            begins = reading is Reading.SHELL and _COMMAND_BEGINS.search(pattern.sub("x", word[: match.start()]))
+            before = pattern.sub("x", word[: match.start()])
+            run_later = _ASSIGNED.search(before) and _RUNS_A_VARIABLE.search(word)
+            begins = reading is Reading.SHELL and (_COMMAND_BEGINS.search(before) or run_later)
             if name.startswith("params.") and (begins or (reading is Reading.CODE and _is_a_name(word, match))):
                 chosen.add(name.removeprefix("params."))
     return frozenset(chosen)
 
 
-_COMMAND_BEGINS = re.compile(
-    r"(?:\A|[;|&(){}!\n]|\b(?:exec|then|do|else|elif|if|while|until|nohup|time|env|command|nice|sudo|srun)\s)(?:\s*\w+=\S*)*\s*[\"']?\Z"
+_BEGINNING = (
+    r"(?:\A|[;|&(){}!\n]|\b(?:exec|then|do|else|elif|if|while|until|nohup|time|env|command|nice|sudo|srun)\s)(?:\s*\w+=\S*)*\s*[\"']?"
 )
+_COMMAND_BEGINS = re.compile(rf"{_BEGINNING}\Z")
+_RUNS_A_VARIABLE = re.compile(rf"{_BEGINNING}\$")
+_ASSIGNED = re.compile(r"(?:\A|[\s;&|({])\w+\+?=[\"']?\S*\Z")
 
 
 def _is_a_name(word: str, match: re.Match[str]) -> bool:

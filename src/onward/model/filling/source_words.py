@@ -6,6 +6,7 @@ word that is written like shell source, with `;`, `|` or `$` around a placeholde
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
@@ -20,20 +21,26 @@ class Reading(Enum):
     CODE = auto()  # as source of some other kind, or as the name of what is run
 
 
-_SHELLS = frozenset({"sh", "bash", "rbash", "dash", "ash", "ksh", "mksh", "zsh"})
+_SHELL = re.compile(r"(?:r?bash|sh|dash|ash)(?:-?[0-9][0-9.]*|-static)?\Z")
 _PYTHON = re.compile(r"(?:python|pypy)(?:\d+(?:\.\d+)*)?\Z")
 _INTERPRETERS = frozenset({"perl", "ruby", "node", "deno", "php", "lua", "julia", "R", "Rscript", "octave", "matlab", "expect"})
+_SPLIT_FLAG = re.compile(r"-[A-Za-z]*S|--split-string")  # of env
 _CODE_FLAG = re.compile(r"-[A-Za-z]*[ceEmrpn]\Z|--?(?:command|eval|execute|batch|print)\Z")
 # what these are given, they give to a shell or read as a program of their own
-_SHELL_CALLERS = frozenset({"eval", "parallel", "qsub", "rsh", "sbatch", "screen", "script", "ssh", "su", "tmux", "watch", "xargs"})
-_OTHER_LANGUAGES = frozenset({"awk", "csh", "fish", "gawk", "m4", "make", "mawk", "sed", "tcsh"})
+_SHELL_CALLERS = frozenset(
+    {"eval", "flock", "parallel", "qsub", "rsh", "runuser", "sbatch", "screen", "script", "sg", "ssh", "su", "tmux", "watch", "xargs"}
+)
+_OTHER_LANGUAGES = frozenset({"awk", "csh", "fish", "gawk", "ksh", "ksh93", "m4", "make", "mawk", "mksh", "sed", "tcsh", "zsh"})
 _HAND_ON = _SHELL_CALLERS | _OTHER_LANGUAGES
 _SHELL_SIGNS = re.compile(r"[;|&<>$`\n]")
 
 
 def readings(command: Sequence[str], *, open_words: Sequence[bool], literal: Callable[[str], str]) -> list[Reading]:
     """For each word. `open_words`: those with a placeholder in them; `literal`: what of a word is not a placeholder."""
-    found = [Reading.CODE if _SHELL_SIGNS.search(literal(word)) else Reading.TEXT for word in command]
+    found = [
+        Reading.CODE if _SHELL_SIGNS.search(literal(word)) or (_CODE_FLAG.match(before) and " " in literal(word)) else Reading.TEXT
+        for before, word in zip(("", *command), command, strict=False)
+    ]
     found[:1] = [Reading.CODE]
     handed_on = False
     for at, word in enumerate(command):
@@ -42,14 +49,15 @@ def readings(command: Sequence[str], *, open_words: Sequence[bool], literal: Cal
         if open_words[at] or (at and found[at - 1] is Reading.SHELL):  # what follows a shell's source is only what the shell is called
             continue
         program = PurePosixPath(word).name
-        if program in _SHELLS:
+        if _SHELL.match(program):
             marks = _after_a_shell(command, at)
         elif _PYTHON.match(program):
             marks = _after_python(command, at)
         elif program in _INTERPRETERS:
             marks = _after_an_interpreter(command, at)
         else:
-            handed_on = handed_on or program in _HAND_ON or (program == "env" and any(w.startswith("-S") for w in command[at + 1 :]))
+            splits = program == "env" and any(map(_SPLIT_FLAG.match, command[at + 1 :]))
+            handed_on = handed_on or splits or program in _HAND_ON
             continue
         for index, reading in marks:
             found[index] = reading if not handed_on else Reading.CODE
@@ -64,10 +72,9 @@ def _after_a_shell(command: Sequence[str], at: int) -> Iterator[tuple[int, Readi
         if word.startswith(("-", "+")) and word not in ("-", "--"):
             yield index, Reading.CODE
             source = source or (not word.startswith("--") and "c" in word)
-            if word.endswith(("o", "O")) or word in ("--rcfile", "--init-file"):
-                taken = next(words, None)
-                if taken is not None:
-                    yield taken, Reading.CODE
+            named = 0 if word.startswith("--") else word.count("o") + word.count("O")
+            for taken in itertools.islice(words, named or word in ("--rcfile", "--init-file")):
+                yield taken, Reading.CODE
         elif word in ("-", "--"):
             continue
         else:
