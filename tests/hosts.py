@@ -45,8 +45,10 @@ for fault in faults:
         os.replace(part, folder + "/faults")  # calls to several hosts come at once
         if fault["times"] == before:
             continue
-        if fault["after"]:  # the command is done, but its answer is lost
-            subprocess.run(["/bin/sh", "-c", command], env=environment, stdout=subprocess.DEVNULL)
+        if fault["after"]:  # the command is done, or still at it, but its answer is lost
+            begun = subprocess.Popen(["/bin/sh", "-c", command], env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+            if not fault["goes_on"]:
+                begun.wait()
         sys.stderr.write(fault["says"])
         sys.exit(fault["code"])
 child = subprocess.Popen(["/bin/sh", "-c", command], env=environment, start_new_session=True)
@@ -102,9 +104,12 @@ class StandInHost:
         self._write(f"environment.{name}", {**self.environment, "HOME": str(home)})
         return home
 
-    def fail(self, *, says: str, code: int = 255, within: str = "", times: int = 1, skip: int = 0, after: bool = False) -> None:
-        """The next calls (-1: all) whose command has `within` in it end like this; `after` they have done their work."""
-        self.faults.append({"in": within, "says": says, "code": code, "times": times, "skip": skip, "after": after})
+    def fail(
+        self, *, says: str, code: int = 255, within: str = "", times: int = 1, skip: int = 0, after: bool = False, goes_on: bool = False
+    ) -> None:
+        """The next calls (-1: all) whose command has `within` in it end like this; `after` their work, or while it `goes_on`."""
+        fault = {"in": within, "says": says, "code": code, "times": times, "skip": skip, "after": after or goes_on, "goes_on": goes_on}
+        self.faults.append(fault)
         self._write("faults", self.faults)
 
     def heal(self) -> None:

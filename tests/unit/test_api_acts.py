@@ -222,6 +222,25 @@ def test_a_clone_may_be_tried_dry_and_tells_all_that_is_wrong(scene: Scene) -> N
     assert scene.client.post("/api/v1/runs/nosuchrn/clone", {}).status == 404
 
 
+@pytest.mark.parametrize("value", ["1; id >x; echo ", "$(id)", "'; id; '"])
+def test_no_clone_runs_a_params_value_as_a_command(scene: Scene, value: str) -> None:
+    text = FILE.replace("python3 train.py --lr {params.lr}", """bash -c 'cd . && python3 train.py --lr {params.lr} "{params.seed}"'""")
+    made = good(scene.client.post("/api/v1/runs", {"file": text, "folder": folder(scene)}), 201)
+    answer = scene.client.post(f"/api/v1/runs/{made['id']}/clone", {"params": {"lr": value}})
+    assert answer.status == 400
+    assert "source code" in answer.text
+    quoted = good(scene.client.post(f"/api/v1/runs/{made['id']}/clone", {"params": {"seed": value, "lr": 1e-5}}), 201)
+    assert quoted["params"] == {"lr": "1e-05", "seed": value}
+
+
+def test_a_clone_over_http_runs_no_other_program(scene: Scene) -> None:
+    text = FILE.replace("train.py", "{params.script}").replace("seed: 1", "seed: 1, script: train.py")
+    made = good(scene.client.post("/api/v1/runs", {"file": text, "folder": folder(scene)}), 201)
+    answer = scene.client.post(f"/api/v1/runs/{made['id']}/clone", {"params": {"script": "/elsewhere/evil.py"}})
+    assert answer.status == 403
+    good(scene.client.post(f"/api/v1/runs/{made['id']}/clone", {"params": {"lr": 0.2, "script": "train.py"}}), 201)
+
+
 def test_a_run_is_resumed_with_other_resources(scene: Scene) -> None:
     played = scene.place.play()
     run = played.spec.id

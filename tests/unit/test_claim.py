@@ -75,6 +75,26 @@ def test_a_claim_whose_answer_was_lost_on_the_network_is_still_ours(tmp_path: Pa
     assert claim_holder(RunDir(tmp_path), 1)["job"] == "7"
 
 
+def test_an_old_count_of_links_does_not_make_a_claim_of_ours_another_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As NFS version 3 may tell it: the attributes of a file are kept for a minute."""
+    real_link, real_stat = os.link, Path.stat
+
+    def link_twice(source: Path, target: Path) -> None:
+        real_link(source, target)
+        real_link(source, target)
+
+    def stat_of_before(path: Path, **how: bool) -> os.stat_result:
+        seen = list(real_stat(path, **how))
+        seen[3] = 1  # st_nlink
+        return os.stat_result(seen)
+
+    monkeypatch.setattr(os, "link", link_twice)
+    monkeypatch.setattr(Path, "stat", stat_of_before)
+    claim(RunDir(tmp_path), 1, job="7")
+    monkeypatch.undo()
+    assert claim_holder(RunDir(tmp_path), 1)["job"] == "7"
+
+
 def test_a_claim_that_cannot_be_read_still_holds(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     run.claims.mkdir(parents=True)

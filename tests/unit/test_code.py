@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import stat
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from onward.errors import InvalidInput, StorageError
+from onward.model.spec import Script
+from onward.operations.arrivals import unpack
+from onward.operations.clone import Copied
 from onward.operations.code import Frozen, freeze_code
 from onward.rundir.layout import RunDir
+from tests.desks import Place
 
 
 class Project:
@@ -403,3 +410,75 @@ def test_runs_of_another_root_are_left_alone_too(project: Project) -> None:
     project.write("old/plot.py")
     project.freeze()
     assert (project.copied(), project.linked()) == (["old/plot.py", "train.py"], {})
+
+
+# ── who may read it ───────────────────────────────────────────────────────────
+
+
+def modes(folder: Path) -> dict[str, int]:
+    found = [folder, *(Path(here) / name for here, folders, names in os.walk(folder) for name in (*folders, *names))]
+    return {str(path.relative_to(folder)): stat.S_IMODE(path.stat().st_mode) for path in found if ".git" not in path.parts}
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Project:
+    """Code of which some is nobody else's business."""
+    project = Project(tmp_path)
+    for name in ("train.py", "keys/deep/token.txt", "shared/model.py"):
+        project.write(name)
+    for name, mode in {"keys": 0o700, "keys/deep": 0o755, "keys/deep/token.txt": 0o600, "shared": 0o750, ".": 0o711}.items():
+        (project.path / name).chmod(mode)
+    return project
+
+
+@pytest.mark.parametrize("known_to_git", [True, False])
+def test_nobody_may_read_more_of_the_copy_than_of_the_code(guarded: Project, known_to_git: bool) -> None:
+    if known_to_git:
+        guarded.commit()
+    frozen = guarded.freeze()
+    assert modes(guarded.copy) == modes(guarded.path)
+    assert frozen.diff_mode == (0o600 if known_to_git else 0o644)
+
+
+def test_a_folder_that_we_may_not_write_to_can_be_copied_and_deleted(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("closed/a.py")
+    (project.path / "closed").chmod(0o555)
+    project.freeze()
+    assert modes(project.copy)["closed"] == 0o755
+    shutil.rmtree(project.copy)
+
+
+def test_a_group_that_a_run_folder_hands_on_stays(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("train.py")
+    project.copy.mkdir()
+    project.copy.chmod(0o2775)
+    project.path.chmod(0o750)
+    project.freeze()
+    assert modes(project.copy)["."] == 0o2750
+
+
+def test_a_clone_and_a_tar_stream_keep_who_may_read(guarded: Project, tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        archive.add(guarded.path, arcname=".", recursive=False)
+        for name in sorted(os.listdir(guarded.path)):
+            archive.add(guarded.path / name, arcname=name)
+    stream.seek(0)
+    room, copy = tmp_path / "room", tmp_path / "clone"
+    room.mkdir()
+    unpack(room, stream, files=3)
+    assert modes(room) == modes(guarded.path)
+    copy.mkdir()
+    Copied(id="k3x9q2m7", code=guarded.path, frozen=Frozen(workdir=".", facts={}, diff=""), since=1e12).move(copy)
+    assert modes(copy) == modes(guarded.path)
+
+
+@pytest.mark.parametrize(("mode", "copied"), [(0o600, 0o700), (0o644, 0o755), (0o640, 0o750), (0o755, 0o755)])
+def test_a_batch_script_is_read_by_whom_its_author_lets_read_it(tmp_path: Path, mode: int, copied: int) -> None:
+    place = Place(tmp_path)
+    place.write("job.sh", "#!/bin/bash\ntrue\n").chmod(mode)
+    script = Script(name="job.sh", folder=str(place.project), shell=("/bin/bash",))
+    dir = place.submit(script=script, script_text="#!/bin/bash\ntrue\n", command=("/bin/bash", "job.sh"))
+    assert stat.S_IMODE(dir.batch_script.stat().st_mode) == copied

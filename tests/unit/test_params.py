@@ -19,6 +19,7 @@ from onward.pipelines.command_line import usable_name
 from onward.pipelines.flags import draft_from_flags, override
 from onward.pipelines.params import parse_params, read_params
 from onward.pipelines.sections import LimitsIn, ResourcesIn
+from onward.pipelines.yaml_lines import _FastLoader, _Loader, _read, to_yaml
 
 FULL = """\
 name: digits
@@ -323,7 +324,7 @@ def test_a_name_that_cannot_be_used_is_answered_with_one_that_can(name: str, sug
         ("name: a\n? [x]\n: 1\ntrain: {command: x}\n", "params.yaml:2: ?: found a list or mapping as a key"),
         ("name: a\ntrain: {command: x}\n---\nname: b\n", "params.yaml:3: not YAML: expected a single document"),
         ("name: a\x07\n", "params.yaml:1: found the character '\\x07'"),
-        ("[" * 5000, "params.yaml: nested too deeply"),
+        ("[" * 5000, "params.yaml:1: not YAML: nested too deeply: more than 64 levels"),
         (
             f"name: a\ntrain: {{command: x, params: {{n: {'9' * 5000}}}}}\n",
             "params.yaml:2: train.params.n: found a number that cannot be read",
@@ -603,3 +604,48 @@ def test_no_name_passes_with_a_character_that_a_shell_could_read(name: str) -> N
 def test_a_suggested_name_can_always_be_used(text: str) -> None:
     name = usable_name(text)
     assert draft_from_flags(name, None, None, ["true"], {}).name == name
+
+
+def _inside(values: Any) -> Any:
+    return st.lists(values, max_size=3) | st.dictionaries(st.text("abc-_ :#", min_size=1, max_size=4), values, max_size=3)
+
+
+# ── bounds ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("line", ["  k{}: 1\n", "  k-{}: 1\n", "  k: 1\n", "  k{}: !x 1\n", "  ? [{}]\n  : 1\n"])
+def test_of_very_many_problems_the_first_are_told(line: str) -> None:
+    text = "name: a\ntrain:\n  command: x\n" + "".join(line.format(number) for number in range(3000))
+    told = problems(text)
+    assert 10 < len(told) <= 102
+    assert told[0].startswith("params.yaml:4: ")
+
+
+def test_a_text_of_half_a_megabyte_is_no_params_file() -> None:
+    text = "name: a\ntrain: {command: x, params: {a: [" + "1," * 250_000 + "]}}\n"
+    assert problems(text) == ["params.yaml: larger than 256 KiB, so hardly written by hand"]
+
+
+@pytest.mark.parametrize("nest", [("[", "]"), ("{a: ", "}")])
+def test_what_is_nested_without_end_is_said_to_be(nest: tuple[str, str]) -> None:
+    for depth in (65, 900):
+        text = f"name: a\ntrain: {{command: x, params: {{n: {nest[0] * depth}1{nest[1] * depth}}}}}\n"
+        assert problems(text) == ["params.yaml:2: not YAML: nested too deeply: more than 64 levels"]
+
+
+def test_libyaml_reads_where_it_is_there() -> None:
+    assert issubclass(_FastLoader, yaml.CSafeLoader)
+
+
+@settings(deadline=None)
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10), _inside, max_leaves=8))
+def test_both_readers_read_the_same(value: Any) -> None:
+    text = to_yaml({"a": value})
+    assert _plainly(_read(_FastLoader, text)) == _plainly(_read(_Loader, text))
+
+
+def _plainly(node: Any) -> Any:
+    """Tags, values and lines."""
+    if isinstance(node, tuple | list):
+        return [_plainly(one) for one in node]
+    return (node.tag, node.start_mark.line, _plainly(node.value)) if isinstance(node, yaml.Node) else node

@@ -15,9 +15,10 @@ import pytest
 from onward.clock import HandClock
 from onward.errors import NotAllowed
 from onward.rundir.layout import LegLocal, RunDir
+from onward.supervisor.loopback.server import LoopbackServer
 from onward.supervisor.push import Push, Refused, push_last, push_of
 from onward.supervisor.push_files import rooms_of
-from onward.supervisor.relay_http import Answer, LoopbackServer, Request
+from onward.supervisor.relay_http import Answer, Request
 from onward.supervisor.upstream import Unreachable, Upstream, read_token, upstream_of
 from onward.supervisor.watching.pushed import PushLooks
 

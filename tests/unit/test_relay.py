@@ -8,7 +8,9 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import pytest
 from onward.model.identity import hex_id
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.spool import leg_progress
+from onward.supervisor.loopback import server
 from onward.supervisor.relay import Relay, experiment_number, start_relay
 from onward.supervisor.relay_files import carry_files, files_left
 from onward.supervisor.surroundings import relay_variables
@@ -28,6 +31,13 @@ RUN = hex_id("k3x9q2m7")
 EXPERIMENT = experiment_number("digits")
 MLFLOW = "/api/2.0/mlflow"
 FILES = f"/api/2.0/mlflow-artifacts/artifacts/{EXPERIMENT}/{RUN}/artifacts"
+
+
+def wait_until(true: Callable[[], bool], within: float = 30.0) -> None:
+    until = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.005)
 
 
 @dataclass(kw_only=True)
@@ -347,6 +357,66 @@ def test_what_is_no_http_costs_a_connection_and_no_more(node: Node, said: bytes)
 
 
 # ── across legs ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"GET / HTT", b"POST /t/guess/x HTTP/1.1\r\nContent-Length: 99999\r\n\r\n"], ids=["silent", "slow", "wrong"]
+)
+def test_three_hundred_strangers_keep_no_client_from_its_answer(node: Node, said: bytes) -> None:
+    """Nor do they cost the supervisor a thread or, together, more than some files."""
+    port = urlsplit(node.relay.url).port or 0
+    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    with ExitStack() as held:
+        for _ in range(300):
+            stranger = held.enter_context(socket.create_connection(("127.0.0.1", port)))
+            stranger.sendall(said)
+        for step in range(3):
+            node.ok("POST", f"{MLFLOW}/runs/log-metric", {"run_id": RUN, "key": "loss", "value": 0.5, "timestamp": 1, "step": step})
+        assert threading.active_count() <= threads + 3
+        assert len(os.listdir("/proc/self/fd")) <= files + 300 + 150  # theirs and ours
+        node.ok("GET", f"{MLFLOW}/runs/get?run_id={RUN}")
+
+
+def test_what_is_nested_without_end_is_refused(node: Node) -> None:
+    for depth in (65, 900, 100_000):
+        status, _ = node.ask("POST", f"/api/v1/runs/{RUN}/params", b'{"params": {"a": ' + b"[" * depth + b"]" * depth + b"}}")
+        assert status == 400
+
+
+def test_a_stranger_has_seconds_for_a_request(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_HEAD_SECONDS", 0.05)
+    port = urlsplit(node.relay.url).port or 0
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as silent,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as slow,
+    ):
+        slow.sendall(b"GET /t/")
+        assert (silent.recv(1), slow.recv(1)) == (b"", b"")
+
+
+def test_a_client_that_rests_has_no_thread_and_goes_on(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_LINGER", 0.0)
+    parts = urlsplit(node.relay.url)
+    before = threading.active_count()
+    clients = [http.client.HTTPConnection("127.0.0.1", parts.port, timeout=30) for _ in range(20)]
+    for turn in range(3):
+        for client in clients:
+            client.request("GET", f"{parts.path}{MLFLOW}/runs/get?run_id={RUN}", headers={"X-Turn": str(turn)})
+        assert [client.getresponse().read() != b"" for client in clients] == [True] * 20
+        wait_until(lambda: threading.active_count() <= before)
+    for client in clients:
+        client.close()
+
+
+def test_more_requests_than_threads_are_all_answered(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_THREADS", 2)
+    parts = urlsplit(node.relay.url)
+    clients = [http.client.HTTPConnection("127.0.0.1", parts.port, timeout=30) for _ in range(12)]
+    for client in clients:
+        client.request("GET", f"{parts.path}{MLFLOW}/runs/get?run_id={RUN}")
+    assert [client.getresponse().status for client in clients] == [200] * 12
+    for client in clients:
+        client.close()
 
 
 def test_the_next_leg_knows_what_was_told_to_the_one_before(tmp_path: Path) -> None:

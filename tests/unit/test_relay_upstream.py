@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from onward.rundir.layout import LegLocal, RunDir
+from onward.supervisor.loopback.server import LoopbackServer
 from onward.supervisor.relay import Relay, experiment_number
-from onward.supervisor.relay_http import Answer, LoopbackServer, Request
+from onward.supervisor.relay_http import Answer, Request
 from onward.supervisor.upstream import Upstream
 from tests.histories import make_spec
 from tests.unit.test_relay import Node

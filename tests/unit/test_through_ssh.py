@@ -195,6 +195,26 @@ def test_a_submit_whose_answer_was_lost_is_asked_again_and_makes_one_run(laptop:
     until_over(folder)
 
 
+@pytest.mark.slow
+def test_a_submit_that_is_asked_again_while_the_first_goes_on_makes_one_run(laptop: Laptop, host: StandInHost) -> None:
+    """Its first asking is slow at login: it goes on when the second comes, so that both are at it together."""
+    laptop.json("runs", "--json")
+    meet = 'if mkdir "$HOME/first"; then until [ -e "$HOME/second" ]; do sleep 0.05; done; else touch "$HOME/second"; fi\n'
+    (host.home / ".profile").write_text(meet)
+    host.fail(says="Connection to lab closed by remote host.\n", within=" agent", goes_on=True)
+    laptop.project.rename(host.home / "project")
+    (laptop.project).symlink_to(host.home / "project")
+    done = laptop.onward("submit", "--cluster", "lab", "--json", "--no-freeze", "--", "python3", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "asking again" in done.stderr
+    arriving = host.home / "runs" / ".arriving"
+    until(lambda: not list(arriving.iterdir()), seconds=60, what="the end of both askings")
+    [folder] = (host.home / "runs").glob("20*")
+    assert json.loads(done.stdout)["folder"] == str(folder)
+    assert len(read_run(RunDir(folder)).legs[1].submissions) == 1
+    until_over(folder)
+
+
 # ── several hosts ─────────────────────────────────────────────────────────────
 
 

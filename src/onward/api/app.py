@@ -68,6 +68,7 @@ from onward.api.routes import (
     views,
 )
 from onward.api.services import Services
+from onward.api.shapes import DEEPEST
 from onward.api.signed import Signatures
 from onward.api.trouble import folders
 from onward.errors import OnwardError, StorageFull
@@ -165,6 +166,7 @@ def make_api(services: Services) -> FastAPI:
     api.add_exception_handler(OnwardError, _known)
     api.add_exception_handler(RequestValidationError, _invalid)
     api.add_exception_handler(HTTPException, _http)
+    api.add_exception_handler(RecursionError, _too_deep)
     api.add_exception_handler(Exception, _fault)
     return api
 
@@ -187,6 +189,11 @@ def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = "there is nothing at this address" if error.status_code == 404 else error.detail
     return _answer(request, Problem(status=error.status_code, detail=words, headers=dict(error.headers or {})))
+
+
+def _too_deep(request: Request, _error: Exception) -> Response:
+    """What no shape has bounded."""
+    return _answer(request, Problem(status=400, detail="the request is nested too deeply", hint=f"{DEEPEST} levels are allowed"))
 
 
 def _fault(request: Request, _error: Exception) -> Response:

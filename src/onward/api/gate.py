@@ -33,6 +33,7 @@ from onward.api.rights.table import LOGIN
 from onward.api.rights.watch import TokenEnded, TokenWatch
 from onward.api.sending import guarded, limited, send_problem
 from onward.api.signed import Signatures
+from onward.api.wire import ADMITTED
 from onward.errors import OnwardError
 
 Scope = MutableMapping[str, Any]
@@ -117,6 +118,7 @@ class Gate:
             else:
                 await self._refuse(scope, send, problem or _UNKNOWN, path, began, caller)
             return
+        scope[ADMITTED] = True
         if self._hot is not None and method == "POST":
             status = await self._hot(caller, route, path, receive, send)
             if status:

@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 
 from onward.api.app import Server
+from onward.api.connections.strangers import strangers_for_this_process
 from onward.api.hosts import split_host
 from onward.api.logs import note
 from onward.api.wire import Wire
@@ -107,7 +108,7 @@ def serve(server: Server, listening: Listening, opened: socket.socket, *, ready:
     """Until a signal says to stop. The store is still open afterwards; whoever opened it closes it."""
     config: dict[str, Any] = {
         "loop": "auto",  # uvloop where it is installed
-        "http": Wire,
+        "http": type("ThisServersWire", (Wire,), {"strangers": strangers_for_this_process()}),
         "ws": "none",
         "lifespan": "off",
         "log_config": None,

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from onward.model.plain import is_nested_deeper
 from onward.tracker.experiments import Experiment
 from onward.tracker.run_rows import Metric, RunInfo, RunView
 
@@ -33,7 +34,24 @@ Number = float | Literal["NaN", "Infinity", "-Infinity"]
 State = Literal["submitted", "running", "waiting", "finished", "failed", "cancelled"]
 
 
-class In(BaseModel):
+DEEPEST = 64  # lists and objects inside each other, in anything that is sent
+
+
+def shallow(data: Any) -> Any:
+    """As it is; what is nested deeper would break whoever reads it later."""
+    if is_nested_deeper(data, DEEPEST):
+        raise ValueError(f"it is nested too deeply: more than {DEEPEST} levels")
+    return data
+
+
+class Shallow(BaseModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _shallow(cls, data: Any) -> Any:
+        return shallow(data)
+
+
+class In(Shallow):
     model_config = ConfigDict(extra="forbid")
 
 

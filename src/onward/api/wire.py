@@ -1,8 +1,9 @@
-"""HTTP on the wire: uvicorn's parser, with three habits of ours.
+"""HTTP on the wire: uvicorn's parser, with four habits of ours.
 
 Headers and body of an answer leave together: on the hot paths a second write is a tenth of the cost of a request. What the parser would
 quietly drop of a target (what follows a `#`, the host of one that names a host) is left in, for the gate to see and refuse. And who sends
-headers without end, or stops in the middle of a request, is not waited for: that needs no token, so nobody else could bound it.
+headers without end, or stops in the middle of a request, is not waited for, and of connections that have shown no token yet there are
+only so many: none of this needs a token, so nobody else could bound it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from onward.api.connections.strangers import Strangers
+
+ADMITTED = "onward.admitted"  # in a request's scope: its token is known
 _ENOUGH = 1 << 16  # bytes that need not wait for more
 _LONGEST_HEAD = 1 << 16  # bytes of a request before its body
 _REFUSAL = b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -59,18 +63,22 @@ class Part(Enum):
 
 class Wire(HttpToolsProtocol):
     patience = 30.0  # seconds: for all of the headers, for the next piece of a body
+    first_patience = 10.0  # for the first byte of all
+    strangers = Strangers(most=256, most_each=256)  # a server has its own
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._part = Part.FIRST
         self._begun = False  # a request, by what was just read
         self._head = 0  # bytes
         self._heard = self.loop.time()
-        self._timer: asyncio.TimerHandle | None = self.loop.call_later(self.patience, self._look)
+        self._timer: asyncio.TimerHandle | None = self.loop.call_later(self._patience(), self._look)
         super().connection_made(Together(transport, self.loop))  # type: ignore[arg-type]
+        self.strangers.add(self, self.client[0] if self.client else "")
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self.strangers.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -87,7 +95,7 @@ class Wire(HttpToolsProtocol):
         elif self._part is Part.BODY and not self.cycle.response_complete:
             self._heard = self.loop.time()
         if self._timer is None:
-            self._timer = self.loop.call_later(self.patience, self._look)
+            self._timer = self.loop.call_later(self._patience(), self._look)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -105,16 +113,30 @@ class Wire(HttpToolsProtocol):
         super().on_message_complete()
         self._part = Part.NONE
 
+    def on_response_complete(self) -> None:
+        if self.cycle.scope.get(ADMITTED):
+            self.strangers.remove(self)
+        super().on_response_complete()
+
+    def is_answered(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def send_away(self) -> None:
+        self.transport.close()
+
+    def _patience(self) -> float:
+        return min(self.first_patience, self.patience) if self._part is Part.FIRST else self.patience
+
     def _look(self) -> None:
         """Has the rest of a request come, or is it on its way?"""
         self._timer = None
         if self._part is Part.NONE or self.transport.is_closing():
             return
-        left = self._heard + self.patience - self.loop.time()
+        left = self._heard + self._patience() - self.loop.time()
         if left <= 0 and not self._keep_it_waiting():
             self._refuse(b"408 Request Timeout")
             return
-        self._timer = self.loop.call_later(left if left > 0 else self.patience, self._look)
+        self._timer = self.loop.call_later(left if left > 0 else self._patience(), self._look)
 
     def _keep_it_waiting(self) -> bool:
         """It is we who do not read on."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from onward.model.build import Build
+from onward.model.command import RESULTS_OF_A_STAGE
 from onward.model.plain import value_from_json, value_to_json
 from onward.model.spec import RunDraft, Value
 
@@ -168,20 +168,17 @@ def on_cluster(plan: Plan, name: str) -> Plan:
     return replace(plan, cluster=name, stages=tuple(stages), pools=tuple(pools))
 
 
-_OF_A_STAGE = re.compile(r"\{stages\.([^{}\s]+)\.results\}")
-
-
 def stages_named(draft: RunDraft) -> tuple[str, ...]:
     """The stages whose results this one's command, params or variables name, as in {stages.prepare.results}."""
     texts = [*draft.command, *(text for text in draft.params.values() if isinstance(text, str)), *draft.variables.values()]
-    return tuple(dict.fromkeys(match[1] for text in texts for match in _OF_A_STAGE.finditer(text)))
+    return tuple(dict.fromkeys(match[1] for text in texts for match in RESULTS_OF_A_STAGE.finditer(text)))
 
 
 def fill_stages(draft: RunDraft, folders: Mapping[str, str]) -> RunDraft:
     """The draft with the results folders of other stages in it, by their names."""
 
     def filled(text: str) -> str:
-        return _OF_A_STAGE.sub(lambda match: folders[match[1]], text)
+        return RESULTS_OF_A_STAGE.sub(lambda match: folders[match[1]], text)
 
     return replace(
         draft,

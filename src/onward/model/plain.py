@@ -14,6 +14,17 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+def is_nested_deeper(value: Any, levels: int) -> bool:
+    """Whether plain data has more lists and mappings inside each other. Looked at level by level: Python's own stack is not deep."""
+    level = [value]
+    for _ in range(levels + 1):
+        level = [one for one in level if isinstance(one, dict | list)]
+        if not level:
+            return False
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+    return True
+
+
 def value_to_json(value: Any) -> Any:
     """A frozen dataclass of ours, and what it is made of."""
     if value is None or isinstance(value, str | int | float):

@@ -99,17 +99,19 @@ class Agent:
         return previewed(self._desk, asked.cluster, preview(self._desk, asked, cwd=Path(workdir), code_is_here=False))
 
     def _submit(self, *, id: str, draft: Data, folder: str, frozen: Data) -> Data:
-        """Asked twice is asked once: the answer to the first may have been lost."""
+        """Asked twice is asked once: the answer to the first may have been lost, or the first may still be at it."""
         asked = value_from_json(RunDraft, draft)
-        for run in self._desk.runs():
-            if labels(run)[0] == id:
-                return submitted_before(run)
-        room = Path(folder)
-        arrived = arrivals.Arrived(id=id, code=room, frozen=value_from_json(Frozen, frozen)) if folder else None
-        cwd = room / arrived.frozen.workdir if arrived else Path(frozen["workdir"])
-        if not cwd.is_dir():
-            raise InvalidInput(f"the folder {cwd} is not there", hint="let the code be carried: without `freeze: false` (--no-freeze)")
-        return submitted(submit(self._desk, asked, cwd=cwd, arrived=arrived))
+        _, _, root = check_request(self._desk, asked)
+        with arrivals.one_at_a_time(root, id):
+            for run in self._desk.runs():
+                if labels(run)[0] == id:
+                    return submitted_before(run)
+            room = Path(folder)
+            arrived = arrivals.Arrived(id=id, code=room, frozen=value_from_json(Frozen, frozen)) if folder else None
+            cwd = room / arrived.frozen.workdir if arrived else Path(frozen["workdir"])
+            if not cwd.is_dir():
+                raise InvalidInput(f"the folder {cwd} is not there", hint="let the code be carried: without `freeze: false` (--no-freeze)")
+            return submitted(submit(self._desk, asked, cwd=cwd, arrived=arrived, id=id))
 
     def _entrust(self, *, run: str, secret: str) -> Data:
         """The token that whoever submitted has got for this run: through ssh's own channel, never in an argument."""

@@ -5,20 +5,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import socket
 import tarfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from onward.errors import InvalidInput, StorageError
+from onward.errors import InvalidInput, StorageError, SubmitUnclear
 from onward.operations.code import Frozen
+from onward.rundir.claim import take
 
 _ID = re.compile(r"[0-9a-z]{8}\Z")
 _OLD = 86_400.0  # seconds
+_PATIENCE = 240.0  # seconds for another asking of the same submit; whoever asked waits a minute longer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,17 +62,53 @@ def prepare(root: Path, id: str) -> Path:
     return room
 
 
+@contextmanager
+def one_at_a_time(root: Path, id: str, *, patience: float = _PATIENCE) -> Iterator[None]:
+    """Of two askings of the same submit, the second waits for the first: a connection that breaks does not end what it began."""
+    mark = waiting_room(root, id).with_name(f"{id}.asked")
+    told = {"host": socket.gethostname(), "pid": os.getpid(), "at": time.time()}
+    give_up = time.monotonic() + patience
+    while not take(mark, json.dumps(told)):
+        if time.monotonic() > give_up:
+            raise SubmitUnclear(
+                f"whether the run {id} was queued is not known: an earlier asking of this submit has not ended ({_holder(mark)})",
+                hint=f"onward show {id} tells; if nothing is there, and no such process, remove {mark} or submit again",
+            )
+        _pause()
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def _holder(mark: Path) -> str:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        held = json.loads(mark.read_bytes())
+        return f"process {held['pid']} on {held['host']}"
+    return "it cannot be told which"
+
+
+def _pause() -> None:
+    time.sleep(0.2)
+
+
 def unpack(room: Path, stream: IO[bytes], *, files: int) -> None:
     """A tar stream, where rsync is missing. Cut short, it is no code."""
     try:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
-            how = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            how = {"filter": _as_sent} if hasattr(tarfile, "data_filter") else {}
             archive.extractall(room, **how)  # type: ignore[arg-type]
     except tarfile.TarError as error:
         raise StorageError(f"the code did not arrive whole: {error}", hint="submit again") from error
     found = sum(1 for folder, folders, names in os.walk(room) for name in (*folders, *names) if _is_file(folder, name))
     if found != files:
         raise StorageError(f"the code did not arrive whole: {found} of {files} files", hint="submit again")
+
+
+def _as_sent(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
+    """Safe, and folders with the mode they had: Python's own filter would open them to all."""
+    safe = tarfile.data_filter(member, path)
+    return safe.replace(mode=member.mode & 0o777 | 0o700, deep=False) if member.isdir() else safe
 
 
 def _is_file(folder: str, name: str) -> bool:
@@ -80,5 +122,6 @@ def discard(root: Path, id: str) -> None:
 
 def sweep(folder: Path) -> None:
     for room in folder.iterdir() if folder.is_dir() else ():
-        if time.time() - room.stat().st_mtime > _OLD:
-            shutil.rmtree(room, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another submit sweeps too
+            if time.time() - room.stat().st_mtime > _OLD:
+                room.unlink() if room.is_file() else shutil.rmtree(room, ignore_errors=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onward.checkpoints.branch import branch
@@ -32,6 +33,7 @@ class Copied(Arrived):
     since: float  # what came into its folder later was written by the training, and is not code
 
     def move(self, target: Path) -> Frozen:
+        os.chmod(target, 0o700)  # until it has the original's mode, when all is there
         shutil.copytree(self.code, target, symlinks=True, dirs_exist_ok=True, ignore=self._later())
         return self.frozen
 
@@ -86,7 +88,9 @@ def clone(desk: Desk, dir: RunDir, draft: RunDraft, *, since: CheckpointName | N
     if not _is_frozen(spec):
         return submit(desk, draft, cwd=_start(dir, spec), begin=begin)
     diff = dir.code_diff
-    frozen = Frozen(workdir=spec.workdir, facts=dict(spec.code), diff=read_beneath(dir.root, diff).decode() if diff.exists() else "")
+    frozen = Frozen(workdir=spec.workdir, facts=dict(spec.code), diff="")
+    if diff.exists():
+        frozen = replace(frozen, diff=read_beneath(dir.root, diff).decode(), diff_mode=stat.S_IMODE(diff.stat().st_mode))
     copied = Copied(id=new_id(), code=dir.code, frozen=frozen, since=dir.spec.stat().st_ctime)
     return submit(desk, draft, cwd=_start(dir, spec), arrived=copied, begin=begin)
 

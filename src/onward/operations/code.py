@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import operator
 import os
 import shutil
 import stat
@@ -30,6 +31,7 @@ class Frozen:
     workdir: str  # where the command starts, relative to the copy
     facts: dict[str, Value]
     diff: str  # uncommitted changes, where git knows
+    diff_mode: int = 0o644  # who may read them: whoever may read all of the code
 
 
 def freeze_code(cwd: Path, target: Path, *, exclude: Iterable[str], runs: Path, alone: bool = False) -> Frozen:
@@ -55,16 +57,19 @@ def freeze_code(cwd: Path, target: Path, *, exclude: Iterable[str], runs: Path, 
             hint="submit from the project's own folder, leave parts out with `code: {exclude: [data/*]}` (they are linked instead), "
             "or run the code where it stands with `code: {freeze: false}` (--no-freeze)",
         )
-    copied = {path for path in code if _copy(base / path, target / path)}
+    folder_of = _folders(base, target)
+    copied = {path for path in code if _copy(base / path, folder_of(path.parent) / path.name)}
     workdir = cwd.relative_to(base)
-    (target / workdir).mkdir(parents=True, exist_ok=True)
+    folder_of(workdir)
     folders = {Path("."), workdir, *workdir.parents, *(parent for path in copied for parent in path.parents)}
     _link_rest(base, target, folders, copied, of_runs)
     facts: dict[str, Value] = {"frozen": True, "from": str(base), "files": len(copied), "bytes": sum(code[path] for path in copied)}
     if top is None:
         return Frozen(workdir=str(workdir), facts=facts, diff="")
     diff = _git(top, "diff", "HEAD", "--no-ext-diff") or ""
-    return Frozen(workdir=str(workdir), facts=facts | _git_facts(top, runs), diff=diff)
+    modes = [_mode(base / path) for path in {Path("."), *copied, *(parent for path in copied for parent in path.parents)}]
+    diff_mode = functools.reduce(operator.and_, modes, 0o644) | 0o600
+    return Frozen(workdir=str(workdir), facts=facts | _git_facts(top, runs), diff=diff, diff_mode=diff_mode)
 
 
 # ── what belongs to it ────────────────────────────────────────────────────────
@@ -152,9 +157,34 @@ def _excluded(path: Path, patterns: Iterable[str]) -> bool:
 # ── copy and link ─────────────────────────────────────────────────────────────
 
 
+def _folders(base: Path, target: Path) -> Callable[[Path], Path]:
+    """Makes a folder of the copy, open to nobody whom the original keeps out; to us always: we write there, and delete it."""
+
+    @functools.cache
+    def made(path: Path) -> Path:
+        folder = target / path
+        mode = _mode(base / path) | 0o700
+        if path != Path("."):
+            made(path.parent)
+        try:
+            folder.mkdir(mode=mode, parents=True)
+        except FileExistsError:
+            os.chmod(folder, stat.S_IMODE(folder.stat().st_mode) & (mode | 0o7000))
+        return folder
+
+    return made
+
+
+def _mode(path: Path) -> int:
+    """Who may do what with it; of what has gone meanwhile, we alone."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode) & 0o777
+    except OSError:
+        return 0o700
+
+
 def _copy(source: Path, target: Path) -> bool:
     """False for a file that we may not read, or that has gone meanwhile: it is linked, if anything."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         shutil.copy2(source, target)
     except (PermissionError, FileNotFoundError):

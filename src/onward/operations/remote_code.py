@@ -65,6 +65,7 @@ def _by_tar(caller: Caller, code: Path, request: Data) -> None:
 
     def body(stream: IO[bytes]) -> None:
         with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            archive.add(code, arcname=".", recursive=False)  # for its mode
             for name in names:
                 archive.add(code / name, arcname=name)
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onward.errors import Conflict, InvalidInput, SchedulerUnavailable, StorageError, SubmitRefused
+from onward.model.command import check_params
 from onward.model.identity import new_id
 from onward.model.lifecycle import Continue
 from onward.model.run import Run
-from onward.model.spec import Cluster, Member, Resources, RunDraft, RunSpec, spec_to_json
+from onward.model.spec import Cluster, Member, Resources, RunDraft, RunSpec, Script, spec_to_json
 from onward.operations.announce import announce, tracker_of, withdraw
 from onward.operations.arrivals import Arrived
 from onward.operations.code import Frozen, freeze_code
@@ -71,7 +72,7 @@ def submit(
         frozen = arrived.move(dir.code) if arrived else _freeze(draft, cwd, dir, root)
         spec = replace(spec, workdir=_start(draft, frozen.workdir), code=frozen.facts)
         if draft.script:
-            write_whole(dir.batch_script, draft.script_text.encode(errors="surrogateescape"), mode=0o755)
+            write_whole(dir.batch_script, draft.script_text.encode(errors="surrogateescape"), mode=_script_mode(draft.script))
         own = carried(desk.env, functions=draft.script is not None) if draft.carry else {}
         if draft.inputs:
             write_inputs(dir, draft.inputs)
@@ -152,7 +153,9 @@ def _specify(desk: Desk, draft: RunDraft, cwd: Path, *, id: str, code_is_here: b
     desk.settings.cluster(draft.cluster)  # a name that nobody knows is said first
     if draft.script:
         check_start(draft, cwd, desk.env.get("PATH", ""), code_is_here=code_is_here)
-    elif code_is_here:
+    else:
+        check_params(draft.command, draft.params)
+    if not draft.script and code_is_here:
         check_entry(draft.command, cwd, desk.env.get("PATH", ""), prepared=bool(steps(draft.environment)))
         if not steps(draft.environment):
             check_launcher_is_there(draft.launcher, desk.env.get("PATH", ""))
@@ -196,6 +199,15 @@ def check_start(draft: RunDraft, cwd: Path, path: str, *, code_is_here: bool) ->
         check_syntax(draft.script, draft.script_text)
 
 
+def _script_mode(script: Script) -> int:
+    """Others may read and start the copy where they may read the script; where that is on another machine, we alone."""
+    try:
+        readers = (Path(script.folder) / script.name).stat().st_mode & 0o044
+    except OSError:
+        readers = 0
+    return 0o700 | readers | readers >> 2
+
+
 def _start(draft: RunDraft, workdir: str) -> str:
     return os.path.normpath(os.path.join(workdir, draft.folder)) if draft.folder else workdir
 
@@ -235,7 +247,7 @@ def _admit(dir: RunDir, admit: Callable[[RunDir], bool]) -> None:
 def _write(dir: RunDir, spec: RunSpec, frozen: Frozen, *, environment: Mapping[str, str], archive: Path | None = None) -> None:
     """All of a run but the name of its spec. Variables may be secrets, so they stand in a file that nobody else can read."""
     if frozen.diff:
-        write_whole(dir.code_diff, frozen.diff)
+        write_whole(dir.code_diff, frozen.diff, mode=frozen.diff_mode)
     write_whole(dir.environment, json.dumps(environment), mode=0o600)
     if archive:
         same_file(archive, dir.supervisor)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from onward.errors import InvalidInput, SchedulerUnavailable
-from onward.model.command import FIXED_PLACEHOLDERS, placeholders_in
+from onward.model.command import FIXED_PLACEHOLDERS, check_params, placeholders_in
 from onward.model.spec import Value
 from onward.schedulers.command import run_command
 
@@ -57,7 +57,10 @@ def _split_text(text: str) -> tuple[str, ...]:
 
 
 def check_placeholders(command: Sequence[str], params: Mapping[str, Value], also: tuple[str, ...] = ()) -> None:
-    """Every placeholder of the command must have something to stand for when a leg starts. `also`: a benchmark's, not a training's."""
+    """Every placeholder must have something to stand for when a leg starts, and no param may become source code of a shell.
+
+    `also`: a benchmark's placeholders, not a training's.
+    """
     known = [*(also or FIXED_PLACEHOLDERS), *(f"params.{name}" for name in params)]
     for name in placeholders_in(command, also):
         if name not in known:
@@ -70,6 +73,7 @@ def check_placeholders(command: Sequence[str], params: Mapping[str, Value], also
             )
         if name.startswith("params.") and params[name.removeprefix("params.")] is None:
             raise InvalidInput(f"found the placeholder {{{name}}}, whose param is null", hint="give the param a value")
+    check_params(command, params, also)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,13 +9,14 @@ from pydantic import ValidationError
 
 from onward.pipelines.sections import Section
 from onward.pipelines.values import LATER, OF_PIPELINES, guess
-from onward.pipelines.yaml_lines import Keys
+from onward.pipelines.yaml_lines import MOST_TOLD, Keys
 
 
 def problems_of(error: ValidationError, model: type[Section], place: Callable[[Keys], str]) -> list[tuple[Keys, str]]:
-    """Each thing pydantic found, as the keys to it and a sentence that begins with its place."""
-    found = []
-    for one in error.errors(include_url=False):
+    """Each thing pydantic found, as the keys to it and a sentence that begins with its place; of very many, the first ones."""
+    found: list[tuple[Keys, str]] = []
+    errors = error.errors(include_url=False)
+    for one in errors[:MOST_TOLD]:
         keys = tuple(str(part) for part in one["loc"] if part != "[key]")
         context = one.get("ctx", {})
         match one["type"]:
@@ -34,6 +35,8 @@ def problems_of(error: ValidationError, model: type[Section], place: Callable[[K
             case _:
                 text = f"found {_shown(one['input'])}: {one['msg']}"
         found.append((keys, f"{place(keys)}: {text}"))
+    if len(errors) > MOST_TOLD:
+        found.append((found[-1][0], f"and {len(errors) - MOST_TOLD} more problems"))
     return found
 
 

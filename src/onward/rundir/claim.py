@@ -42,7 +42,7 @@ def take(final: Path, text: str) -> bool:
             os.fsync(file.fileno())
         os.link(beside, final)
     except FileExistsError:
-        if not _same_file(beside, final):  # else it is ours: a network file system tried again after its first answer was lost
+        if not _is_same_file(final, beside):  # else it is ours: a network file system tried again after its first answer was lost
             return False
     finally:
         with suppress(OSError):  # a claim that stands is not undone by a draft that stays
@@ -51,13 +51,13 @@ def take(final: Path, text: str) -> bool:
     return True
 
 
-def _same_file(one: Path, other: Path) -> bool:
-    """By what lies there, not by a count of links, which a network file system may answer from its cache."""
+def _is_same_file(one: Path, other: Path) -> bool:
+    """By number, which never changes. A count of links may be an old one: NFS clients keep it for a minute, and opening asks anew."""
     try:
-        seen, held = one.stat(), other.stat()
+        with one.open("rb") as first, other.open("rb") as second:
+            return os.path.samestat(os.fstat(first.fileno()), os.fstat(second.fileno()))
     except FileNotFoundError:
         return False
-    return (seen.st_dev, seen.st_ino) == (held.st_dev, held.st_ino)
 
 
 def claim_holder(run: RunDir, leg: int) -> Mapping[str, Any]:

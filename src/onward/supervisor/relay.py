@@ -18,15 +18,17 @@ from typing import Any
 
 from onward.errors import OnwardError
 from onward.model.identity import hex_id
+from onward.model.plain import is_nested_deeper
 from onward.model.spec import RunSpec
 from onward.rundir.artifact_files import components
 from onward.rundir.layout import LegLocal, RunDir, leg_of
 from onward.sdk import contract
 from onward.sdk.files import write_whole
 from onward.sdk.spool import SpoolWriter
+from onward.supervisor.loopback.server import LoopbackServer
 from onward.supervisor.relay_facts import WRITER, Facts
 from onward.supervisor.relay_files import RelayFiles, carry_files, files_left
-from onward.supervisor.relay_http import Answer, LoopbackServer, Request
+from onward.supervisor.relay_http import Answer, Request
 from onward.supervisor.relay_mlflow import Identity, MlflowCalls
 from onward.supervisor.relay_scripts import ScriptCalls
 from onward.supervisor.upstream import Upstream
@@ -35,6 +37,7 @@ from onward.supervisor.watchers import MIRROR_SECONDS, Repeating, never_hurts_tr
 log = logging.getLogger(__name__)
 
 _MOST_JSON = 64 << 20
+_DEEPEST = 64  # lists and objects inside each other
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 _MLFLOW = "/api/2.0/mlflow/"
 _READS = ("GET", "HEAD")
@@ -60,7 +63,7 @@ class Relay:
         self._mlflow = MlflowCalls(self._me, facts, lambda: [*_of_earlier_legs(run, leg), mine])
         self._scripts = ScriptCalls(spec.id, leg, facts, self._files(None))
         self._upstream = upstream
-        self._server = LoopbackServer(self._answer)
+        self._server = LoopbackServer(self._answer, self._refuse)
         self._carrying = Repeating("carrying artifacts", lambda: carry_files(local, run), every=MIRROR_SECONDS)
 
     @property
@@ -99,10 +102,13 @@ class Relay:
 
     # ── answering ─────────────────────────────────────────────────────────────
 
+    def _refuse(self, request: Request) -> Answer | None:
+        if self._admitted(request) is not None:
+            return None
+        return Answer.of({"error_code": "UNAUTHENTICATED", "message": "the address or token of this run's relay is another"}, 401)
+
     def _answer(self, request: Request) -> Answer:
-        path = self._admitted(request)
-        if path is None:
-            return Answer.of({"error_code": "UNAUTHENTICATED", "message": "the address or token of this run's relay is another"}, 401)
+        path = self._admitted(request) or ""
         try:
             return self._route(request, path)
         except OnwardError as error:
@@ -139,7 +145,7 @@ class Relay:
             return _refused("the body is too long", 413)
         body = _decoded(request, raw)
         if body is None:
-            return _refused("the body is not a JSON object", 400)
+            return _refused(f"the body is not a JSON object, or is nested more than {_DEEPEST} levels deep", 400)
         if path.startswith(_MLFLOW):
             found = self._on_mlflow(request, path.removeprefix(_MLFLOW), body)
         else:
@@ -242,7 +248,7 @@ def _decoded(request: Request, raw: bytes) -> dict[str, Any] | None:
         told = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return {**query, **told} if isinstance(told, dict) else None
+    return {**query, **told} if isinstance(told, dict) and not is_nested_deeper(told, _DEEPEST) else None
 
 
 def _a_search(path: str) -> bool:

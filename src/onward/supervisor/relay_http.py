@@ -1,4 +1,4 @@
-"""The relay's HTTP: a small server for the loopback of one node. Requests in, answers out; what they mean is not known here.
+"""The relay's HTTP: requests and answers as they stand on the wire. What they mean is not known here; loopback/server.py listens.
 
 Not `http.server`: that one loads the mail package to read headers, and sends head and body in two packets.
 """
@@ -6,20 +6,15 @@ Not `http.server`: that one loads the mail package to read headers, and sends he
 from __future__ import annotations
 
 import json
-import logging
 import socket
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 from urllib.parse import parse_qsl, unquote
 
-log = logging.getLogger(__name__)
-
 _LONGEST_LINE = 1 << 16
 _MOST_HEADERS = 200
 _CHUNK = 1 << 18
-_IDLE = 900.0  # seconds after which a silent connection is closed
 _REASONS = {200: "OK", 201: "Created", 206: "Partial Content", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 413: "Too Large"}
 
 
@@ -84,6 +79,7 @@ class Request:
     target: str  # as it was sent
     headers: Mapping[str, str]  # lower case
     body: Body
+    version: str = "HTTP/1.1"
 
     @property
     def query(self) -> dict[str, str]:
@@ -103,71 +99,30 @@ class Answer:
         return cls(status=status, body=json.dumps(value).encode())
 
 
-class LoopbackServer:
-    """Listens on a free port of 127.0.0.1; a thread a connection, none of which keeps the process alive."""
-
-    def __init__(self, answer: Callable[[Request], Answer]) -> None:
-        self._answer = answer
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.bind(("127.0.0.1", 0))
-        self._socket.listen(1024)
-        self.port: int = self._socket.getsockname()[1]
-        self._closed = False
-        threading.Thread(target=self._accept, name="relay", daemon=True).start()
-
-    def close(self) -> None:
-        self._closed = True
-        try:
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self._socket.close()
-
-    def _accept(self) -> None:
-        while not self._closed:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                if not self._closed:
-                    log.warning("the relay cannot take a connection", exc_info=True)
-                    threading.Event().wait(0.2)
-                continue
-            threading.Thread(target=self._serve, args=(connection,), name="relay connection", daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        try:
-            connection.settimeout(_IDLE)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with connection, connection.makefile("rb") as stream:
-                while self._one(connection, stream):
-                    pass
-        except (OSError, NotHttp):
-            return
-        except Exception:
-            log.exception("the relay failed on a request; training goes on")
-
-    def _one(self, connection: socket.socket, stream: BinaryIO) -> bool:
-        """Answer a request. False: the connection is over."""
+def read_request(stream: BinaryIO, proceed: Callable[[], object] = lambda: None) -> Request | None:
+    """The next request, its body not read yet; None: there is none. `proceed` tells a client that waits for leave to send its body."""
+    line = _line(stream)
+    while line in (b"\r\n", b"\n"):
         line = _line(stream)
-        if not line.strip():
-            return bool(line)
-        words = line.decode("latin-1").split()
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            raise NotHttp(repr(line[:80]))
-        headers = _headers(stream)
-        if headers.get("expect", "").lower() == "100-continue":
-            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        method, target = words[0].upper(), words[1]
-        body = Body(stream, headers)
-        request = Request(method=method, path=unquote(target.partition("?")[0]), target=target, headers=headers, body=body)
-        answer = self._answer(request)
-        body.skip()
-        keep = words[2] != "HTTP/1.0" and headers.get("connection", "").lower() != "close" and not self._closed
-        _send(connection, answer, keep=keep, head_only=method == "HEAD")
-        return keep
+    if not line:
+        return None
+    words = line.decode("latin-1").split()
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        raise NotHttp(repr(line[:80]))
+    headers = _headers(stream)
+    if headers.get("expect", "").lower() == "100-continue":
+        proceed()
+    target, body = words[1], Body(stream, headers)
+    path = unquote(target.partition("?")[0])
+    return Request(method=words[0].upper(), path=path, target=target, headers=headers, body=body, version=words[2])
 
 
-def _send(connection: socket.socket, answer: Answer, *, keep: bool, head_only: bool) -> None:
+def wants_another(request: Request) -> bool:
+    """Whether its client may send one more on the same connection."""
+    return request.version != "HTTP/1.0" and request.headers.get("connection", "").lower() != "close"
+
+
+def send_answer(connection: socket.socket, answer: Answer, *, keep: bool, head_only: bool) -> None:
     length = answer.size if answer.file else len(answer.body)
     head = (
         f"HTTP/1.1 {answer.status} {_REASONS.get(answer.status, 'Answer')}\r\nContent-Type: {answer.kind}\r\nContent-Length: {length}\r\n"

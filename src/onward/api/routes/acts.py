@@ -94,7 +94,9 @@ def clone(svc: Svc, who: Who, run_id: RunId, asked: CloneIn) -> Response:
     from onward.pipelines.changes import changed
 
     _, dir = _executed(svc, run_id)
-    draft = changed(draft_of(dir), asked.model_dump(exclude={"dry_run", "checkpoint"}))
+    source = draft_of(dir)
+    draft = changed(source, asked.model_dump(exclude={"dry_run", "checkpoint"}))
+    must_run_the_same_program(source, draft)
     since = CheckpointName(asked.checkpoint.leg, asked.checkpoint.step) if asked.checkpoint else None
     must_be_near(svc, draft)
     if asked.dry_run:
@@ -154,6 +156,18 @@ def allowed_folder(svc: Services, folder: str) -> Path:
     if not allowed:  # one that is not there reads the same: what lies elsewhere is nobody's business
         raise NotAllowed(f"{folder[:200]} is no folder under {' or '.join(map(str, places))}", hint="code is run from under those alone")
     return real
+
+
+def must_run_the_same_program(source: RunDraft, draft: RunDraft) -> None:
+    """A clone over HTTP has other params, not another program: where a param names it, its owner changes it."""
+    from onward.model.command import params_that_choose_the_program
+
+    for name in sorted(params_that_choose_the_program(source.command)):
+        if source.params.get(name) != draft.params.get(name):
+            raise NotAllowed(
+                f"params.{name}: this param says which program the run starts, and a clone over HTTP starts the same one",
+                hint=f"`onward clone RUN -P {name}=…` can change it, where the run's owner calls it",
+            )
 
 
 def must_be_near(svc: Services, draft: RunDraft) -> None:

@@ -6,12 +6,13 @@ import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from onward.api.deps import Svc, Who
 from onward.api.pushed import Piece, take
 from onward.api.routes.naming import RunId, must_be_storable, run_of
 from onward.api.routes.tokens import NewToken, TokenOut
+from onward.api.shapes import shallow
 from onward.errors import InvalidInput
 from onward.rundir.packed_lines import KIND
 from onward.tracker.tokens import Scope
@@ -20,6 +21,9 @@ router = APIRouter(prefix="/api/v1/runs", tags=["records"])
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 _PACKED = {"requestBody": {"content": {KIND: _BYTES}}}
 _PIECE = {"requestBody": {"content": {"application/x-ndjson": _BYTES, "application/octet-stream": _BYTES}}}
+
+
+_Spec = Annotated[dict[str, Any], Body(description="params/spec.json as it is."), BeforeValidator(shallow)]
 
 
 class Announced(BaseModel):
@@ -34,7 +38,10 @@ class Next(BaseModel):
 
 @router.put("/{run_id}/spec", summary="Announce a run that jobs will send records of")
 def announce(
-    svc: Svc, who: Who, run_id: RunId, spec: Annotated[dict[str, Any], Body(description="params/spec.json as it is.")]
+    svc: Svc,
+    who: Who,
+    run_id: RunId,
+    spec: _Spec,
 ) -> Announced:
     """Said again, it changes nothing."""
     who.must_write(run_id)

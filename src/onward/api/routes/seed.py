@@ -21,7 +21,7 @@ from onward.api.deps import Svc, Who
 from onward.api.points import many_points, one_point, step_of_points
 from onward.api.routes.naming import ExperimentId, RunId, experiment_of, must_be_storable, run_of
 from onward.api.services import Services
-from onward.api.shapes import Key, Text, finite
+from onward.api.shapes import Key, Shallow, Text, finite
 from onward.errors import InvalidInput, NotFound
 from onward.tracker import schema
 from onward.tracker.artifact_store import Artifact, put_artifact
@@ -45,7 +45,7 @@ STATES = {
 _JOB = re.compile(r"[0-9]{1,20}(?:[_.+][0-9]{1,20})?")
 
 
-class Loose(BaseModel):
+class Loose(Shallow):
     """Older scripts send what they like besides; it is let be."""
 
     model_config = ConfigDict(extra="ignore")

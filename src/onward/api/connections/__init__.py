@@ -1,0 +1,1 @@
+"""Connections to the server, before anybody is known by a token."""

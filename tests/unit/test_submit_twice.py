@@ -1,0 +1,105 @@
+"""A submit that is asked again while its first asking is still at work, on the host: it makes one run."""
+
+from __future__ import annotations
+
+import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onward.errors import SubmitRefused, SubmitUnclear
+from onward.model.plain import value_to_json
+from onward.operations import agent, arrivals
+from onward.operations.agent import Agent
+from onward.operations.code import Frozen, freeze_code
+from onward.operations.submit import submit
+from tests.desks import Place
+
+ID = "k3x9q2m7"
+
+
+class Asking:
+    """The same request, as often as it is sent; the first is held up between its look and its run's folder."""
+
+    def __init__(self, place: Place, monkeypatch: pytest.MonkeyPatch, *, freeze: bool) -> None:
+        self.place = place
+        self.at_work, self.go_on, self.waits = threading.Event(), threading.Event(), threading.Event()
+        self.fails: Exception | None = None
+        folder, frozen = "", Frozen(workdir=str(place.project), facts={"frozen": False}, diff="")
+        if freeze:
+            room = arrivals.prepare(place.root, ID)
+            folder, frozen = str(room), freeze_code(place.project, room, exclude=(), runs=place.root)
+        self._given = {"id": ID, "draft": value_to_json(place.draft(freeze=freeze)), "folder": folder, "frozen": value_to_json(frozen)}
+        real = submit
+
+        def slow(*given: Any, **named: Any) -> Any:
+            if not self.at_work.is_set():
+                self.at_work.set()
+                assert self.go_on.wait(60)
+                if self.fails:
+                    raise self.fails
+            return real(*given, **named)
+
+        def waits() -> None:
+            self.waits.set()
+            threading.Event().wait(0.01)
+
+        monkeypatch.setattr(agent, "submit", slow)
+        monkeypatch.setattr(arrivals, "_pause", waits)
+
+    def ask(self) -> Any:
+        return Agent(self.place.desk, io.BytesIO()).serve("submit", self._given)
+
+    def both(self) -> tuple[Any, Any]:
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(self.ask)
+            assert self.at_work.wait(60)
+            second = pool.submit(self.ask)
+            while not (self.waits.wait(0.01) or second.done()):
+                pass
+            self.go_on.set()
+            return _result(first), _result(second)
+
+
+def _result(future: Any) -> Any:
+    return future.exception() or future.result()
+
+
+@pytest.mark.parametrize("freeze", [True, False])
+def test_the_second_asking_waits_and_answers_with_the_run_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, freeze: bool
+) -> None:
+    place = Place(tmp_path)
+    asking = Asking(place, monkeypatch, freeze=freeze)
+    first, second = asking.both()
+    assert (first["id"], first) == (ID, second)
+    assert asking.ask() == first
+    assert len(list(place.root.glob("20*"))) == 1
+    assert len(place.scheduler.jobs) == 1
+    assert not list((place.root / ".arriving").iterdir())
+
+
+def test_where_the_first_fails_the_second_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(tmp_path)
+    asking = Asking(place, monkeypatch, freeze=False)
+    asking.fails = SubmitRefused("no such queue")
+    first, second = asking.both()
+    assert first is asking.fails
+    assert second["id"] == ID
+    assert len(list(place.root.glob("20*"))) == 1
+
+
+def test_one_that_never_ends_is_told_and_not_repeated(tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    with (
+        arrivals.one_at_a_time(root, ID),
+        pytest.raises(SubmitUnclear, match=r"process [0-9]+ on") as caught,
+        arrivals.one_at_a_time(root, ID, patience=0),
+    ):
+        raise AssertionError("two at a time")
+    assert f"onward show {ID}" in caught.value.hint
+    with arrivals.one_at_a_time(root, ID, patience=0):
+        pass
