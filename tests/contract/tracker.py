@@ -182,7 +182,7 @@ class TrackerContract:
         assert found("", "gpu_use asc") == ["run1", "run0", "bare"]
         assert found("", "progress asc") == ["run0", "run1", "bare"]
         assert found("checkpoint is null") == ["bare"]
-        assert sorted(found("queue_wait < 10 and why like 'no leg%'")) == ["run0", "run1"]
+        assert sorted(found("queue_wait < 10 and why like 'no job%'")) == ["run0", "run1"]
         assert found("", "queue_wait desc")[-1] == "bare"
 
     def test_a_view_is_its_owners_and_replaced_by_its_name(self, tracker: Tracker) -> None:

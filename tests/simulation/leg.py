@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +61,8 @@ class SimChild:
 
     def __init__(self, leg: SimLeg) -> None:
         self._leg = leg
+        self.gone = threading.Event()
+        self.gone.set()  # nothing outlives it
 
     @property
     def running(self) -> bool:

@@ -233,7 +233,7 @@ def test_a_store_that_is_full_is_no_fault_of_a_folder(tracker: Tracker, root: Pa
 def test_a_root_that_cannot_be_listed_hides_no_other(tracker: Tracker, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good(root, 0)
     gone = tmp_path / "unmounted"
-    gone.mkdir()
+    (gone / ".onward").mkdir(parents=True)
     real = os.stat
 
     def stat(path: Any, *args: Any, **others: Any) -> os.stat_result:

@@ -68,7 +68,7 @@ class StagerProcess:
             found.append(self._reports.get())
         if self._process.poll() is not None and not self._closing:
             log.warning("the stager died with %s; starting another", self._process.returncode)
-            self._process = self._start(self._command)
+            self._restart()
         return found
 
     def drain(self, *, until: float, killed_at: float | None = None) -> list[Report]:
@@ -86,7 +86,7 @@ class StagerProcess:
                     break
                 restarts += 1
                 log.warning("the stager died with %s at the end; starting another", self._process.returncode)
-                self._process = self._start(self._command)
+                self._restart()
                 self._say_last(killed_at)
             if time.monotonic() - self._heard > _SILENCE:
                 log.warning("nothing was published or copied for %.0f s; the store hangs", _SILENCE)
@@ -99,8 +99,6 @@ class StagerProcess:
             self._process.wait()
         self.cut = self.cut or self._process.returncode != 0
         self._reader.join(timeout=1.0)
-        if self._process.stdout and not self._reader.is_alive():
-            self._process.stdout.close()
         return self.reports()
 
     def _say_last(self, killed_at: float | None) -> None:
@@ -115,17 +113,24 @@ class StagerProcess:
         self._reader.start()
         return process
 
+    def _restart(self) -> None:
+        if self._process.stdin:
+            with contextlib.suppress(OSError):  # what could not be said any more
+                self._process.stdin.close()
+        self._process = self._start(self._command)
+
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            self._heard = time.monotonic()
-            try:
-                report = Report(**json.loads(line))
-                if report.kind != "moving":
-                    self._reports.put(report)
-            except (ValueError, TypeError):
-                log.warning("the stager said %r", line)
-            self._woken.set()
+        with process.stdout as lines:
+            for line in lines:
+                self._heard = time.monotonic()
+                try:
+                    report = Report(**json.loads(line))
+                    if report.kind != "moving":
+                        self._reports.put(report)
+                except (ValueError, TypeError):
+                    log.warning("the stager said %r", line)
+                self._woken.set()
 
 
 def main(argv: Sequence[str]) -> int:

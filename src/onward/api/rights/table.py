@@ -56,6 +56,7 @@ TABLE: Final[dict[str, Right]] = {
     "GET /api/openapi.json": READ,
     "HEAD /api/openapi.json": READ,
     "GET /api/v1/live": READ,
+    "GET /api/v1/trouble/folders": READ,
     # experiments
     "GET /api/v1/experiments": READ,
     "POST /api/v1/experiments": WRITE,
