@@ -35,7 +35,7 @@ def unbroken_ranks(tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
         if (processes, steps) not in made:
             folder = tmp_path_factory.mktemp("unbroken")
             env = {name: value for name, value in os.environ.items() if not name.startswith("ONWARD_")}
-            command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), str(EXAMPLE)]
+            command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), str(EXAMPLE)]
             subprocess.run(
                 [*command, "--steps", str(steps), "--out", str(folder / "w.pt")],
                 env={**env, "ONWARD_RUN_DIR": str(folder / "run"), "OMP_NUM_THREADS": "1"},

@@ -19,6 +19,7 @@ _THROUGH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW |
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LARGEST = 256 << 20  # bytes of a file that is read as a whole
+_PIECE = 1 << 16  # bytes, for a file that grows while it is read
 
 
 class LinkRefused(OSError):
@@ -106,10 +107,14 @@ def read_beneath(root: Path, path: Path, *, most: int = LARGEST) -> bytes:
 
 
 def read_whole(file: BinaryIO, path: Path, *, most: int = LARGEST) -> bytes:
-    data = file.read(most + 1)
-    if len(data) > most:
-        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB", str(path))
-    return data
+    """Asked for by its size: a read of `most` bytes would reserve them first, and a job may have little memory."""
+    pieces, total = [], 0
+    while piece := file.read(max(_PIECE, min(most, os.fstat(file.fileno()).st_size - total) + 1)):
+        pieces.append(piece)
+        total += len(piece)
+        if total > most:
+            raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB", str(path))
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def names_beneath(root: Path, path: Path) -> list[str]:

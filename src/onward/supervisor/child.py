@@ -141,6 +141,9 @@ def start_helper(argv: Sequence[str], *, env: Mapping[str, str]) -> subprocess.P
 
 
 def start_detached(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> None:
-    """A process that outlives us."""
+    """A process that may outlive us. If it does not, a thread takes note of its end."""
     with log.open("ab") as output:
-        subprocess.Popen(list(argv), cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        process = subprocess.Popen(
+            list(argv), cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    threading.Thread(target=process.wait, name="detached", daemon=True).start()
