@@ -215,6 +215,18 @@ def test_a_process_is_gone_only_where_that_can_be_told(tmp_path: Path, change: d
     assert mark is not None and surely_gone({**mark, **change}) is gone
 
 
+def test_a_process_that_nobody_has_waited_for_yet_is_gone(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    try:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        own(tmp_path)
+        mark = owner_of(tmp_path)
+        started = int(Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[19])
+        assert mark is not None and surely_gone({**mark, "pid": ended.pid, "started": started})
+    finally:
+        ended.wait()
+
+
 # ── what a leg that ended as planned had no time to publish ───────────────────
 
 
@@ -368,3 +380,17 @@ def test_a_folder_is_held_by_one_and_by_nobody_once_it_has_gone(tmp_path: Path) 
     shutil.rmtree(folder)
     with held(folder) as gone:
         assert not gone
+
+
+def test_a_supervisor_that_is_still_dying_is_waited_for_by_the_leg_that_has_taken_over(tmp_path: Path) -> None:
+    """As after a store that hung beyond the time limit: what lies on the node is the newest checkpoint there is."""
+    with running("import time; print('here', flush=True); time.sleep(600)") as dying:
+        wreck = Wreck(tmp_path, pid=dying.pid)
+        own(wreck.local.path)
+        mark = json.loads((wreck.local.path / OWNER).read_bytes())
+        started = int(Path(f"/proc/{dying.pid}/stat").read_text().rpartition(")")[2].split()[19])
+        (wreck.local.path / OWNER).write_text(json.dumps({**mark, "pid": dying.pid, "started": started}))
+        claimed_by_leg_2(wreck)
+        threading.Timer(0.5, dying.kill).start()
+        wreck.salvage()
+    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]

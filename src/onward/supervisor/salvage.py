@@ -11,8 +11,9 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from onward.checkpoints.copying import Moved
 from onward.checkpoints.find import names
@@ -32,7 +33,7 @@ from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir, leg_of, own_run
 from onward.rundir.mirror import LogsNotCarried, carry
 from onward.supervisor.disk.lock import held
-from onward.supervisor.disk.owner import owner_of, surely_gone
+from onward.supervisor.disk.owner import gone_in_time, owner_of, surely_gone
 from onward.supervisor.processes.survivors import end_survivors
 from onward.supervisor.relay_files import carry_files, files_left
 from onward.supervisor.watching.folder import refuse_if_taken_over
@@ -40,6 +41,7 @@ from onward.supervisor.watching.folder import refuse_if_taken_over
 log = logging.getLogger(__name__)
 
 _STAGER_PATIENCE = 10.0  # seconds for a stager to see that its leg is over, and to leave
+_OWNER_PATIENCE = 15.0  # seconds for an earlier leg's supervisor to die, if its storage hung until a moment ago
 
 
 def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock) -> None:
@@ -53,7 +55,7 @@ def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock) 
         if earlier.number >= leg or earlier.claimed is None or not earlier.claimed.local:
             continue
         local = LegLocal(Path(earlier.claimed.local))
-        if _abandoned(dir, local, earlier.number):
+        if _abandoned(dir, local, earlier.number, by_leg=leg):
             for report in carry_over(dir, run.spec.checkpoints, local, leg=earlier.number, by_leg=leg, clock=clock):
                 _tell(report, earlier.number, journal, clock)
     mine = run.legs[leg].claimed if leg in run.legs else None
@@ -82,7 +84,7 @@ def salvage_beside(dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: i
     """The same for folders of earlier legs beside this leg's own, of supervisors and of agents on this machine."""
     for folder in sorted(local.path.parent.glob("leg-*"), reverse=True):
         number, mark = leg_of(folder.name), owner_of(folder)
-        if number is None or number >= leg or mark is None or not surely_gone(mark):
+        if number is None or number >= leg or mark is None or not _has_gone(dir, mark, folder, by_leg=leg):
             continue
         for _ in carry_over(dir, rule, LegLocal(folder), leg=number, by_leg=leg, clock=clock, moved=moved):
             pass
@@ -193,11 +195,20 @@ def _tell(report: Report, leg: int, journal: Journal, clock: Clock) -> None:
         )
 
 
-def _abandoned(dir: RunDir, local: LegLocal, leg: int) -> bool:
+def _abandoned(dir: RunDir, local: LegLocal, leg: int, *, by_leg: int) -> bool:
     if not local.path.is_dir():
         return False
     mark = owner_of(local.path)
     if mark is not None:
-        return surely_gone(mark)
+        return _has_gone(dir, mark, local.path, by_leg=by_leg)
     holder = claim_holder(dir, leg)
     return holder.get("host") == socket.gethostname() and surely_gone({"pid": holder.get("pid"), "machine": socket.gethostname()})
+
+
+def _has_gone(dir: RunDir, mark: Mapping[str, Any], folder: Path, *, by_leg: int) -> bool:
+    """A leg that has taken over waits for the one before it: what lies in the folder may be the newest checkpoint."""
+    patience = _OWNER_PATIENCE if newest_claim(dir) == by_leg and mark.get("pid") != os.getpid() else 0.0
+    gone = gone_in_time(mark, patience=patience)
+    if not gone and mark.get("machine") == socket.gethostname():
+        log.warning("process %s of an earlier leg still lives: what it left in %s is not carried over now", mark.get("pid"), folder)
+    return gone

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from onward.sdk.files import write_whole
 
 OWNER = "owner.json"
+_LOOK_SECONDS = 0.05
 
 
 def own(folder: Path, *, run: Path | None = None) -> None:
@@ -65,8 +67,26 @@ def surely_gone(mark: Mapping[str, Any]) -> bool:
         return True
     except (OSError, KeyError, ValueError, TypeError):
         return False
+    if _is_dead(pid):
+        return True
     started = _started(pid)
     return bool(mark.get("started") and started and started != mark["started"])  # the number is another process's by now
+
+
+def gone_in_time(mark: Mapping[str, Any], *, patience: float) -> bool:
+    """The same for one whose scheduler says that it has ended: it may hang in the kernel for a moment more, with its storage."""
+    until = time.monotonic() + patience
+    while not (gone := surely_gone(mark)) and is_this_process(mark) and time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
+    return gone
+
+
+def _is_dead(pid: int) -> bool:
+    """It has ended, and nobody has asked for its exit code yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except (OSError, IndexError):
+        return False
 
 
 def _boot() -> str:

@@ -60,8 +60,8 @@ export default function TokensPage() {
       </header>
       {soon > 0 && (
         <p role="status">
-          {soon === 1 ? "One token ends" : `${soon} tokens end`} within 14 days. Make a new one before, and revoke the old
-          one when it is no longer used.
+          {soon === 1 ? "One token ends" : `${soon} tokens end`} within 14 days. Make a new one before, and revoke the
+          old one when it is no longer used.
         </p>
       )}
       {shown.length ? (
