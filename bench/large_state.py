@@ -1,6 +1,6 @@
 """A real training with a state of several gigabytes, in short legs, one of them killed -9: what was lost, are the weights the same?
 
-    python bench/large_state.py --python ~/env/bin/python      a Python that has PyTorch; a GPU is used if there is one
+    python bench/large_state.py --python ~/env/bin/python      a Python that has PyTorch; --gpus 1 trains on a GPU
 
 It trains three times on this machine's local queue: unbroken, in legs of 60 s and in legs of 120 s (`--legs`), and prints a line per leg.
 It exits with 1 where a committed step was lost at a planned end, or the weights differ.
@@ -68,7 +68,7 @@ def train(machine: Machine, options: argparse.Namespace, *, limit: int | None) -
         "--every",
         str(options.every),
     ]
-    machine.onward("submit", "--cluster", "local", "--name", name, "--keep", "2", *flags, "--", *command)
+    machine.onward("submit", "--cluster", "local", "--name", name, "--keep", "2", "--gpus", str(options.gpus), *flags, "--", *command)
     (folder,) = Path(machine.environment["ONWARD_ROOT"]).glob(f"*_{name}")
     run = LocalRun(machine=machine, id=str(folder), folder=folder)
     killed = kill_leg(run, 2, after=_KILL_AFTER * limit) if limit else None
@@ -123,6 +123,7 @@ def events(run: LocalRun) -> list[dict[str, Any]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=sys.executable, help="a Python that has PyTorch")
+    parser.add_argument("--gpus", type=int, default=0, help="GPUs to ask for: without any, the local queue hides them")
     parser.add_argument("--gb", type=float, default=4.4, help="size of the state")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--every", type=int, default=100, help="steps between two checkpoints")
