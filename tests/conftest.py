@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import seeds
+
+pytest_plugins = ["tests.first_failures"]
+
 _LOCKS = Path(tempfile.gettempdir()) / "onward-tests"
 _GRIDENGINE = {"gridengine_bed", "ge_alice"}
 
@@ -23,8 +27,19 @@ def pytest_configure() -> None:
     for number in (signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    seeds.of_the_run()
     for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
         del os.environ[name]  # jobs do not get them, and weights trained with other kernels differ in their last bits
+
+
+def pytest_report_header() -> str:
+    return f"random seed: {seeds.of_the_run()} ({seeds.VARIABLE} sets it)"
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """The same for every try of this test within one run of the suite; another in the next run."""
+    return seeds.of_a_test(request.node.nodeid)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses

@@ -162,8 +162,9 @@ def main(folder: str, seed: str, rounds: str) -> None:
 
 
 @pytest.mark.slow
-def test_killed_600_times_every_checkpoint_that_is_listed_verifies_and_none_that_was_told_is_lost(tmp_path: Path) -> None:
-    seeds = [random.SystemRandom().randrange(1 << 32) for _ in range(WORKERS)]
+def test_killed_600_times_every_checkpoint_that_is_listed_verifies_and_none_that_was_told_is_lost(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    seeds = [chance.randrange(1 << 32) for _ in range(WORKERS)]
     workers = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.crash.test_kill_publish", str(tmp_path / str(seed)), str(seed), str(ROUNDS)],

@@ -69,8 +69,7 @@ def _benchmarks() -> tuple[Benchmark, ...]:
 
 
 @pytest.mark.slow
-def test_workers_killed_60_times_leave_no_item_undone_and_do_none_twice(tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
+def test_workers_killed_60_times_leave_no_item_undone_and_do_none_twice(tmp_path: Path, seed: int) -> None:
     command = [sys.executable, "-m", "tests.crash.test_kill_worker", str(tmp_path), str(seed)]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout) == (0, f"{KILLS}\n"), f"seed {seed}:\n{done.stderr[-4000:]}"

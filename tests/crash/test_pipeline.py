@@ -188,8 +188,7 @@ def test_a_pipeline_carries_itself_to_its_end(project: Machine) -> None:
 
 
 @pytest.mark.slow
-def test_everything_killed_at_five_moments_and_tended_gives_the_same_table_and_no_item_twice(project: Machine) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
+def test_everything_killed_at_five_moments_and_tended_gives_the_same_table_and_no_item_twice(project: Machine, seed: int) -> None:
     chance = random.Random(seed)
     folder = begin(project)
     for _ in range(KILLS):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from pathlib import Path
 
@@ -16,8 +15,7 @@ KILLS = 6  # spread over the requests
 
 
 @pytest.mark.slow
-def test_every_request_has_one_run_and_one_answer_whatever_is_killed(tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
+def test_every_request_has_one_run_and_one_answer_whatever_is_killed(tmp_path: Path, seed: int) -> None:
     with broker_of_its_own() as broker:
         site, client = Site(folder=tmp_path, broker=broker, server=True), Client(broker)
         site.start()
