@@ -1,7 +1,8 @@
 """Builds the page: `web/` becomes `src/onward/api/static`, which the wheel carries and `onward up` serves.
 
-`python build_web.py` (or `make web`) builds it for a checkout, `--check` tests it; as a hook of hatchling it builds it for a wheel. An
-editable install builds nothing: there the page is the checkout's own. Node comes from the machine where it is new enough, else from PyPI.
+`python build_web.py` (or `make web`) builds it for a checkout, and `--check` tests it. As a hook of hatchling it builds the page for a
+wheel and for a source distribution, so that an install from either needs no Node. An editable install builds nothing: there the page is
+the checkout's own. Node comes from the machine where it is new enough, else from PyPI.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ else:
             return [] if os.environ.get("ONWARD_WEB") == "no" or is_current() or node_of_the_machine() else [NODE]
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-            if version != "editable" and self.target_name == "wheel" and not is_current():
+            if version != "editable" and not is_current():
                 build()
 
 

@@ -698,14 +698,14 @@ def test_following_a_run_that_is_over_prints_all_and_how_it_ended(onward: Onward
 # ── faults of ours ────────────────────────────────────────────────────────────
 
 
-def test_a_fault_of_ours_is_one_line_and_a_way_to_report_it(onward: Onward, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_one_line_and_a_way_to_report_it(onward: Onward, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("never thought of this")
 
     monkeypatch.setattr("onward.operations.wiring.Desk.runs", fail)
     said = onward("runs")
     assert said.code == 1
-    assert "fault of Onward's: RuntimeError: never thought of this" in said.err
+    assert "internal error: RuntimeError: never thought of this" in said.err
     assert "ONWARD_TRACEBACK=1" in said.err
     monkeypatch.setenv("ONWARD_TRACEBACK", "1")
     with pytest.raises(RuntimeError):

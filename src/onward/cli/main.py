@@ -11,6 +11,7 @@ import typer
 
 from onward import __version__
 from onward.errors import OnwardError
+from onward.extras import missing_extra
 
 app = typer.Typer(
     name="onward",
@@ -60,13 +61,19 @@ def main() -> None:
         sys.exit(_complain(error.message, error.hint, error.exit_code))
     except KeyboardInterrupt:
         sys.exit(130)
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        sys.exit(_complain(missing.message, missing.hint, missing.exit_code) if missing else _internal(error))
     except OSError as error:
         sys.exit(_complain(str(error), "is the disk there and not full, and is the folder yours?", 1))
     except Exception as error:
-        if os.environ.get("ONWARD_TRACEBACK"):
-            raise
-        words = f"this is a fault of Onward's: {type(error).__name__}: {error}"
-        sys.exit(_complain(words, "ONWARD_TRACEBACK=1 shows where; please report it with that", 1))
+        sys.exit(_internal(error))
+
+
+def _internal(error: Exception) -> int:
+    if os.environ.get("ONWARD_TRACEBACK"):
+        raise error
+    return _complain(f"internal error: {type(error).__name__}: {error}", "set ONWARD_TRACEBACK=1 to see where, and report it with that", 1)
 
 
 def _complain(message: str, hint: str, code: int) -> int:
