@@ -23,8 +23,8 @@ BLOCK = 16 << 20
 PUBLISH = """
 import resource, sys, time
 from pathlib import Path
-import onward.supervisor.staging  # what the stager's process has loaded
-from onward.checkpoints.publish import publish
+import onward.supervisor.leg.publisher_process  # what the stager's process has loaded
+from onward.checkpoints.publishing.publish import publish
 from onward.model.checkpoint import CheckpointName
 source, store = Path(sys.argv[1]), Path(sys.argv[2])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -36,8 +36,8 @@ print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_m
 RESTORE = """
 import resource, sys, time
 from pathlib import Path
-import onward.supervisor.main, onward.supervisor.course, onward.supervisor.salvage, onward.supervisor.push  # as in a leg
-from onward.checkpoints.publish import restore
+import onward.supervisor.main, onward.supervisor.leg.train, onward.supervisor.disk.salvage, onward.supervisor.telemetry.push  # as in a leg
+from onward.checkpoints.publishing.publish import restore
 began = time.perf_counter()
 restore(Path(sys.argv[1]), Path(sys.argv[2]))
 print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

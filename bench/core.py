@@ -83,13 +83,13 @@ def tend(count: int) -> tuple[float, int]:
             (work / program).write_text(SHIM.format(python=sys.executable))
             (work / program).chmod(0o755)
         make_runs(work / "runs", count, work / "queue")
-        from onward.operations.tend import tend as tend_all
-        from onward.operations.wiring import Desk
+        from onward.operations.context import OperationsContext
+        from onward.operations.repair.tend import tend as tend_all
         from onward.schedulers import command
 
         command._PASSED = (*command._PASSED, "BENCH_CALLS", "BENCH_QUEUE")  # type: ignore[assignment]
         os.environ.update(BENCH_CALLS=str(work / "calls"), BENCH_QUEUE=str(work / "queue"), PATH=f"{work}:{os.environ['PATH']}")
-        desk = Desk(env={**os.environ, "ONWARD_ROOT": str(work / "runs")})
+        desk = OperationsContext(env={**os.environ, "ONWARD_ROOT": str(work / "runs")})
         costs = []
         for _ in range(5):
             (work / "calls").write_text("")

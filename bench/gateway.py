@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from onward.tracker.requests import Requests
+from onward.tracker.requests.store import Requests
 from tests.brokers import broker_of_its_own
 from tests.gateway_load import Client, Killer, Site
 

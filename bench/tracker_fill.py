@@ -40,7 +40,7 @@ def fill_onward_points(folder: Path, counts: Mapping[str, int]) -> None:
 
 
 def fill_onward_runs(folder: Path, count: int) -> None:
-    from onward.tracker.runs import NewRun
+    from onward.tracker.runs.registry import NewRun
     from onward.tracker.store import Tracker
 
     def make(number: int) -> None:

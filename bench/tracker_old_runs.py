@@ -23,9 +23,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.tracker_table import machine
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.spec import spec_to_json
-from onward.operations.tend import tend
+from onward.operations.repair.tend import tend
 from onward.rundir.layout import RunDir
 from onward.tracker.store import Tracker
 from tests.desks import Place

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bench.tracker_fill import STAMP, fill_onward_runs, value
 from onward.model.run import LegEnd
-from onward.tracker.runs import NewRun
+from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
 from tests.desks import Place
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from onward.api.gate import App
+from onward.api.access.gate import App
 
 
 @dataclass(kw_only=True)

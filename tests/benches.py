@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.spec import Resources
 from onward.schedulers.base import Scheduler
-from onward.schedulers.local import LocalScheduler
-from onward.schedulers.local_launch import take_lock
-from onward.schedulers.local_processes import Process, job_processes
-from onward.schedulers.local_queue import Queue
+from onward.schedulers.local.job_queue import LocalQueue
+from onward.schedulers.local.keeper_launch import take_lock
+from onward.schedulers.local.processes import JobProcess, job_processes
+from onward.schedulers.local.scheduler import LocalScheduler
 from tests.fakes import FakeScheduler
 
 ANYTHING = Resources()
@@ -87,7 +87,7 @@ class FakeBench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.clock = HandClock()
+        self.clock = ManualClock()
         self.scheduler = FakeScheduler(self.clock)
         self._plans: dict[Path, Plan] = {}
 
@@ -136,7 +136,7 @@ class LocalBench:
         self.folder = folder
         self.state = (folder / "state").resolve()
         self.scheduler = LocalScheduler(self.state, cpus=cpus, mem=mem, gpus=gpus)
-        self.queue = Queue(self.state)
+        self.queue = LocalQueue(self.state)
 
     def script(self, plan: Plan, *, resources: Resources = ANYTHING, output: Path | None = None) -> Path:
         return self.shell(plan.text(), resources=resources, output=output)
@@ -155,13 +155,13 @@ class LocalBench:
 
     def reach_limit(self, job: JobId) -> None: ...
 
-    def keeper(self) -> Process | None:
+    def keeper(self) -> JobProcess | None:
         """The keeper that runs now and has said so."""
         lock = self.state / "keeper.lock"
-        process = Process.parse(lock.read_text()) if lock.exists() else None
+        process = JobProcess.parse(lock.read_text()) if lock.exists() else None
         return process if process and process.alive else None
 
-    def kill_keeper(self) -> Process:
+    def kill_keeper(self) -> JobProcess:
         until(lambda: self.keeper() is not None, what="a keeper")
         keeper = self.keeper()
         assert keeper is not None
@@ -169,7 +169,7 @@ class LocalBench:
         until(lambda: not keeper.alive, what="the keeper's death")
         return keeper
 
-    def processes(self, *jobs: JobId) -> list[Process]:
+    def processes(self, *jobs: JobId) -> list[JobProcess]:
         found = job_processes(self.state, dict.fromkeys(jobs or self.queue.listing("incoming", "live", "ended")))
         return [process for processes in found.values() for process in processes]
 

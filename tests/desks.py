@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from onward.checkpoints.manifest import FileEntry, Manifest
-from onward.clock import HandClock
-from onward.model import event as ev
+from onward.clock import ManualClock
+from onward.model import events as ev
 from onward.model.job import JobId, JobState
-from onward.model.lifecycle import Close, Continue, decide, wanted_mem
+from onward.model.policy.lifecycle import Close, Continue, decide, wanted_mem
 from onward.model.run import Leg, LegEnd, Run
 from onward.model.spec import RunDraft, RunSpec, spec_to_json
-from onward.operations.submit import submit
-from onward.operations.wiring import Desk
+from onward.operations.context import OperationsContext
+from onward.operations.submit.new_run import submit
 from onward.rundir.claim import claim
-from onward.rundir.closing import close_run
 from onward.rundir.journal import Journal, desk_journal, read_run
 from onward.rundir.layout import RunDir, folder_name, letter
-from onward.supervisor.handover import Handover
+from onward.rundir.run_end import close_run
+from onward.supervisor.leg.handover import Handover
 from tests.fakes import FakeScheduler
 from tests.histories import make_spec
 
@@ -48,10 +48,10 @@ class Place:
         self.project = folder / "project"
         self.project.mkdir(parents=True)
         self.write("train.py", "print('trained')\n")
-        self.clock = HandClock(NOON)
+        self.clock = ManualClock(NOON)
         self.scheduler = CountingScheduler(self.clock)
         given = {"PATH": os.environ["PATH"], "HOME": str(folder), "USER": "ada", "ONWARD_ROOT": str(self.root), **(env or {})}
-        self.desk = Desk(env=given, clock=self.clock, make_scheduler=lambda _: self.scheduler)
+        self.desk = OperationsContext(env=given, clock=self.clock, make_scheduler=lambda _: self.scheduler)
 
     def write(self, name: str, text: str | bytes = "") -> Path:
         path = self.project / name

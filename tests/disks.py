@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints import room
+from onward.checkpoints import disk_space
 
 
 @contextmanager
@@ -35,4 +35,4 @@ def refuse_room(patch: pytest.MonkeyPatch, number: int = errno.ENOSPC) -> None:
         raise OSError(number, os.strerror(number))
 
     patch.setattr(os, "posix_fallocate", refuse)
-    patch.setattr(room, "fallocate", refuse)
+    patch.setattr(disk_space, "fallocate", refuse)

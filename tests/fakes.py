@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from onward.clock import Clock, HandClock
+from onward.clock import Clock, ManualClock
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model.cluster import Asked, ClusterJob, ClusterSnapshot, Node, NodeState, Queue, by_use, in_order
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
@@ -29,7 +29,7 @@ class FakeScheduler:
     settle_seconds = 0.0
 
     def __init__(self, clock: Clock | None = None) -> None:
-        self.clock = clock or HandClock()
+        self.clock = clock or ManualClock()
         self.jobs: dict[JobId, FakeJob] = {}
         self.down = False  # no call is answered
         self.refuse = ""  # why the next submit is refused

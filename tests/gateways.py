@@ -12,14 +12,14 @@ from typing import Any
 from beds.rabbitmq import USER, RabbitMQ
 from onward.clock import SystemClock
 from onward.errors import InvalidInput, NotFound
-from onward.gateway.broker import Broker
 from onward.gateway.main import Gateway, GatewayParts
-from onward.model.gateway import GatewaySettings, V1Settings
-from onward.model.outcome import Outcome, OutcomeState
-from onward.model.request import RequestRecord
-from onward.operations.serve import Stepped
-from onward.pipelines.recipe import Recipe
-from onward.tracker.requests import Requests
+from onward.gateway.rabbitmq.connection import Broker
+from onward.inputs.recipes.definition import Recipe
+from onward.model.requests.gateway_settings import GatewaySettings, V1Settings
+from onward.model.requests.outcome import Outcome, OutcomeState
+from onward.model.requests.request import RequestRecord
+from onward.operations.requests.service import ServiceStep
+from onward.tracker.requests.store import Requests
 
 V1 = V1Settings(enabled=True, recipe="echo", rodan="https://rodan.test")
 
@@ -36,10 +36,10 @@ class FakeServe:
     ends: Callable[[RequestRecord], Outcome | None] = done
     served: bool = True  # False: another process does
 
-    def step(self) -> Stepped:
+    def step(self) -> ServiceStep:
         if not self.served:
-            return Stepped(served=False)
-        stepped = Stepped()
+            return ServiceStep(served=False)
+        stepped = ServiceStep()
         for record in self.requests.unsettled():
             stepped.open += 1
             outcome = self.ends(record)

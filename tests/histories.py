@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from onward.model import event as ev
-from onward.model.lifecycle import Action, decide
+from onward.model import events as ev
+from onward.model.policy.lifecycle import RunAction, decide
 from onward.model.run import LegEnd, Run, fold
 from onward.model.spec import Cluster, Limits, Resources, RunSpec
 
@@ -45,7 +45,7 @@ class History:
         return fold(self.spec, self.events)
 
     @property
-    def action(self) -> Action:
+    def action(self) -> RunAction:
         return decide(self.run)
 
     def tick(self, seconds: float = 1.0) -> float:
@@ -84,7 +84,7 @@ class History:
         self._newest = max([*steps, *([] if self._newest is None else [self._newest])], default=None)
         self.tick(ran)
         if end is not None and silent:
-            self.events.append(ev.Found(leg=number, at=self.tick(), end=end, reason=reason or str(end), evidence=evidence))
+            self.events.append(ev.EndFound(leg=number, at=self.tick(), end=end, reason=reason or str(end), evidence=evidence))
         elif end is not None:
             self.events.append(
                 ev.Ended(

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from onward.api.app import Server, make_server
-from onward.api.hosts import HostRules
-from onward.api.rights.right import Right, RunAccess
-from onward.api.rights.table import BEFORE_ROUTES, TABLE
-from onward.operations.tracking import Opened, place_of
-from onward.tracker.runs import NewRun
-from onward.tracker.tokens import Rights, Scope
+from onward.api.access.allowed_hosts import HostRules
+from onward.api.access.rights.access_rules import Right, RunAccess
+from onward.api.access.rights.table import BEFORE_ROUTES, TABLE
+from onward.api.app import ApiServer, make_server
+from onward.operations.tracker_access.location import OpenTracker, tracker_location
+from onward.tracker.access.tokens import Rights, Scope
+from onward.tracker.runs.registry import NewRun
 from tests.desks import Place
 
 PAGE = Path(__file__).parents[1] / "docs/reference/rights.md"
@@ -117,7 +117,7 @@ def page() -> str:
 _PAGE = """# What each token may do
 
 Every call to the server needs a token, and every route names the tokens that it accepts, in one table
-(`onward/api/rights/table.py`). A route without a row there keeps the server from starting. This page is made from that table by
+(`onward/api/access/rights/table.py`). A route without a row there keeps the server from starting. This page is made from that table by
 `scripts/rights`; a test asks the real server for every route, with every kind of token and every method, and compares.
 
 | token | made by | may |
@@ -149,12 +149,12 @@ Every call to the server needs a token, and every route names the tokens that it
 class Walk:
     """A server with a run, another run and one that has ended, and a token of each kind."""
 
-    def __init__(self, folder: Path, opened: Opened) -> None:
+    def __init__(self, folder: Path, opened: OpenTracker) -> None:
         (folder / "settings.toml").write_text("[server]\nrequests = 0\n")
         place = Place(folder / "desk", {"ONWARD_SETTINGS": str(folder / "settings.toml")})
         self._now, self._tokens = place.clock.now(), opened.tokens
-        at = place_of({"HOME": str(folder)}, str(folder / "tracker.db"))
-        self.server: Server = make_server(opened.tracker, opened.tokens, place.desk, at, hosts=HostRules(), tend=False)
+        at = tracker_location({"HOME": str(folder)}, str(folder / "tracker.db"))
+        self.server: ApiServer = make_server(opened.tracker, opened.tokens, place.desk, at, hosts=HostRules(), tend=False)
         self.admin = self._secret(Scope.USER, rights=Rights.ADMIN)
         self.runs = {name: self._run(name) for name in ("mine", "other", "ended")}
         self.tokens: dict[str, str | None] = {

@@ -9,12 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from onward.errors import OnwardError
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.cluster import Asked, ClusterJob, ClusterSnapshot, Gpus, Node, NodeState, Queue
 from onward.model.job import JobId, JobState
 from onward.model.run import LegEnd
-from onward.tui.logs import lines_of
-from onward.tui.source import Alerts, Detail, Gpu, Log, Notice, Picture, Row, Runs, Series, Stream
+from onward.tui.sources.interface import (
+    ChartSeries,
+    GpuReading,
+    ListedAlert,
+    ListedAlerts,
+    ListedRun,
+    ListedRuns,
+    LogWindow,
+    ShownCluster,
+    ShownRun,
+    Stream,
+)
+from onward.tui.sources.log_lines import lines_of
 from tests.desks import NOON, Place, PlayedRun
 
 HOSTILE = (
@@ -101,7 +112,7 @@ class FakeSource:
     """A source in memory. `away`: it raises, as a server does that is gone. What was asked of it is kept."""
 
     def __init__(
-        self, *rows: Row, words: str = "a fake", log: Sequence[str] = (), keys: Sequence[str] = ("train/loss", "val/loss")
+        self, *rows: ListedRun, words: str = "a fake", log: Sequence[str] = (), keys: Sequence[str] = ("train/loss", "val/loss")
     ) -> None:
         self.rows = rows
         self.words = words
@@ -114,55 +125,55 @@ class FakeSource:
         self.clusters: dict[str, ClusterSnapshot | None] = {}
         self.page: str | None = "http://lab:8765/runs/"
         self.closed = False
-        self.notices: tuple[Notice, ...] = ()
+        self.notices: tuple[ListedAlert, ...] = ()
 
-    def runs(self, filter: str) -> Runs:
+    def runs(self, filter: str) -> ListedRuns:
         self._answer()
         self.filters.append(filter)
-        return Runs(rows=tuple(row for row in self.rows if filter in row.name))
+        return ListedRuns(rows=tuple(row for row in self.rows if filter in row.name))
 
-    def detail(self, run: str) -> Detail:
+    def detail(self, run: str) -> ShownRun:
         self._answer()
         row = next(row for row in self.rows if row.id == run)
-        gpu = Gpu(node="n1", uuid="GPU-12345678", percent=50.0, mem_used=1024.0, mem_total=4096.0, history=(1.0, 50.0))
-        return Detail(row=row, facts=(("command", "python train.py"),), gpus=(gpu,))
+        gpu = GpuReading(node="n1", uuid="GPU-12345678", percent=50.0, mem_used=1024.0, mem_total=4096.0, history=(1.0, 50.0))
+        return ShownRun(row=row, facts=(("command", "python train.py"),), gpus=(gpu,))
 
     def metrics(self, run: str) -> tuple[str, ...]:
         self._answer()
         return self.keys
 
-    def series(self, runs: Sequence[str], keys: Sequence[str], *, points: int) -> tuple[Series, ...]:
+    def series(self, runs: Sequence[str], keys: Sequence[str], *, points: int) -> tuple[ChartSeries, ...]:
         self._answer()
         self.drawn.append((tuple(runs), tuple(keys)))
         steps = tuple(float(n) for n in range(50))
         times = tuple(1000.0 + n for n in range(50))
         values = tuple(100.0 / (n + 1) for n in range(50))
         return tuple(
-            Series(run=run, key=key, steps=steps, times=times, lows=values, highs=values, points=50, began=1000.0)
+            ChartSeries(run=run, key=key, steps=steps, times=times, lows=values, highs=values, points=50, began=1000.0)
             for run in runs
             for key in keys
         )
 
-    def log(self, run: str, stream: Stream, *, leg: int | None, around: int | None) -> Log | None:
+    def log(self, run: str, stream: Stream, *, leg: int | None, around: int | None) -> LogWindow | None:
         self._answer()
         if stream != "out" or not self.text:
             return None
         lines, end = lines_of(lambda at, limit: self.text[at : at + limit], len(self.text), around)
-        return Log(leg=leg or 2, stream=stream, lines=lines, size=len(self.text), end=end, legs=(1, 2))
+        return LogWindow(leg=leg or 2, stream=stream, lines=lines, size=len(self.text), end=end, legs=(1, 2))
 
-    def search(self, run: str, log: Log, text: str, *, after: int, back: bool) -> int | None:
+    def search(self, run: str, log: LogWindow, text: str, *, after: int, back: bool) -> int | None:
         at = self.text.rfind(text.encode(), 0, after) if back else self.text.find(text.encode(), after)
         return None if at < 0 else self.text.rfind(b"\n", 0, at) + 1
 
-    def picture(self, cluster: str | None) -> Picture:
+    def picture(self, cluster: str | None) -> ShownCluster:
         self._answer()
         name = cluster or next(iter(self.clusters), "local")
         found = self.clusters.get(name)
-        return Picture(name=name, snapshot=found, age=3.0, trouble="" if found else "no snapshot yet", others=tuple(self.clusters))
+        return ShownCluster(name=name, snapshot=found, age=3.0, trouble="" if found else "no snapshot yet", others=tuple(self.clusters))
 
-    def alerts(self) -> Alerts:
+    def alerts(self) -> ListedAlerts:
         self._answer()
-        return Alerts(notices=self.notices, note="" if self.notices else "no rules: the web page makes them")
+        return ListedAlerts(notices=self.notices, note="" if self.notices else "no rules: the web page makes them")
 
     def stop(self, run: str) -> str:
         self.stopped.append(run)
@@ -179,9 +190,9 @@ class FakeSource:
             raise self.away
 
 
-def row(name: str, state: str = "running", **others: Any) -> Row:
+def row(name: str, state: str = "running", **others: Any) -> ListedRun:
     usual: dict[str, Any] = {"id": f"id-{name}"[:40], "why": f"why of {name}", "fraction": 0.5, "legs": 2, "created": NOON}
-    return Row(name=name, state=state, **{**usual, **others})
+    return ListedRun(name=name, state=state, **{**usual, **others})
 
 
 def cluster() -> ClusterSnapshot:

@@ -20,11 +20,11 @@ from typing import Any
 
 from sqlalchemy import event
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.request import OutgoingKind
+from onward.model.requests.request import OutgoingKind
 from onward.model.run import LegEnd
-from onward.operations.wiring import Desk
+from onward.operations.context import OperationsContext
 from onward.rundir.layout import runs_under
 from tests.desks import NOON, Place, PlayedRun
 from tests.fakes import FakeJob, FakeScheduler
@@ -37,7 +37,7 @@ SECONDS = 31.0  # between two steps: whoever acted before is no longer at it
 class KeptScheduler(FakeScheduler):
     """The fake, in a file: it knows its jobs whoever of its users dies."""
 
-    def __init__(self, clock: HandClock, file: Path) -> None:
+    def __init__(self, clock: ManualClock, file: Path) -> None:
         super().__init__(clock)
         self._file = file
         for line in file.read_text().splitlines() if file.exists() else ():
@@ -66,7 +66,7 @@ class KeptPlace(Place):
 
     def __init__(self, folder: Path, now: float) -> None:  # of a folder that a Place has made
         self.folder, self.root, self.project = folder, folder / "runs", folder / "project"
-        self.clock = HandClock(now)
+        self.clock = ManualClock(now)
         kept = KeptScheduler(self.clock, folder / "jobs")
         self.scheduler = kept  # type: ignore[assignment]
         env = {
@@ -76,7 +76,7 @@ class KeptPlace(Place):
             "ONWARD_ROOT": str(self.root),
             "ONWARD_STATE_DIR": str(folder),
         }
-        self.desk = Desk(env=env, clock=self.clock, make_scheduler=lambda _: kept)
+        self.desk = OperationsContext(env=env, clock=self.clock, make_scheduler=lambda _: kept)
 
 
 class Course:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from onward.errors import NotFound
-from onward.model.outcome import Outcome, Result
-from onward.model.request import Outgoing, OutgoingKind, Request, RequestRecord
-from onward.operations.serve import Serve, Stepped
-from onward.operations.serve_parts import ServeSettings
-from onward.pipelines.recipe import Recipe
+from onward.inputs.recipes.definition import Recipe
+from onward.model.requests.outcome import Outcome, OutcomeFile
+from onward.model.requests.request import Outgoing, OutgoingKind, Request, RequestRecord
+from onward.operations.requests.context import RequestSettings
+from onward.operations.requests.service import RequestService, ServiceStep
 from onward.rundir.layout import RunDir
-from onward.tracker.requests import Requests
+from onward.tracker.requests.store import Requests
 from tests.desks import Place, PlayedRun
 
 
@@ -25,8 +25,10 @@ class Recipes(dict[str, Recipe]):
         return self[name]
 
 
-def made_results(dir: RunDir, recipe: Recipe, inputs: Sequence[str]) -> list[Result]:
-    return [Result(name=path.name, path=str(path), size=path.stat().st_size, sha256="ab" * 32) for path in sorted(dir.artifacts.iterdir())]
+def made_results(dir: RunDir, recipe: Recipe, inputs: Sequence[str]) -> list[OutcomeFile]:
+    return [
+        OutcomeFile(name=path.name, path=str(path), size=path.stat().st_size, sha256="ab" * 32) for path in sorted(dir.artifacts.iterdir())
+    ]
 
 
 class Gateway:
@@ -36,11 +38,11 @@ class Gateway:
         self.place = place or Place(folder, {"ONWARD_STATE_DIR": str(folder / "state")})
         self.requests = Requests.open(folder / "onward.requests.db")
         self.recipes = Recipes(digits=Recipe(name="digits", folder=self.place.project, draft=self.place.draft(), most=1 << 20, seconds=60))
-        self.settings = ServeSettings(**{"collect": made_results, **settings})
+        self.settings = RequestSettings(**{"collect": made_results, **settings})
         self.serve = self.another()
 
-    def another(self) -> Serve:
-        return Serve(desk=self.place.desk, requests=self.requests, recipes=self.recipes, settings=self.settings)
+    def another(self) -> RequestService:
+        return RequestService(desk=self.place.desk, requests=self.requests, recipes=self.recipes, settings=self.settings)
 
     def close(self) -> None:
         self.serve.close()
@@ -56,7 +58,7 @@ class Gateway:
         given = {"body_sha256": "1" * 64, "received": self.now(), **usual, **others}
         self.requests.accept(Request(id=id, **given))
 
-    def step(self, seconds: float = 0.0, *, times: int = 1) -> Stepped:
+    def step(self, seconds: float = 0.0, *, times: int = 1) -> ServiceStep:
         for _ in range(times):
             self.place.clock.sleep(seconds)
             stepped = self.serve.step()

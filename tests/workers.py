@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from onward.model.pipeline import AdapterRule, Benchmark, Model, Plan, WorkerRule, plan_to_json
+from onward.model.pipelines.plan import AdapterRule, Benchmark, ExistingModel, PipelinePlan, WorkerRule, plan_to_json
+from onward.model.pipelines.task import Task, tasks_of
 from onward.model.spec import Cluster, Resources, RunSpec, spec_to_json
-from onward.model.task import Task, tasks_of
 from onward.rundir.claim import claim, newest_claim
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.rundir.tasks import task_dir
+from onward.rundir.pipeline.layout import PipelineDir
+from onward.rundir.pipeline.tasks import task_dir
 from onward.sdk import contract
 
 ENTRY = "import sys; from onward.supervisor.entry import main; sys.exit(main(sys.argv[1:]))"
@@ -47,11 +47,11 @@ class Field:
     def __post_init__(self) -> None:
         model = self.root / "model"
         model.mkdir(parents=True, exist_ok=True)
-        self.plan = Plan(
+        self.plan = PipelinePlan(
             name="nightly",
             experiment="e",
             cluster="local",
-            models=(Model(name="base", path=str(model)),),
+            models=(ExistingModel(name="base", path=str(model)),),
             benchmarks=tuple(self.benchmarks),
             workers=WorkerRule(idle=self.idle),
         )

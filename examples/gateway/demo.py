@@ -27,7 +27,7 @@ from beds.rabbitmq import PACKAGES, USER, RabbitMQ, free_ports, is_installed
 from examples.gateway.rodan import Rodan
 
 REPO = Path(__file__).parents[2]
-RECIPE = REPO / "src" / "onward" / "recipes" / "patchwise"
+RECIPE = REPO / "src" / "onward" / "contrib" / "patchwise"
 LAYERS = {"Background Model": "background", "Model 0": "notes", "Model 1": "staff"}
 SETTINGS = {
     "Maximum number of training epochs": 2,

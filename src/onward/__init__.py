@@ -33,9 +33,9 @@ _OF_THE_RUN = ("config", "run", "summary")  # not above: `from onward import *` 
 
 if TYPE_CHECKING:
     from onward.client import Client
-    from onward.sdk.config import Config, Summary
-    from onward.sdk.names import *  # noqa: F403
     from onward.sdk.run import Run, alert, checkpoint, finish, init, log, resume, should_stop
+    from onward.sdk.wandb.config import Config, Summary
+    from onward.sdk.wandb.module_names import *  # noqa: F403
     from onward.sender import Sender
 
     config: Config
@@ -60,10 +60,10 @@ def __getattr__(name: str) -> object:
 
         return current(name)
     if not name.startswith("_"):
-        from onward.sdk import names
+        from onward.sdk.wandb import module_names
 
-        if name in names.__all__:
-            return getattr(names, name)
-        if name in names.ABSENT:
-            raise AttributeError(f"onward has no {name}: {names.ABSENT[name]}")
+        if name in module_names.__all__:
+            return getattr(module_names, name)
+        if name in module_names.ABSENT:
+            raise AttributeError(f"onward has no {name}: {module_names.ABSENT[name]}")
     raise AttributeError(f"module 'onward' has no attribute {name!r}")

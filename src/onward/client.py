@@ -22,11 +22,11 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from onward.errors import InvalidInput, NotFound
-from onward.operations.announce import tracker_of
-from onward.operations.tracking import open_tracker, place_of
-from onward.operations.wiring import Desk
-from onward.supervisor.upstream import read_token
-from onward.tui.api import Api
+from onward.operations.context import OperationsContext
+from onward.operations.tracker_access.api_client import ApiClient
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.operations.tracker_access.server import tracker_settings
+from onward.supervisor.telemetry.tracker_server import read_token
 
 Frame = Literal["auto", "pandas", "polars", "dicts"]
 Rows = list[dict[str, Any]]
@@ -43,7 +43,7 @@ class Client:
     def __init__(self, url: str | None = None, token: str | None = None, *, frame: Frame = "auto") -> None:
         if (url is None) != (token is None):
             raise InvalidInput("onward.Client needs a token with its address, or neither", hint="`onward token create` makes one")
-        self._api = Api(url, token, timeout=60.0) if url is not None and token is not None else _nearest()
+        self._api = ApiClient(url, token, timeout=60.0) if url is not None and token is not None else _nearest()
         self._frame: Frame = frame
         self.url = self._api.url
 
@@ -170,19 +170,19 @@ def _many(given: str | Iterable[str]) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
-def _nearest() -> Api:
-    desk = Desk(env=os.environ)
-    named = tracker_of(desk)
+def _nearest() -> ApiClient:
+    desk = OperationsContext(env=os.environ)
+    named = tracker_settings(desk)
     if named is not None and named.token_file is not None:
         try:
-            return Api(named.url, read_token(named.token_file.expanduser(), folder=False), timeout=60.0)
+            return ApiClient(named.url, read_token(named.token_file.expanduser(), folder=False), timeout=60.0)
         except OSError as error:
             raise NotFound(f"the tracker's token cannot be read from {named.token_file}: {error.strerror}") from error
-    place = place_of(os.environ)
+    place = tracker_location(os.environ)
     url = place.served_at()
     if url is None:
         raise NotFound("no server is named, and none runs here", hint='onward.Client("https://…", token="owu_…"), or start one: onward up')
-    from onward.tracker.tokens import Rights, Scope
+    from onward.tracker.access.tokens import Rights, Scope
 
     now = time.time()
     with open_tracker(place) as opened:
@@ -195,4 +195,4 @@ def _nearest() -> Api:
             again.tokens.revoke(token.id, now=time.time())
 
     atexit.register(give_back)
-    return Api(url, secret.text, timeout=60.0)
+    return ApiClient(url, secret.text, timeout=60.0)

@@ -22,7 +22,7 @@ class SystemClock:
         time.sleep(seconds)
 
 
-class HandClock:
+class ManualClock:
     """A clock that moves only when it is told to; sleeping moves it."""
 
     def __init__(self, now: float = 1_000_000.0) -> None:

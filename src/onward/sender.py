@@ -25,18 +25,18 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from onward.errors import Conflict, HostUnreachable, InvalidInput, NotFound, TooMany
-from onward.gateway.answer import Answer, answer_of
-from onward.gateway.broker import Broker
-from onward.gateway.v2 import CONTROL, REQUESTS
-from onward.pipelines.request_in import REQUEST_ID
+from onward.gateway.messages.reply import GatewayReply, reply_from_body
+from onward.gateway.messages.v2 import CONTROL, REQUESTS
+from onward.gateway.rabbitmq.connection import Broker
+from onward.inputs.recipes.request_body import REQUEST_ID
 from onward.settings import load_settings
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 
 T = TypeVar("T")
-Told = Callable[[Mapping[str, Any]], object]
-Keep = Callable[[Answer], object]
+ProgressCallback = Callable[[Mapping[str, Any]], object]
+KeepCallback = Callable[[GatewayReply], object]
 
 _KEPT = 30 * 24 * 3600 * 1000  # milliseconds that an answer nobody asks for is kept
 _PATIENCE = 30.0  # seconds for the broker, and for a gateway to tell how a request stands
@@ -129,7 +129,7 @@ class Sent:
     def __repr__(self) -> str:
         return f"<request {self.id}>"
 
-    def wait(self, *, told: Told | None = None, keep: Keep | None = None, timeout: float | None = None) -> Answer:
+    def wait(self, *, told: ProgressCallback | None = None, keep: KeepCallback | None = None, timeout: float | None = None) -> GatewayReply:
         """Until it is answered. `told` gets each message of its progress. `keep` gets the answer before the broker may forget it, so that
         an answer that could not be kept is still there to be waited for. A broker that restarts meanwhile is waited for, too."""
         return _run(self._wait(told or (lambda _: None), keep or (lambda _: None), timeout))
@@ -143,7 +143,7 @@ class Sent:
         is there now, and is told as soon as it is."""
         return _run(self._cancel())
 
-    async def _wait(self, told: Told, keep: Keep, timeout: float | None) -> Answer:
+    async def _wait(self, told: ProgressCallback, keep: KeepCallback, timeout: float | None) -> GatewayReply:
         try:
             async with asyncio.timeout(timeout):
                 return await self._sender.patiently(lambda channel: self._answered(channel, told, keep))
@@ -152,7 +152,7 @@ class Sent:
         except TimeoutError:
             raise TooMany(f"request {self.id} was not answered within {timeout:.0f} s", hint="it goes on: wait for it again") from None
 
-    async def _answered(self, channel: AbstractChannel, told: Told, keep: Keep) -> Answer:
+    async def _answered(self, channel: AbstractChannel, told: ProgressCallback, keep: KeepCallback) -> GatewayReply:
         await channel.set_qos(prefetch_count=1)
         queue = await self._queue(channel)
         if not queue.declaration_result.message_count:
@@ -161,7 +161,7 @@ class Sent:
             async for message in messages:
                 body = _body(message)
                 if body.get("kind") == "reply":
-                    answer = answer_of(body)
+                    answer = reply_from_body(body)
                     try:
                         await asyncio.to_thread(keep, answer)  # it may fetch results; the broker must hear from us meanwhile
                     except Exception as error:

@@ -15,13 +15,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
 from onward.errors import InvalidInput
-from onward.model.gateway import GatewaySettings, V1Settings
-from onward.pipelines.problems import problems_of
-from onward.pipelines.sections import ResourcesIn, Section
-from onward.pipelines.values import Count, CountOrZero, Duration, Name, Size, SizeAboveZero, Switch, guess, listed, said, word
-from onward.pipelines.yaml_lines import Keys, read_text
-from onward.schedulers.gridengine_words import KNOWN_NAMES, NAME_OF_ONE, misnamed
-from onward.schedulers.profile import SCHEDULERS, ClusterSettings, ServerSettings, Settings, TrackerSettings
+from onward.inputs.params.sections import ResourcesIn, Section
+from onward.inputs.problems import problems_of
+from onward.inputs.values import Count, CountOrZero, Duration, Name, Size, SizeAboveZero, Switch, custom_error, did_you_mean, listed, word
+from onward.inputs.yaml_lines import KeyPath, read_text
+from onward.model.requests.gateway_settings import GatewaySettings, V1Settings
+from onward.schedulers.cluster_settings import SCHEDULERS, ClusterSettings, ServerSettings, Settings, TrackerSettings
+from onward.schedulers.gridengine.resource_options import KNOWN_NAMES, NAME_OF_ONE, misnamed
 from onward.schedulers.registry import known_names
 
 _RESERVED = ("auto",)
@@ -48,7 +48,7 @@ _REFERENCE = "docs/reference/settings.md describes every key"
 
 Root = Annotated[str, word(r"(?:/|~/|~$|\$)[^\x00-\x1f]*", "a path that begins with /, ~/ or a variable such as $WORK")]
 NodePath = Annotated[str, word(r"/[^\x00-\x1f$]*", "a path on the nodes that begins with /, without variables")]
-Host = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:@[A-Za-z0-9_][A-Za-z0-9_.-]*)?", "a host as in ssh HOST: lab, or me@lab.org")]
+SshHost = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:@[A-Za-z0-9_][A-Za-z0-9_.-]*)?", "a host as in ssh HOST: lab, or me@lab.org")]
 Address = Annotated[
     str, word(r"https?://(?![^/]*@)[^\s/?#]+(?:/(?!t/)[^\s?#]*)?", "an address such as https://tracker.lab.org, without a token in it")
 ]
@@ -56,8 +56,8 @@ Program = Annotated[str, word(r"[A-Za-z0-9_./][^\x00-\x1f]*", "a program such as
 
 
 SiteName = Annotated[str, word(NAME_OF_ONE, "a resource such as h_vmem or h_vmem/slot, an option such as -q, or a parallel environment")]
-Option = Annotated[str, word(r"[^\x00-\x1f]*", "one line of text")]
-Broker = Annotated[
+PluginOption = Annotated[str, word(r"[^\x00-\x1f]*", "one line of text")]
+BrokerUrl = Annotated[
     str,
     word(
         r"amqps?://(?![^/]*@)[A-Za-z0-9_.\-\[\]:]+(?:/[^\s/?#]*)?",
@@ -73,7 +73,7 @@ WebHost = Annotated[
 
 class ClusterIn(Section):
     scheduler: Name | None = Field(default=None, description="What runs the jobs: local, slurm, gridengine, or a plugin's name.")
-    ssh: Host | None = Field(default=None, description="Host through which this cluster is reached, as in ssh HOST.")
+    ssh: SshHost | None = Field(default=None, description="Host through which this cluster is reached, as in ssh HOST.")
     root: Root | None = Field(default=None, description="Runs folder for this cluster; its nodes must see it.")
     local_disk: NodePath | None = Field(default=None, description="Folder on a node's own disk for checkpoints in the making.")
     python: Annotated[list[Program], BeforeValidator(listed)] | None = Field(
@@ -82,7 +82,7 @@ class ClusterIn(Section):
     legs_ahead: CountOrZero | None = Field(default=None, description="Legs to queue at submit, where jobs may not submit; 0: none.")
     notify: Switch | None = Field(default=None, description="Grid Engine: whether its notice before a kill is asked for.")
     names: dict[str, SiteName] = Field(default_factory=dict, description="Grid Engine: what this site calls our resources.")
-    options: dict[str, Option] = Field(default_factory=dict, description="Settings of a plugin's own.")
+    options: dict[str, PluginOption] = Field(default_factory=dict, description="Settings of a plugin's own.")
     defaults: ResourcesIn = Field(default_factory=ResourcesIn, description="Resources for what a run does not ask itself.")
     cpus: Count | None = Field(default=None, description="Local only: CPU cores that jobs may use together.")
     mem: SizeAboveZero | None = Field(default=None, description="Local only: memory that jobs may use together.")
@@ -111,7 +111,7 @@ class V1In(Section):
 
 
 class GatewayIn(Section):
-    url: Broker | None = Field(default=None, description="The broker.")
+    url: BrokerUrl | None = Field(default=None, description="The broker.")
     user: BrokerUser | None = Field(default=None, description="User there.")
     password_file: Root | None = Field(default=None, description="File with that user's password, of mode 600.")
     ca_file: Root | None = Field(default=None, description="PEM file with the authority that signed the broker's certificate.")
@@ -129,7 +129,7 @@ class GatewayIn(Section):
     @classmethod
     def _no_secret(cls, value: object) -> object:
         if isinstance(value, str) and "@" in value:
-            raise said("has a user or password in it; expected them in user and password-file")  # and not repeated here
+            raise custom_error("has a user or password in it; expected them in user and password-file")  # and not repeated here
         return value
 
 
@@ -281,7 +281,7 @@ def _misnamed(place: str, names: Mapping[str, str]) -> list[str]:
     for index, (key, name) in enumerate(names.items()):
         alike = spelled[index]
         if alike not in KNOWN_NAMES:
-            problems.append(f"{place}.names.{key}: unknown key{guess(key, KNOWN_NAMES)}; expected one of {', '.join(KNOWN_NAMES)}")
+            problems.append(f"{place}.names.{key}: unknown key{did_you_mean(key, KNOWN_NAMES)}; expected one of {', '.join(KNOWN_NAMES)}")
         elif alike in spelled[:index]:
             problems.append(f"{place}.names.{key}: found twice, with - and with _; expected once")
         elif problem := misnamed(alike, name):
@@ -309,6 +309,6 @@ def _expanded(root: str | None, env: Mapping[str, str]) -> Path | None:
     return Path(_VARIABLE.sub(lambda match: env[match[1] or match[2]], home)).absolute()
 
 
-def _dotted(keys: Keys) -> str:
+def _dotted(keys: KeyPath) -> str:
     spelled = (key if index == 1 else key.replace("_", "-") for index, key in enumerate(keys))  # the second is a profile's name
     return ".".join(spelled) or "the file"

@@ -248,7 +248,7 @@ def test_a_wrong_login_is_answered_and_no_secret_is_told_anywhere(site: Site) ->
 
 def test_models_of_a_real_training_come_back_and_can_be_loaded(site: Site, tmp_path: Path) -> None:
     """The recipe that comes with Onward, as an application of 2020 asks for it."""
-    recipe = REPO / "src" / "onward" / "recipes" / "patchwise"
+    recipe = REPO / "src" / "onward" / "contrib" / "patchwise"
     subprocess.run([sys.executable, str(recipe / "pages.py"), "--out", str(tmp_path / "folio"), "--without", "text"], check=True)
     settings = Path(site.person.environment["ONWARD_SETTINGS"])
     site.restart(lambda: settings.write_text(settings.read_text().replace('recipe = "mock"', 'recipe = "patchwise"')))

@@ -14,7 +14,7 @@ from beds.slurm import SlurmBed
 from beds.slurm_accounts import Accounts
 from onward.model.job import JobId
 from onward.schedulers.base import end_time_of, grace_of
-from onward.schedulers.slurm import SlurmScheduler
+from onward.schedulers.slurm.scheduler import SlurmScheduler
 from tests.benches import until
 from tests.cluster.conftest import Person
 

@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 
 from onward.errors import NotAllowed, NotFound, StorageError
-from onward.model.outcome import Outcome, OutcomeState, Result
-from onward.model.request import Ending, Input, OutgoingKind, Request, RequestState, outgoing
-from onward.tracker.elect import Office
-from onward.tracker.requests import Requests, Taken
+from onward.model.requests.outcome import Outcome, OutcomeFile, OutcomeState
+from onward.model.requests.request import OutgoingKind, Request, RequestEnding, RequestInput, RequestState, make_outgoing
+from onward.tracker.db.election import RequestServerElection
+from onward.tracker.requests.store import Acceptance, Requests
 
 NOW = 1_700_000_000.0
 DONE = Outcome(
     state=OutcomeState.DONE,
     reason="the training finished",
     metrics={"loss": 0.5},
-    results=(Result(name="Model 0", path="/runs/a/model.h5", size=8, sha256="ab" * 32),),
+    results=(OutcomeFile(name="Model 0", path="/runs/a/model.h5", size=8, sha256="ab" * 32),),
 )
 
 
 def request(id: str = "r1", **others: Any) -> Request:
     usual: dict[str, Any] = {"sender": "rodan", "protocol": "v2", "recipe": "patchwise", "reply_to": "answers", "correlation_id": f"c-{id}"}
-    given = {"inputs": (Input(name="Image", url="https://rodan.lab/a.png", size=9),), "settings": {"Patch height": 64, "½": "\x00"}}
+    given = {"inputs": (RequestInput(name="Image", url="https://rodan.lab/a.png", size=9),), "settings": {"Patch height": 64, "½": "\x00"}}
     return Request(**{"id": id, "body_sha256": "1" * 64, "received": NOW, **usual, **given, **others})
 
 
@@ -43,7 +43,7 @@ class RequestsContract:
 
     def test_what_was_accepted_is_there_for_another_process(self, store: Requests, requests_place: str | Path) -> None:
         asked = request(deadline=NOW + 60, priority=3, resources={"mem": "4G"})
-        assert store.accept(asked) is Taken.ACCEPTED
+        assert store.accept(asked) is Acceptance.ACCEPTED
         other = Requests.open(requests_place, create=False)
         found = other.of("r1")
         other.close()
@@ -51,14 +51,14 @@ class RequestsContract:
 
     def test_the_same_message_again_changes_nothing(self, store: Requests) -> None:
         store.accept(request())
-        assert store.accept(request(received=NOW + 9)) is Taken.SAME
+        assert store.accept(request(received=NOW + 9)) is Acceptance.SAME
         assert store.of("r1").accepted == NOW
         assert store.outbox.of("r1") == []
 
     def test_another_body_under_the_same_id_is_told_so_once_and_leaves_the_first_alone(self, store: Requests) -> None:
         store.accept(request())
         other = request(body_sha256="2" * 64, recipe="other", reply_to="elsewhere")
-        assert [store.accept(other), store.accept(other)] == [Taken.OTHER, Taken.OTHER]
+        assert [store.accept(other), store.accept(other)] == [Acceptance.OTHER, Acceptance.OTHER]
         assert store.of("r1").request.recipe == "patchwise"
         (said,) = store.outbox.due(now=NOW)
         assert (said.kind, said.reply_to) == (OutgoingKind.ERROR, "elsewhere")
@@ -67,7 +67,7 @@ class RequestsContract:
     def test_of_many_who_bring_the_same_id_at_once_one_is_accepted(self, store: Requests) -> None:
         with ThreadPoolExecutor(8) as pool:
             taken = list(pool.map(lambda n: store.accept(request(f"r{n % 4}")), range(32)))
-        assert (taken.count(Taken.ACCEPTED), taken.count(Taken.SAME)) == (4, 28)
+        assert (taken.count(Acceptance.ACCEPTED), taken.count(Acceptance.SAME)) == (4, 28)
 
     def test_a_refused_request_has_its_answer_and_never_a_run(self, store: Requests) -> None:
         store.refuse(request(), "setting 'CPUs': found -1", next="`onward gateway schema patchwise`")
@@ -75,22 +75,22 @@ class RequestsContract:
         assert (found.state, found.settled, store.unsettled()) == (RequestState.REFUSED, NOW, [])
         (reply,) = store.outbox.due(now=NOW)
         assert (reply.id, reply.payload["state"], reply.payload["reason"]) == ("r1.reply", "refused", "setting 'CPUs': found -1")
-        assert store.accept(request()) is Taken.SAME
-        assert store.refuse(request(), "again") is Taken.SAME
+        assert store.accept(request()) is Acceptance.SAME
+        assert store.refuse(request(), "again") is Acceptance.SAME
         assert len(store.outbox.of("r1")) == 1
 
     def test_a_sender_beyond_his_quota_is_refused_and_others_are_not(self, store: Requests) -> None:
         given = [request("a"), request("b"), request("c"), request("d", sender="else")]
-        assert store.accept_all(given, quota=2) == [Taken.ACCEPTED, Taken.ACCEPTED, Taken.FULL, Taken.ACCEPTED]
+        assert store.accept_all(given, quota=2) == [Acceptance.ACCEPTED, Acceptance.ACCEPTED, Acceptance.FULL, Acceptance.ACCEPTED]
         assert "rodan has 2 open requests already" in store.outbox.due(now=NOW)[0].payload["reason"]
         assert store.load("rodan") == 2
         store.settle(store.of("a"), DONE, at=NOW)
-        assert store.accept(request("e"), quota=2) is Taken.ACCEPTED
+        assert store.accept(request("e"), quota=2) is Acceptance.ACCEPTED
 
     def test_a_full_queue_says_so_and_one_that_is_in_it_is_still_the_same(self, store: Requests) -> None:
-        assert store.accept_all([request("a"), request("b")], most=1) == [Taken.ACCEPTED, Taken.FULL]
+        assert store.accept_all([request("a"), request("b")], most=1) == [Acceptance.ACCEPTED, Acceptance.FULL]
         assert store.outbox.due(now=NOW)[0].payload["reason"] == "the queue is full: 1 requests are open already"
-        assert store.accept(request("a"), most=1) is Taken.SAME
+        assert store.accept(request("a"), most=1) is Acceptance.SAME
         assert store.of("a").state is RequestState.ACCEPTED
 
     # ── its course ────────────────────────────────────────────────────────────
@@ -156,8 +156,8 @@ class RequestsContract:
     def test_of_two_who_want_its_end_the_first_is_kept(self, store: Requests) -> None:
         store.accept(request())
         store.end("r1", by="ada", at=NOW + 1)
-        found = store.end("r1", by="the deadline", at=NOW + 2, why=Ending.EXPIRED)
-        assert (found.ending, found.ending_by, found.cancel_asked) == (Ending.CANCELLED, "ada", NOW + 1)
+        found = store.end("r1", by="the deadline", at=NOW + 2, why=RequestEnding.EXPIRED)
+        assert (found.ending, found.ending_by, found.cancel_asked) == (RequestEnding.CANCELLED, "ada", NOW + 1)
         with pytest.raises(NotFound, match="no request 'nobody'"):
             store.end("nobody", by="ada", at=NOW)
 
@@ -205,8 +205,8 @@ class RequestsContract:
     def test_answers_go_before_everything_else(self, store: Requests) -> None:
         store.accept(request("a"))
         store.tell(store.of("a"), {}, at=NOW, send=True)
-        store.outbox.post(outgoing(request("x"), OutgoingKind.STATUS, {"state": "unknown"}, name="status.1", at=NOW))
-        store.outbox.post(outgoing(request("x"), OutgoingKind.STATUS, {"state": "unknown"}, name="status.1", at=NOW))
+        store.outbox.post(make_outgoing(request("x"), OutgoingKind.STATUS, {"state": "unknown"}, name="status.1", at=NOW))
+        store.outbox.post(make_outgoing(request("x"), OutgoingKind.STATUS, {"state": "unknown"}, name="status.1", at=NOW))
         store.refuse(request("b"), "no")
         assert [message.kind for message in store.outbox.due(now=NOW)] == ["reply", "progress", "status"]
         assert len(store.outbox.due(now=NOW, limit=2)) == 2
@@ -270,7 +270,7 @@ class RequestsContract:
 
     def test_one_of_several_processes_serves_until_it_leaves(self, store: Requests, requests_place: str | Path) -> None:
         other = Requests.open(requests_place)
-        first, second = Office(store.database), Office(other.database)
+        first, second = RequestServerElection(store.database), RequestServerElection(other.database)
         assert [first.won(), second.won(), first.won()] == [True, False, True]
         first.leave()
         assert [second.won(), first.won()] == [True, False]

@@ -278,7 +278,7 @@ def slurm_scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
     """The adapter, looking at the bed. Where tests are meant to be complete, a missing bed fails them."""
     try:
         from beds.slurm import SlurmBed
-        from onward.schedulers.slurm import SlurmScheduler
+        from onward.schedulers.slurm.scheduler import SlurmScheduler
 
         bed = SlurmBed()
         missing = "" if bed.is_up() else "the Slurm bed is not up: python3 -m beds up slurm"
@@ -295,7 +295,7 @@ def gridengine_scheduler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Sched
     """The adapter, looking at the bed as alice: Grid Engine takes no jobs of root's."""
     try:
         from beds.gridengine import GridEngineBed
-        from onward.schedulers.gridengine import GridEngineScheduler
+        from onward.schedulers.gridengine.scheduler import GridEngineScheduler
 
         bed = GridEngineBed()
         missing = "" if bed.is_up() else "the Grid Engine bed is not up: python3 -m beds up gridengine"

@@ -12,12 +12,12 @@ from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 
 from onward.model.identity import hex_id
-from onward.tracker import migrate
-from onward.tracker.db import open_database
-from onward.tracker.ingest import to_columns
-from onward.tracker.points import Delivery, write_points
-from onward.tracker.runs import NewRun, RunQuery
+from onward.tracker.db import migrate
+from onward.tracker.db.database import open_database
+from onward.tracker.ingest.receive import to_columns
+from onward.tracker.runs.registry import NewRun, RunQuery
 from onward.tracker.schema import metadata
+from onward.tracker.series.point_writer import PointBatch, write_points
 from onward.tracker.store import Tracker
 from tests.unit.test_tracker_files import Folder
 
@@ -32,7 +32,7 @@ def made_at(place: str | Path, step: str) -> Tracker:
     """A store as that step left it, opened without being brought up."""
     database = open_database(place)
     config = Config()
-    config.set_main_option("script_location", str(Path(migrate.__file__).with_name("migrations")))
+    config.set_main_option("script_location", str(Path(migrate.__file__).parents[1] / "migrations"))
     with database.engine.connect().execution_options(onward_writes=True) as connection, connection.begin():
         config.attributes["connection"] = connection
         command.upgrade(config, step)
@@ -52,7 +52,7 @@ class UpgradeContract:
             run = old.runs.create(NewRun(experiment="night", name="old", params={"lr": 0.1}, tags={"team": "x"})).run_id
             columns, _ = to_columns([("loss", at, 1e9 + at, 1.0 / (at + 1)) for at in range(50)])
             inner = old.runs.get(run).inner  # chunks are written as ever; what else ingest asks may be of tables of a later step
-            old.write(lambda batch: write_points(batch, [Delivery(inner, 1, 1, columns, True)]))
+            old.write(lambda batch: write_points(batch, [PointBatch(inner, 1, 1, columns, True)]))
             note = "INSERT INTO notes (run, at, author, text) SELECT id, 1, 'ada', 'seen' FROM runs"
             old.write(lambda batch: batch.connection.execute(text(note)))
         with Tracker.open(bare) as tracker:

@@ -45,16 +45,16 @@ SUBMIT = """
 import json, os, sys
 from dataclasses import replace
 from pathlib import Path
-from onward.model.request import Input
-from onward.operations.submit import submit
-from onward.operations.wiring import Desk
-from onward.pipelines.recipes import read_recipe
+from onward.model.requests.request import RequestInput
+from onward.operations.submit.new_run import submit
+from onward.operations.context import OperationsContext
+from onward.inputs.recipes.catalog import read_recipe
 told = json.load(sys.stdin)
 recipe = read_recipe(Path(told["recipe"]))
-inputs = [Input(name=name, url=url) for name, url in told["inputs"].items()]
+inputs = [RequestInput(name=name, url=url) for name, url in told["inputs"].items()]
 draft = recipe.fill(settings=told["settings"], inputs=inputs, request="r-1", hosts=[told["host"]])
 draft = replace(draft, cluster="local", inputs=replace(draft.inputs, token=told["token"], token_for=told["url"]))
-print(submit(Desk(env=os.environ), draft, cwd=recipe.folder).path)
+print(submit(OperationsContext(env=os.environ), draft, cwd=recipe.folder).path)
 """
 
 

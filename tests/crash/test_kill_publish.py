@@ -18,15 +18,15 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.find import names, restore_newest
 from onward.checkpoints.manifest import verify
-from onward.checkpoints.stager import Stager
-from onward.checkpoints.watch import Watcher
+from onward.checkpoints.publishing.publisher import CheckpointPublisher
+from onward.checkpoints.restoring.newest import published_names_of, restore_newest
+from onward.checkpoints.watching.watcher import SaveWatcher
 from onward.clock import SystemClock
 from onward.model.checkpoint import CheckpointName
 from onward.model.spec import CheckpointRule
-from onward.rundir.spool import leg_progress
-from onward.sdk.run import Run
+from onward.rundir.progress import leg_progress
+from onward.sdk.run import TrainingRun
 
 ROUNDS = 300  # by each of
 WORKERS = 2
@@ -55,7 +55,7 @@ class Rounds:
     # ── what is killed ────────────────────────────────────────────────────────
 
     def live(self, pipe: int, step: int) -> None:
-        run = Run(folder=self.folder, leg=self.leg, checkpoints=self.local(self.leg), spool=self.spool, resume=None, by_hand=False)
+        run = TrainingRun(folder=self.folder, leg=self.leg, checkpoints=self.local(self.leg), spool=self.spool, resume=None, by_hand=False)
         stager = self.stager(self.leg, resumed=step)
         os.write(pipe, b"ready\n")
         self.salvage(pipe)
@@ -78,9 +78,11 @@ class Rounds:
                     os.write(pipe, f"{report.kind} {leg} {report.step}\n".encode())
                 shutil.rmtree(self.local(leg))
 
-    def stager(self, leg: int, *, resumed: int | None) -> Stager:
-        watcher = Watcher(self.local(leg), quiet_seconds=float("inf"))
-        return Stager(watcher, self.store, leg=leg, rule=RULE, resumed_step=resumed, progress=lambda: (None, {}), clock=SystemClock())
+    def stager(self, leg: int, *, resumed: int | None) -> CheckpointPublisher:
+        watcher = SaveWatcher(self.local(leg), quiet_seconds=float("inf"))
+        return CheckpointPublisher(
+            watcher, self.store, leg=leg, rule=RULE, resumed_step=resumed, progress=lambda: (None, {}), clock=SystemClock()
+        )
 
     def local(self, leg: int) -> Path:
         return self.folder / "node" / f"leg-{leg:04d}"
@@ -134,7 +136,7 @@ class Rounds:
                 self.published += 1
                 self.told = max(self.told, CheckpointName(int(leg), int(step)))
         self.longest = min(1.0, self.longest * (LONGER if self.published == before else SHORTER))
-        listed = names(self.store)
+        listed = published_names_of(self.store)
         for name in listed:
             manifest = verify(self.store / str(name))
             assert set(manifest.files) == set(content(name))

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from onward.model.pipeline import Benchmark
-from onward.model.task import TaskState
-from onward.rundir.tasks import Owners, history, read_result, standings, task_dir
+from onward.model.pipelines.plan import Benchmark
+from onward.model.pipelines.task import TaskState
+from onward.pipelines.benchmarks.worker import main as worker
+from onward.rundir.pipeline.tasks import AttemptOwners, read_result, task_dir, task_history, task_standings
 from onward.sdk import contract
-from onward.supervisor.worker import main as worker
 from tests.workers import ITEM_COUNT, ITEMS, Field, benchmark
 
 KILLS = 60
@@ -74,9 +74,9 @@ def test_workers_killed_60_times_leave_no_item_undone_and_do_none_twice(tmp_path
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout) == (0, f"{KILLS}\n"), f"seed {seed}:\n{done.stderr[-4000:]}"
     field = Field(root=tmp_path, benchmarks=_benchmarks())
-    attempts = [attempt for task in field.tasks for attempt in history(task_dir(field.dir, task), Owners(field.root)).attempts]
+    attempts = [attempt for task in field.tasks for attempt in task_history(task_dir(field.dir, task), AttemptOwners(field.root)).attempts]
     assert len(attempts) > len(field.tasks) + KILLS / 6, "the kills hit too little"
-    assert {standing.state for standing in standings(field.dir, field.plan, field.tasks).values()} == {TaskState.DONE}
+    assert {standing.state for standing in task_standings(field.dir, field.plan, field.tasks).values()} == {TaskState.DONE}
     for task in field.tasks:
         assert sorted(field.printed(task)) == [str(item) for item in range(1, ITEM_COUNT + 1)], f"{task.id}, seed {seed}"
         result = read_result(task_dir(field.dir, task))

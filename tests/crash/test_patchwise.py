@@ -17,7 +17,7 @@ import numpy as np
 import pages
 import pytest
 
-from onward.pipelines.recipes import shipped
+from onward.inputs.recipes.catalog import shipped
 from tests.crash.conftest import LocalRun, Machine
 
 pytestmark = pytest.mark.slow

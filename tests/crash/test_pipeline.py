@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from onward.operations.tend import tend
-from onward.operations.wiring import Desk
+from onward.operations.context import OperationsContext
+from onward.operations.repair.tend import tend
 from tests.crash.conftest import Machine
 
 FILE = """
@@ -106,7 +106,7 @@ def until_over(machine: Machine, folder: Path, *, within: float = 240, tended: b
             logs = "".join(path.read_text() for path in folder.parent.glob("*/logs/*.log"))
             pytest.fail(f"it is not over after {within} s: {json.dumps(show(machine, folder), indent=1)}\n{logs}")
         if tended:
-            tend(Desk(env=machine.environment), grace=2.0)
+            tend(OperationsContext(env=machine.environment), grace=2.0)
         time.sleep(0.5)
     return show(machine, folder)
 
@@ -117,7 +117,7 @@ def until_uploaded(machine: Machine, folder: Path, *, tended: bool = False) -> s
     while not (folder / "params" / "uploads" / "all").exists():
         assert time.monotonic() < give_up, show(machine, folder)["upload"]
         if tended:
-            tend(Desk(env=machine.environment), grace=2.0)
+            tend(OperationsContext(env=machine.environment), grace=2.0)
         time.sleep(0.5)
     archive = machine.home / "archive"
     checked = subprocess.run(["sha256sum", "-c", "--quiet", f"{folder.name}/SHA256SUMS"], cwd=archive, capture_output=True, text=True)
@@ -198,7 +198,7 @@ def test_everything_killed_at_five_moments_and_tended_gives_the_same_table_and_n
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        tend(Desk(env=project.environment), grace=0.0)
+        tend(OperationsContext(env=project.environment), grace=0.0)
     told = until_over(project, folder, tended=True)
     assert told["state"] == "finished", (seed, told)
     assert cells(folder) == EXPECTED, seed

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.tracker.runs import RunQuery
+from onward.tracker.runs.registry import RunQuery
 from onward.tracker.store import Tracker
 from tests.crash.conftest import LocalRun, Machine
 from tests.seed_tracker import TRAIN

@@ -16,19 +16,19 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.find import names
-from onward.checkpoints.left import unpublished
 from onward.checkpoints.manifest import verify
+from onward.checkpoints.restoring.newest import published_names_of
+from onward.checkpoints.unpublished import unpublished
 from onward.clock import SystemClock
 from onward.errors import CheckpointDamaged
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.checkpoint import CheckpointName
 from onward.model.spec import spec_to_json
 from onward.rundir.journal import Journal, read_run
 from onward.rundir.layout import LegLocal, RunDir
-from onward.sdk.run import Run
-from onward.supervisor.child import start_helper
-from onward.supervisor.salvage import salvage
+from onward.sdk.run import TrainingRun
+from onward.supervisor.disk.salvage import salvage
+from onward.supervisor.processes.child import start_helper
 from tests.histories import make_spec
 
 pytestmark = pytest.mark.slow
@@ -44,18 +44,18 @@ def dead() -> int:
     return process.pid
 
 
-def a_leg(folder: Path, pid: int) -> tuple[RunDir, LegLocal, Run]:
+def a_leg(folder: Path, pid: int) -> tuple[RunDir, LegLocal, TrainingRun]:
     dir, local = RunDir(folder / "run"), LegLocal(folder / "local" / "leg-0001")
     dir.make()
     local.make()
     dir.spec.write_text(json.dumps(spec_to_json(make_spec())))
     dir.claim(1).write_text(json.dumps({"job": "7", "host": socket.gethostname(), "pid": pid}))
     Journal(dir.leg_journal(1)).write(ev.Claimed(leg=1, at=1.0, job="7", hosts=["n"], deadline=None, local=str(local.path)))
-    run = Run(folder=dir.path, leg=1, checkpoints=local.checkpoints, spool=local.spool, resume=None, by_hand=False)
+    run = TrainingRun(folder=dir.path, leg=1, checkpoints=local.checkpoints, spool=local.spool, resume=None, by_hand=False)
     return dir, local, run
 
 
-def save(run: Run, step: int) -> None:
+def save(run: TrainingRun, step: int) -> None:
     with run.checkpoint(step) as folder:
         for number in range(FILES):
             (folder / f"part-{number}").write_bytes(os.urandom(SIZE))
@@ -75,13 +75,13 @@ def one_round(folder: Path, dead: int, pause: float) -> str:
         stager.stdin.close()  # the supervisor is killed
         dir.claim(2).write_text(json.dumps({"job": "8", "host": socket.gethostname(), "pid": os.getpid()}))
         salvage(dir, read_run(dir), leg=2, journal=Journal(dir.leg_journal(2)), clock=SystemClock())
-        restored = max(names(dir.checkpoints), default=None)  # what leg 2 starts from
+        restored = max(published_names_of(dir.checkpoints), default=None)  # what leg 2 starts from
         stager.wait(60)
     finally:
         stager.kill()
         stager.wait()
         stager.stdout.close()
-    after = max(names(dir.checkpoints), default=None)
+    after = max(published_names_of(dir.checkpoints), default=None)
     if restored != CheckpointName(1, 20):
         return f"leg 2 starts from {restored}, and {after} was there in the end"
     try:

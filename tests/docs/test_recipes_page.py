@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from onward.pipelines.recipe_sections import BoundIn, InputIn, OutputIn, RecipeIn, RequestLimitsIn, SettingIn
-from onward.pipelines.recipes import read_recipe
-from onward.pipelines.sections import Section
+from onward.inputs.params.sections import Section
+from onward.inputs.recipes.catalog import read_recipe
+from onward.inputs.recipes.sections import BoundIn, OutputIn, RecipeIn, RecipeInputIn, RequestLimitsIn, SettingIn
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "recipes.md").read_text()
 SECTIONS: dict[str, type[Section]] = {
     "": RecipeIn,
-    "inputs.": InputIn,
+    "inputs.": RecipeInputIn,
     "settings.": SettingIn,
     "resources.": BoundIn,
     "outputs.": OutputIn,

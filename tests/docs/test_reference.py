@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from onward.pipelines.flags import FLAGS
-from onward.pipelines.params import parse_params
-from onward.pipelines.pipeline_file import read_pipeline
-from onward.pipelines.pipeline_sections import pipeline_schema
-from onward.pipelines.sections import json_schema
-from onward.pipelines.yaml_lines import load_yaml
+from onward.inputs.params.file import parse_params
+from onward.inputs.params.flags import FLAGS
+from onward.inputs.params.sections import json_schema
+from onward.inputs.pipeline.file import read_pipeline
+from onward.inputs.pipeline.sections import pipeline_schema
+from onward.inputs.yaml_lines import load_yaml
 from onward.settings import ClusterIn, GatewayIn, ServerIn, SettingsIn, TrackerIn, V1In, load_settings
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -99,7 +99,7 @@ def _shapes(shape: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 
 def test_the_schema_for_editors_is_up_to_date() -> None:
-    again = "write json.dumps(onward.pipelines.params.json_schema(), indent=2) and a newline into docs/reference/params.schema.json"
+    again = "write json.dumps(onward.inputs.params.file.json_schema(), indent=2) and a newline into docs/reference/params.schema.json"
     assert json.loads((REFERENCE / "params.schema.json").read_text()) == json_schema(), again
 
 

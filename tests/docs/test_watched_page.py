@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.operations.watching.timer import Timer
+from onward.operations.repair.timer import TendTimer
 from tests.docs.test_coming_from import DOCS, run_page
 from tests.unit.test_timer import Machine
 
@@ -22,6 +22,6 @@ def test_the_page_about_keeping_runs_watched(tmp_path: Path) -> None:
 
 def test_what_the_page_says_that_an_install_prints_is_what_it_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path, monkeypatch).with_systemd()
-    printed = Timer(env=machine.env, folder=Path("/home/ada/project")).install(cron=False)
+    printed = TendTimer(env=machine.env, folder=Path("/home/ada/project")).install(cron=False)
     shown = (DOCS / "keep-runs-watched.md").read_text()
     assert [line for line in printed if line.replace(str(machine.home), "/home/ada") not in shown] == []

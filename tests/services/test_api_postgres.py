@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.operations.tracking import open_tracker, place_of
+from onward.operations.tracker_access.location import open_tracker, tracker_location
 from tests.borrowed import borrowed
 from tests.unit import (
     test_api_aggregates,
@@ -30,7 +30,7 @@ _MODULES = (
 
 @pytest.fixture
 def scene(tmp_path: Path, place: str) -> Iterator[Scene]:
-    with open_tracker(place_of({"ONWARD_STATE_DIR": str(tmp_path / "state")}, place)) as opened:
+    with open_tracker(tracker_location({"ONWARD_STATE_DIR": str(tmp_path / "state")}, place)) as opened:
         yield Scene(tmp_path, opened)
 
 

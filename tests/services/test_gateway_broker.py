@@ -12,7 +12,7 @@ import pytest
 from beds.certificates import Authority
 from beds.rabbitmq import RabbitMQ
 from onward.errors import HostUnreachable, InvalidInput, NotAllowed, OnwardError
-from onward.gateway.broker import Broker
+from onward.gateway.rabbitmq.connection import Broker
 from tests.gateways import broker_at
 
 

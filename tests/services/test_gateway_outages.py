@@ -15,13 +15,13 @@ from beds.rabbitmq import RabbitMQ
 from beds.waiting import until
 from onward.clock import SystemClock
 from onward.errors import NotAllowed
-from onward.gateway import broker as broker_module
-from onward.gateway import publisher
 from onward.gateway.main import Gateway, GatewayParts
-from onward.model.gateway import GatewaySettings
-from onward.model.outcome import Outcome, OutcomeState
-from onward.model.request import RequestRecord
-from onward.tracker.requests import Requests
+from onward.gateway.rabbitmq import connection as broker_module
+from onward.gateway.rabbitmq import publisher
+from onward.model.requests.gateway_settings import GatewaySettings
+from onward.model.requests.outcome import Outcome, OutcomeState
+from onward.model.requests.request import RequestRecord
+from onward.tracker.requests.store import Requests
 from tests.gateway_old import OldProducer
 from tests.gateways import FakeRecipes, FakeServe, broker_at, gateway_at
 

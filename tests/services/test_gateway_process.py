@@ -14,7 +14,7 @@ import pytest
 
 from beds.rabbitmq import USER, RabbitMQ
 from beds.waiting import until
-from onward.tracker.requests import Requests
+from onward.tracker.requests.store import Requests
 from tests.gateway_old import OldProducer
 from tests.servers import Running
 
@@ -39,7 +39,7 @@ pathlib.Path(os.environ["ONWARD_ARTIFACTS_DIR"], "said.txt").write_text(asked["s
 DIES = """\
 import os, signal
 from onward.cli.main import main
-from onward.tracker.requests import Requests
+from onward.tracker.requests.store import Requests
 Requests.set_run = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 main()
 """

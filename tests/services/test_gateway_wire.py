@@ -17,9 +17,9 @@ from pika.adapters.blocking_connection import BlockingChannel
 from beds.rabbitmq import RabbitMQ
 from beds.waiting import until
 from onward.errors import StorageUnavailable
-from onward.model.gateway import GatewaySettings
-from onward.model.outcome import Outcome, OutcomeState, Result
-from onward.model.request import Request, RequestRecord, RequestState
+from onward.model.requests.gateway_settings import GatewaySettings
+from onward.model.requests.outcome import Outcome, OutcomeFile, OutcomeState
+from onward.model.requests.request import Request, RequestRecord, RequestState
 from tests.gateway_old import JOBS, OldProducer
 from tests.gateways import V1, Running, broker_at, gateway_at
 
@@ -236,7 +236,7 @@ def test_results_go_inside_or_by_address_and_by_address_alone_where_the_broker_t
 
     def ends(record: RequestRecord) -> Outcome:
         results = tuple(
-            Result(name=name, path=str(tmp_path / name), size=len(data), sha256=hashlib.sha256(data).hexdigest())
+            OutcomeFile(name=name, path=str(tmp_path / name), size=len(data), sha256=hashlib.sha256(data).hexdigest())
             for name, data in (("small", small), ("large", large))
         )
         return Outcome(state=OutcomeState.DONE, reason="done", results=results)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onward.operations.import_mlflow import import_mlflow
-from onward.operations.import_tensorboard import TensorboardImport
-from onward.tracker.runs import RunQuery
+from onward.operations.imports.mlflow.importer import import_mlflow
+from onward.operations.imports.tensorboard import TensorboardImport
+from onward.tracker.runs.registry import RunQuery
 from onward.tracker.store import Tracker
 from tests import event_files as files
 from tests.unit.test_import_mlflow import database, unpack

@@ -14,9 +14,9 @@ from onward.model.identity import hex_id
 from onward.model.spec import spec_to_json
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import carry
-from onward.supervisor.relay import start_relay
-from onward.supervisor.surroundings import relay_variables
-from onward.tracker.artifact_store import artifacts_of
+from onward.supervisor.preparation.environment import relay_variables
+from onward.supervisor.relay.routes import start_relay
+from onward.tracker.runs.artifacts import artifacts_of
 from onward.tracker.store import Tracker
 from tests.histories import make_spec
 

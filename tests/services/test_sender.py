@@ -22,8 +22,8 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from beds.rabbitmq import USER, RabbitMQ
 from onward.errors import Conflict, HostUnreachable, NotFound, StorageError
-from onward.gateway.answer import Answer
-from onward.gateway.v2 import CONTROL, REQUESTS
+from onward.gateway.messages.reply import GatewayReply
+from onward.gateway.messages.v2 import CONTROL, REQUESTS
 from onward.sender import Sender, reply_queue
 
 Play = Callable[["PlayedGateway", str, dict[str, Any], str], None]
@@ -128,7 +128,7 @@ def test_a_request_is_told_of_its_progress_and_answered_with_its_results(sender:
 def test_an_answer_that_could_not_be_kept_is_told_and_stays_at_the_broker(sender: Sender, gateway: PlayedGateway, error: Exception) -> None:
     """Also where it reads like a broker that went away, which would be waited for."""
 
-    def refuse(_: Answer) -> None:
+    def refuse(_: GatewayReply) -> None:
         raise error
 
     sent = sender.request("patchwise", id="r1")
@@ -157,7 +157,7 @@ def test_where_no_gateway_ever_was_the_sender_is_told_so(broker: RabbitMQ, sende
 
 
 def test_whoever_waits_outlives_their_connection(broker: RabbitMQ, vhost: str, sender: Sender) -> None:
-    answers: list[Answer] = []
+    answers: list[GatewayReply] = []
     waits = threading.Event()
     with PlayedGateway(broker, vhost, trained):
         sent = sender.request("endless")

@@ -10,7 +10,7 @@ import pytest
 
 from beds.postgres import Postgres
 from onward.errors import StorageUnavailable
-from onward.tracker.runs import NewRun
+from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
 from tests.tracker_load import batch
 from tests.unit.test_tracker_kill import check_batches, load_until_killed

@@ -12,9 +12,9 @@ from sqlalchemy import func, select, text
 
 from beds.postgres import Postgres
 from onward.tracker import schema
-from onward.tracker.runs import NewRun
+from onward.tracker.db.writer import Batch
+from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
-from onward.tracker.writer import Batch
 from tests.unit.test_tracker_files import Folder, steps
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from signal import SIGKILL
 from types import SimpleNamespace
 
-from onward.checkpoints.order import may_skip, next_to_publish
-from onward.checkpoints.stager import Report
-from onward.model import event as ev
+from onward.checkpoints.publishing.order import may_skip, next_to_publish
+from onward.checkpoints.publishing.publisher import PublishReport
+from onward.model import events as ev
 from onward.model.run import Leg
 from onward.model.spec import CheckpointRule
 from onward.sdk.contract import EXIT_AGAIN
-from onward.supervisor.stop.limit import TimeLimit
+from onward.supervisor.leg.watch import TrainingWatch
 from onward.supervisor.stop.plan import StopPlan, StopPlanner
-from onward.supervisor.stop.probe import Probed
-from onward.supervisor.training import Training
+from onward.supervisor.stop.store_probe import StoreSpeed
+from onward.supervisor.stop.time_limit import TimeLimit
 from tests.histories import make_spec
 from tests.simulation.clock import SimClock
 from tests.simulation.world import PROBE_NOISE, OnNode, World
@@ -35,7 +35,7 @@ class SimProbe:
 
     def __init__(self, world: World, clock: SimClock) -> None:
         self._world, self._clock = world, clock
-        self._found: list[Probed] = []
+        self._found: list[StoreSpeed] = []
         self._busy = False
 
     def want(self, size: int) -> None:
@@ -49,9 +49,9 @@ class SimProbe:
 
     def _done(self, seconds: float, size: int) -> None:
         self._busy = False
-        self._found.append(Probed(at=self._clock.now(), seconds=seconds, bytes=size))
+        self._found.append(StoreSpeed(at=self._clock.now(), seconds=seconds, bytes=size))
 
-    def take(self) -> list[Probed]:
+    def take(self) -> list[StoreSpeed]:
         found, self._found = self._found, []
         return found
 
@@ -96,7 +96,7 @@ class SimLeg:
     trained: float = 0.0
     _since: float | None = None  # training goes on since then; None: it saves, or has ended
     _stop_wanted: bool = False
-    _reports: list[Report] = field(default_factory=list)
+    _reports: list[PublishReport] = field(default_factory=list)
     _waiting: list[int] = field(default_factory=list)
     _busy: int | None = None  # the step that is being published
     _began: float = 0.0
@@ -163,7 +163,7 @@ class SimLeg:
     def __post_init__(self) -> None:
         self.signals = SimpleNamespace(ending=False, warned=False, deleted=False, given_up=False, settle=lambda: None)
 
-    def _training(self) -> Training:
+    def _training(self) -> TrainingWatch:
         child = SimChild(self)
         ranks = SimpleNamespace(
             termed=False, exits={}, world=1, first_failure=lambda before=0.0: None, left_alone=lambda before: "", code=lambda code: code
@@ -184,7 +184,7 @@ class SimLeg:
         planner = StopPlanner.of(self.history, limit=self.deadline - self.clock.now(), several=True)
         limit = TimeLimit(self.deadline, self.clock, grace=lambda: self.grace)
         limit.look()
-        training = Training(
+        training = TrainingWatch(
             spec=make_spec(),
             leg=self.number,
             child=child,  # type: ignore[arg-type]
@@ -280,7 +280,7 @@ class SimLeg:
 
     RULE = CheckpointRule(keep=3)
 
-    def _take_reports(self) -> list[Report]:
+    def _take_reports(self) -> list[PublishReport]:
         found, self._reports = self._reports, []
         return found
 
@@ -292,7 +292,7 @@ class SimLeg:
             return
         step = self._waiting.pop(next_to_publish(self._waiting, self.RULE, closed=self._closed))
         self._busy, self._began = step, self.clock.now()
-        self._reports.append(Report(kind="publishing", step=step, bytes=self.world.setup.checkpoint, save_seconds=self._saves[step]))
+        self._reports.append(PublishReport(kind="publishing", step=step, bytes=self.world.setup.checkpoint, save_seconds=self._saves[step]))
         began = self._began
 
         def done() -> None:
@@ -306,7 +306,9 @@ class SimLeg:
     def _published(self, step: int, seconds: float) -> None:
         self.world.published.append((self.number, step))
         self._reports.append(
-            Report(kind="published", step=step, bytes=self.world.setup.checkpoint, save_seconds=self._saves[step], stage_seconds=seconds)
+            PublishReport(
+                kind="published", step=step, bytes=self.world.setup.checkpoint, save_seconds=self._saves[step], stage_seconds=seconds
+            )
         )
         self._remove(step)
 
@@ -314,7 +316,7 @@ class SimLeg:
         for kept in [kept for kept in self.world.on_nodes if kept.step == step and kept.leg == self.number]:
             self.world.delete_from_node(kept)
 
-    def _drain(self, training: Training) -> None:
+    def _drain(self, training: TrainingWatch) -> None:
         """As the supervisor does: what waits is published until just before the deadline, the newest first."""
         self._closed = True
         if self._busy is not None and any(step > self._busy for step in self._waiting):
@@ -335,7 +337,7 @@ class SimLeg:
 
     # ── what stays on nodes ───────────────────────────────────────────────────
 
-    def _leave(self, training: Training) -> None:
+    def _leave(self, training: TrainingWatch) -> None:
         for kept in [kept for kept in self.world.on_nodes if kept.leg == self.number and kept.step <= self.world.newest]:
             self.world.delete_from_node(kept)
 

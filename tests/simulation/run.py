@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.run import fold
 from tests.histories import make_spec
 from tests.simulation.clock import SimClock

@@ -6,15 +6,15 @@ import dataclasses
 
 import pytest
 
-from onward.cli.show import account_words
-from onward.model import event as ev
-from onward.model.effort import effort, risk, saved, waits
-from onward.model.finish import Pace, finish
+from onward.cli.runs.show import account_words
+from onward.model import events as ev
+from onward.model.analysis.effort import effort, newest_published, queue_waits, work_at_risk
+from onward.model.analysis.eta import TrainingPace, estimate_eta
+from onward.model.analysis.timeline import timeline
+from onward.model.analysis.why import next_action, why
 from onward.model.run import LegEnd, Run, fold
 from onward.model.spec import Limits, Resources
-from onward.model.timeline import timeline
-from onward.model.why import next_action, why
-from onward.operations.inspect import account
+from onward.operations.runs.record import time_account
 from tests.histories import make_spec
 
 T = 1_000_000.0  # when the run was submitted
@@ -99,35 +99,35 @@ def test_a_run_that_never_began_has_no_goodput() -> None:
 
 def test_a_leg_that_is_held_on_one_at_work_does_not_wait_yet() -> None:
     run, _ = told(asked(1, 0), began(1, 30), asked(2, 40))
-    assert [(w.leg, w.since - T, w.until and w.until - T) for w in waits(run, now=T + 100)] == [(1, 0, 30)]
+    assert [(w.leg, w.since - T, w.until and w.until - T) for w in queue_waits(run, now=T + 100)] == [(1, 0, 30)]
 
 
 def test_a_wait_goes_on_until_the_leg_begins_and_not_beyond_the_run() -> None:
     run, events = told(asked(1, 0), began(1, 30), asked(2, 40), ended(1, 90, LegEnd.TIME_LIMIT))
-    assert waits(run, now=T + 100)[-1].until is None
-    assert waits(run, now=T + 100)[-1].since == T + 90
+    assert queue_waits(run, now=T + 100)[-1].until is None
+    assert queue_waits(run, now=T + 100)[-1].since == T + 90
     over, _ = told(*events, ev.Closed(leg=1, at=T + 95, state="failed", cause="enough"))
-    assert [w.leg for w in waits(over, now=T + 100)] == [1]
+    assert [w.leg for w in queue_waits(over, now=T + 100)] == [1]
 
 
 def test_at_risk_is_what_came_after_the_state_that_the_newest_checkpoint_holds() -> None:
     run, _ = crashed_and_went_on()
-    at_risk = risk(run, now=T + 500, last_step=95)
+    at_risk = work_at_risk(run, now=T + 500, last_step=95)
     assert at_risk is not None
     assert (at_risk.seconds, at_risk.steps, at_risk.since_step) == (50, 15, 80)
-    newest = saved(run)
+    newest = newest_published(run)
     assert newest is not None
     assert (newest.leg, newest.step) == (2, 80)
 
 
 def test_before_the_first_checkpoint_everything_is_at_risk_and_after_the_end_nothing() -> None:
     run, events = told(asked(1, 0), began(1, 10, ready=5))
-    at_risk = risk(run, now=T + 40, last_step=9)
+    at_risk = work_at_risk(run, now=T + 40, last_step=9)
     assert at_risk is not None
     assert (at_risk.seconds, at_risk.steps, at_risk.since_step) == (25, 10, None)
-    assert risk(run, now=T + 40, last_step=None) is not None
+    assert work_at_risk(run, now=T + 40, last_step=None) is not None
     over, _ = told(*events, ended(1, 50, LegEnd.CRASHED))
-    assert risk(over, now=T + 60, last_step=9) is None
+    assert work_at_risk(over, now=T + 60, last_step=9) is None
 
 
 # ── finish ────────────────────────────────────────────────────────────────────
@@ -135,7 +135,7 @@ def test_before_the_first_checkpoint_everything_is_at_risk_and_after_the_end_not
 
 def test_what_fits_into_this_leg_waits_for_nothing() -> None:
     run, _ = told(asked(1, 0), began(1, 60, deadline=3660), resources=Resources(time=3600))
-    done = finish(run, Pace(step=99, total=200, rate=1.0, at=T + 160), now=T + 165)
+    done = estimate_eta(run, TrainingPace(step=99, total=200, rate=1.0, at=T + 160), now=T + 165)
     assert done is not None
     assert (done.at, done.legs, done.waiting) == (T + 160 + 100, 0, 0)
     assert done.words == "at the pace of the last steps, within this leg"
@@ -143,7 +143,7 @@ def test_what_fits_into_this_leg_waits_for_nothing() -> None:
 
 def test_what_does_not_fit_needs_legs_each_after_the_mean_wait_so_far() -> None:
     run, _ = told(asked(1, 0), began(1, 60, ready=100, deadline=3660), resources=Resources(time=3600))
-    done = finish(run, Pace(step=0, total=8001, rate=1.0, at=T + 160), now=T + 160)
+    done = estimate_eta(run, TrainingPace(step=0, total=8001, rate=1.0, at=T + 160), now=T + 160)
     assert done is not None
     assert done.legs == 2  # 3500 s here, 4500 s in legs of 3500
     assert done.waiting == 120
@@ -153,7 +153,7 @@ def test_what_does_not_fit_needs_legs_each_after_the_mean_wait_so_far() -> None:
 
 def test_a_run_that_waits_needs_a_leg_whatever_is_left() -> None:
     run, _ = told(asked(1, 0), began(1, 60), asked(2, 70), ended(1, 160, LegEnd.TIME_LIMIT))
-    done = finish(run, Pace(step=50, total=101, rate=1.0, at=T + 150), now=T + 170)
+    done = estimate_eta(run, TrainingPace(step=50, total=101, rate=1.0, at=T + 150), now=T + 170)
     assert done is not None
     assert (done.legs, done.at) == (1, T + 170 + 50 + (35 - 10))
 
@@ -161,18 +161,22 @@ def test_a_run_that_waits_needs_a_leg_whatever_is_left() -> None:
 def test_limits_that_will_be_met_first_are_told() -> None:
     for limits, words in ((Limits(max_legs=2), "max-legs is 2"), (Limits(total_time=100), "total-time")):
         run, _ = told(asked(1, 0), began(1, 60, deadline=3660), resources=Resources(time=3600), limits=limits)
-        done = finish(run, Pace(step=0, total=20_000, rate=1.0, at=T + 60), now=T + 60)
+        done = estimate_eta(run, TrainingPace(step=0, total=20_000, rate=1.0, at=T + 60), now=T + 60)
         assert done is not None
         assert words in done.words
 
 
 def test_nothing_is_expected_where_nothing_tells_how_much_is_left() -> None:
     run, events = told(asked(1, 0), began(1, 60))
-    for pace in (Pace(), Pace(step=5, total=10), Pace(step=5, rate=1.0), Pace(step=5, total=10, rate=0.0)):
-        assert finish(run, pace, now=T + 60) is None
+    for pace in (TrainingPace(), TrainingPace(step=5, total=10), TrainingPace(step=5, rate=1.0), TrainingPace(step=5, total=10, rate=0.0)):
+        assert estimate_eta(run, pace, now=T + 60) is None
     over, _ = told(*events, ev.Closed(leg=1, at=T + 95, state="cancelled", cause="enough"))
-    assert finish(over, Pace(step=5, total=10, rate=1.0), now=T + 99) is None
-    assert (Pace(step=4, total=10).fraction, Pace(step=99, total=10).fraction, Pace(step=4).fraction) == (0.5, 1.0, None)
+    assert estimate_eta(over, TrainingPace(step=5, total=10, rate=1.0), now=T + 99) is None
+    assert (TrainingPace(step=4, total=10).fraction, TrainingPace(step=99, total=10).fraction, TrainingPace(step=4).fraction) == (
+        0.5,
+        1.0,
+        None,
+    )
 
 
 # ── timeline ──────────────────────────────────────────────────────────────────
@@ -282,9 +286,9 @@ def test_without_a_scheduler_the_sentence_says_what_the_journals_know() -> None:
 
 def test_show_tells_finish_risk_and_goodput_and_nothing_of_what_is_not_known() -> None:
     run, _ = crashed_and_went_on()
-    said = dict(account_words(account(run, Pace(step=95, total=100, rate=0.001, at=T + 490), now=T + 500)))
+    said = dict(account_words(time_account(run, TrainingPace(step=95, total=100, rate=0.001, at=T + 490), now=T + 500)))
     assert said["at risk"] == "15 steps, 50 s of work since the checkpoint of step 80"
     assert said["goodput"] == "55% of 6 min in jobs became steps that stay; 2 min lost; 2 min in queues"
     assert "finish" not in said  # within this leg: the line of its progress has it
     fresh, _ = told(asked(1, 0))
-    assert account_words(account(fresh, Pace(), now=T)) == []
+    assert account_words(time_account(fresh, TrainingPace(), now=T)) == []

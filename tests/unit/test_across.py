@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.across import NodeFiles, make_share, state_files, tell, told
-from onward.checkpoints.find import names
-from onward.checkpoints.gather import put, shares
 from onward.checkpoints.manifest import verify
-from onward.checkpoints.stager import Stager
-from onward.checkpoints.watch import Watcher
-from onward.clock import HandClock
+from onward.checkpoints.publishing.publisher import CheckpointPublisher
+from onward.checkpoints.restoring.newest import published_names_of
+from onward.checkpoints.shares.gather import put_share, shares
+from onward.checkpoints.shares.node_files import NodeFiles, make_share, read_node_notes, state_files, write_node_note
+from onward.checkpoints.watching.watcher import SaveWatcher
+from onward.clock import ManualClock
 from onward.model.spec import CheckpointRule
 
 LATER = 10_000_000_000.0  # every file has been quiet by then
@@ -27,9 +27,9 @@ class Job:
         self.nodes = [folder / f"node-{number}" for number in range(nodes)]
         for node in self.nodes:
             node.mkdir()
-        self.watchers = [Watcher(node, part=number > 0) for number, node in enumerate(self.nodes)]
-        self.clock = HandClock(LATER)
-        self.stager = Stager(
+        self.watchers = [SaveWatcher(node, part=number > 0) for number, node in enumerate(self.nodes)]
+        self.clock = ManualClock(LATER)
+        self.stager = CheckpointPublisher(
             self.watchers[0],
             self.store,
             leg=1,
@@ -52,13 +52,13 @@ class Job:
         ready = watcher.ready(now=self.clock.now(), closed=closed)
         plain = state_files(watcher.new_plain)
         if watcher.new_steps or plain:
-            tell(self.store, 1, NodeFiles(node=number, host=f"g{number}", numbered=bool(watcher.new_steps), plain=plain))
+            write_node_note(self.store, 1, NodeFiles(node=number, host=f"g{number}", numbered=bool(watcher.new_steps), plain=plain))
         for candidate in ready:
             if candidate.step is not None:
                 make_share(candidate, candidate.step, node, node=number, nodes=len(self.nodes))
                 watcher.done_with(candidate)
         for share in shares(node) if put_it else ():
-            put(share, self.store, leg=1)
+            put_share(share, self.store, leg=1)
 
     def work(self, *, closed: bool = False) -> list[tuple[str, int]]:
         self.reports = list(self.stager.work(closed=closed))
@@ -79,7 +79,7 @@ def test_the_files_of_all_nodes_make_one_checkpoint(job: Job) -> None:
     job.write(0, "config.json")
     job.agent(1)
     job.agent(2, put_it=False)
-    assert job.work() == [] and names(job.store) == [], "what the last node has is not in the store yet"
+    assert job.work() == [] and published_names_of(job.store) == [], "what the last node has is not in the store yet"
     job.agent(2)
     assert job.work() == [("published", 100)]
     manifest = verify(job.store / "leg-0001.step-00000100")
@@ -95,7 +95,7 @@ def test_where_only_the_first_node_writes_its_files_are_the_whole(job: Job) -> N
     job.agent(1)
     job.agent(2)
     assert job.work() == [("published", 100)]
-    assert not told(job.store, 1)
+    assert not read_node_notes(job.store, 1)
 
 
 def test_other_nodes_get_a_while_to_begin_before_the_first_checkpoint_of_a_leg(job: Job) -> None:
@@ -148,7 +148,7 @@ def test_a_node_whose_files_are_missing_in_the_end_makes_it_no_checkpoint_and_is
     assert job.work(closed=True) == []
     [report] = job.stager.last_words()
     assert (report.kind, report.reason) == ("refused", "the checkpoint of step 100: the files of node 3 are missing")
-    assert names(job.store) == []
+    assert published_names_of(job.store) == []
 
 
 def test_nodes_that_write_different_files_under_one_name_are_refused_with_the_name(job: Job) -> None:
@@ -174,7 +174,7 @@ def test_files_of_another_node_that_name_no_step_are_refused_and_not_left_out(jo
     job.agent(1)
     assert job.work() == [("refused", 100)]
     assert "node g1 writes optim_rank8.pt, and its name does not tell the step; put the step into" in job.reports[0].reason
-    assert job.work() == [] and names(job.store) == []
+    assert job.work() == [] and published_names_of(job.store) == []
 
 
 def test_settings_and_records_on_other_nodes_are_in_nobodys_way(job: Job) -> None:
@@ -206,6 +206,6 @@ def test_what_changes_after_all_nodes_published_it_is_said_and_stays(job: Job) -
 
 
 def test_what_nodes_said_in_earlier_legs_is_forgotten(tmp_path: Path) -> None:
-    tell(tmp_path / "store", 0, NodeFiles(node=1, host="g1", numbered=True))
+    write_node_note(tmp_path / "store", 0, NodeFiles(node=1, host="g1", numbered=True))
     job = Job(tmp_path)
     assert os.listdir(job.store) == []

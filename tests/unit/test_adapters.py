@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from onward.errors import InvalidInput
-from onward.model.pipeline import AdapterRule
-from onward.model.score import Item, Score, scores_of
-from onward.supervisor.adapters import ADAPTERS, Output, items_done, read_output
+from onward.model.pipelines.plan import AdapterRule
+from onward.model.pipelines.score import BenchmarkItem, Score, scores_of
+from onward.pipelines.benchmarks.adapters import ADAPTERS, CommandOutput, items_done, read_output
 
 LM_EVAL: dict[str, Any] = {
     "results": {
@@ -26,7 +26,7 @@ PYTEST_BENCHMARK: dict[str, Any] = {
 }
 
 
-def output(tmp_path: Path, *printed: str, code: int = 0, **files: Any) -> Output:
+def output(tmp_path: Path, *printed: str, code: int = 0, **files: Any) -> CommandOutput:
     paths = []
     for number, text in enumerate(printed, 1):
         paths.append(tmp_path / f"out-{number}.txt")
@@ -35,13 +35,13 @@ def output(tmp_path: Path, *printed: str, code: int = 0, **files: Any) -> Output
     folder.mkdir(exist_ok=True)
     for name, value in files.items():
         (folder / f"{name}.json").write_text(value if isinstance(value, str) else json.dumps(value))
-    return Output(printed=paths, files=folder, code=code)
+    return CommandOutput(printed=paths, files=folder, code=code)
 
 
 def test_json_lines_are_items_and_what_is_said_of_the_whole_and_the_rest_is_talk(tmp_path: Path) -> None:
     printed = 'loading…\n{"item": 1, "right": true, "text": "x"}\n{not json}\n{"item": "b", "scores": {"right": 0}}\n{"perplexity": 3.5}\n'
     found = read_output(AdapterRule(), output(tmp_path, printed))
-    assert found.items == (Item(id="1", values={"right": 1.0}), Item(id="b", values={"right": 0.0}))
+    assert found.items == (BenchmarkItem(id="1", values={"right": 1.0}), BenchmarkItem(id="b", values={"right": 0.0}))
     assert scores_of(found) == {"right": Score(value=0.5, count=2, spread=math.sqrt(0.5)), "perplexity": Score(value=3.5)}
 
 
@@ -57,7 +57,7 @@ def test_a_torn_last_line_is_no_item(tmp_path: Path) -> None:
 
 def test_what_is_not_finite_is_no_score_and_an_error_of_an_item_is_kept(tmp_path: Path) -> None:
     found = read_output(AdapterRule(), output(tmp_path, '{"item": "a", "x": NaN, "y": 1e999, "error": "no answer"}\n'))
-    assert found.items == (Item(id="a", error="no answer"),)
+    assert found.items == (BenchmarkItem(id="a", error="no answer"),)
 
 
 def test_json_lines_may_be_in_a_file(tmp_path: Path) -> None:

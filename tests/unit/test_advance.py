@@ -5,29 +5,29 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from onward.model.advance import Crew, Facts, MemberState, Over, Queue, StartWorker, decide
-from onward.model.pipeline import (
+from onward.model.pipelines.plan import (
     Benchmark,
     CheckpointChoice,
-    Gate,
-    Model,
-    Plan,
-    Pool,
+    ExistingModel,
+    PipelinePlan,
+    QualityGate,
     Stage,
     StageKind,
     SummaryRule,
     UploadRule,
+    WorkerPool,
     WorkerRule,
     fill_stages,
     plan_from_json,
     plan_to_json,
     stages_named,
 )
+from onward.model.pipelines.policy import ClosePipeline, PipelineFacts, PoolWorkers, StageState, StartWorker, SubmitStage, decide
+from onward.model.pipelines.task import PublishedCheckpoint, TaskState, tasks_of
 from onward.model.run import RunState
 from onward.model.spec import BestRule, CheckpointRule, Environment, Resources, RunDraft
-from onward.model.task import Seen, TaskState, tasks_of
 
-DONE, LIVE, FAILED = MemberState.FINISHED, MemberState.LIVE, MemberState.FAILED
+DONE, LIVE, FAILED = StageState.FINISHED, StageState.LIVE, StageState.FAILED
 
 
 def draft(name: str) -> RunDraft:
@@ -44,7 +44,7 @@ def bench(name: str = "quiz", **given: object) -> Benchmark:
     return replace(Benchmark(name=name, command=("quiz", "{checkpoint}"), of=("train",), pool="workers"), **given)  # type: ignore[arg-type]
 
 
-PLAN = Plan(
+PLAN = PipelinePlan(
     name="digits",
     experiment="digits",
     cluster="auto",
@@ -55,16 +55,16 @@ PLAN = Plan(
         stage("plot", "data"),
     ),
     benchmarks=(bench(checkpoints=CheckpointChoice(all=True), shards=2, seeds=(1, 2)),),
-    pools=(Pool(name="workers", draft=draft("workers"), needs=("env",)),),
+    pools=(WorkerPool(name="workers", draft=draft("workers"), needs=("env",)),),
     workers=WorkerRule(max_running=3, max_requests=2),
 )
 
 
-def seen(*steps: int, **given: bool) -> tuple[Seen, ...]:
-    return tuple(Seen(step=step, number=number + 1, **given) for number, step in enumerate(steps))
+def seen(*steps: int, **given: bool) -> tuple[PublishedCheckpoint, ...]:
+    return tuple(PublishedCheckpoint(step=step, number=number + 1, **given) for number, step in enumerate(steps))
 
 
-def ids(plan: Plan, **checkpoints: tuple[Seen, ...]) -> list[str]:
+def ids(plan: PipelinePlan, **checkpoints: tuple[PublishedCheckpoint, ...]) -> list[str]:
     return [task.id for task in tasks_of(plan, checkpoints)]
 
 
@@ -86,9 +86,9 @@ def test_a_plan_comes_back_from_json_as_it_was() -> None:
                 ),
             ),
         ),
-        models=(Model(name="old", path="/m"),),
+        models=(ExistingModel(name="old", path="/m"),),
         upload=UploadRule(to="s3://b"),
-        summary=SummaryRule(gates=(Gate(benchmark="quiz", at_least=0.5),)),
+        summary=SummaryRule(gates=(QualityGate(benchmark="quiz", at_least=0.5),)),
     )
     data = json.loads(json.dumps(plan_to_json(rich)))
     assert plan_from_json(data) == rich
@@ -122,7 +122,12 @@ def test_every_chosen_checkpoint_makes_a_task_for_each_seed_and_shard_and_ids_ar
 
 def test_checkpoints_are_chosen_by_count_by_steps_as_best_or_as_last() -> None:
     def chosen(choice: CheckpointChoice) -> list[int | None]:
-        told = (Seen(step=50, number=1, best=True), Seen(step=100, number=2), Seen(step=130, number=3), Seen(step=170, number=4, last=True))
+        told = (
+            PublishedCheckpoint(step=50, number=1, best=True),
+            PublishedCheckpoint(step=100, number=2),
+            PublishedCheckpoint(step=130, number=3),
+            PublishedCheckpoint(step=170, number=4, last=True),
+        )
         return [task.step for task in tasks_of(replace(PLAN, benchmarks=(bench(checkpoints=choice),)), {"train": told})]
 
     assert chosen(CheckpointChoice(every=2)) == [100, 170]
@@ -133,11 +138,11 @@ def test_checkpoints_are_chosen_by_count_by_steps_as_best_or_as_last() -> None:
 
 
 def test_models_are_benchmarked_without_a_training_and_patterns_leave_tasks_out() -> None:
-    plan = Plan(
+    plan = PipelinePlan(
         name="a",
         experiment="a",
         cluster="auto",
-        models=(Model(name="old", path="/old"),),
+        models=(ExistingModel(name="old", path="/old"),),
         benchmarks=(bench(of=("old",), shards=3, exclude=("*.shard-1-*",)), bench("mute", of=("old",), include=("nothing",))),
     )
     assert ids(plan) == ["old.model.quiz.seed-0.shard-0-of-3", "old.model.quiz.seed-0.shard-2-of-3"]
@@ -147,35 +152,35 @@ def test_models_are_benchmarked_without_a_training_and_patterns_leave_tasks_out(
 
 
 def test_a_stage_is_queued_when_all_it_needs_is_finished_and_a_skipped_one_counts() -> None:
-    assert decide(PLAN, Facts()) == (Queue(stage="env"),)
-    assert decide(PLAN, Facts(members={"env": LIVE})) == ()
-    assert decide(PLAN, Facts(members={"env": DONE})) == (Queue(stage="data"),)
+    assert decide(PLAN, PipelineFacts()) == (SubmitStage(stage="env"),)
+    assert decide(PLAN, PipelineFacts(members={"env": LIVE})) == ()
+    assert decide(PLAN, PipelineFacts(members={"env": DONE})) == (SubmitStage(stage="data"),)
     skipped = replace(PLAN, stages=tuple(replace(one, done_by="/earlier") if one.name == "data" else one for one in PLAN.stages))
-    assert decide(skipped, Facts(members={"env": DONE})) == (Queue(stage="train"), Queue(stage="plot"))
+    assert decide(skipped, PipelineFacts(members={"env": DONE})) == (SubmitStage(stage="train"), SubmitStage(stage="plot"))
 
 
 def test_unknown_is_never_finished() -> None:
-    assert decide(PLAN, Facts(members={"env": MemberState.UNKNOWN})) == ()
+    assert decide(PLAN, PipelineFacts(members={"env": StageState.UNKNOWN})) == ()
 
 
 def test_other_branches_go_on_after_a_failure_and_then_the_pipeline_has_failed_with_its_cause() -> None:
     members = {"env": DONE, "data": DONE, "train": FAILED}
-    assert decide(PLAN, Facts(members=members)) == (Queue(stage="plot"),)
-    assert decide(PLAN, Facts(members={**members, "plot": LIVE})) == ()
-    facts = Facts(members={**members, "plot": DONE}, causes={"train": "it crashed"})
-    assert decide(PLAN, facts) == (Over(state=RunState.FAILED, cause="stage train: it crashed"),)
+    assert decide(PLAN, PipelineFacts(members=members)) == (SubmitStage(stage="plot"),)
+    assert decide(PLAN, PipelineFacts(members={**members, "plot": LIVE})) == ()
+    facts = PipelineFacts(members={**members, "plot": DONE}, causes={"train": "it crashed"})
+    assert decide(PLAN, facts) == (ClosePipeline(state=RunState.FAILED, cause="stage train: it crashed"),)
 
 
 def test_what_needs_a_failed_stage_however_far_up_never_starts() -> None:
-    assert decide(PLAN, Facts(members={"env": FAILED})) == (Over(state=RunState.FAILED, cause="stage env: failed"),)
+    assert decide(PLAN, PipelineFacts(members={"env": FAILED})) == (ClosePipeline(state=RunState.FAILED, cause="stage env: failed"),)
 
 
 def test_workers_start_while_the_training_goes_on_as_many_as_there_is_room_and_work_for() -> None:
-    going = Facts(members={"env": DONE, "data": DONE, "train": LIVE, "plot": DONE}, checkpoints={"train": seen(100)})
+    going = PipelineFacts(members={"env": DONE, "data": DONE, "train": LIVE, "plot": DONE}, checkpoints={"train": seen(100)})
     assert decide(PLAN, going) == (StartWorker(pool="workers", number=1), StartWorker(pool="workers", number=2))  # two requests at most
-    two = replace(going, workers_made=2, crews={"workers": Crew(queued=1, running=1)})
+    two = replace(going, workers_made=2, crews={"workers": PoolWorkers(queued=1, running=1)})
     assert decide(PLAN, two) == (StartWorker(pool="workers", number=3),)
-    three = replace(two, workers_made=3, crews={"workers": Crew(running=3)})
+    three = replace(two, workers_made=3, crews={"workers": PoolWorkers(running=3)})
     assert decide(PLAN, three) == ()
     one_open = dict.fromkeys(ids(PLAN, train=seen(100))[:3], TaskState.CLAIMED)
     assert decide(PLAN, replace(two, tasks=one_open)) == ()  # the queued one will take it
@@ -184,29 +189,29 @@ def test_workers_start_while_the_training_goes_on_as_many_as_there_is_room_and_w
 
 
 def test_workers_wait_for_what_they_need() -> None:
-    facts = Facts(members={"env": LIVE, "data": DONE, "train": LIVE, "plot": DONE}, checkpoints={"train": seen(100)})
+    facts = PipelineFacts(members={"env": LIVE, "data": DONE, "train": LIVE, "plot": DONE}, checkpoints={"train": seen(100)})
     assert decide(PLAN, facts) == ()
 
 
 def test_it_is_finished_when_every_stage_and_task_is_and_failed_tasks_are_named() -> None:
-    ended = Facts(members=dict.fromkeys(("env", "data", "train", "plot"), DONE), checkpoints={"train": seen(100)})
+    ended = PipelineFacts(members=dict.fromkeys(("env", "data", "train", "plot"), DONE), checkpoints={"train": seen(100)})
     all_done = dict.fromkeys(ids(PLAN, train=seen(100)), TaskState.DONE)
-    assert decide(PLAN, replace(ended, tasks=all_done)) == (Over(state=RunState.FINISHED, cause="all stages and tasks are done"),)
+    assert decide(PLAN, replace(ended, tasks=all_done)) == (ClosePipeline(state=RunState.FINISHED, cause="all stages and tasks are done"),)
     bad = ids(PLAN, train=seen(100))[1]
-    over = Over(state=RunState.FAILED, cause=f"1 of 4 tasks failed: {bad}")
+    over = ClosePipeline(state=RunState.FAILED, cause=f"1 of 4 tasks failed: {bad}")
     assert decide(PLAN, replace(ended, tasks={**all_done, bad: TaskState.FAILED})) == (over,)
 
 
 def test_workers_that_only_fail_are_not_started_for_ever() -> None:
-    ended = Facts(members=dict.fromkeys(("env", "data", "train", "plot"), DONE), checkpoints={"train": seen(100)}, workers_made=3)
-    crews = {"workers": Crew(failures=3, cause="no such program")}
+    ended = PipelineFacts(members=dict.fromkeys(("env", "data", "train", "plot"), DONE), checkpoints={"train": seen(100)}, workers_made=3)
+    crews = {"workers": PoolWorkers(failures=3, cause="no such program")}
     cause = "4 of 4 tasks were left: 3 workers failed in a row: no such program"
-    assert decide(PLAN, replace(ended, crews=crews)) == (Over(state=RunState.FAILED, cause=cause),)
-    assert decide(PLAN, replace(ended, crews={"workers": Crew(failures=3, running=1)})) == ()
+    assert decide(PLAN, replace(ended, crews=crews)) == (ClosePipeline(state=RunState.FAILED, cause=cause),)
+    assert decide(PLAN, replace(ended, crews={"workers": PoolWorkers(failures=3, running=1)})) == ()
 
 
 def test_a_cancelled_pipeline_starts_nothing_and_is_over_when_its_runs_are() -> None:
-    assert decide(PLAN, Facts(cancelled="ada", members={"env": LIVE})) == ()
-    assert decide(PLAN, Facts(cancelled="ada", members={"env": MemberState.CANCELLED})) == (
-        Over(state=RunState.CANCELLED, cause="cancelled by ada"),
+    assert decide(PLAN, PipelineFacts(cancelled="ada", members={"env": LIVE})) == ()
+    assert decide(PLAN, PipelineFacts(cancelled="ada", members={"env": StageState.CANCELLED})) == (
+        ClosePipeline(state=RunState.CANCELLED, cause="cancelled by ada"),
     )

@@ -15,53 +15,53 @@ from hypothesis import strategies as st
 from onward.rundir.layout import LegLocal
 from onward.sdk import contract
 from onward.sdk.ranks import Ranks
-from onward.sdk.stop import GO, LEAVE, WAIT, AgreedStop, Promise, StopFile, stop_of
-from onward.supervisor.agreement import Agreement, Report, agree, allow, patience, uneven
-from onward.supervisor.stopping import Crew
+from onward.sdk.stop import GO, LEAVE, WAIT, AgreedStop, StopFile, StopPromise, stop_source
+from onward.supervisor.ranks.rank_group import RankGroup
+from onward.supervisor.ranks.stop_agreement import RankReport, StopAgreement, agreed_call, allowed_call, patience, uneven_calls_warning
 
 # ── the supervisor's rule ─────────────────────────────────────────────────────
 
 
-def report(rank: int, *, limit: int | None = None, count: int = 100, world: int = 3, interval: float = 0.1) -> Report:
-    return Report(rank=rank, world=world, count=count, limit=limit, interval=interval)
+def report(rank: int, *, limit: int | None = None, count: int = 100, world: int = 3, interval: float = 0.1) -> RankReport:
+    return RankReport(rank=rank, world=world, count=count, limit=limit, interval=interval)
 
 
 def test_nothing_is_agreed_while_nobody_has_promised() -> None:
-    assert agree([], waited=1e9) is None
-    assert agree([report(0), report(1)], waited=1e9) is None
+    assert agreed_call([], waited=1e9) is None
+    assert agreed_call([report(0), report(1)], waited=1e9) is None
 
 
 def test_the_furthest_limit_is_agreed_once_all_have_promised() -> None:
     reports = [report(0, limit=20), report(1, limit=22), report(2, limit=21)]
-    assert agree(reports, waited=0) == Agreement(number=22)
-    assert agree(reports[:2], waited=0) == Agreement(number=22), "rank 2 never calls: that is clear from the others' counts"
-    assert agree([*reports[:2], report(2)], waited=0) is None, "rank 2 calls, and has not promised yet"
+    assert agreed_call(reports, waited=0) == StopAgreement(number=22)
+    assert agreed_call(reports[:2], waited=0) == StopAgreement(number=22), "rank 2 never calls: that is clear from the others' counts"
+    assert agreed_call([*reports[:2], report(2)], waited=0) is None, "rank 2 calls, and has not promised yet"
 
 
 def test_at_the_first_calls_a_rank_that_has_not_called_is_waited_for() -> None:
     early = [report(0, limit=3, count=2), report(1, limit=3, count=2)]
-    assert agree(early, waited=1) is None
-    assert agree(early, waited=15) == Agreement(number=3, without=(2,))
+    assert agreed_call(early, waited=1) is None
+    assert agreed_call(early, waited=15) == StopAgreement(number=3, without=(2,))
 
 
 def test_a_rank_that_has_ended_is_not_waited_for() -> None:
-    assert agree([report(0, limit=20), report(1, limit=20), report(2)], waited=0, gone=[2]) == Agreement(number=20)
+    assert agreed_call([report(0, limit=20), report(1, limit=20), report(2)], waited=0, gone=[2]) == StopAgreement(number=20)
 
 
 def test_the_wait_for_a_promise_is_bounded_and_as_long_as_some_steps() -> None:
     slow = [report(0, limit=20, interval=60), report(1, limit=20, interval=60), report(2, interval=60)]
     assert patience(slow) == 180
-    assert agree(slow, waited=100) is None
-    assert agree(slow, waited=180) == Agreement(number=20, without=(2,))
+    assert agreed_call(slow, waited=100) is None
+    assert agreed_call(slow, waited=180) == StopAgreement(number=20, without=(2,))
 
 
 def test_a_rank_that_waits_for_others_may_go_on_so_that_they_can_promise() -> None:
     promised, late = report(0, limit=20, count=20), report(1, count=20)
-    assert allow([promised, late], allowed=0) is None, "it does not wait yet"
-    waits = Report(rank=0, world=2, count=20, limit=20, interval=0.1, waiting=True)
-    assert allow([waits, late], allowed=0) == 30
-    assert allow([waits, late], allowed=30) is None, "it has been told, and has not got there"
-    assert agree([waits, report(1, limit=22, world=2)], waited=0, allowed=30) == Agreement(number=30)
+    assert allowed_call([promised, late], allowed=0) is None, "it does not wait yet"
+    waits = RankReport(rank=0, world=2, count=20, limit=20, interval=0.1, waiting=True)
+    assert allowed_call([waits, late], allowed=0) == 30
+    assert allowed_call([waits, late], allowed=30) is None, "it has been told, and has not got there"
+    assert agreed_call([waits, report(1, limit=22, world=2)], waited=0, allowed=30) == StopAgreement(number=30)
 
 
 # ── every order in which things can be seen ───────────────────────────────────
@@ -71,7 +71,7 @@ class Model:
     """Ranks, a supervisor, and a wire between each rank and it on which everything may be late. One rank at a time does one thing."""
 
     def __init__(self, ahead: list[int], *, in_step: bool) -> None:
-        self.ranks = [Promise() for _ in ahead]
+        self.ranks = [StopPromise() for _ in ahead]
         self.ahead = ahead
         self.in_step = in_step
         self.within_call = [False for _ in ahead]
@@ -80,8 +80,8 @@ class Model:
         self.sees_number: list[int | None] = [None for _ in ahead]
         self.sees_allowed = [0 for _ in ahead]
         self.allowed = 0
-        self.sent: dict[int, Report] = {}  # on its way to the supervisor
-        self.reports: dict[int, Report] = {}
+        self.sent: dict[int, RankReport] = {}  # on its way to the supervisor
+        self.reports: dict[int, RankReport] = {}
         self.asked = False
         self.number: int | None = None
 
@@ -98,7 +98,7 @@ class Model:
             self.within_call[rank] = True
         number, allowed = self.sees_number[rank], self.sees_allowed[rank]
         answer = promise.answer(asked=self.sees_asked[rank], number=number, allowed=allowed, ahead=self.ahead[rank])
-        self.sent[rank] = Report(
+        self.sent[rank] = RankReport(
             rank=rank, world=len(self.ranks), count=promise.count, limit=promise.limit, interval=1.0, waiting=answer == WAIT
         )
         if answer == LEAVE:
@@ -118,10 +118,10 @@ class Model:
     def supervise(self) -> None:
         if self.asked and self.number is None and self.reports:
             reports = list(self.reports.values())
-            agreed = agree(reports, waited=0, allowed=self.allowed) if len(reports) == len(self.ranks) else None
+            agreed = agreed_call(reports, waited=0, allowed=self.allowed) if len(reports) == len(self.ranks) else None
             self.number = agreed.number if agreed else None
             if not agreed:
-                self.allowed = allow(reports, allowed=self.allowed) or self.allowed
+                self.allowed = allowed_call(reports, allowed=self.allowed) or self.allowed
 
 
 acts = st.tuples(st.sampled_from(["call", "call", "call", "report", "stop", "supervise", "ask"]), st.integers(0, 4))
@@ -162,7 +162,7 @@ def perform(model: Model, act: str, rank: int) -> None:
 
 
 def test_a_promise_is_kept() -> None:
-    promise = Promise()
+    promise = StopPromise()
     promise.count = 5
     assert promise.answer(asked=False, number=None, ahead=2) == GO and promise.limit is None
     assert promise.answer(asked=True, number=None, ahead=2) == GO and promise.limit == 7
@@ -177,7 +177,7 @@ def test_a_promise_is_kept() -> None:
 
 
 def rank_of(local: LegLocal, rank: int, world: int) -> AgreedStop:
-    made = stop_of({"ONWARD_STOP_FILE": str(local.stop_file), "ONWARD_RANKS_DIR": str(local.ranks)}, Ranks(rank, world), agree=True)
+    made = stop_source({"ONWARD_STOP_FILE": str(local.stop_file), "ONWARD_RANKS_DIR": str(local.ranks)}, Ranks(rank, world), agree=True)
     assert isinstance(made, AgreedStop)
     return made
 
@@ -189,7 +189,7 @@ def local(tmp_path: Path) -> LegLocal:
     return made
 
 
-def live(crew: Crew, ranks: list[threading.Thread], *, ask_after: float) -> None:
+def live(crew: RankGroup, ranks: list[threading.Thread], *, ask_after: float) -> None:
     began = time.monotonic()
     give_up = began + 120
     while any(thread.is_alive() for thread in ranks):
@@ -217,12 +217,12 @@ def test_ranks_of_one_node_all_leave_at_the_same_call(local: LegLocal) -> None:
     threads = [threading.Thread(target=train, args=(rank,), daemon=True) for rank in range(world)]
     for thread in threads:
         thread.start()
-    live(Crew(local), threads, ask_after=0.3)
+    live(RankGroup(local), threads, ask_after=0.3)
     assert len(left) == world and len(set(left.values())) == 1, left
 
 
 def test_rank_0_alone_may_ask_and_tell_the_others(local: LegLocal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onward.supervisor.agreement._PATIENCE", 0.5)
+    monkeypatch.setattr("onward.supervisor.ranks.stop_agreement._PATIENCE", 0.5)
     left: list[int] = []
 
     def train() -> None:
@@ -234,12 +234,12 @@ def test_rank_0_alone_may_ask_and_tell_the_others(local: LegLocal, monkeypatch: 
 
     thread = threading.Thread(target=train, daemon=True)
     thread.start()
-    live(Crew(local), [thread], ask_after=0.2)
+    live(RankGroup(local), [thread], ask_after=0.2)
     assert left
 
 
 def test_a_rank_that_is_sent_term_does_not_leave_alone_but_says_so(local: LegLocal) -> None:
-    crew, stop = Crew(local), rank_of(local, 1, 2)
+    crew, stop = RankGroup(local), rank_of(local, 1, 2)
     assert stop.call() is False
     crew.look(0)
     assert not crew.ranks.termed
@@ -260,9 +260,9 @@ def test_a_single_process_needs_no_agreement(local: LegLocal) -> None:
     env = {"ONWARD_STOP_FILE": str(local.stop_file), "ONWARD_RANKS_DIR": str(local.ranks)}
     for ranks, agreeing in ((Ranks(), True), (Ranks(1, 4), False)):
         local.stop_file.unlink(missing_ok=True)
-        stop = stop_of(env, ranks, agree=agreeing)
+        stop = stop_source(env, ranks, agree=agreeing)
         assert isinstance(stop, StopFile) and stop.call() is False
-        Crew(local).ask()
+        RankGroup(local).ask()
         assert stop.call() is True
     assert os.listdir(local.ranks) == []
 
@@ -276,7 +276,7 @@ def test_the_note_of_a_rank_says_how_far_it_is_and_is_written_seldom(local: LegL
     for _ in range(100):
         stop.call()
     assert note.stat().st_mtime_ns == written
-    Crew(local).ask()
+    RankGroup(local).ask()
     stop.call()
     told = json.loads(note.read_text())
     assert told["count"] == 102 and told["limit"] > 102 and (told["rank"], told["world"]) == (2, 4)
@@ -293,22 +293,22 @@ def test_a_stop_that_is_there_before_the_first_call_is_promised_for_the_next(tmp
 
 
 def test_who_waits_at_an_early_call_is_allowed_no_further_than_it_has_come() -> None:
-    early = Report(rank=0, world=2, count=2, limit=2, interval=1e-6, waiting=True)
-    assert allow([early, Report(rank=1, world=2)], allowed=0) == 4
+    early = RankReport(rank=0, world=2, count=2, limit=2, interval=1e-6, waiting=True)
+    assert allowed_call([early, RankReport(rank=1, world=2)], allowed=0) == 4
 
 
 def test_ranks_that_call_not_equally_often_are_told() -> None:
-    def promises(*limits: int, interval: float = 0.2) -> list[Report]:
-        return [Report(rank=rank, world=len(limits), limit=limit, interval=interval) for rank, limit in enumerate(limits)]
+    def promises(*limits: int, interval: float = 0.2) -> list[RankReport]:
+        return [RankReport(rank=rank, world=len(limits), limit=limit, interval=interval) for rank, limit in enumerate(limits)]
 
-    assert "rank 1 has called should_stop() about 7 times more often than rank 0" in uneven(promises(222, 229, 225))
-    assert uneven(promises(222, 225, 223)) == ""
-    assert uneven(promises(1000, 1500, interval=0.001)) == "", "a moment's difference is many short calls"
-    assert uneven(promises(5)) == "" and uneven([]) == ""
+    assert "rank 1 has called should_stop() about 7 times more often than rank 0" in uneven_calls_warning(promises(222, 229, 225))
+    assert uneven_calls_warning(promises(222, 225, 223)) == ""
+    assert uneven_calls_warning(promises(1000, 1500, interval=0.001)) == "", "a moment's difference is many short calls"
+    assert uneven_calls_warning(promises(5)) == "" and uneven_calls_warning([]) == ""
 
 
 def test_the_remark_on_uneven_calls_comes_with_the_agreement(local: LegLocal) -> None:
-    crew = Crew(local)
+    crew = RankGroup(local)
     crew.ask()
     for rank, limit in enumerate((20, 40)):
         note = {"rank": rank, "world": 2, "count": limit - 1, "limit": limit, "interval": 0.5}

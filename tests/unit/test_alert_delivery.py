@@ -17,16 +17,23 @@ from typing import Any
 import pytest
 
 from onward.errors import DeliveryRefused, InvalidInput, NotDelivered, StorageError
-from onward.model.alert import Level
-from onward.model.message import Message
-from onward.operations import deliver as deliver_module
-from onward.operations.channel_secrets import ChannelSecrets
-from onward.operations.deliver import check_url, deliver
-from onward.tracker.alerts import Channel
+from onward.model.alerts.message import AlertMessage
+from onward.model.alerts.rules import NoticeLevel
+from onward.operations.alerts import webhooks as deliver_module
+from onward.operations.alerts.channel_secrets import ChannelSecrets
+from onward.operations.alerts.webhooks import check_webhook_url, deliver
+from onward.tracker.alerts.rules import Channel
 from tests.receivers import hooks, mails
 
-MESSAGE = Message(
-    id="msg_1", rule="mine", level=Level.ERROR, title="digits <!channel> failed", text="a & b", link="http://h/runs/x", runs=("x",), at=1e9
+MESSAGE = AlertMessage(
+    id="msg_1",
+    rule="mine",
+    level=NoticeLevel.ERROR,
+    title="digits <!channel> failed",
+    text="a & b",
+    link="http://h/runs/x",
+    runs=("x",),
+    at=1e9,
 )
 SLACK = Channel(id="c", name="ops", kind="slack", target={})
 HOOK = Channel(id="c", name="ops", kind="webhook", target={})
@@ -139,7 +146,7 @@ def test_nothing_is_sent_to_an_address_of_the_link(monkeypatch: pytest.MonkeyPat
 )
 def test_an_address_where_nothing_can_be_sent_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="address"):
-        check_url(url)
+        check_webhook_url(url)
 
 
 def test_a_channel_without_its_secret_says_so() -> None:

@@ -9,15 +9,26 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from onward.errors import InvalidInput
-from onward.model.alert import FRESH, Disk, Kind, Level, Notice, Rule, Sight, Told, judge, judge_disk
-from onward.model.message import GATHER, MOST_TRIES, SPACING, Quiet, again, compose, when
+from onward.model.alerts.message import GATHER, MOST_TRIES, SPACING, QuietHours, compose, retry_time, send_time
+from onward.model.alerts.rules import (
+    FRESH,
+    AlertKind,
+    AlertRule,
+    DiskUsage,
+    Notice,
+    NoticeLevel,
+    TrainingAlert,
+    WatchedRun,
+    notices_for,
+    notices_for_disk,
+)
 
 NOW = 1_800_000_000.0
-RUN = Sight(run_id="abcdefgh", name="digits", experiment="night", state="running", leg=2, step=40)
+RUN = WatchedRun(run_id="abcdefgh", name="digits", experiment="night", state="running", leg=2, step=40)
 
 
-def rule(kind: Kind, **others: object) -> Rule:
-    return Rule(id="r", name="mine", kind=kind, channels=("c",), since=NOW - 1000, **others)  # type: ignore[arg-type]
+def rule(kind: AlertKind, **others: object) -> AlertRule:
+    return AlertRule(id="r", name="mine", kind=kind, channels=("c",), since=NOW - 1000, **others)  # type: ignore[arg-type]
 
 
 def said(found: list[Notice]) -> list[tuple[str, str]]:
@@ -26,85 +37,90 @@ def said(found: list[Notice]) -> list[tuple[str, str]]:
 
 def test_a_start_is_told_only_after_a_wait_that_was_long_enough() -> None:
     seen = replace(RUN, queued=NOW - 4000, begun=NOW - 100)
-    assert said(judge(rule(Kind.STARTED), seen, NOW)) == [("digits started after 65 min in the queue", "leg 2 runs")]
-    assert judge(rule(Kind.STARTED, after=5000.0), seen, NOW) == []
-    assert judge(rule(Kind.STARTED), replace(seen, begun=NOW - 1001), NOW) == []  # before the rule was made
+    assert said(notices_for(rule(AlertKind.STARTED), seen, NOW)) == [("digits started after 65 min in the queue", "leg 2 runs")]
+    assert notices_for(rule(AlertKind.STARTED, after=5000.0), seen, NOW) == []
+    assert notices_for(rule(AlertKind.STARTED), replace(seen, begun=NOW - 1001), NOW) == []  # before the rule was made
 
 
 def test_a_failure_is_told_with_reason_and_next_step_and_lines_only_where_the_rule_allows_them() -> None:
     seen = replace(RUN, state="failed", ended=NOW - 5, reason="leg 2 crashed", next="onward resume abcdefgh", lines="KeyError: 'secret'")
-    [told] = judge(rule(Kind.FAILED), seen, NOW)
-    assert (told.title, told.text, told.level) == ("digits failed", "leg 2 crashed\nnext: onward resume abcdefgh", Level.ERROR)
-    [told] = judge(rule(Kind.FAILED, lines=True), seen, NOW)
+    [told] = notices_for(rule(AlertKind.FAILED), seen, NOW)
+    assert (told.title, told.text, told.level) == ("digits failed", "leg 2 crashed\nnext: onward resume abcdefgh", NoticeLevel.ERROR)
+    [told] = notices_for(rule(AlertKind.FAILED, lines=True), seen, NOW)
     assert told.text.endswith("\n\nKeyError: 'secret'")
-    assert judge(rule(Kind.FAILED), replace(seen, ended=NOW - 1001), NOW) == []
-    assert judge(rule(Kind.FAILED), RUN, NOW) == []
+    assert notices_for(rule(AlertKind.FAILED), replace(seen, ended=NOW - 1001), NOW) == []
+    assert notices_for(rule(AlertKind.FAILED), RUN, NOW) == []
 
 
 def test_a_finish_is_told_with_its_legs_and_step() -> None:
-    assert said(judge(rule(Kind.FINISHED), replace(RUN, state="finished", ended=NOW), NOW)) == [
+    assert said(notices_for(rule(AlertKind.FINISHED), replace(RUN, state="finished", ended=NOW), NOW)) == [
         ("digits finished", "after 2 legs at step 40")
     ]
-    assert said(judge(rule(Kind.FINISHED), replace(RUN, state="finished", ended=NOW, leg=1, step=None), NOW)) == [("digits finished", "")]
+    assert said(notices_for(rule(AlertKind.FINISHED), replace(RUN, state="finished", ended=NOW, leg=1, step=None), NOW)) == [
+        ("digits finished", "")
+    ]
 
 
 def test_a_run_is_stalled_when_nothing_was_logged_since_it_began_or_logged_or_saved() -> None:
     silent = replace(RUN, begun=NOW - 9000, heard=NOW - 1900)
-    [told] = judge(rule(Kind.STALLED), silent, NOW)
+    [told] = notices_for(rule(AlertKind.STALLED), silent, NOW)
     assert told.text == "it runs, and has logged nothing for 32 min, since step 40"
-    assert judge(rule(Kind.STALLED), replace(silent, heard=NOW - 1700), NOW) == []
-    assert judge(rule(Kind.STALLED), replace(silent, saved=NOW - 60), NOW) == []
-    assert judge(rule(Kind.STALLED), replace(silent, state="waiting"), NOW) == []
-    assert judge(rule(Kind.STALLED), replace(silent, begun=1.0, heard=NOW - FRESH - 1900), NOW) == []  # left behind long ago
-    moved = judge(rule(Kind.STALLED), replace(silent, step=41), NOW)
+    assert notices_for(rule(AlertKind.STALLED), replace(silent, heard=NOW - 1700), NOW) == []
+    assert notices_for(rule(AlertKind.STALLED), replace(silent, saved=NOW - 60), NOW) == []
+    assert notices_for(rule(AlertKind.STALLED), replace(silent, state="waiting"), NOW) == []
+    assert notices_for(rule(AlertKind.STALLED), replace(silent, begun=1.0, heard=NOW - FRESH - 1900), NOW) == []  # left behind long ago
+    moved = notices_for(rule(AlertKind.STALLED), replace(silent, step=41), NOW)
     assert moved[0].key != told.key  # it went on, and stalls again
 
 
 def test_a_checkpoint_is_overdue_since_the_last_one_or_the_legs_beginning() -> None:
-    [told] = judge(rule(Kind.OVERDUE), replace(RUN, begun=NOW - 20000, saved=NOW - 7300), NOW)
+    [told] = notices_for(rule(AlertKind.OVERDUE), replace(RUN, begun=NOW - 20000, saved=NOW - 7300), NOW)
     assert told.text == "2.0 h of work since the last checkpoint would be lost if it died now"
-    [told] = judge(rule(Kind.OVERDUE, after=50.0), replace(RUN, begun=NOW - 60, saved=NOW - 7300), NOW)
+    [told] = notices_for(rule(AlertKind.OVERDUE, after=50.0), replace(RUN, begun=NOW - 60, saved=NOW - 7300), NOW)
     assert told.text == "60 s of work since leg 2 began would be lost if it died now"
-    assert judge(rule(Kind.OVERDUE), replace(RUN, begun=NOW - 60), NOW) == []
+    assert notices_for(rule(AlertKind.OVERDUE), replace(RUN, begun=NOW - 60), NOW) == []
 
 
 def test_nan_is_told_once_a_leg_with_the_first_of_many_metrics() -> None:
-    [told] = judge(rule(Kind.NAN), replace(RUN, nans=tuple("abcdefg"), heard=NOW), NOW)
+    [told] = notices_for(rule(AlertKind.NAN), replace(RUN, nans=tuple("abcdefg"), heard=NOW), NOW)
     assert (told.title, told.text) == ("digits logs NaN or infinity", "a, b, c, d, e and 2 more at step 40")
-    assert judge(rule(Kind.NAN), RUN, NOW) == []
-    assert judge(rule(Kind.NAN), replace(RUN, nans=("a",), ended=NOW - 2000), NOW) == []
+    assert notices_for(rule(AlertKind.NAN), RUN, NOW) == []
+    assert notices_for(rule(AlertKind.NAN), replace(RUN, nans=("a",), ended=NOW - 2000), NOW) == []
 
 
 def test_a_metric_rule_tells_its_condition() -> None:
-    [told] = judge(rule(Kind.METRIC, filter="metrics.loss > 10"), RUN, NOW)
+    [told] = notices_for(rule(AlertKind.METRIC, filter="metrics.loss > 10"), RUN, NOW)
     assert (told.title, told.text, told.key) == ("digits meets mine", "metrics.loss > 10", "abcdefgh:metric")
-    assert judge(rule(Kind.METRIC, filter="x"), replace(RUN, state="finished", ended=1.0), NOW) == []
+    assert notices_for(rule(AlertKind.METRIC, filter="x"), replace(RUN, state="finished", ended=1.0), NOW) == []
 
 
 def test_a_trainings_own_words_are_told_and_the_same_again_within_minutes_is_the_same() -> None:
-    words = [Told(at=NOW - 3, level="WARN", text="low accuracy\n0.9 is below 0.95"), Told(at=NOW - 2, level="INFO", text="hello")]
-    found = judge(rule(Kind.TOLD), replace(RUN, told=(*words, words[0])), NOW)
+    words = [
+        TrainingAlert(at=NOW - 3, level="WARN", text="low accuracy\n0.9 is below 0.95"),
+        TrainingAlert(at=NOW - 2, level="INFO", text="hello"),
+    ]
+    found = notices_for(rule(AlertKind.TOLD), replace(RUN, told=(*words, words[0])), NOW)
     assert said(found[:2]) == [("digits says: low accuracy", "0.9 is below 0.95"), ("digits says: hello", "")]
-    assert [notice.level for notice in found[:2]] == [Level.WARNING, Level.INFO]
+    assert [notice.level for notice in found[:2]] == [NoticeLevel.WARNING, NoticeLevel.INFO]
     assert found[2].key == found[0].key
-    assert judge(rule(Kind.TOLD), replace(RUN, told=(Told(at=NOW - 1001, level="INFO", text="old"),)), NOW) == []
+    assert notices_for(rule(AlertKind.TOLD), replace(RUN, told=(TrainingAlert(at=NOW - 1001, level="INFO", text="old"),)), NOW) == []
 
 
 def test_a_disk_that_is_nearly_full_is_told_once_a_day() -> None:
-    [told] = judge_disk(rule(Kind.QUOTA), Disk(path="/runs", used=0.93), NOW)
-    assert (told.title, told.level) == ("the disk of /runs is 93% full", Level.WARNING)
-    assert judge_disk(rule(Kind.QUOTA), Disk(path="/runs", used=0.99), NOW)[0].key == told.key
-    assert judge_disk(rule(Kind.QUOTA), Disk(path="/runs", used=0.93), NOW + 86400)[0].key != told.key
-    assert judge_disk(rule(Kind.QUOTA), Disk(path="/runs", used=0.89), NOW) == []
-    assert judge_disk(rule(Kind.NAN), Disk(path="/runs", used=1.0), NOW) == []
-    assert judge(rule(Kind.QUOTA), RUN, NOW) == []
+    [told] = notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.93), NOW)
+    assert (told.title, told.level) == ("the disk of /runs is 93% full", NoticeLevel.WARNING)
+    assert notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.99), NOW)[0].key == told.key
+    assert notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.93), NOW + 86400)[0].key != told.key
+    assert notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.89), NOW) == []
+    assert notices_for_disk(rule(AlertKind.NAN), DiskUsage(path="/runs", used=1.0), NOW) == []
+    assert notices_for(rule(AlertKind.QUOTA), RUN, NOW) == []
 
 
 def test_many_notices_become_one_message_that_links_to_the_list_and_one_links_to_its_run() -> None:
     many = [Notice(key=f"k{i}", title=f"run {i} failed", text="leg 1\ncrashed", at=NOW, group="night", run_id=f"r{i}") for i in range(25)]
-    many[3] = replace(many[3], level=Level.ERROR)
+    many[3] = replace(many[3], level=NoticeLevel.ERROR)
     message = compose("failures", "night", many, channel="c", url="http://here:1")
-    assert (message.title, message.link, message.level) == ("failures: 25 notices of night", "http://here:1/", Level.ERROR)
+    assert (message.title, message.link, message.level) == ("failures: 25 notices of night", "http://here:1/", NoticeLevel.ERROR)
     assert message.text.splitlines()[0] == "run 0 failed: leg 1 crashed"
     assert message.text.splitlines()[-1] == "and 5 more"
     one = compose("failures", "night", many[:1], channel="c", url="http://here:1")
@@ -126,12 +142,12 @@ def at(text: str, zone: str = "Europe/Berlin") -> float:
 
 
 def test_quiet_hours_hold_back_until_they_end_also_over_midnight() -> None:
-    night = Quiet(begins="22:00", ends="07:00", zone="Europe/Berlin")
+    night = QuietHours(begins="22:00", ends="07:00", zone="Europe/Berlin")
     assert night.over(at("2026-11-15 21:59:59")) == at("2026-11-15 21:59:59")
     assert night.over(at("2026-11-15 22:00")) == at("2026-11-16 07:00")
     assert night.over(at("2026-11-16 06:59")) == at("2026-11-16 07:00")
     assert night.over(at("2026-11-16 07:00")) == at("2026-11-16 07:00")
-    noon = Quiet(begins="12:00", ends="13:00", zone="Europe/Berlin")
+    noon = QuietHours(begins="12:00", ends="13:00", zone="Europe/Berlin")
     assert noon.over(at("2026-11-16 12:30")) == at("2026-11-16 13:00")
     assert noon.over(at("2026-11-16 13:30")) == at("2026-11-16 13:30")
 
@@ -147,19 +163,19 @@ def test_quiet_hours_hold_back_until_they_end_also_over_midnight() -> None:
 )
 def test_quiet_hours_that_make_no_sense_are_refused_with_words(quiet: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        Quiet(**quiet)
+        QuietHours(**quiet)
 
 
 def test_a_notice_waits_for_others_like_it_and_keeps_a_distance_to_the_last_message() -> None:
-    assert when(NOW, last=None, quiet=None) == NOW + GATHER
-    assert when(NOW, last=NOW - 10, quiet=None) == NOW - 10 + SPACING
-    assert when(at("2026-11-15 23:00"), last=None, quiet=Quiet(begins="22:00", ends="07:00", zone="Europe/Berlin")) == at(
+    assert send_time(NOW, last=None, quiet=None) == NOW + GATHER
+    assert send_time(NOW, last=NOW - 10, quiet=None) == NOW - 10 + SPACING
+    assert send_time(at("2026-11-15 23:00"), last=None, quiet=QuietHours(begins="22:00", ends="07:00", zone="Europe/Berlin")) == at(
         "2026-11-16 07:00"
     )
 
 
 def test_a_failed_message_is_tried_again_ever_later_and_given_up_in_the_end() -> None:
-    waits = [(again(NOW, tries) or 0) - NOW for tries in range(1, MOST_TRIES)]
+    waits = [(retry_time(NOW, tries) or 0) - NOW for tries in range(1, MOST_TRIES)]
     assert waits[:3] == [30.0, 60.0, 120.0]
     assert waits[-1] == 3600.0
-    assert again(NOW, MOST_TRIES) is None
+    assert retry_time(NOW, MOST_TRIES) is None

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.errors import Conflict, InvalidInput, NotFound
-from onward.model.alert import Kind, Rule
-from onward.model.message import GATHER, SPACING, Quiet
+from onward.model.alerts.message import GATHER, SPACING, QuietHours
+from onward.model.alerts.rules import AlertKind, AlertRule
 from onward.model.run import LegEnd
 from onward.model.spec import Limits
-from onward.operations.alerting import Alerting, used
-from onward.operations.channel_secrets import ChannelSecrets
-from onward.tracker import alerts as alerts_module
-from onward.tracker.alerts import Channel
-from onward.tracker.runs import NewRun
+from onward.operations.alerts.channel_secrets import ChannelSecrets
+from onward.operations.alerts.service import AlertService, disk_use
+from onward.tracker.alerts import rules as alerts_module
+from onward.tracker.alerts.rules import Channel
+from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
 from tests.desks import Place
 from tests.receivers import Hooks, hooks
@@ -30,7 +30,7 @@ from tests.receivers import Hooks, hooks
 class Scene:
     def __init__(self, folder: Path, tracker: Tracker, kept: Hooks) -> None:
         self.folder, self.tracker, self.kept = folder, tracker, kept
-        self.clock = HandClock(time.time())
+        self.clock = ManualClock(time.time())
         self.secrets = ChannelSecrets(folder / "x.secrets")
         self.channel = self.add("ops")
         self.alerting = self.start()
@@ -40,12 +40,12 @@ class Scene:
         self.secrets.keep(made.id, {"url": f"{self.kept.url}/{name}"})
         return made
 
-    def start(self) -> Alerting:
-        return Alerting(tracker=self.tracker, secrets=self.secrets, clock=self.clock, roots=lambda: [self.folder], url="http://here")
+    def start(self) -> AlertService:
+        return AlertService(tracker=self.tracker, secrets=self.secrets, clock=self.clock, roots=lambda: [self.folder], url="http://here")
 
-    def rule(self, kind: Kind, **others: Any) -> Rule:
+    def rule(self, kind: AlertKind, **others: Any) -> AlertRule:
         told: dict[str, Any] = {"name": str(kind), "channels": (self.channel.id,), **others}
-        return self.tracker.alerts.save_rule(Rule(id="", kind=kind, **told), now=self.clock.now())
+        return self.tracker.alerts.save_rule(AlertRule(id="", kind=kind, **told), now=self.clock.now())
 
     def run(self, name: str = "digits", **others: Any) -> str:
         return self.tracker.runs.create(NewRun(name=name, experiment="night", started=self.clock.now(), **others)).run_id
@@ -72,7 +72,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_a_finish_is_told_once_also_by_a_server_that_starts_anew(scene: Scene) -> None:
-    scene.rule(Kind.FINISHED)
+    scene.rule(AlertKind.FINISHED)
     run = scene.run()
     assert scene.later() == []
     scene.finish(run)
@@ -88,12 +88,12 @@ def test_a_finish_is_told_once_also_by_a_server_that_starts_anew(scene: Scene) -
 def test_what_was_over_before_the_rule_was_made_is_not_told(scene: Scene) -> None:
     scene.finish(scene.run())
     scene.clock.sleep(1)
-    scene.rule(Kind.FINISHED)
+    scene.rule(AlertKind.FINISHED)
     assert scene.later() == []
 
 
 def test_the_runs_of_a_sweep_come_as_one_message_and_later_ones_after_a_while(scene: Scene) -> None:
-    scene.rule(Kind.FAILED)
+    scene.rule(AlertKind.FAILED)
     runs = [scene.run(f"sweep-{i}") for i in range(5)]
     for run in runs[:4]:
         scene.finish(run, "failed")
@@ -106,7 +106,7 @@ def test_the_runs_of_a_sweep_come_as_one_message_and_later_ones_after_a_while(sc
 
 
 def test_what_could_not_be_sent_is_sent_again_as_the_same_message(scene: Scene) -> None:
-    scene.rule(Kind.FINISHED)
+    scene.rule(AlertKind.FINISHED)
     scene.finish(scene.run("one"))
     scene.kept.answers = [(500, {}), (503, {})]
     assert len(scene.later()) == 1
@@ -125,7 +125,7 @@ def test_what_could_not_be_sent_is_sent_again_as_the_same_message(scene: Scene) 
 def test_a_server_killed_after_sending_sends_the_same_id_again_and_never_a_third_time(scene: Scene) -> None:
     hook = scene.tracker.alerts.save_channel(Channel(id="", name="hook", kind="webhook", target={}), now=1.0)
     scene.secrets.keep(hook.id, {"url": scene.kept.url, "key": "aGVsbG8="})
-    scene.rule(Kind.FINISHED, channels=(hook.id,))
+    scene.rule(AlertKind.FINISHED, channels=(hook.id,))
     scene.finish(scene.run())
     carry = scene.alerting.carry
 
@@ -144,7 +144,7 @@ def test_a_server_killed_after_sending_sends_the_same_id_again_and_never_a_third
 
 
 def test_a_refusal_for_good_is_kept_in_the_history_and_not_tried_again(scene: Scene) -> None:
-    scene.rule(Kind.FINISHED)
+    scene.rule(AlertKind.FINISHED)
     scene.finish(scene.run())
     scene.kept.answers = [(404, {})]
     assert len(scene.later()) == 1
@@ -155,9 +155,9 @@ def test_a_refusal_for_good_is_kept_in_the_history_and_not_tried_again(scene: Sc
 
 def test_quiet_hours_of_a_channel_hold_its_messages_and_no_others(scene: Scene) -> None:
     hour = time.gmtime(scene.clock.now()).tm_hour
-    quiet = Quiet(begins=f"{hour:02d}:00", ends=f"{(hour + 2) % 24:02d}:00")
+    quiet = QuietHours(begins=f"{hour:02d}:00", ends=f"{(hour + 2) % 24:02d}:00")
     asleep = scene.add("asleep", quiet=quiet)
-    scene.rule(Kind.FINISHED, channels=(scene.channel.id, asleep.id))
+    scene.rule(AlertKind.FINISHED, channels=(scene.channel.id, asleep.id))
     scene.finish(scene.run())
     scene.later()
     assert [path for path, _, _ in scene.kept.posts] == ["/ops"]
@@ -166,7 +166,7 @@ def test_quiet_hours_of_a_channel_hold_its_messages_and_no_others(scene: Scene) 
 
 
 def test_a_metric_rule_fires_when_its_filter_comes_true(scene: Scene) -> None:
-    scene.rule(Kind.METRIC, name="diverges", filter="metrics.loss > 10 and params.lr = 0.1")
+    scene.rule(AlertKind.METRIC, name="diverges", filter="metrics.loss > 10 and params.lr = 0.1")
     run, other = scene.run("a", params={"lr": 0.1}), scene.run("b", params={"lr": 0.2})
     scene.log(run, "loss", 5.0)
     assert scene.later() == []
@@ -178,8 +178,8 @@ def test_a_metric_rule_fires_when_its_filter_comes_true(scene: Scene) -> None:
 
 
 def test_nan_and_silence_are_seen_and_samples_of_the_machine_are_no_sign_of_life(scene: Scene) -> None:
-    scene.rule(Kind.NAN)
-    scene.rule(Kind.STALLED, after=600.0)
+    scene.rule(AlertKind.NAN)
+    scene.rule(AlertKind.STALLED, after=600.0)
     run = scene.run()
     scene.log(run, "loss", 1.0, math.nan)
     assert [text.splitlines()[0] for text in scene.later()] == ["digits logs NaN or infinity"]
@@ -190,7 +190,7 @@ def test_nan_and_silence_are_seen_and_samples_of_the_machine_are_no_sign_of_life
 
 
 def test_what_a_training_tells_goes_the_same_way(scene: Scene) -> None:
-    scene.rule(Kind.TOLD)
+    scene.rule(AlertKind.TOLD)
     run = scene.run()
     scene.later()
     scene.tracker.runs.add_note(run, "INFO: a person wrote this", author="ada")
@@ -201,21 +201,21 @@ def test_what_a_training_tells_goes_the_same_way(scene: Scene) -> None:
 
 
 def test_a_nearly_full_disk_is_told_also_of_a_folder_that_is_not_made_yet(scene: Scene) -> None:
-    scene.rule(Kind.QUOTA, after=1e-9)
+    scene.rule(AlertKind.QUOTA, after=1e-9)
     [text] = scene.later()
     assert text.startswith(f"the disk of {scene.folder} is ")
     assert scene.later(SPACING) == []
-    later = used(scene.folder / "not" / "yet")
+    later = disk_use(scene.folder / "not" / "yet")
     assert later is not None and later.path.endswith("/not/yet")
-    assert used(Path("/proc")) is None  # which has no room to run out of
+    assert disk_use(Path("/proc")) is None  # which has no room to run out of
 
 
 @pytest.mark.parametrize("lines", [False, True])
 def test_what_a_crashed_program_said_is_sent_only_where_the_rule_allows_it(scene: Scene, tmp_path: Path, lines: bool) -> None:
     place = Place(tmp_path / "desk")
-    scene.rule(Kind.FAILED, lines=lines)
+    scene.rule(AlertKind.FAILED, lines=lines)
     scene.clock.sleep(place.clock.now() + 100 - scene.clock.now())  # the played run's day
-    scene.rule(Kind.STARTED)  # one that tells nothing here
+    scene.rule(AlertKind.STARTED)  # one that tells nothing here
     scene.tracker.write(lambda batch: batch.connection.exec_driver_sql("UPDATE alert_rules SET since = 0"))
     played = place.play(limits=Limits(max_restarts=0)).begin(1)
     played.end(1, LegEnd.CRASHED, reason="the training failed (exit code 1): password=hunter2")
@@ -226,10 +226,10 @@ def test_what_a_crashed_program_said_is_sent_only_where_the_rule_allows_it(scene
 
 
 def test_a_rule_or_channel_that_is_off_or_deleted_tells_nothing(scene: Scene) -> None:
-    off = scene.rule(Kind.FINISHED, enabled=False)
-    gone = scene.rule(Kind.FINISHED, name="gone")
+    off = scene.rule(AlertKind.FINISHED, enabled=False)
+    gone = scene.rule(AlertKind.FINISHED, name="gone")
     other = scene.add("other")
-    scene.rule(Kind.FINISHED, name="two", channels=(other.id, scene.channel.id))
+    scene.rule(AlertKind.FINISHED, name="two", channels=(other.id, scene.channel.id))
     scene.finish(scene.run())
     scene.alerting.look()
     scene.tracker.alerts.delete_rule(gone.id)
@@ -243,7 +243,7 @@ def test_a_rule_or_channel_that_is_off_or_deleted_tells_nothing(scene: Scene) ->
 
 
 def test_a_channel_that_is_switched_off_while_something_waits_gives_it_up(scene: Scene) -> None:
-    scene.rule(Kind.FINISHED)
+    scene.rule(AlertKind.FINISHED)
     scene.finish(scene.run())
     scene.alerting.look()
     scene.tracker.alerts.save_channel(Channel(id=scene.channel.id, name="ops", kind="slack", target={}, enabled=False), now=1.0)
@@ -252,7 +252,7 @@ def test_a_channel_that_is_switched_off_while_something_waits_gives_it_up(scene:
 
 
 def test_the_history_forgets_what_is_old(scene: Scene) -> None:
-    scene.rule(Kind.FINISHED)
+    scene.rule(AlertKind.FINISHED)
     scene.finish(scene.run())
     scene.later()
     scene.later(91 * 86400)
@@ -262,10 +262,10 @@ def test_the_history_forgets_what_is_old(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ({"kind": Kind.METRIC}, "a rule about a metric needs a condition"),
-        ({"kind": Kind.QUOTA, "after": 90.0}, "a disk is never 90.0 full"),
-        ({"kind": Kind.FAILED, "filter": "metrics.loss <"}, "a value"),
-        ({"kind": Kind.FAILED, "channels": ("none",)}, "there is no channel 'none'"),
+        ({"kind": AlertKind.METRIC}, "a rule about a metric needs a condition"),
+        ({"kind": AlertKind.QUOTA, "after": 90.0}, "a disk is never 90.0 full"),
+        ({"kind": AlertKind.FAILED, "filter": "metrics.loss <"}, "a value"),
+        ({"kind": AlertKind.FAILED, "channels": ("none",)}, "there is no channel 'none'"),
     ],
 )
 def test_a_rule_that_cannot_be_used_is_refused_with_words(scene: Scene, rule: dict[str, Any], words: str) -> None:
@@ -274,13 +274,13 @@ def test_a_rule_that_cannot_be_used_is_refused_with_words(scene: Scene, rule: di
 
 
 def test_names_are_unique_and_there_is_a_bound(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = scene.rule(Kind.FAILED, name="a")
+    made = scene.rule(AlertKind.FAILED, name="a")
     with pytest.raises(Conflict, match="a rule called 'a' already"):
-        scene.rule(Kind.NAN, name="a")
+        scene.rule(AlertKind.NAN, name="a")
     assert scene.tracker.alerts.save_rule(made, now=scene.clock.now()).name == "a"  # itself, again
     monkeypatch.setattr(alerts_module, "MOST", 1)
     with pytest.raises(InvalidInput, match="1 rules already"):
-        scene.rule(Kind.FAILED, name="b")
+        scene.rule(AlertKind.FAILED, name="b")
     with pytest.raises(NotFound, match="no rule 'x'"):
         scene.tracker.alerts.delete_rule("x")
     with pytest.raises(NotFound, match="no channel 'x'"):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from onward.errors import HostUnreachable, InvalidInput, NotFound, StorageError
-from onward.gateway.answer import answer_of, file_name
+from onward.gateway.messages.reply import file_name, reply_from_body
 
 DATA = b"weights" * 1000
 
@@ -57,7 +57,7 @@ def test_results_inside_the_message_and_by_address_become_files_of_their_names(f
         "at": 1.0,
         "results": {"Model 0": inline(), "Model 1": told(url=f"{files}/a", file="m1.hdf5")},
     }
-    answer = answer_of(body)
+    answer = reply_from_body(body)
     assert (answer.id, answer.done, answer.results["Model 0"].read()) == ("r1", True, DATA)
     saved = answer.save(tmp_path / "models")
     assert [(path.name, path.read_bytes() == DATA) for path in saved] == [("Model 0", True), ("Model 1.hdf5", True)]
@@ -68,12 +68,12 @@ def test_a_name_cannot_lead_out_of_the_folder_and_two_cannot_share_a_file(tmp_pa
         *("_a", "_etc_passwd", "_", "rgba PNG - Layer 0", "a_b"),
     ]
     with pytest.raises(InvalidInput, match="two results of r1 have one file name"):
-        answer_of({"id": "r1", "state": "done", "results": {"a/b": inline(), "a_b": inline()}}).save(tmp_path)
+        reply_from_body({"id": "r1", "state": "done", "results": {"a/b": inline(), "a_b": inline()}}).save(tmp_path)
 
 
 @pytest.mark.parametrize("found", [inline(DATA[:-1]), inline(DATA[:-1] + b"x"), inline(DATA + b"x"), told(data="no base64!")])
 def test_what_is_not_what_was_promised_leaves_no_file(found: dict[str, Any], tmp_path: Path) -> None:
-    answer = answer_of({"id": "r1", "state": "done", "results": {"Model 0": found}})
+    answer = reply_from_body({"id": "r1", "state": "done", "results": {"Model 0": found}})
     with pytest.raises(StorageError, match="the result Model 0"):
         answer.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -81,7 +81,7 @@ def test_what_is_not_what_was_promised_leaves_no_file(found: dict[str, Any], tmp
 
 def test_why_a_result_is_not_to_be_had_is_told(files: str) -> None:
     def fetched(path: str) -> bytes:
-        return answer_of({"id": "r1", "state": "done", "results": {"M": told(url=path)}}).results["M"].read()
+        return reply_from_body({"id": "r1", "state": "done", "results": {"M": told(url=path)}}).results["M"].read()
 
     for path, error, words in (
         (f"{files}/gone", NotFound, "the server answered 404"),
@@ -96,5 +96,5 @@ def test_why_a_result_is_not_to_be_had_is_told(files: str) -> None:
 
 
 def test_words_of_later_versions_are_left_aside_and_missing_ones_are_empty() -> None:
-    answer = answer_of({"id": "r1", "state": "failed", "reason": "it broke", "colour": "red", "metrics": None})
+    answer = reply_from_body({"id": "r1", "state": "failed", "reason": "it broke", "colour": "red", "metrics": None})
     assert (answer.done, answer.reason, answer.next, answer.metrics, answer.results) == (False, "it broke", "", {}, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onward.tracker.tokens import Rights, Scope
+from onward.tracker.access.tokens import Rights, Scope
 from tests.unit.test_api_routes import Scene, good, scene  # noqa: F401
 
 ADDRESS = "/api/v1/series/aggregates/search"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from onward.api import chores
-from onward.operations.tracking import open_tracker, place_of
-from onward.tracker.tokens import Rights, Scope
+from onward.api.background import chores
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.tracker.access.tokens import Rights, Scope
 from tests.receivers import hooks
 from tests.unit.test_api_routes import Scene, good
 
@@ -21,7 +21,7 @@ MAIL = {"kind": "email", "name": "mail", "host": "smtp.lab.org", "sender": "a@la
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -108,17 +108,17 @@ def test_a_test_is_sent_at_once_and_says_what_kept_it(scene: Scene) -> None:
 
 
 def test_the_servers_background_looks_and_sends_and_the_history_tells(scene: Scene) -> None:
-    chores.alert(scene.server.services)  # without channels there is nothing to do
+    chores.send_alerts(scene.server.services)  # without channels there is nothing to do
     with hooks() as kept:
         made = good(scene.client.post(CHANNELS, {"kind": "slack", "name": "ops", "url": kept.url}), 201)["channel"]
         good(scene.client.post(RULES, {"name": "done", "kind": "finished", "channels": [made["id"]]}), 201)
         run = scene.run(name="digits")
         scene.opened.tracker.runs.update(run, state="finished", ended=scene.place.clock.now())
-        chores.alert(scene.server.services)
+        chores.send_alerts(scene.server.services)
         [waiting] = good(scene.client.get("/api/v1/alerts/history"))["notices"]
         assert (waiting["sent"], waiting["due"] > scene.place.clock.now()) == (None, True)
         scene.place.clock.sleep(60)
-        chores.alert(scene.server.services)
+        chores.send_alerts(scene.server.services)
     [sent] = good(scene.client.get("/api/v1/alerts/history?limit=1"))["notices"]
     assert (sent["title"], sent["run_id"], sent["channel"], sent["rule"]) == ("digits finished", run, "ops", "done")
     assert sent["sent"] is not None and len(kept.posts) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from onward.errors import Conflict, InvalidInput, NotFound, OnwardError
-from onward.tracker.artifact_files import ArtifactFiles, components
+from onward.tracker.runs.artifact_files import ArtifactFiles, components
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.find import restore_newest
-from onward.checkpoints.publish import publish
+from onward.checkpoints.publishing.publish import publish
+from onward.checkpoints.restoring.newest import restore_newest
 from onward.model.checkpoint import CheckpointName
-from onward.operations.submit import submit
-from onward.operations.tracking import open_tracker, place_of
+from onward.operations.submit.new_run import submit
+from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 from tests.unit.test_api_routes import Scene, good
@@ -20,7 +20,7 @@ from tests.unit.test_api_routes import Scene, good
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from onward.api.columns import in_columns
+from onward.api.ingest.columns import in_columns
+from onward.api.ingest.point_parser import checked_name, many_points
 from onward.api.mlflow import wire
-from onward.api.points import a_name, many_points
-from onward.tracker.ingest import to_columns
+from onward.tracker.ingest.receive import to_columns
 
 NOW = 1_790_000_000.25
 
@@ -24,13 +24,13 @@ def test_our_own_points_are_read_as_one_by_one() -> None:
         for step in range(5)
         for name, value, at in (("loss", 0.1 * step, 1_790_000_000.1 + step), ("n", step, 1_790_000_000))
     ]
-    assert in_columns(items, "name", a_name, NOW) == to_columns(many_points({"points": items}, NOW))[0]
+    assert in_columns(items, "name", checked_name, NOW) == to_columns(many_points({"points": items}, NOW))[0]
 
 
 def test_times_in_milliseconds_or_left_out_are_those_of_one_by_one() -> None:
     for more in ({"timestamp": 1_790_000_000_123}, {}):
         items = [{"name": "loss", "step": step, "value": 1.5, **more} for step in range(3)]
-        assert in_columns(items, "name", a_name, NOW) == to_columns(many_points({"points": items}, NOW))[0]
+        assert in_columns(items, "name", checked_name, NOW) == to_columns(many_points({"points": items}, NOW))[0]
 
 
 def test_points_of_mlflow_are_read_as_one_by_one() -> None:

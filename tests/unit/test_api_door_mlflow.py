@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from onward.api.access.allowed_hosts import HostRules
 from onward.api.app import make_server
-from onward.api.hosts import HostRules
-from onward.operations.tracking import Opened, open_tracker, place_of
-from onward.tracker.tokens import Rights, Scope
+from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.tracker.access.tokens import Rights, Scope
 from tests.api import Answer, Client
 from tests.desks import Place
 
@@ -22,9 +22,9 @@ AT = 1_790_000_000_000
 
 
 class Scene:
-    def __init__(self, folder: Path, opened: Opened) -> None:
+    def __init__(self, folder: Path, opened: OpenTracker) -> None:
         place = Place(folder / "desk", {})
-        at = place_of({"HOME": str(folder)}, str(folder / "tracker.db"))
+        at = tracker_location({"HOME": str(folder)}, str(folder / "tracker.db"))
         self.tracker, self._tokens, self._now = opened.tracker, opened.tokens, place.clock.now()
         self._gate = make_server(opened.tracker, opened.tokens, place.desk, at, hosts=HostRules(), tend=False).gate
         self.client = self.as_(Scope.USER, rights=Rights.WRITE)
@@ -42,7 +42,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 

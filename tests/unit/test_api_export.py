@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from onward.api.routes import export
+from onward.api.routes.search import export
 from tests.api import Answer
 from tests.unit.test_api_routes import Scene, scene  # noqa: F401
 

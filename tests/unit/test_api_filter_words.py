@@ -8,15 +8,15 @@ from urllib.parse import quote
 
 import pytest
 
-from onward.operations.tracking import open_tracker, place_of
-from onward.tracker.completion import FIELDS
-from onward.tracker.filter import order, where
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.tracker.search.completion import FIELDS
+from onward.tracker.search.filter import filter_condition, parse_order
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -28,8 +28,8 @@ def words(scene: Scene, prefix: str = "", of: str = "", **others: int) -> list[s
 
 def test_every_field_that_is_offered_can_be_compared() -> None:
     for name in FIELDS:
-        assert where(f"{name} is not null", now=0) is not None
-        assert order(name)
+        assert filter_condition(f"{name} is not null", now=0) is not None
+        assert parse_order(name)
 
 
 def test_names_are_completed_from_fields_rooms_and_what_runs_have(scene: Scene) -> None:

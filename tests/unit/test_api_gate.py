@@ -14,20 +14,20 @@ from urllib.parse import urlencode
 
 import pytest
 
+from onward.api.access.allowed_hosts import HostRules
+from onward.api.access.gate import AccessGate, Receive, Scope, Send
+from onward.api.access.login import LoginPage
+from onward.api.access.rights.route_lookup import Routes
+from onward.api.access.token_cache import FRESH, TokenCache
 from onward.api.app import make_api
-from onward.api.book import FRESH, TokenBook
-from onward.api.gate import Gate, Receive, Scope, Send
-from onward.api.hosts import HostRules
-from onward.api.login import Login
-from onward.api.logs import JsonLines, log
-from onward.api.rights.routes import Routes
+from onward.api.server_log import JsonLines, log
 from onward.api.services import Services
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.errors import StorageUnavailable
-from onward.operations.tracking import Opened, open_tracker, place_of
-from onward.tracker.runs import NewRun
-from onward.tracker.tokens import AFTER_ARCHIVE, AFTER_END, Rights
-from onward.tracker.tokens import Scope as TokenScope
+from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.tracker.access.tokens import AFTER_ARCHIVE, AFTER_END, Rights
+from onward.tracker.access.tokens import Scope as TokenScope
+from onward.tracker.runs.registry import NewRun
 from tests.api import Answer, Client
 
 ROUTES = Routes(make_api(Services.__new__(Services)))  # no route is called
@@ -48,15 +48,15 @@ class Behind:
 
 
 class Scene:
-    def __init__(self, opened: Opened, *, root: str = "") -> None:
-        self.clock = HandClock(1_794_744_000.0)
+    def __init__(self, opened: OpenTracker, *, root: str = "") -> None:
+        self.clock = ManualClock(1_794_744_000.0)
         self.store = store = opened.tokens
         self.runs = opened.tracker.runs
         self.behind = Behind()
-        self.book = TokenBook(store, self.clock)
+        self.book = TokenCache(store, self.clock)
         rules = HostRules.of(bound="127.0.0.1", machine="node7", given=["tracker.example.org"])
-        login = Login(store, self.clock, cookie="onward_session_k1")
-        self.gate = Gate(self.behind, routes=ROUTES, book=self.book, hosts=rules, login=login, root=root)
+        login = LoginPage(store, self.clock, cookie="onward_session_k1")
+        self.gate = AccessGate(self.behind, routes=ROUTES, book=self.book, hosts=rules, login=login, root=root)
 
     def run(self) -> str:
         return self.runs.create(NewRun(experiment="digits", name="digits", source="seed")).run_id
@@ -69,13 +69,13 @@ class Scene:
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+def opened(tmp_path: Path) -> Iterator[OpenTracker]:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield opened
 
 
 @pytest.fixture
-def scene(opened: Opened) -> Scene:
+def scene(opened: OpenTracker) -> Scene:
     return Scene(opened)
 
 
@@ -363,7 +363,7 @@ def test_a_body_that_is_too_long_is_refused(scene: Scene) -> None:
     assert client.ask("PUT", "/api/v1/runs/k1/artifacts/a", body=b"x" * (2 << 20)).status == 200
 
 
-def test_behind_a_proxy_the_prefix_may_be_on_the_path_or_taken_off(opened: Opened) -> None:
+def test_behind_a_proxy_the_prefix_may_be_on_the_path_or_taken_off(opened: OpenTracker) -> None:
     scene = Scene(opened, root="/onward")
     client = scene.client(scene.token())
     assert client.get("/onward/api/v1/runs").status == 200

@@ -6,9 +6,9 @@ import base64
 
 import pytest
 
-from onward.api.credentials import Presented, presented, split_address
-from onward.api.hosts import HostRules, split_host
-from onward.api.paths import odd
+from onward.api.access.allowed_hosts import HostRules, split_host
+from onward.api.access.credentials import PresentedCredential, presented_credential, split_address
+from onward.api.access.path_check import path_problem
 
 RULES = HostRules.of(bound="127.0.0.1", machine="Node7", given=["tracker.example.org"])
 
@@ -107,14 +107,14 @@ def test_a_host_is_split_into_name_and_port() -> None:
     ],
 )
 def test_odd_paths_are_refused(path: str) -> None:
-    assert odd(path)
+    assert path_problem(path)
 
 
 @pytest.mark.parametrize(
     "path", ["/", "/runs/k1/metrics", "/api/v1/runs/k1/artifacts/epoch=3-val.ckpt", "/a/...", "/a/.hidden", "/50%", "/a..b/c", "/a;b"]
 )
 def test_honest_paths_pass(path: str) -> None:
-    assert odd(path) is None
+    assert path_problem(path) is None
 
 
 def test_a_token_in_the_address_is_taken_off_it() -> None:
@@ -132,22 +132,26 @@ def basic(user: str, password: str) -> bytes:
 
 
 def test_a_token_can_come_in_five_ways_and_the_first_shown_counts() -> None:
-    assert presented({}, None, COOKIE) is None
-    assert presented({b"authorization": b"Bearer abc"}, None, COOKIE) == Presented("abc", "bearer")
-    assert presented({b"authorization": b"bearer  abc "}, None, COOKIE) == Presented("abc", "bearer")
-    assert presented({b"x-api-key": b"abc"}, None, COOKIE) == Presented("abc", "key")
-    assert presented({b"authorization": basic("ada", "abc")}, None, COOKIE) == Presented("abc", "basic")
-    assert presented({b"authorization": basic("abc", "")}, None, COOKIE) == Presented("abc", "basic")
-    assert presented(
+    assert presented_credential({}, None, COOKIE) is None
+    assert presented_credential({b"authorization": b"Bearer abc"}, None, COOKIE) == PresentedCredential("abc", "bearer")
+    assert presented_credential({b"authorization": b"bearer  abc "}, None, COOKIE) == PresentedCredential("abc", "bearer")
+    assert presented_credential({b"x-api-key": b"abc"}, None, COOKIE) == PresentedCredential("abc", "key")
+    assert presented_credential({b"authorization": basic("ada", "abc")}, None, COOKIE) == PresentedCredential("abc", "basic")
+    assert presented_credential({b"authorization": basic("abc", "")}, None, COOKIE) == PresentedCredential("abc", "basic")
+    assert presented_credential(
         {b"cookie": b"a=1; onward_session=old; onward_session_k2=other; onward_session_k1=abc; b=2"}, None, COOKIE
-    ) == Presented("abc", "cookie")
-    assert presented({b"cookie": b"a=1"}, None, COOKIE) is None
-    assert presented({b"authorization": basic("from", "netrc"), b"x-api-key": b"k"}, "abc", COOKIE) == Presented("abc", "address")
-    assert presented({b"authorization": b"Bearer bad", b"x-api-key": b"good"}, None, COOKIE) == Presented("bad", "bearer")
+    ) == PresentedCredential("abc", "cookie")
+    assert presented_credential({b"cookie": b"a=1"}, None, COOKIE) is None
+    assert presented_credential({b"authorization": basic("from", "netrc"), b"x-api-key": b"k"}, "abc", COOKIE) == PresentedCredential(
+        "abc", "address"
+    )
+    assert presented_credential({b"authorization": b"Bearer bad", b"x-api-key": b"good"}, None, COOKIE) == PresentedCredential(
+        "bad", "bearer"
+    )
 
 
 @pytest.mark.parametrize("header", [b"Basic !!!", b"Basic", b"Digest abc", b"", b"Basic \xff"])
 def test_a_header_that_makes_no_sense_is_a_bad_token_not_an_absent_one(header: bytes) -> None:
-    shown = presented({b"authorization": header}, None, COOKIE)
+    shown = presented_credential({b"authorization": header}, None, COOKIE)
     assert shown is not None
     assert shown.text == ""

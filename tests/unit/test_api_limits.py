@@ -13,14 +13,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from onward.api.admission import Caller
-from onward.api.limits import Rate, Streams
-from onward.api.logs import LONGEST, JsonLines
-from onward.api.rights import watch
-from onward.clock import HandClock
+from onward.api.access.caller import ApiCaller
+from onward.api.access.rate_limits import RateLimit, StreamLimit
+from onward.api.access.rights import token_watch
+from onward.api.server_log import LONGEST, JsonLines
+from onward.clock import ManualClock
 from onward.errors import StorageUnavailable, TooMany
-from onward.operations.tracking import open_tracker, place_of
-from onward.tracker.tokens import Rights, Scope
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.tracker.access.tokens import Rights, Scope
 from tests.api import Client
 from tests.unit.test_api_routes import Scene, good
 
@@ -30,7 +30,7 @@ LIMITS = "[server]\nrequests = 3\nlogins = 2\nstreams = 2\nartifacts = 1\n"  # o
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     (tmp_path / "settings.toml").write_text(LIMITS)
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened, ONWARD_SETTINGS=str(tmp_path / "settings.toml"))
 
 
@@ -38,8 +38,8 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
 
 
 def test_a_bucket_empties_and_fills_again() -> None:
-    clock = HandClock()
-    rate = Rate(2, room=4, clock=clock)
+    clock = ManualClock()
+    rate = RateLimit(2, room=4, clock=clock)
     assert [rate.take("a") for _ in range(4)] == [0, 0, 0, 0]
     assert rate.take("a") == pytest.approx(0.5)
     assert rate.take("b") == 0
@@ -50,12 +50,12 @@ def test_a_bucket_empties_and_fills_again() -> None:
     assert 0 < rate.take("a") <= 0.5
     clock.sleep(0.5)
     assert rate.take("a") == 0
-    assert Rate(0, room=0, clock=clock).take("a") == 0
+    assert RateLimit(0, room=0, clock=clock).take("a") == 0
 
 
 def test_many_callers_take_no_memory_without_end() -> None:
-    clock = HandClock()
-    rate = Rate(1, room=5, clock=clock)
+    clock = ManualClock()
+    rate = RateLimit(1, room=5, clock=clock)
     for number in range(25_000):
         rate.take(str(number))
         clock.sleep(0.001)
@@ -130,9 +130,9 @@ def test_a_session_ends_when_its_token_would(scene: Scene) -> None:
 
 
 def test_a_user_has_so_many_streams_by_whatever_tokens() -> None:
-    streams = Streams(2)
-    ada = [Caller(token=str(n), scope=Scope.USER, name="ada", rights=Rights.READ) for n in range(3)]
-    run = Caller(token="r", scope=Scope.RUN, run="k1", name="ada")
+    streams = StreamLimit(2)
+    ada = [ApiCaller(token=str(n), scope=Scope.USER, name="ada", rights=Rights.READ) for n in range(3)]
+    run = ApiCaller(token="r", scope=Scope.RUN, run="k1", name="ada")
     held = [streams.begin(one) for one in ada[:2]]
     with pytest.raises(TooMany):
         streams.begin(ada[2])
@@ -200,7 +200,7 @@ def test_live_streams_and_followed_logs_are_counted_together_and_given_back(scen
 
 
 def test_streams_end_soon_after_their_token_whatever_kind_it_is(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "EVERY", 0.01)
+    monkeypatch.setattr(token_watch, "EVERY", 0.01)
     played = scene.place.play()
     played.dir.log(1, "out").write_text("begun\n")
     scene.opened.tracker.files.look(scene.place.desk.roots)
@@ -238,7 +238,7 @@ def test_streams_end_soon_after_their_token_whatever_kind_it_is(scene: Scene, mo
 
 
 def test_an_upload_that_lasts_ends_with_its_token_and_leaves_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "EVERY", 0.01)
+    monkeypatch.setattr(token_watch, "EVERY", 0.01)
     run, client = scene.run(), scene.as_(Scope.USER)
     path = f"/api/v1/runs/{run}/artifacts/large.bin"
 

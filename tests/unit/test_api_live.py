@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from onward.api.live import Live
+from onward.api.background.live_events import LiveEvents
 
 
 async def take(stream: AsyncIterator[str], count: int) -> list[dict[str, Any]]:
@@ -26,7 +26,7 @@ def events(found: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
 
 def test_a_listener_hears_what_happens_after_it_came() -> None:
     async def scene() -> None:
-        live = Live()
+        live = LiveEvents()
         live.status_changed("k1", "running")
         stream = live.listen(None)
         assert events(await take(stream, 1)) == [("hello", None)]
@@ -40,7 +40,7 @@ def test_a_listener_hears_what_happens_after_it_came() -> None:
 
 def test_who_comes_back_hears_what_was_missed() -> None:
     async def scene() -> None:
-        live = Live()
+        live = LiveEvents()
         live.status_changed("k1", "submitted")
         cursor = live.cursor
         live.status_changed("k1", "running")
@@ -54,7 +54,7 @@ def test_who_comes_back_hears_what_was_missed() -> None:
 
 def test_a_cursor_of_another_server_or_of_long_ago_begins_anew() -> None:
     async def scene() -> None:
-        live = Live()
+        live = LiveEvents()
         first = live.cursor
         for _ in range(10_002):
             live.tell("run_changed", "k1")
@@ -66,7 +66,7 @@ def test_a_cursor_of_another_server_or_of_long_ago_begins_anew() -> None:
 
 def test_a_listener_hears_only_what_it_asked_for() -> None:
     async def scene() -> None:
-        live = Live()
+        live = LiveEvents()
         cursor = live.cursor
         live.status_changed("k1", "running")
         live.status_changed("k2", "running")
@@ -80,7 +80,7 @@ def test_a_listener_hears_only_what_it_asked_for() -> None:
 
 def test_closing_lets_all_listeners_go() -> None:
     async def scene() -> None:
-        live = Live()
+        live = LiveEvents()
 
         async def all_of_it() -> int:
             return len([text async for text in live.listen(None)])
@@ -99,7 +99,7 @@ def test_who_has_listened_for_long_comes_back_and_misses_nothing() -> None:
     """A token that was revoked meanwhile is then refused at the gate."""
 
     async def scene() -> None:
-        live = Live(life=0.05)
+        live = LiveEvents(life=0.05)
         heard = [text async for text in live.listen(None)]
         assert "event: hello" in heard[0]
         cursor = live.cursor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onward.tracker.tokens import Rights, Scope
+from onward.tracker.access.tokens import Rights, Scope
 from tests.unit.test_api_routes import Scene, good, scene  # noqa: F401
 
 ADDRESS = "/api/v1/metrics/search"

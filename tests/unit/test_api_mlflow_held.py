@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from onward.api.access.allowed_hosts import HostRules
 from onward.api.app import make_server
-from onward.api.hosts import HostRules
-from onward.operations.tracking import Opened, open_tracker, place_of
-from onward.tracker.tokens import Rights, Scope
+from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.tracker.access.tokens import Rights, Scope
 from tests.api import Answer, Client
 from tests.desks import Place
 
@@ -20,9 +20,9 @@ FILES = "/api/2.0/mlflow-artifacts/artifacts"
 
 
 class Scene:
-    def __init__(self, folder: Path, opened: Opened) -> None:
+    def __init__(self, folder: Path, opened: OpenTracker) -> None:
         place = Place(folder / "desk", {})
-        at = place_of({"HOME": str(folder)}, str(folder / "tracker.db"))
+        at = tracker_location({"HOME": str(folder)}, str(folder / "tracker.db"))
         self._tokens, self._now = opened.tokens, place.clock.now()
         self._gate = make_server(opened.tracker, opened.tokens, place.desk, at, hosts=HostRules(), tend=False).gate
         self.files = at.files
@@ -46,7 +46,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -160,7 +160,7 @@ def test_the_state_folder_is_closed_and_another_folder_is_left_as_it_is(tmp_path
     for folder in (state, other):
         folder.mkdir()
         folder.chmod(0o755)
-    with open_tracker(place_of({"ONWARD_STATE_DIR": str(state)})), open_tracker(place_of({}, str(other / "x.db"))):
+    with open_tracker(tracker_location({"ONWARD_STATE_DIR": str(state)})), open_tracker(tracker_location({}, str(other / "x.db"))):
         pass
     assert (state.stat().st_mode & 0o777, other.stat().st_mode & 0o777) == (0o700, 0o755)
     assert (other / "x.files").stat().st_mode & 0o777 == 0o700

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.run import LegEnd
 from onward.model.spec import BestRule, CheckpointRule, Resources, spec_to_json
-from onward.operations.inspect import look, record
-from onward.operations.tracking import open_tracker, place_of
+from onward.operations.runs.record import inspect_run, run_record
+from onward.operations.tracker_access.location import open_tracker, tracker_location
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -36,7 +36,7 @@ def test_the_first_page_has_the_facts_that_show_has_without_a_server(scene: Scen
     run.later(50)
     look_at_folders(scene)
     told = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/overview"))
-    same = record(look(scene.place.desk, run.dir))
+    same = run_record(inspect_run(scene.place.desk, run.dir))
     assert {name: told[name] for name in ("effort", "risk", "finish")} == {name: same[name] for name in ("effort", "risk", "finish")}
     assert told["risk"]["since_step"] == 20
     assert told["risk"]["steps"] == 9

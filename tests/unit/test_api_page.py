@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from onward.api.gate import Receive, Scope, Send
-from onward.api.page import Page
-from onward.api.plain import STYLED, page_of
-from onward.api.rights.routes import is_view
-from onward.api.sending import send_whole
+from onward.api.access.gate import Receive, Scope, Send
+from onward.api.access.rights.route_lookup import is_view
+from onward.api.plain_pages import STYLED, page_of
+from onward.api.transport.responses import send_whole
+from onward.api.web_app import WebApp
 from tests.api import Answer, Client
 
 INDEX = '<head><meta name="onward-root" content="" /><script type="module" src="./assets/index-k1.js"></script></head>'
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ask(folder: Path, target: str, *, root: str = "", method: str = "GET", headers: dict[str, str] | None = None) -> Answer:
-    page = Page(routes, folder)
+    page = WebApp(routes, folder)
 
     async def under(scope: Scope, receive: Receive, send: Send) -> None:
         await page({**scope, "root_path": root, "path": root + scope["path"]}, receive, send)

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.operations.tracking import open_tracker, place_of
-from onward.pipelines.yaml_lines import load_yaml, to_yaml
+from onward.inputs.yaml_lines import load_yaml, to_yaml
+from onward.operations.tracker_access.location import open_tracker, tracker_location
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from onward.model.attempt import Attempt, AttemptEnd, Owner
-from onward.model.pipeline import Plan, plan_to_json
-from onward.model.score import Score, TaskResult
-from onward.model.task import tasks_of
-from onward.operations.tracking import open_tracker, place_of
+from onward.model.pipelines.attempt import Attempt, AttemptEnd, AttemptOwner
+from onward.model.pipelines.plan import PipelinePlan, plan_to_json
+from onward.model.pipelines.score import Score, TaskResult
+from onward.model.pipelines.task import tasks_of
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.pipelines.advance import gather_facts, read_plan
 from onward.rundir.journal import read_spec
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.rundir.tasks import end_attempt, task_dir, write_result
-from onward.supervisor.advance import gather, read_plan
-from onward.tracker.tokens import Rights, Scope
+from onward.rundir.pipeline.layout import PipelineDir
+from onward.rundir.pipeline.tasks import end_attempt, task_dir, write_result
+from onward.tracker.access.tokens import Rights, Scope
 from tests.unit.test_api_routes import Scene, good
 from tests.unit.test_pipeline_goes_on import Piped, plan
 
@@ -28,7 +28,7 @@ NAME = "2026-11-15_A_digits"
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -41,24 +41,24 @@ def piped(scene: Scene) -> Piped:
     piped.go_on()
     piped.publish(100)
     piped.go_on()
-    first, second = tasks_of(read_plan(piped.dir), gather(piped.dir, read_plan(piped.dir)).checkpoints)
+    first, second = tasks_of(read_plan(piped.dir), gather_facts(piped.dir, read_plan(piped.dir)).checkpoints)
     for task in (first, second):
         task_dir(piped.dir, task).path.mkdir()
     write_result(task_dir(piped.dir, first), TaskResult(scores={"score": Score(value=0.75, count=4, spread=0.5)}, items=4, seconds=2.0))
     for number in (1, 2):
         task_dir(piped.dir, second).claim(number).write_text('{"run": "gone", "leg": 1}')
-        owner = Owner(run="gone", leg=1)
+        owner = AttemptOwner(run="gone", leg=1)
         ended = Attempt(number=number, owner=owner, host="n", at=0.0, end=AttemptEnd.FAILED, reason="exit code 3", evidence="no sums")
         end_attempt(task_dir(piped.dir, second), ended)
     scene.opened.tracker.files.look(scene.place.desk.roots)
     return piped
 
 
-def bare(scene: Scene, name: str, made: Plan | None = None) -> PipelineDir:
+def bare(scene: Scene, name: str, made: PipelinePlan | None = None) -> PipelineDir:
     """A pipeline of nothing at all."""
     dir = PipelineDir(scene.place.root / name)
     dir.make()
-    dir.plan.write_text(json.dumps(plan_to_json(made or Plan(name="x", experiment="x", cluster="local"))))
+    dir.plan.write_text(json.dumps(plan_to_json(made or PipelinePlan(name="x", experiment="x", cluster="local"))))
     return dir
 
 

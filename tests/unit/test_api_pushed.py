@@ -10,30 +10,30 @@ from typing import Any
 
 import pytest
 
-from onward.api.app import Server, make_server
-from onward.api.chores import read_folders
-from onward.api.hosts import HostRules
-from onward.model import event as ev
+from onward.api.access.allowed_hosts import HostRules
+from onward.api.app import ApiServer, make_server
+from onward.api.background.chores import read_folders
+from onward.model import events as ev
 from onward.model.run import LegEnd
 from onward.model.spec import spec_to_json
-from onward.operations import announce as announcing
-from onward.operations import control
-from onward.operations.tracking import open_tracker, place_of
+from onward.operations.runs import control
+from onward.operations.tracker_access import server as announcing
+from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
-from onward.supervisor.push import Push, Refused
-from onward.supervisor.push_files import LARGEST_ARTIFACT, rooms_of
-from onward.supervisor.upstream import Upstream
-from onward.tracker.intake.binding import user_name
-from onward.tracker.runs import NewRun
-from onward.tracker.tokens import AFTER_END, Rights, Scope
+from onward.supervisor.telemetry.push import Push, PushRefused
+from onward.supervisor.telemetry.push_files import LARGEST_ARTIFACT, push_areas
+from onward.supervisor.telemetry.tracker_server import TrackerConnection
+from onward.tracker.access.tokens import AFTER_END, Rights, Scope
+from onward.tracker.ingest.folders.ownership import user_name
+from onward.tracker.runs.registry import NewRun
 from tests import event_files
 from tests.api import Client
 from tests.desks import NOON, Place
 from tests.histories import make_spec
 
 
-class InProcess(Upstream):
+class InProcess(TrackerConnection):
     """The way to a server without a network."""
 
     def __init__(self, client: Client) -> None:
@@ -52,9 +52,9 @@ class InProcess(Upstream):
 class Scene:
     def __init__(self, folder: Path, opened: Any) -> None:
         self.place = Place(folder / "desk")
-        self.at = place_of({"HOME": str(folder)}, str(folder / "tracker.db"))
+        self.at = tracker_location({"HOME": str(folder)}, str(folder / "tracker.db"))
         self.opened = opened
-        self.server: Server = make_server(opened.tracker, opened.tokens, self.place.desk, self.at, hosts=HostRules(), tend=False)
+        self.server: ApiServer = make_server(opened.tracker, opened.tokens, self.place.desk, self.at, hosts=HostRules(), tend=False)
         _, secret = opened.tokens.create(Scope.USER, rights=Rights.ADMIN, name="ada", now=self.place.clock.now())
         self.client = Client(self.server.gate, secret.text)
         self.spec = make_spec(id="k0farrun", created=NOON, tracker="http://localhost", user=user_name(os.getuid()))
@@ -68,7 +68,7 @@ class Scene:
         assert self.client.ask("PUT", f"/api/v1/runs/{self.spec.id}/spec", json=spec_to_json(self.spec)).status == 200
         run_token = opened.tokens.create(Scope.RUN, name="jobs", run=self.spec.id, now=self.place.clock.now())[1].text
         self.upstream = InProcess(Client(self.server.gate, run_token))
-        self.push = Push(self.upstream, self.spec.id, rooms_of(self.dir))
+        self.push = Push(self.upstream, self.spec.id, push_areas(self.dir))
 
     def get(self, path: str) -> Any:
         answer = self.client.get(f"/api/v1/runs/{self.spec.id}/{path}")
@@ -78,7 +78,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -91,7 +91,7 @@ def test_the_logs_of_a_run_that_is_elsewhere_are_listed_and_read_as_they_grow(sc
     scene.push.send_all()
     with scene.dir.log(1, "out").open("ab") as file:
         file.write(b"ch 2\n")
-    Push(scene.upstream, scene.spec.id, rooms_of(scene.dir)).send_all()  # another process, which remembers nothing
+    Push(scene.upstream, scene.spec.id, push_areas(scene.dir)).send_all()  # another process, which remembers nothing
     listed = [(log["leg"], log["stream"], log["bytes"]) for log in scene.get("logs").json["logs"]]
     assert listed == [(0, "supervisor", 8), (1, "out", 17)]
     assert scene.get("logs/1/out").body == b"epoch 1\n\xffepoch 2\n"
@@ -134,7 +134,7 @@ def test_small_artifacts_come_whole_are_replaced_whole_and_large_ones_stay(scene
     [told] = scene.get("artifacts?path=plots").json["artifacts"]
     assert (told["bytes"], len(told["sha256"])) == (5, 64)
     scene.upstream.sent.clear()
-    assert Push(scene.upstream, scene.spec.id, rooms_of(scene.dir)).send_all() == 0  # another process: it asks, and sends nothing
+    assert Push(scene.upstream, scene.spec.id, push_areas(scene.dir)).send_all() == 0  # another process: it asks, and sends nothing
     assert sum("a.png" in target for target in scene.upstream.sent) == 1
 
 
@@ -151,7 +151,7 @@ def test_of_a_run_whose_folder_the_server_sees_no_file_is_sent(scene: Scene) -> 
     scene.dir.path.rename(here.path)
     here.log(1, "out").write_bytes(b"epoch 1\n")
     read_folders(scene.server.services)
-    push = Push(scene.upstream, scene.spec.id, rooms_of(here))
+    push = Push(scene.upstream, scene.spec.id, push_areas(here))
     push.send_all()
     assert not (scene.at.files / ".pushed").exists()
     assert scene.get("logs/1/out").body == b"epoch 1\n"
@@ -172,7 +172,7 @@ def test_a_piece_of_anything_else_is_refused_and_touches_nothing(scene: Scene, f
 
 def test_a_runs_token_sends_files_of_its_own_run_alone(scene: Scene) -> None:
     other = scene.client.post("/api/v1/runs", {"name": "other"}).json["id"]
-    push = Push(scene.upstream, other, rooms_of(scene.dir))
+    push = Push(scene.upstream, other, push_areas(scene.dir))
     with pytest.raises(Exception, match="403"):
         push.send_all()
 
@@ -201,7 +201,7 @@ def test_the_last_job_of_a_run_sends_its_end_and_what_is_left_then_its_token_end
     assert scene.get("logs/1/out").text == "the last words\n"
     scene.place.clock.sleep(AFTER_END)
     scene.dir.log(1, "out").write_text("the last words\nand more, by whoever has found the token\n")
-    with pytest.raises(Refused, match="401"):
+    with pytest.raises(PushRefused, match="401"):
         scene.push.send_all()
     # resumed: its jobs get another token, and the old one is valid again once the server knows
     secret = scene.client.post(f"/api/v1/runs/{scene.spec.id}/tokens", {}).json["secret"]
@@ -209,7 +209,7 @@ def test_the_last_job_of_a_run_sends_its_end_and_what_is_left_then_its_token_end
     desk = desk_journal(scene.dir)
     desk.write(ev.Resumed(leg=2, at=NOON + 90_000, by="ada"))
     desk.close()
-    Push(InProcess(Client(scene.server.gate, secret)), scene.spec.id, rooms_of(scene.dir)).send_all()
+    Push(InProcess(Client(scene.server.gate, secret)), scene.spec.id, push_areas(scene.dir)).send_all()
     assert scene.opened.tracker.runs.get(scene.spec.id).state not in ("finished", "failed", "cancelled")
     scene.place.clock.sleep(60 * 86400)
     scene.dir.log(2, "out").write_text("it goes on\n")
@@ -221,7 +221,7 @@ def test_a_run_that_is_resumed_gets_a_new_token_for_its_jobs(scene: Scene, tmp_p
     mine = tmp_path / "token"
     mine.write_text(scene.opened.tokens.create(Scope.USER, now=NOON)[1].text)
     mine.chmod(0o600)
-    monkeypatch.setattr(announcing, "Upstream", lambda _, token: InProcess(Client(scene.server.gate, token)))
+    monkeypatch.setattr(announcing, "TrackerConnection", lambda _, token: InProcess(Client(scene.server.gate, token)))
     place = Place(tmp_path / "other", {"ONWARD_TRACKER_URL": "http://localhost", "ONWARD_TOKEN_FILE": str(mine)})
     played = place.play(tracker="http://localhost")
     control.cancel(place.desk, played.dir)
@@ -229,7 +229,7 @@ def test_a_run_that_is_resumed_gets_a_new_token_for_its_jobs(scene: Scene, tmp_p
     control.resume(place.desk, played.dir, changes={})
     assert played.dir.tracker_token.stat().st_mode & 0o777 == 0o600
     client = Client(scene.server.gate, played.dir.tracker_token.read_text())
-    assert Push(InProcess(client), played.spec.id, rooms_of(played.dir)).send_all() > 0
+    assert Push(InProcess(client), played.spec.id, push_areas(played.dir)).send_all() > 0
     assert client.get(f"/api/v1/runs/{played.spec.id}").json["state"] == "submitted"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onward.tracker.tokens import Rights, Scope
+from onward.tracker.access.tokens import Rights, Scope
 from tests.unit.test_api_routes import Scene, good, scene
 
 __all__ = ["scene"]

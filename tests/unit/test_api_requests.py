@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import pytest
 
-from onward.model.outcome import Outcome, OutcomeState, Result
-from onward.model.request import Ending, Input
-from onward.operations.tracking import open_tracker, place_of
-from onward.tracker.requests import Requests
-from onward.tracker.tokens import Rights, Scope
+from onward.model.requests.outcome import Outcome, OutcomeFile, OutcomeState
+from onward.model.requests.request import RequestEnding, RequestInput
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.tracker.access.tokens import Rights, Scope
+from onward.tracker.requests.store import Requests
 from tests.api import Client
 from tests.contract.requests import request
 from tests.unit.test_api_routes import Scene, good
@@ -24,7 +24,7 @@ NEVER = 2_000_000_000
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -35,17 +35,17 @@ def store(tmp_path: Path) -> Iterator[Requests]:
     opened.close()
 
 
-def settle(store: Requests, id: str, state: OutcomeState, *results: Result, at: float = 1_700_000_100.0) -> None:
+def settle(store: Requests, id: str, state: OutcomeState, *results: OutcomeFile, at: float = 1_700_000_100.0) -> None:
     outcome = Outcome(
         state=state, reason=f"it is {state}", next="look", log_tail="the end", metrics={"loss": float("nan")}, results=results
     )
     store.settle(store.of(id), outcome, at=at)
 
 
-def made(folder: Path, name: str, data: bytes) -> Result:
+def made(folder: Path, name: str, data: bytes) -> OutcomeFile:
     path = folder / "model.keras"
     path.write_bytes(data)
-    return Result(name=name, path=str(path), size=len(data), sha256=hashlib.sha256(data).hexdigest())
+    return OutcomeFile(name=name, path=str(path), size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
 def test_where_no_gateway_ever_ran_there_are_none_and_nothing_is_made(scene: Scene, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_they_are_listed_newest_first_by_standing_and_text_in_pages(scene: Scene
 
 def test_one_tells_what_it_asked_its_answer_and_what_went_out(scene: Scene, store: Requests, tmp_path: Path) -> None:
     secret = "https://ada:pass@rodan.lab/uploads/a.png?token=very-secret"
-    store.accept(request(inputs=(Input(name="Image", url=secret),), settings={"Patch height": 64}))
+    store.accept(request(inputs=(RequestInput(name="Image", url=secret),), settings={"Patch height": 64}))
     store.plan_run("r1", "k3x9q2m7")
     store.set_run("r1", run="k3x9q2m7", folder="/runs/a", at=1_700_000_010.0)
     store.tell(store.of("r1"), {"state": "running", "percent": 25.0, "metrics": {"loss": 0.5}}, at=1_700_000_020.0, send=True)
@@ -100,7 +100,7 @@ def test_a_cancel_is_asked_for_once_and_only_of_an_open_one(scene: Scene, store:
     asked = good(scene.client.post(f"{AT}/r1/cancel"))["cancel_asked"]
     assert asked is not None
     assert good(scene.client.post(f"{AT}/r1/cancel"))["cancel_asked"] == asked
-    assert store.of("r1").ending is Ending.CANCELLED
+    assert store.of("r1").ending is RequestEnding.CANCELLED
     settle(store, "r1", OutcomeState.CANCELLED)
     assert good(scene.client.post(f"{AT}/r1/cancel"), 409)["detail"] == "request r1 is over: it is cancelled"
 

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from fastapi import APIRouter, FastAPI
 
+from onward.api.access.rights.access_rules import READ
+from onward.api.access.rights.route_lookup import NoRoute, Route, Routes
+from onward.api.access.rights.table import TABLE
 from onward.api.app import make_api
-from onward.api.rights.right import READ
-from onward.api.rights.routes import NoRoute, Route, Routes
-from onward.api.rights.table import TABLE
 from onward.api.services import Services
-from onward.operations.tracking import open_tracker, place_of
+from onward.operations.tracker_access.location import open_tracker, tracker_location
 from tests import rights
 
 
 @pytest.fixture
 def walk(tmp_path: Path) -> Iterator[rights.Walk]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield rights.Walk(tmp_path, opened)
 
 

@@ -12,23 +12,23 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from onward.api.app import Server, make_server
-from onward.api.hosts import HostRules
-from onward.api.jobs import follow_jobs
+from onward.api.access.allowed_hosts import HostRules
+from onward.api.app import ApiServer, make_server
+from onward.contrib.seed_tracker.job_states import follow_jobs
 from onward.errors import SchedulerUnavailable
 from onward.model.job import JobId, JobState, JobStatus
-from onward.operations.tracking import Opened, open_tracker, place_of
-from onward.tracker.tokens import Rights, Scope
+from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.tracker.access.tokens import Rights, Scope
 from tests.api import Answer, Client
 from tests.desks import Place
 
 
 class Scene:
-    def __init__(self, folder: Path, opened: Opened, **env: str) -> None:
+    def __init__(self, folder: Path, opened: OpenTracker, **env: str) -> None:
         self.place = Place(folder / "desk", env)
         self.opened = opened
-        at = place_of({"HOME": str(folder)}, str(folder / "tracker.db"))
-        self.server: Server = make_server(opened.tracker, opened.tokens, self.place.desk, at, hosts=HostRules(), tend=False)
+        at = tracker_location({"HOME": str(folder)}, str(folder / "tracker.db"))
+        self.server: ApiServer = make_server(opened.tracker, opened.tokens, self.place.desk, at, hosts=HostRules(), tend=False)
         self.files = at.files
         self.client = self.as_(Scope.USER, rights=Rights.ADMIN, name="ada")
 
@@ -47,7 +47,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -66,7 +66,7 @@ def all_routes(routes: Iterable[Any]) -> Iterator[Any]:
         yield from all_routes(inner.routes) if inner is not None else [route]
 
 
-def every_route(server: Server) -> list[tuple[str, str]]:
+def every_route(server: ApiServer) -> list[tuple[str, str]]:
     """Method and address, placeholders filled in; also of what the OpenAPI does not list."""
     found = []
     for route in all_routes(server.api.routes):
@@ -592,7 +592,7 @@ def test_logs_are_listed_and_read_in_parts(scene: Scene) -> None:
 
 
 def test_a_folder_elsewhere_is_never_opened(scene: Scene, tmp_path: Path) -> None:
-    from onward.tracker.runs import NewRun
+    from onward.tracker.runs.registry import NewRun
 
     played = scene.place.play()
     stray = tmp_path / "stray"

@@ -10,16 +10,16 @@ from urllib.parse import quote
 
 import pytest
 
-from onward.api.chores import tend_runs
-from onward.model import event as ev
+from onward.api.background.chores import tend_runs
+from onward.model import events as ev
 from onward.model.run import LegEnd
-from onward.operations.tracking import open_tracker, place_of
+from onward.operations.tracker_access.location import open_tracker, tracker_location
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 

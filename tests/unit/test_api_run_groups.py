@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from onward.operations.tracking import open_tracker, place_of
+from onward.operations.tracker_access.location import open_tracker, tracker_location
 from tests.unit.test_api_routes import Scene, good
 
 
@@ -19,7 +19,7 @@ def place(tmp_path: Path) -> str:
 
 @pytest.fixture
 def scene(tmp_path: Path, place: str) -> Iterator[Scene]:
-    with open_tracker(place_of({"ONWARD_STATE_DIR": str(tmp_path / "state")}, place)) as opened:
+    with open_tracker(tracker_location({"ONWARD_STATE_DIR": str(tmp_path / "state")}, place)) as opened:
         scene = Scene(tmp_path, opened)
         for rate, state, team in ((10, "running", "a"), (9, "failed", "a"), (9, "running", "b"), (None, "finished", None)):
             run = scene.run(

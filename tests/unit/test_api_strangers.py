@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from onward.api.connections.strangers import Strangers
+from onward.api.transport.unidentified_connections import UnidentifiedConnections
 from tests.servers import Running
 
 
@@ -25,7 +25,7 @@ class Guest:
         self.gone = True
 
 
-def arrived(strangers: Strangers, count: int, address: str) -> list[Guest]:
+def arrived(strangers: UnidentifiedConnections, count: int, address: str) -> list[Guest]:
     guests = [Guest() for _ in range(count)]
     for guest in guests:
         strangers.add(guest, address)
@@ -33,7 +33,7 @@ def arrived(strangers: Strangers, count: int, address: str) -> list[Guest]:
 
 
 def test_the_oldest_of_an_address_that_has_too_many_goes() -> None:
-    strangers = Strangers(most=10, most_each=3)
+    strangers = UnidentifiedConnections(most=10, most_each=3)
     other, guests = arrived(strangers, 2, "b"), arrived(strangers, 5, "a")
     assert [guest.gone for guest in guests] == [True, True, False, False, False]
     assert not any(guest.gone for guest in other)
@@ -41,21 +41,21 @@ def test_the_oldest_of_an_address_that_has_too_many_goes() -> None:
 
 
 def test_of_all_addresses_the_one_with_the_most_gives_way() -> None:
-    strangers = Strangers(most=4, most_each=3)
+    strangers = UnidentifiedConnections(most=4, most_each=3)
     honest, many = arrived(strangers, 1, "b"), arrived(strangers, 3, "a")
     arrived(strangers, 1, "c")
     assert (honest[0].gone, [guest.gone for guest in many]) == (False, [True, False, False])
 
 
 def test_one_that_is_being_answered_stays_and_one_that_is_known_does_not_count() -> None:
-    strangers = Strangers(most=10, most_each=2)
+    strangers = UnidentifiedConnections(most=10, most_each=2)
     busy, known = Guest(answered=True), Guest()
     strangers.add(busy, "a")
     strangers.add(known, "a")
     strangers.remove(known)
     guests = arrived(strangers, 2, "a")
     assert (busy.gone, known.gone, [guest.gone for guest in guests]) == (False, False, [True, False])
-    full = Strangers(most=1, most_each=1)
+    full = UnidentifiedConnections(most=1, most_each=1)
     full.add(busy, "a")
     late = Guest()
     full.add(late, "a")

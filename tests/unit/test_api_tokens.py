@@ -10,22 +10,22 @@ import pytest
 from sqlalchemy import select
 
 from onward.errors import InvalidInput, NotFound
-from onward.operations.tracking import Opened, open_tracker, place_of
+from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.tracker.access.token_store import TokenStore
+from onward.tracker.access.tokens import AFTER_ARCHIVE, AFTER_END, UNTIL_RESUMED, Rights, Scope, mint, parse, redact, run_token_until
 from onward.tracker.schema import tokens
-from onward.tracker.token_store import TokenStore
-from onward.tracker.tokens import AFTER_ARCHIVE, AFTER_END, UNTIL_RESUMED, Rights, Scope, blot, mint, parse, run_token_until
 
 NOW = 1_794_744_000.0
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+def opened(tmp_path: Path) -> Iterator[OpenTracker]:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield opened
 
 
 @pytest.fixture
-def store(opened: Opened) -> TokenStore:
+def store(opened: OpenTracker) -> TokenStore:
     return opened.tokens
 
 
@@ -60,7 +60,7 @@ def test_a_token_that_was_made_is_known_and_one_changed_letter_is_not(store: Tok
     assert store.check("owr" + secret.text[3:], now=NOW) is None
 
 
-def test_the_database_holds_no_secret(opened: Opened, tmp_path: Path) -> None:
+def test_the_database_holds_no_secret(opened: OpenTracker, tmp_path: Path) -> None:
     _, secret = opened.tokens.create(Scope.USER, now=NOW)
     with opened.tracker.database.reading() as connection:
         row = connection.execute(select(tokens)).one()
@@ -68,7 +68,7 @@ def test_the_database_holds_no_secret(opened: Opened, tmp_path: Path) -> None:
     assert all(secret.text.split("_", 2)[2].encode() not in path.read_bytes() for path in tmp_path.glob("tracker.db*"))
 
 
-def test_the_database_is_its_owners_alone(opened: Opened, tmp_path: Path) -> None:
+def test_the_database_is_its_owners_alone(opened: OpenTracker, tmp_path: Path) -> None:
     assert [oct(path.stat().st_mode & 0o077) for path in tmp_path.glob("tracker.db*")] == ["0o0"] * len(list(tmp_path.glob("tracker.db*")))
 
 
@@ -161,6 +161,6 @@ def test_old_sessions_are_forgotten(store: TokenStore) -> None:
 
 def test_what_looks_like_a_token_is_blotted_out() -> None:
     id, secret, _ = mint(Scope.RUN)
-    said = blot(f"GET /t/{secret.text}/runs and {secret.text}")
+    said = redact(f"GET /t/{secret.text}/runs and {secret.text}")
     assert secret.text.split("_", 2)[2] not in said
     assert said.count(f"owr_{id}_…") == 2

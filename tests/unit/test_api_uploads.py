@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from fastapi import HTTPException
 
-from onward.api.routes import artifacts
-from onward.api.routes.artifacts import store_stream
-from onward.tracker.artifact_files import ArtifactFiles
+from onward.api.routes.files import artifacts
+from onward.api.routes.files.artifacts import store_stream
+from onward.tracker.runs.artifact_files import ArtifactFiles
 
 
 def left(folder: Path) -> list[str]:

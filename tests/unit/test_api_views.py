@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from onward.operations.tracking import open_tracker, place_of
-from onward.tracker import views
-from onward.tracker.tokens import Rights, Scope
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.tracker.access.tokens import Rights, Scope
+from onward.tracker.search import saved_views
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -57,7 +57,7 @@ def test_a_token_without_a_name_has_views_of_its_own(scene: Scene) -> None:
 
 
 def test_nobody_has_more_views_than_there_is_room_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MOST", 1)
+    monkeypatch.setattr(saved_views, "MOST", 1)
     good(scene.client.ask("PUT", "/api/v1/views", json={"page": "runs", "name": "a", "query": ""}))
     answer = good(scene.client.ask("PUT", "/api/v1/views", json={"page": "runs", "name": "b", "query": ""}), 400)
     assert "views already" in answer["detail"]

@@ -11,20 +11,20 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from onward.api.wire import Wire
+from onward.api.transport.http_protocol import OnwardHttpProtocol
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Brief(Wire):
+class Brief(OnwardHttpProtocol):
     patience = 0.3
 
 
-class Slow(Wire):
+class Slow(OnwardHttpProtocol):
     patience = 2.0
 
 
-class Patient(Wire):
+class Patient(OnwardHttpProtocol):
     patience = 600.0
 
 
@@ -52,7 +52,7 @@ class App:
 
 
 @asynccontextmanager
-async def talk(app: App, wire: type[Wire]) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def talk(app: App, wire: type[OnwardHttpProtocol]) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     config = uvicorn.Config(app, http=wire, ws="none", lifespan="off", log_config=None)
     config.load()
     state = ServerState()
@@ -66,7 +66,7 @@ async def talk(app: App, wire: type[Wire]) -> AsyncIterator[tuple[asyncio.Stream
         server.close()
 
 
-def said_to(sent: bytes, *, wire: type[Wire] = Brief, early: bool = False) -> bytes:
+def said_to(sent: bytes, *, wire: type[OnwardHttpProtocol] = Brief, early: bool = False) -> bytes:
     """All that comes back until the server hangs up."""
 
     async def go() -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onward.model.attempt import LOSSES_BEFORE_GIVING_UP, Attempt, AttemptEnd, Owner, Standing, stand, time_spent
-from onward.model.task import TaskState
+from onward.model.pipelines.attempt import LOSSES_BEFORE_GIVING_UP, Attempt, AttemptEnd, AttemptOwner, TaskStatus, task_status, time_spent
+from onward.model.pipelines.task import TaskState
 
 FAILED, STOPPED, TIMEOUT = AttemptEnd.FAILED, AttemptEnd.STOPPED, AttemptEnd.TIMEOUT
 
@@ -11,18 +11,18 @@ FAILED, STOPPED, TIMEOUT = AttemptEnd.FAILED, AttemptEnd.STOPPED, AttemptEnd.TIM
 def attempt(
     number: int, end: AttemptEnd | None = None, *, gone: bool = False, items: int = 0, early: bool = False, seconds: float = 10
 ) -> Attempt:
-    owner = Owner(run="2026-11-16_A_nightly-worker-001", leg=number)
+    owner = AttemptOwner(run="2026-11-16_A_nightly-worker-001", leg=number)
     return Attempt(
         number=number, owner=owner, host="n1", at=0, end=end, reason="exit code 3", gone=gone, items=items, early=early, seconds=seconds
     )
 
 
-def standing(*attempts: Attempt, done: bool = False, forgiven: int = 0, retries: int = 1) -> Standing:
-    return stand(attempts, done=done, forgiven=forgiven, retries=retries)
+def standing(*attempts: Attempt, done: bool = False, forgiven: int = 0, retries: int = 1) -> TaskStatus:
+    return task_status(attempts, done=done, forgiven=forgiven, retries=retries)
 
 
 def test_a_task_that_nobody_took_is_open() -> None:
-    assert standing() == Standing(state=TaskState.OPEN, next=1)
+    assert standing() == TaskStatus(state=TaskState.OPEN, next=1)
 
 
 def test_a_task_with_a_result_is_done_whatever_its_last_attempt_says() -> None:
@@ -31,7 +31,7 @@ def test_a_task_with_a_result_is_done_whatever_its_last_attempt_says() -> None:
 
 def test_a_task_belongs_to_its_last_attempt_while_that_one_lives() -> None:
     assert standing(attempt(1, STOPPED), attempt(2)).state is TaskState.CLAIMED
-    assert standing(attempt(1), attempt(2, gone=True)) == Standing(state=TaskState.OPEN, next=3, losses=2)
+    assert standing(attempt(1), attempt(2, gone=True)) == TaskStatus(state=TaskState.OPEN, next=3, losses=2)
 
 
 def test_a_task_is_tried_again_as_often_as_its_retries_say() -> None:
@@ -47,7 +47,7 @@ def test_attempts_that_were_stopped_or_lost_use_up_no_retry() -> None:
 
 def test_what_is_forgiven_is_not_counted() -> None:
     failed = (attempt(1, FAILED), attempt(2, FAILED))
-    assert standing(*failed, forgiven=2) == Standing(state=TaskState.OPEN, next=3)
+    assert standing(*failed, forgiven=2) == TaskStatus(state=TaskState.OPEN, next=3)
     assert standing(*failed, attempt(3, FAILED), forgiven=2).state is TaskState.OPEN
 
 
@@ -56,7 +56,7 @@ def test_a_task_under_which_worker_after_worker_goes_away_is_given_up() -> None:
     assert standing(*lost[:-1]).state is TaskState.OPEN
     assert standing(*lost).reason == "20 workers went away under it, the last on n1"
     got_on = [attempt(n, gone=True, items=1) for n in range(1, 100)]
-    assert standing(*got_on) == Standing(state=TaskState.OPEN, next=100), "workers that are killed for another reason"
+    assert standing(*got_on) == TaskStatus(state=TaskState.OPEN, next=100), "workers that are killed for another reason"
     assert standing(*lost[:10], attempt(11, gone=True, items=1), attempt(12, gone=True)).losses == 1
 
 

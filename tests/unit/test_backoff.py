@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from onward.checkpoints import stager as staging
-from onward.checkpoints.backoff import RoomWatch
 from onward.checkpoints.manifest import Manifest
-from onward.checkpoints.publish import publish
-from onward.checkpoints.stager import Stager
-from onward.checkpoints.watch import Watcher
-from onward.clock import HandClock
+from onward.checkpoints.publishing import publisher as staging
+from onward.checkpoints.publishing.full_store import FullStoreRetry
+from onward.checkpoints.publishing.publish import publish
+from onward.checkpoints.publishing.publisher import CheckpointPublisher
+from onward.checkpoints.watching.watcher import SaveWatcher
+from onward.clock import ManualClock
 from onward.model.spec import CheckpointRule
 from onward.sdk import contract
-from onward.sdk.run import Run
+from onward.sdk.run import TrainingRun
 from tests.disks import refuse_room
 
 HOURS = 4 * 3600.0
 
 
-def tries(watch: RoomWatch, clock: HandClock, *, need: int, free: int | None) -> list[float]:
+def tries(watch: FullStoreRetry, clock: ManualClock, *, need: int, free: int | None) -> list[float]:
     """When it is tried in four hours, looking every five seconds."""
     began, tried = clock.now(), []
     while clock.now() < began + HOURS:
@@ -36,14 +36,14 @@ def tries(watch: RoomWatch, clock: HandClock, *, need: int, free: int | None) ->
 
 
 def test_a_quota_that_stays_full_is_tried_ever_more_seldom() -> None:
-    tried = tries(RoomWatch(), HandClock(), need=500, free=10**6)
+    tried = tries(FullStoreRetry(), ManualClock(), need=500, free=10**6)
     assert tried[:5] == [0.0, 5.0, 15.0, 35.0, 75.0]
     assert len(tried) < 35, "and not 2,880 times"
     assert max(later - earlier for earlier, later in itertools.pairwise(tried)) == 600.0
 
 
 def test_a_disk_that_was_full_is_tried_as_soon_as_there_is_room() -> None:
-    watch = RoomWatch()
+    watch = FullStoreRetry()
     watch.failed(0.0, need=500, free=499)
     assert not watch.may_try(1.0, free=499)
     assert not watch.may_try(1.0, free=None)
@@ -51,14 +51,14 @@ def test_a_disk_that_was_full_is_tried_as_soon_as_there_is_room() -> None:
 
 
 def test_free_space_says_nothing_about_a_quota() -> None:
-    watch = RoomWatch()
+    watch = FullStoreRetry()
     watch.failed(0.0, need=500, free=10**6)
     assert not watch.may_try(1.0, free=2 * 10**6)
     assert watch.may_try(5.0, free=10**6)
 
 
 def test_after_a_success_the_next_failure_is_tried_again_soon() -> None:
-    watch = RoomWatch()
+    watch = FullStoreRetry()
     for at in (0.0, 10.0, 100.0):
         watch.failed(at, need=1, free=None)
     watch.succeeded()
@@ -71,12 +71,12 @@ class Full:
     """A stager before a store whose quota is used up."""
 
     def __init__(self, folder: Path) -> None:
-        self.clock = HandClock()
-        self.run = Run(folder=folder, leg=1, checkpoints=folder / "local", spool=folder / "spool", resume=None, by_hand=False)
+        self.clock = ManualClock()
+        self.run = TrainingRun(folder=folder, leg=1, checkpoints=folder / "local", spool=folder / "spool", resume=None, by_hand=False)
         (folder / "local").mkdir()
-        watcher = Watcher(folder / "local")
+        watcher = SaveWatcher(folder / "local")
         rule = CheckpointRule(keep=2)
-        self.stager = Stager(
+        self.stager = CheckpointPublisher(
             watcher, folder / "store", leg=1, rule=rule, resumed_step=None, progress=lambda: (None, {}), clock=self.clock, shares=None
         )
 

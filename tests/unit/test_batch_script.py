@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from onward.model.lifecycle import Close, Continue
+from onward.model.policy.lifecycle import Close, Continue
 from onward.model.run import LegEnd
 from onward.model.spec import RunSpec, Script
 from onward.rundir.layout import LegLocal, RunDir
-from onward.supervisor.batch_script import as_judged, script_command, script_environment, script_plan, send_stop_signal
+from onward.supervisor.leg.verdict import TrainingOutcome, judge_leg
+from onward.supervisor.preparation.batch_script import adjusted_exit, script_command, script_environment, script_plan, send_stop_signal
 from onward.supervisor.stop.plan import StopPlan
-from onward.supervisor.verdict import Outcome, judge
 from tests.histories import History, make_spec
 
 USUAL = StopPlan(ask=600.0, kill=300.0)
@@ -146,8 +146,8 @@ def test_the_signal_goes_to_whom_the_scheduler_would_have_sent_it(to: str, told:
 
 def verdict(local: LegLocal, *, code: int, asked: str | None, ended: bool = False, stop_signal: str | None = None) -> LegEnd | None:
     spec = spec_of(stop_signal=stop_signal, stop_lead=60 if stop_signal else None)
-    code, asked = as_judged(spec, code=code, asked=asked, ended_by_us=ended, local=local)
-    judged = judge(Outcome(code=code, asked=asked, finished=False))
+    code, asked = adjusted_exit(spec, code=code, asked=asked, ended_by_us=ended, local=local)
+    judged = judge_leg(TrainingOutcome(code=code, asked=asked, finished=False))
     return judged[0] if judged else None
 
 
@@ -172,7 +172,7 @@ def test_a_job_that_its_scheduler_ends_is_asked_after_there(local: LegLocal) -> 
 
 
 def test_a_training_that_is_no_script_is_judged_as_ever(local: LegLocal) -> None:
-    assert as_judged(make_spec(), code=1, asked="deadline", ended_by_us=True, local=local) == (1, "deadline")
+    assert adjusted_exit(make_spec(), code=1, asked="deadline", ended_by_us=True, local=local) == (1, "deadline")
 
 
 # ── what follows ──────────────────────────────────────────────────────────────

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.job import Allocation, JobId, JobState
 from onward.model.run import LegEnd
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal, read_events, read_run
-from onward.supervisor import handover as handover_module
-from onward.supervisor.beginning import Successor, give_up_start, is_free, leg_of_job, may_begin
-from onward.supervisor.scene import Scene
+from onward.supervisor.leg import handover as handover_module
+from onward.supervisor.leg.begin import Successor, abandon_start, is_free, leg_of_job, may_begin
+from onward.supervisor.leg.context import LegContext
 from tests.desks import Place, PlayedRun
 from tests.fakes import FakeScheduler
 
@@ -27,7 +27,7 @@ def run(tmp_path: Path) -> PlayedRun:
     return Place(tmp_path).play()
 
 
-def job_starts(run: PlayedRun, leg: int, *, free: bool = True) -> Scene:
+def job_starts(run: PlayedRun, leg: int, *, free: bool = True) -> LegContext:
     """The job that is queued for this leg starts; `free`: whether or not what it is held on has ended."""
     job = run.job(leg)
     fake = run.place.scheduler.jobs[job]
@@ -37,11 +37,11 @@ def job_starts(run: PlayedRun, leg: int, *, free: bool = True) -> Scene:
     return scene(run, leg, job)
 
 
-def scene(run: PlayedRun, told: int, job: str) -> Scene:
+def scene(run: PlayedRun, told: int, job: str) -> LegContext:
     allocation = Allocation(job=JobId(job), hosts=("node1",), deadline=None)
     leg = leg_of_job(run.run, told, allocation)
     journal = Journal(run.dir.leg_journal(leg), patient=True)
-    found = Scene(
+    found = LegContext(
         dir=run.dir, spec=run.spec, leg=leg, scheduler=run.place.scheduler, allocation=allocation, clock=run.place.clock, journal=journal
     )
     found.patience = 900.0
@@ -169,7 +169,7 @@ def test_a_job_that_gives_up_on_its_storage_leaves_one_job_that_goes_on_waiting(
     before = run.run
     successor = Successor(first, before)
     successor.done.wait(10)
-    assert give_up_start(first, before, successor, OSError(errno.EROFS, "read-only")) == 1
+    assert abandon_start(first, before, successor, OSError(errno.EROFS, "read-only")) == 1
     [(again, held_on)] = [(job, after) for job, after in live(run.place.scheduler).items() if job != first.allocation.job]
     assert held_on == first.allocation.job
     assert run.place.scheduler.jobs[JobId(again)].status.name.startswith("digits.1."), "for the same leg"
@@ -181,7 +181,7 @@ def test_jobs_that_have_waited_long_enough_leave_the_rest_to_tend(run: PlayedRun
     before = run.run
     successor = Successor(first, before)
     successor.done.wait(10)
-    give_up_start(first, before, successor, OSError(errno.EROFS, "read-only"))
+    abandon_start(first, before, successor, OSError(errno.EROFS, "read-only"))
     assert list(live(run.place.scheduler)) == [first.allocation.job]
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from onward.errors import PreparationFailed
-from onward.model.build import Build, build_from_json, build_to_json
+from onward.model.pipelines.environment_build import Build, build_from_json, build_to_json
+from onward.pipelines.build import Builder, Environments, main
 from onward.rundir.freeze import build_archive
-from onward.supervisor.build import Builder, Environments, main
 
 
 @pytest.fixture

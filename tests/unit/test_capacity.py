@@ -6,7 +6,7 @@ from typing import Any
 
 from onward.model.cluster import Asked, ClusterJob, ClusterSnapshot, Gpus, Node, NodeState, Queue
 from onward.model.job import JobId, JobState
-from onward.planning.capacity import Opening, totals, what_could_start
+from onward.planning.capacity import CapacityOpening, totals, what_could_start
 
 
 def node(name: str, *, state: NodeState = NodeState.PARTLY, cpus: int = 16, used: int = 0, gpus: tuple[Gpus, ...] = ()) -> Node:
@@ -31,7 +31,7 @@ def a100(total: int, used: int = 0) -> tuple[Gpus, ...]:
 
 def test_the_largest_shape_is_the_best_node_and_how_many_are_as_good() -> None:
     found = what_could_start(snapshot([node("a", used=4), node("b"), node("c")]))
-    assert found == (Opening(queue="gpu", nodes=2, cpus=16, mem=64_000, time_limit=3600),)
+    assert found == (CapacityOpening(queue="gpu", nodes=2, cpus=16, mem=64_000, time_limit=3600),)
 
 
 def test_each_type_of_gpu_has_an_opening_of_its_own() -> None:

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from onward.errors import Conflict
-from onward.model.build import Build, build_to_json
-from onward.model.pipeline import Plan, Stage, StageKind, plan_to_json
+from onward.model.pipelines.environment_build import Build, build_to_json
+from onward.model.pipelines.plan import PipelinePlan, Stage, StageKind, plan_to_json
 from onward.model.run import LegEnd
-from onward.model.spec import Environment, Member, RunDraft
-from onward.operations.clean import Found, Kind, look, remove, size
-from onward.operations.pipeline_acts import again
+from onward.model.spec import Environment, PipelineMembership, RunDraft
+from onward.operations.admin.cleanup import FolderScan, RemovableKind, freed_bytes, remove_scanned, scan_roots
+from onward.operations.pipelines.control import retry_failed
+from onward.pipelines.build import Environments
 from onward.rundir.layout import RunDir
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.supervisor.build import Environments
+from onward.rundir.pipeline.layout import PipelineDir
 from tests.desks import NOON, Place, PlayedRun
 
 BUILD = Build(name="main", tool="none", setup=("true",))
@@ -60,18 +60,20 @@ def pipeline(place: Place, *, ended: bool) -> PipelineDir:
     dir.make()
     draft = RunDraft(name="x", experiment="x", cluster="local", command=())
     stages = (Stage(name="env-main", kind=StageKind.ENVIRONMENT, draft=draft, environment="main", done_by="earlier"),)
-    dir.plan.write_text(json.dumps(plan_to_json(Plan(name="piped", experiment="x", cluster="local", builds=(BUILD,), stages=stages))))
+    dir.plan.write_text(
+        json.dumps(plan_to_json(PipelinePlan(name="piped", experiment="x", cluster="local", builds=(BUILD,), stages=stages)))
+    )
     filled(dir.workdir)
     if ended:
         dir.over.write_text(json.dumps({"state": "failed", "cause": "", "at": NOON}))
     return dir
 
 
-def names(found: Found) -> list[tuple[str, str]]:
+def names(found: FolderScan) -> list[tuple[str, str]]:
     return [(item.kind, item.name) for item in found.items]
 
 
-def why(found: Found, path: Path) -> str:
+def why(found: FolderScan, path: Path) -> str:
     return next(kept.why for kept in found.kept if kept.path == path)
 
 
@@ -80,7 +82,7 @@ def why(found: Found, path: Path) -> str:
 
 def test_looking_changes_nothing_and_says_how_much_room_there_is(place: Place) -> None:
     run, link = over(place), built(place)
-    found = look(place.desk)
+    found = scan_roots(place.desk)
     assert names(found) == [("workdir", run.dir.path.name), ("environment", "main")]
     assert 50_000 < found.items[0].bytes < 80_000 and 80_000 < found.items[1].bytes < 120_000
     assert found.bytes == found.items[0].bytes + found.items[1].bytes and not found.kept
@@ -92,15 +94,15 @@ def test_removing_leaves_all_but_the_insides_of_work_folders(place: Place) -> No
     run.save(1, 7)
     (run.dir.logs / "leg-0001.out").write_text("step 1")
     before = set(run.files())
-    gone, problems = remove(place.desk, look(place.desk))
+    gone, problems = remove_scanned(place.desk, scan_roots(place.desk))
     assert [item.path for item in gone] == [run.dir.workdir] and not problems
     assert before - set(run.files()) == {"workdir/cache", "workdir/cache/big.bin", "workdir/note"}
-    assert run.dir.workdir.is_dir() and not look(place.desk).items
+    assert run.dir.workdir.is_dir() and not scan_roots(place.desk).items
 
 
 def test_work_folders_of_pipelines_that_are_over_go_and_their_plan_stays(place: Place) -> None:
     dir = pipeline(place, ended=True)
-    gone, _ = remove(place.desk, look(place.desk))
+    gone, _ = remove_scanned(place.desk, scan_roots(place.desk))
     assert [item.path for item in gone] == [dir.workdir] and dir.is_pipeline()
 
 
@@ -108,7 +110,7 @@ def test_an_environment_that_nothing_open_uses_goes_with_its_link(place: Place) 
     link = built(place)
     pipeline(place, ended=True)
     folder = link.resolve()
-    remove(place.desk, look(place.desk))
+    remove_scanned(place.desk, scan_roots(place.desk))
     assert not link.is_symlink() and not folder.exists()
 
 
@@ -117,9 +119,9 @@ def test_what_a_build_left_that_was_ended_goes_after_a_day(place: Place) -> None
     (folder / "build.log").write_text("collecting")
     for path in (folder / "build.log", folder):
         os.utime(path, (NOON - DAY - 60, NOON - DAY - 60))
-    assert [(item.kind, item.path) for item in look(place.desk).items] == [(Kind.HALF_MADE, folder)]
+    assert [(item.kind, item.path) for item in scan_roots(place.desk).items] == [(RemovableKind.HALF_MADE, folder)]
     os.utime(folder / "build.log", (NOON - 60, NOON - 60))
-    found = look(place.desk)
+    found = scan_roots(place.desk)
     assert not found.items and why(found, folder) == "it was worked on within a day"
 
 
@@ -128,19 +130,19 @@ def test_only_what_is_old_enough_goes_and_an_environment_is_as_old_as_its_last_u
     over(place)
     place.clock.sleep(3 * DAY)
     over(place, "later", environment=Environment(venv=str(link / "prefix")))
-    assert names(look(place.desk, older=2 * DAY)) == [("workdir", "2026-11-15_B_digits")]
+    assert names(scan_roots(place.desk, older=2 * DAY)) == [("workdir", "2026-11-15_B_digits")]
     place.clock.sleep(2 * DAY)
-    assert len(look(place.desk, older=2 * DAY).items) == 3
+    assert len(scan_roots(place.desk, older=2 * DAY).items) == 3
 
 
 def test_a_file_that_has_another_name_elsewhere_frees_nothing(place: Place, tmp_path: Path) -> None:
     run = over(place)
-    all_of_it = size(run.dir.workdir)
+    all_of_it = freed_bytes(run.dir.workdir)
     os.link(run.dir.workdir / "cache" / "big.bin", tmp_path / "kept.bin")
-    assert all_of_it - size(run.dir.workdir) > 50_000
+    assert all_of_it - freed_bytes(run.dir.workdir) > 50_000
     os.link(run.dir.workdir / "cache" / "big.bin", run.dir.workdir / "twice.bin")
     (tmp_path / "kept.bin").unlink()
-    assert size(run.dir.workdir) == all_of_it, "both names go, so it is freed, once"
+    assert freed_bytes(run.dir.workdir) == all_of_it, "both names go, so it is freed, once"
 
 
 # ── what stays ────────────────────────────────────────────────────────────────
@@ -149,26 +151,26 @@ def test_a_file_that_has_another_name_elsewhere_frees_nothing(place: Place, tmp_
 def test_nothing_of_an_open_run_is_offered(place: Place) -> None:
     run = place.play().begin(1)
     filled(run.dir.workdir)
-    assert not look(place.desk).items
+    assert not scan_roots(place.desk).items
 
 
 @pytest.mark.parametrize("marker", ["{", "[]", '{"state": "finished"}'])
 def test_a_run_of_which_it_cannot_be_told_whether_it_is_over_counts_as_open(place: Place, marker: str) -> None:
     over(place).dir.done.write_text(marker)
-    assert not look(place.desk).items
+    assert not scan_roots(place.desk).items
 
 
 def test_nothing_of_an_open_pipeline_and_its_runs_is_offered_whether_they_are_over_or_not(place: Place) -> None:
     dir, link = pipeline(place, ended=False), built(place)
-    over(place, member=Member(pipeline=str(dir.path), stage="prepare"))
-    found = look(place.desk)
+    over(place, member=PipelineMembership(pipeline=str(dir.path), stage="prepare"))
+    found = scan_roots(place.desk)
     assert not found.items and why(found, link) == "2026-11-15_Z_piped uses it"
 
 
 def test_an_environment_that_an_open_run_uses_stays(place: Place) -> None:
     link = built(place)
     run = place.play(environment=Environment(setup=(f". {link}/prefix/activate",)))
-    found = look(place.desk)
+    found = scan_roots(place.desk)
     assert not found.items and why(found, link) == f"{run.dir.path.name} uses it"
 
 
@@ -176,31 +178,31 @@ def test_while_a_pipeline_is_made_or_something_open_cannot_be_read_no_environmen
     link = built(place)
     half = RunDir(place.root / "2026-11-15_Y_half")
     half.make()
-    assert why(look(place.desk), link) == "2026-11-15_Y_half is being made, and may use it"
+    assert why(scan_roots(place.desk), link) == "2026-11-15_Y_half is being made, and may use it"
     os.utime(half.path, (NOON - DAY, NOON - DAY))
-    assert names(look(place.desk)) == [("environment", "main")]
+    assert names(scan_roots(place.desk)) == [("environment", "main")]
     dir = pipeline(place, ended=False)
     dir.plan.write_text("{")
-    assert why(look(place.desk), link) == "2026-11-15_Z_piped cannot be read, and may use it"
+    assert why(scan_roots(place.desk), link) == "2026-11-15_Z_piped cannot be read, and may use it"
     dir.over.write_text(json.dumps({"at": NOON}))
     place.play("lost").dir.spec.write_text("{")
-    assert "_lost cannot be read, and may use it" in why(look(place.desk), link)
+    assert "_lost cannot be read, and may use it" in why(scan_roots(place.desk), link)
 
 
 def test_a_build_that_an_open_run_is_at_stays_however_old_it_is(place: Place) -> None:
     run = place.play("build").begin(1)
     folder = Environments(place.root).attempt(BUILD.key, run.spec.id, 1)
     os.utime(folder, (NOON - 9 * DAY, NOON - 9 * DAY))
-    found = look(place.desk)
+    found = scan_roots(place.desk)
     assert not found.items and why(found, folder) == f"run {run.spec.id} is building it"
 
 
 def test_what_is_another_persons_stays(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     run, link = over(place), built(place)
-    monkeypatch.setattr("onward.operations.clean.os.getuid", lambda: 4242)
-    found = look(place.desk)
+    monkeypatch.setattr("onward.operations.admin.cleanup.os.getuid", lambda: 4242)
+    found = scan_roots(place.desk)
     assert not found.items and why(found, run.dir.workdir).endswith("'s")
-    remove(place.desk, found)
+    remove_scanned(place.desk, found)
     assert link.exists(), "what another has built is not even looked at"
 
 
@@ -208,7 +210,7 @@ def test_a_work_folder_that_is_a_link_is_not_followed(place: Place, tmp_path: Pa
     run = over(place)
     run.dir.workdir.rename(tmp_path / "elsewhere")
     run.dir.workdir.symlink_to(tmp_path / "elsewhere")
-    found = look(place.desk)
+    found = scan_roots(place.desk)
     assert not found.items and why(found, run.dir.workdir) == "it is a link, and what it leads to is not Onward's"
 
 
@@ -217,7 +219,7 @@ def test_a_link_inside_a_work_folder_goes_and_what_it_leads_to_stays(place: Plac
     filled(tmp_path / "data")
     (run.dir.workdir / "data").symlink_to(tmp_path / "data")
     (run.dir.workdir / "cache" / "data").symlink_to(tmp_path / "data")
-    remove(place.desk, look(place.desk))
+    remove_scanned(place.desk, scan_roots(place.desk))
     assert not list(run.dir.workdir.iterdir()) and (tmp_path / "data" / "cache" / "big.bin").exists()
 
 
@@ -226,18 +228,18 @@ def test_an_environment_that_leads_elsewhere_stays(place: Place, tmp_path: Path)
     filled(tmp_path / "own")
     link = Environments(place.root).link("0" * 20)
     link.symlink_to(tmp_path / "own")
-    found = look(place.desk)
+    found = scan_roots(place.desk)
     assert names(found) == [("environment", "main")] and why(found, link) == "it leads out of the folder of environments"
 
 
 def test_what_was_sent_to_a_run_that_could_be_resumed_stays(place: Place) -> None:
     failed = over(place, end=LegEnd.CANCELLED)
     failed.dir.inputs.mkdir()
-    found = look(place.desk)
+    found = scan_roots(place.desk)
     assert not found.items and "resumed" in why(found, failed.dir.workdir)
     told = json.loads(failed.dir.done.read_text())
     failed.dir.done.write_text(json.dumps({**told, "state": "finished"}))
-    assert len(look(place.desk).items) == 1
+    assert len(scan_roots(place.desk).items) == 1
 
 
 # ── meanwhile ─────────────────────────────────────────────────────────────────
@@ -245,9 +247,9 @@ def test_what_was_sent_to_a_run_that_could_be_resumed_stays(place: Place) -> Non
 
 def test_a_run_that_was_resumed_since_it_was_looked_at_keeps_its_work_folder(place: Place) -> None:
     run = over(place)
-    found = look(place.desk)
+    found = scan_roots(place.desk)
     run.dir.done.unlink()
-    gone, problems = remove(place.desk, found)
+    gone, problems = remove_scanned(place.desk, found)
     assert not gone and problems == [f"{run.dir.workdir}: something uses it by now; it stays"]
     assert (run.dir.workdir / "note").exists()
 
@@ -261,8 +263,8 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(place: Place, monkeypa
             raise PermissionError(13, "Permission denied")
         real(path)
 
-    monkeypatch.setattr("onward.operations.clean.shutil.rmtree", refuses)
-    gone, problems = remove(place.desk, look(place.desk))
+    monkeypatch.setattr("onward.operations.admin.cleanup.shutil.rmtree", refuses)
+    gone, problems = remove_scanned(place.desk, scan_roots(place.desk))
     assert [item.name for item in gone] == [second.dir.path.name]
     assert problems == [f"{first.dir.workdir}: Permission denied"]
 
@@ -270,9 +272,9 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(place: Place, monkeypa
 def test_a_pipeline_whose_environment_was_removed_says_how_it_is_built_again(place: Place) -> None:
     dir = pipeline(place, ended=True)
     with pytest.raises(Conflict, match="the environment main of 2026-11-15_Z_piped was removed since") as caught:
-        again(place.desk, dir)
+        retry_failed(place.desk, dir)
     assert "--from env-main" in caught.value.hint
 
 
 def test_a_root_that_is_not_there_yet_has_nothing_to_free(tmp_path: Path) -> None:
-    assert look(Place(tmp_path).desk) == Found()
+    assert scan_roots(Place(tmp_path).desk) == FolderScan()

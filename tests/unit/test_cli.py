@@ -17,7 +17,7 @@ import pytest
 
 from onward.cli import verbs
 from onward.cli.main import app, main
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.job import JobState
 from onward.model.run import LegEnd, RunState
 from onward.rundir.journal import read_run
@@ -72,7 +72,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
         monkeypatch.delenv(name)
     for name, value in {**place.desk.env, "ONWARD_SETTINGS": "", "XDG_CONFIG_HOME": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("onward.schedulers.local.LocalScheduler", lambda **slots: place.scheduler)
+    monkeypatch.setattr("onward.schedulers.local.scheduler.LocalScheduler", lambda **slots: place.scheduler)
     monkeypatch.chdir(place.project)
     return place
 
@@ -530,7 +530,7 @@ def test_doctor_passes_over_folders_that_others_keep_private(onward: Onward, pla
     def refused(run: RunDir) -> None:
         raise PermissionError(13, "Permission denied", str(run.spec))
 
-    monkeypatch.setattr("onward.operations.inspect.read_run", refused)
+    monkeypatch.setattr("onward.operations.runs.record.read_run", refused)
     assert str(private.path) not in onward("doctor").out
 
 
@@ -702,7 +702,7 @@ def test_an_internal_error_is_one_line_and_a_way_to_report_it(onward: Onward, mo
     def fail(*_: object) -> None:
         raise RuntimeError("never thought of this")
 
-    monkeypatch.setattr("onward.operations.wiring.Desk.runs", fail)
+    monkeypatch.setattr("onward.operations.context.OperationsContext.runs", fail)
     said = onward("runs")
     assert said.code == 1
     assert "internal error: RuntimeError: never thought of this" in said.err
@@ -736,7 +736,7 @@ def test_settings_that_are_wrong_are_told_with_their_file(onward: Onward, place:
 
 def test_a_job_state_with_two_words_is_shown_as_two_words(onward: Onward, place: Place) -> None:
     run = place.play().begin(1, successor=False).die(1, JobState.OUT_OF_MEMORY)
-    run.write(ev.Found(leg=1, at=run.now(), end="out_of_memory", reason="killed"))
+    run.write(ev.EndFound(leg=1, at=run.now(), end="out_of_memory", reason="killed"))
     assert "out of memory" in onward("show", "digits").out
     assert json.loads(onward("show", "digits", "--json").out)["legs"][0]["state"] == "out_of_memory"
 
@@ -767,7 +767,7 @@ def test_clean_tells_what_it_could_not_remove_and_exits_with_1(place: Place, onw
     def refuses(path: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("onward.operations.clean.shutil.rmtree", refuses)
+    monkeypatch.setattr("onward.operations.admin.cleanup.shutil.rmtree", refuses)
     said = onward("clean", "--yes")
     assert said.code == 1 and f"{run.dir.workdir}: Permission denied" in said.err and "0 B freed" in said.out
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from onward.schedulers.local_queue import Queue
+from onward.schedulers.local.job_queue import LocalQueue
 from tests.benches import LocalBench, until
 
 TRAIN = """\
@@ -60,7 +60,7 @@ class Home:
         self.env.pop("NO_COLOR", None)
         self.bench = LocalBench(folder)
         self.bench.state = (folder / "queue" / f"local-{socket.gethostname()}").resolve()
-        self.bench.queue = Queue(self.bench.state)
+        self.bench.queue = LocalQueue(self.bench.state)
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)

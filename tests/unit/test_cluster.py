@@ -8,14 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.errors import NotFound
 from onward.model.cluster import Asked, ClusterJob, ClusterSnapshot, Node, NodeState, Queue
 from onward.model.job import JobId, JobState
-from onward.model.plain import value_from_json, value_to_json
-from onward.operations.cluster import Clusters, Seen, describe, known, look_once, picture
-from onward.operations.reach import Reach
-from onward.schedulers.profile import ClusterSettings, Settings
+from onward.model.plain_data import value_from_json, value_to_json
+from onward.operations.clusters.snapshot_cache import (
+    CachedSnapshot,
+    SnapshotCache,
+    describe_cluster,
+    known_clusters,
+    snapshot_once,
+    snapshot_record,
+)
+from onward.operations.hosts.all_hosts import Hosts
+from onward.schedulers.cluster_settings import ClusterSettings, Settings
 from tests.benches import until
 from tests.desks import Place
 from tests.fakes import FakeScheduler
@@ -32,7 +39,7 @@ SETTINGS = Settings(
 class Scheduler:
     """Answers at once, or when the test lets it."""
 
-    def __init__(self, clock: HandClock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         self.fake = FakeScheduler(clock)
         self.asked: list[str] = []
         self.open = threading.Event()
@@ -45,20 +52,20 @@ class Scheduler:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def scheduler(clock: HandClock) -> Scheduler:
+def scheduler(clock: ManualClock) -> Scheduler:
     return Scheduler(clock)
 
 
-def clusters(scheduler: Scheduler, clock: HandClock) -> Clusters:
-    return Clusters(SETTINGS, scheduler, clock, patience=0.05)
+def clusters(scheduler: Scheduler, clock: ManualClock) -> SnapshotCache:
+    return SnapshotCache(SETTINGS, scheduler, clock, patience=0.05)
 
 
-def test_a_picture_is_kept_for_half_a_minute_and_says_its_age(scheduler: Scheduler, clock: HandClock) -> None:
+def test_a_picture_is_kept_for_half_a_minute_and_says_its_age(scheduler: Scheduler, clock: ManualClock) -> None:
     kept = clusters(scheduler, clock)
     assert kept.look("lab").age == 0
     clock.sleep(29)
@@ -67,7 +74,7 @@ def test_a_picture_is_kept_for_half_a_minute_and_says_its_age(scheduler: Schedul
     assert (kept.look("auto").age, len(scheduler.asked)) == (0, 2)
 
 
-def test_a_queue_of_ones_own_is_asked_every_five_seconds(scheduler: Scheduler, clock: HandClock) -> None:
+def test_a_queue_of_ones_own_is_asked_every_five_seconds(scheduler: Scheduler, clock: ManualClock) -> None:
     kept = clusters(scheduler, clock)
     for _ in range(3):
         kept.look("local")
@@ -75,10 +82,10 @@ def test_a_queue_of_ones_own_is_asked_every_five_seconds(scheduler: Scheduler, c
     assert scheduler.asked == ["local"] * 3
 
 
-def test_many_readers_are_one_question(scheduler: Scheduler, clock: HandClock) -> None:
+def test_many_readers_are_one_question(scheduler: Scheduler, clock: ManualClock) -> None:
     kept = clusters(scheduler, clock)
     scheduler.open.clear()
-    found: list[Seen] = []
+    found: list[CachedSnapshot] = []
     readers = [threading.Thread(target=lambda: found.append(kept.look("lab"))) for _ in range(8)]
     for reader in readers:
         reader.start()
@@ -89,7 +96,7 @@ def test_many_readers_are_one_question(scheduler: Scheduler, clock: HandClock) -
     assert (len(found), scheduler.asked) == (8, ["lab"])
 
 
-def test_while_a_scheduler_is_slow_the_last_picture_is_shown(scheduler: Scheduler, clock: HandClock) -> None:
+def test_while_a_scheduler_is_slow_the_last_picture_is_shown(scheduler: Scheduler, clock: ManualClock) -> None:
     kept = clusters(scheduler, clock)
     kept.look("lab")
     clock.sleep(40)
@@ -102,7 +109,7 @@ def test_while_a_scheduler_is_slow_the_last_picture_is_shown(scheduler: Schedule
     assert len(scheduler.asked) == 2
 
 
-def test_a_scheduler_that_is_away_leaves_the_last_picture_and_says_why(scheduler: Scheduler, clock: HandClock) -> None:
+def test_a_scheduler_that_is_away_leaves_the_last_picture_and_says_why(scheduler: Scheduler, clock: ManualClock) -> None:
     kept = clusters(scheduler, clock)
     kept.look("lab")
     scheduler.fake.down = True
@@ -117,7 +124,7 @@ def test_a_scheduler_that_is_away_leaves_the_last_picture_and_says_why(scheduler
 
 
 def test_without_any_picture_the_schedulers_own_error_is_told_and_it_is_not_asked_again_at_once(
-    scheduler: Scheduler, clock: HandClock
+    scheduler: Scheduler, clock: ManualClock
 ) -> None:
     kept = clusters(scheduler, clock)
     scheduler.fake.down = True
@@ -127,7 +134,7 @@ def test_without_any_picture_the_schedulers_own_error_is_told_and_it_is_not_aske
     assert len(scheduler.asked) == 1
 
 
-def test_a_name_that_nobody_knows_is_not_asked_for(scheduler: Scheduler, clock: HandClock) -> None:
+def test_a_name_that_nobody_knows_is_not_asked_for(scheduler: Scheduler, clock: ManualClock) -> None:
     with pytest.raises(NotFound, match="no cluster is called 'lap'"):
         clusters(scheduler, clock).look("lap")
     assert scheduler.asked == []
@@ -135,10 +142,10 @@ def test_a_name_that_nobody_knows_is_not_asked_for(scheduler: Scheduler, clock: 
 
 def test_built_in_schedulers_are_listed_where_their_programs_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert [(one.name, one.auto) for one in known(SETTINGS)] == [("local", False), ("far", False), ("lab", True)]
+    assert [(one.name, one.auto) for one in known_clusters(SETTINGS)] == [("local", False), ("far", False), ("lab", True)]
     (tmp_path / "sbatch").touch(mode=0o755)
-    assert [one.name for one in known(SETTINGS)] == ["local", "slurm", "far", "lab"]
-    assert describe(SETTINGS, "far").host == "login.example"
+    assert [one.name for one in known_clusters(SETTINGS)] == ["local", "slurm", "far", "lab"]
+    assert describe_cluster(SETTINGS, "far").host == "login.example"
 
 
 def test_a_snapshot_travels_as_json_and_comes_back_the_same(scheduler: Scheduler, tmp_path: Path) -> None:
@@ -155,12 +162,12 @@ def test_the_picture_of_a_place_here(tmp_path: Path) -> None:
     first = place.scheduler.submit(tmp_path / "x", name="first")
     place.scheduler.submit(tmp_path / "x", name="second", after=first)
     place.scheduler.start(first)
-    told = picture(look_once(Reach(place.desk, print), "local"))
+    told = snapshot_record(snapshot_once(Hosts(place.desk, print), "local"))
     assert (told["schema"], told["name"], told["age"], told["jobs_total"]) == (1, "local", 0.0, 2)
     assert [(queue["name"], queue["running"], queue["waiting"]) for queue in told["queues"]] == [("all", 1, 1)]
     assert told["totals"][0] == {"what": "cpus", "used": 1, "total": 16}
     assert [(one["queue"], one["cpus"], one["nodes"]) for one in told["openings"]] == [("all", 15, 1)]
-    assert picture(look_once(Reach(place.desk, print), "local"), limit=1)["jobs"][0]["name"] == "first"
+    assert snapshot_record(snapshot_once(Hosts(place.desk, print), "local"), limit=1)["jobs"][0]["name"] == "first"
 
 
 class Walked(tuple[ClusterJob, ...]):
@@ -193,9 +200,9 @@ def test_a_cluster_of_many_queues_and_jobs_is_gone_through_a_few_times_whatever_
         for n in range(4100)
     )
     snapshot = ClusterSnapshot(scheduler="slurm", taken_at=1.0, user="ada", nodes=nodes, queues=queues, jobs=jobs)
-    seen = Seen(cluster=describe(Settings(), "local"), snapshot=snapshot, age=0.0)
+    seen = CachedSnapshot(cluster=describe_cluster(Settings(), "local"), snapshot=snapshot, age=0.0)
     Walked.walks = 0
-    shown = picture(seen, limit=100)
+    shown = snapshot_record(seen, limit=100)
     assert Walked.walks <= 4
     assert (len(shown["jobs"]), shown["jobs_total"]) == (100, 4100)
     counts = {queue["name"]: (queue["running"], queue["waiting"]) for queue in shown["queues"]}

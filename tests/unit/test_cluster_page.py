@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from onward.cli import cluster_page, render
+from onward.cli import output
+from onward.cli.clusters import snapshot_text
 from onward.model.cluster import ClusterSnapshot, Node, NodeState, in_order
 from onward.model.job import JobId
-from onward.operations.cluster import Known, Seen, picture
-from onward.schedulers.slurm_snapshot import parse_asked, parse_jobs, parse_nodes, parse_partitions
+from onward.operations.clusters.snapshot_cache import CachedSnapshot, KnownCluster, snapshot_record
+from onward.schedulers.slurm.snapshot import parse_asked, parse_jobs, parse_nodes, parse_partitions
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "slurm"
-LAB = Known(name="lab", scheduler="slurm", host="login.example", auto=True)
+LAB = KnownCluster(name="lab", scheduler="slurm", host="login.example", auto=True)
 
 
 def recorded() -> ClusterSnapshot:
@@ -34,12 +35,14 @@ def recorded() -> ClusterSnapshot:
 class Screen:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
-        for room in (render, cluster_page):
+        for room in (output, snapshot_text):
             monkeypatch.setattr(room, "terminal_width", lambda: 80)
-        monkeypatch.setattr(cluster_page, "when", lambda moment: time.strftime("%H:%M", time.gmtime(moment)))
+        monkeypatch.setattr(snapshot_text, "time_text", lambda moment: time.strftime("%H:%M", time.gmtime(moment)))
 
     def show(self, snapshot: ClusterSnapshot, *, jobs: str = "mine") -> str:
-        cluster_page.show(picture(Seen(cluster=LAB, snapshot=snapshot, age=0.0), jobs=jobs), mine=jobs == "mine")
+        snapshot_text.show_snapshot(
+            snapshot_record(CachedSnapshot(cluster=LAB, snapshot=snapshot, age=0.0), jobs=jobs), mine=jobs == "mine"
+        )
         return self._capsys.readouterr().out
 
 
@@ -81,9 +84,9 @@ def test_many_nodes_are_a_map_by_make_and_those_that_take_no_jobs_are_told_by_wh
 
 
 def test_bars_never_hide_that_something_is_used_or_free() -> None:
-    full, empty = cluster_page._signs()
-    assert [cluster_page._bar(used, 1000, 10).count(full) for used in (0, 1, 500, 999, 1000)] == [0, 1, 5, 9, 10]
-    assert cluster_page._bar(0, 0, 3) == empty * 3
+    full, empty = snapshot_text._signs()
+    assert [snapshot_text._bar(used, 1000, 10).count(full) for used in (0, 1, 500, 999, 1000)] == [0, 1, 5, 9, 10]
+    assert snapshot_text._bar(0, 0, 3) == empty * 3
 
 
 def test_where_nothing_is_free_that_is_said(screen: Screen) -> None:

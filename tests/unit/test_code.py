@@ -14,9 +14,9 @@ import pytest
 
 from onward.errors import InvalidInput, StorageError
 from onward.model.spec import Script
-from onward.operations.arrivals import unpack
-from onward.operations.clone import Copied
-from onward.operations.code import Frozen, freeze_code
+from onward.operations.submit.arriving_code import unpack_code
+from onward.operations.submit.clone import CopiedCode
+from onward.operations.submit.code_snapshot import CodeSnapshot, freeze_code
 from onward.rundir.layout import RunDir
 from tests.desks import Place
 
@@ -52,7 +52,7 @@ class Project:
         self.git("commit", "-q", "--allow-empty", "-m", "all", cwd=cwd)
         return self.git("rev-parse", "HEAD", cwd=cwd)
 
-    def freeze(self, *, cwd: Path | None = None, exclude: tuple[str, ...] = (), runs: Path | None = None) -> Frozen:
+    def freeze(self, *, cwd: Path | None = None, exclude: tuple[str, ...] = (), runs: Path | None = None) -> CodeSnapshot:
         self.copy.mkdir(exist_ok=True)
         return freeze_code(cwd or self.path, self.copy, exclude=exclude, runs=runs or self.runs)
 
@@ -468,10 +468,10 @@ def test_a_clone_and_a_tar_stream_keep_who_may_read(guarded: Project, tmp_path: 
     stream.seek(0)
     room, copy = tmp_path / "room", tmp_path / "clone"
     room.mkdir()
-    unpack(room, stream, files=3)
+    unpack_code(room, stream, files=3)
     assert modes(room) == modes(guarded.path)
     copy.mkdir()
-    Copied(id="k3x9q2m7", code=guarded.path, frozen=Frozen(workdir=".", facts={}, diff=""), since=1e12).move(copy)
+    CopiedCode(id="k3x9q2m7", code=guarded.path, frozen=CodeSnapshot(workdir=".", facts={}, diff=""), since=1e12).move(copy)
     assert modes(copy) == modes(guarded.path)
 
 

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onward.errors import InvalidInput
-from onward.model.command import BENCHMARK_PLACEHOLDERS, fill, placeholder_values, placeholders_in
-from onward.model.spec import Value
-from onward.pipelines.command_line import check_entry, check_placeholders, name_from_command, split_command
+from onward.inputs.command_line import check_entry, check_placeholders, name_from_command, split_command
+from onward.model.commands.placeholders import BENCHMARK_PLACEHOLDERS, fill, placeholder_values, placeholders_in
+from onward.model.spec import ParamValue
 
 # ── splitting ─────────────────────────────────────────────────────────────────
 
@@ -140,7 +140,7 @@ def test_text_without_placeholders_is_left_alone(text: str) -> None:
 
 
 def test_params_become_text_as_a_program_reads_it() -> None:
-    params: dict[str, Value] = {"a": True, "b": False, "c": 1e-5, "d": 3, "e": "x y", "f": None}
+    params: dict[str, ParamValue] = {"a": True, "b": False, "c": 1e-5, "d": 3, "e": "x y", "f": None}
     values = placeholder_values(params, read="/r", write="/w", tensorboard="/t")
     assert fill([f"{{params.{name}}}" for name in params], values) == ("true", "false", "1e-05", "3", "x y", "")
     assert fill(["{checkpoints.read}{checkpoints.write}{tensorboard}"], values) == ("/r/w/t",)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from onward.errors import Conflict, SchedulerUnavailable, SubmitRefused, SubmitUnclear
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.job import JobId, JobState
-from onward.model.lifecycle import Close
+from onward.model.policy.lifecycle import Close
 from onward.model.run import LegEnd, Run, RunState
 from onward.model.spec import Limits, Resources
-from onward.operations.control import cancel, resume, stop
-from onward.operations.tend import tend
-from onward.rundir.closing import close_run
+from onward.operations.repair.tend import tend
+from onward.operations.runs.control import cancel, resume, stop
 from onward.rundir.journal import Journal, desk_journal, read_events
+from onward.rundir.run_end import close_run
 from tests.desks import Place, PlayedRun
 
 

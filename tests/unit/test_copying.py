@@ -15,7 +15,7 @@ from onward.checkpoints import copying
 from onward.checkpoints.branch import branch
 from onward.checkpoints.copying import SourceChanged, Transfer, transfer
 from onward.checkpoints.manifest import verify
-from onward.checkpoints.publish import publish, restore
+from onward.checkpoints.publishing.publish import publish, restore
 from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import CheckpointName
 

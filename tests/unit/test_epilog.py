@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
+from onward.api.access.allowed_hosts import HostRules
 from onward.api.app import make_server
-from onward.api.hosts import HostRules
 from onward.errors import InvalidInput, NotFound
-from onward.operations import epilog
-from onward.operations.epilog_hint import body_of, headers_of
-from onward.operations.tracking import Opened, open_tracker, place_of
-from onward.tracker.runs import NewRun
-from onward.tracker.tokens import Scope
+from onward.operations.admin import epilog_scripts
+from onward.operations.admin.job_end_hint import body_of, headers_of
+from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.tracker.access.tokens import Scope
+from onward.tracker.runs.registry import NewRun
 from tests.api import Answer, Client
 from tests.desks import Place
 
@@ -75,11 +75,11 @@ def listener() -> Iterator[Listener]:
 
 
 class Scene:
-    def __init__(self, folder: Path, opened: Opened) -> None:
+    def __init__(self, folder: Path, opened: OpenTracker) -> None:
         self.place = Place(folder / "desk")
         self.clock = self.place.clock
         self.opened = opened
-        at = place_of({"HOME": str(folder)}, str(folder / "tracker.db"))
+        at = tracker_location({"HOME": str(folder)}, str(folder / "tracker.db"))
         self.server = make_server(opened.tracker, opened.tokens, self.place.desk, at, hosts=HostRules(), tend=False)
         self.looked = 0
         self.server.services.hinted = self._look
@@ -102,7 +102,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         made = opened.tracker.runs.create(NewRun(run_id="abcdefgh", source="onward", leg=1))
         opened.tracker.runs.set_leg(made.run_id, 1, job="4711", cluster="slurm")
         yield Scene(tmp_path, opened)
@@ -185,8 +185,8 @@ def test_what_is_no_hint_is_refused_with_words(scene: Scene) -> None:
 # ── the scripts ───────────────────────────────────────────────────────────────
 
 
-def installed(folder: Path, url: str, secret: str) -> epilog.Installed:
-    return epilog.install(folder, url, secret=lambda: secret, gridengine_user=MORTAL)
+def installed(folder: Path, url: str, secret: str) -> epilog_scripts.InstalledEpilogs:
+    return epilog_scripts.install_epilogs(folder, url, secret=lambda: secret, gridengine_user=MORTAL)
 
 
 def run(script: Path, env: dict[str, str], *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -275,10 +275,12 @@ def test_secrets_are_for_one_alone_and_are_kept_until_renewed(scene: Scene, tmp_
     readable = [path for path in done.folder.iterdir() if path.stat().st_mode & 0o077]
     assert not [path for path in readable if scene.secret in path.read_text()]
     assert json.loads((done.folder / "hint.json").read_text())["url"] == "https://tracker.example.org/onward"
-    again = epilog.install(tmp_path / "etc", "http://other", secret=lambda: pytest.fail("a secret is there"), gridengine_user=MORTAL)
+    again = epilog_scripts.install_epilogs(
+        tmp_path / "etc", "http://other", secret=lambda: pytest.fail("a secret is there"), gridengine_user=MORTAL
+    )
     assert [path.name for path in again.kept] == ["slurm.secret", "gridengine.secret"]
     new = scene.token()
-    epilog.install(tmp_path / "etc", "http://other", secret=lambda: new, renew=True, gridengine_user=MORTAL)
+    epilog_scripts.install_epilogs(tmp_path / "etc", "http://other", secret=lambda: new, renew=True, gridengine_user=MORTAL)
     assert (done.folder / "slurm.secret").read_text().strip() == new
     assert sorted(path.name for path in done.folder.iterdir()) == [
         "epilog-gridengine", "epilog-slurmctld", "gridengine.secret", "hint.json", "hint.py", "slurm.secret",
@@ -287,18 +289,18 @@ def test_secrets_are_for_one_alone_and_are_kept_until_renewed(scene: Scene, tmp_
 
 def test_what_to_configure_is_said(scene: Scene, tmp_path: Path) -> None:
     done = installed(tmp_path / "etc", "http://tracker:8765", scene.secret)
-    said = "\n".join(epilog.words(done))
+    said = "\n".join(epilog_scripts.installation_steps(done))
     assert f"EpilogSlurmctld={done.folder}/epilog-slurmctld" in said
     assert f"{MORTAL}@{done.folder}/epilog-gridengine $job_id" in said
 
 
 def test_root_does_not_run_what_a_jobs_owner_can_influence(scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="root"):
-        epilog.install(tmp_path / "etc", "http://x", secret=lambda: scene.secret, gridengine_user="root")
+        epilog_scripts.install_epilogs(tmp_path / "etc", "http://x", secret=lambda: scene.secret, gridengine_user="root")
     if os.geteuid() == 0:
-        done = epilog.install(tmp_path / "etc", "http://x", secret=lambda: scene.secret)
+        done = epilog_scripts.install_epilogs(tmp_path / "etc", "http://x", secret=lambda: scene.secret)
         assert not (done.folder / "gridengine.secret").exists()
-        assert "--gridengine-user" in epilog.words(done)[1]
+        assert "--gridengine-user" in epilog_scripts.installation_steps(done)[1]
 
 
 @pytest.mark.parametrize(
@@ -314,4 +316,4 @@ def test_another_kind_of_token_and_unknown_users_are_refused(scene: Scene, tmp_p
     with pytest.raises(InvalidInput, match="webhook"):
         installed(tmp_path / "etc", "http://x", scene.token(Scope.USER))
     with pytest.raises(NotFound, match="nosuch"):
-        epilog.install(tmp_path / "etc2", "http://x", secret=lambda: scene.secret, slurm_user="nosuch")
+        epilog_scripts.install_epilogs(tmp_path / "etc2", "http://x", secret=lambda: scene.secret, slurm_user="nosuch")

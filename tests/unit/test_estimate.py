@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from onward.pipelines.estimate import Comparison, Estimate, Measurement, compare, estimate, holm
-from onward.pipelines.student import quantile, two_sided
+from onward.inputs.summary.confidence import Estimate, MeanDifference, Measurement, compare_means, estimate, holm
+from onward.inputs.summary.student_t import quantile, two_sided
 
 A, B = [1.0, 2, 3.5, 4, 2.2], [2.0, 2.5, 4.5, 4.1, 3.9, 1.0]
 
@@ -48,26 +48,26 @@ def test_one_value_alone_has_no_interval() -> None:
 
 
 def test_the_same_shards_and_seeds_are_compared_in_pairs() -> None:
-    found = compare(seeds(A), seeds(B[:5]))
+    found = compare_means(seeds(A), seeds(B[:5]))
     assert (found.test, found.pairs) == ("paired", 5)
     assert [found.difference, found.half, found.p] == pytest.approx([-0.86, 0.748096, 0.0331605], abs=1e-5)
     assert found.significant
 
 
 def test_others_are_compared_by_welchs_test() -> None:
-    found = compare(seeds(A), seeds(B))
+    found = compare_means(seeds(A), seeds(B))
     assert found.test == "welch" and not found.significant
     assert [found.p, found.half] == pytest.approx([0.570104, 1.766548], abs=1e-5)
 
 
 def test_values_that_never_vary_differ_for_certain_or_not_at_all() -> None:
-    assert compare(seeds([1.0] * 3), seeds([2.0] * 3)).p == 0.0
-    assert compare(seeds([1.0] * 3), seeds([1.0] * 3)).p == 1.0
-    assert compare(seeds([0.1 + 0.2] * 3), seeds([0.3] * 3)).p == 1.0, "what rounding leaves is no difference"
+    assert compare_means(seeds([1.0] * 3), seeds([2.0] * 3)).p == 0.0
+    assert compare_means(seeds([1.0] * 3), seeds([1.0] * 3)).p == 1.0
+    assert compare_means(seeds([0.1 + 0.2] * 3), seeds([0.3] * 3)).p == 1.0, "what rounding leaves is no difference"
 
 
 def test_of_single_values_nothing_is_said_but_their_difference() -> None:
-    assert compare(seeds([1.0]), seeds([3.0])) == Comparison(difference=-2.0)
+    assert compare_means(seeds([1.0]), seeds([3.0])) == MeanDifference(difference=-2.0)
 
 
 def test_many_comparisons_raise_each_others_p() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from onward.errors import SchedulerUnavailable
-from onward.operations.preflight import notes_on_start
+from onward.operations.submit.preflight import notes_on_start
 from onward.schedulers.base import ExpectedStart, expected_start_of
-from onward.schedulers.slurm import SlurmScheduler
-from onward.schedulers.slurm_start import parse_test
+from onward.schedulers.slurm.expected_start import parse_test
+from onward.schedulers.slurm.scheduler import SlurmScheduler
 from tests.fakes import FakeScheduler
 
 STARTS = "sbatch: Job 2217 to start at 1794783430 using 48 processors on nodes g[1-3] in partition gpu"

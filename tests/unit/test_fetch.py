@@ -21,13 +21,13 @@ from beds.certificates import Authority
 from examples.gateway.rodan import Rodan
 from onward.clock import SystemClock
 from onward.errors import InputRefused, InputsFailed, StorageFull
-from onward.model.inputs import Fetch, RunInputs, of_the_link
-from onward.rundir.inputs import forget_addresses, read_inputs, write_inputs
+from onward.model.requests.inputs import FileFetch, RunInputs, is_link_local
 from onward.rundir.layout import RunDir
-from onward.sdk.files import PART
-from onward.supervisor import inputs as module
-from onward.supervisor.fetch import Fetched, Terms, fetch
-from onward.supervisor.inputs import Fetching
+from onward.rundir.request_inputs import forget_addresses, read_inputs, write_inputs
+from onward.sdk.atomic_files import PART
+from onward.supervisor.preparation import request_inputs as module
+from onward.supervisor.preparation.download import Downloaded, DownloadTerms, download
+from onward.supervisor.preparation.request_inputs import InputFetch
 
 PAGE = bytes(range(256)) * 400
 SHA = hashlib.sha256(PAGE).hexdigest()
@@ -49,11 +49,11 @@ class Job:
     def __init__(self, rodan: Rodan, folder: Path) -> None:
         self.rodan = rodan
         self.target = folder / "Image"
-        self.terms = Terms(hosts=(rodan.host,), token=rodan.token, token_for=rodan.url, env={}, cut=lambda: False)
+        self.terms = DownloadTerms(hosts=(rodan.host,), token=rodan.token, token_for=rodan.url, env={}, cut=lambda: False)
 
-    def fetch(self, path: str = AT, *, most: int = 1 << 20, cut: Callable[[], bool] = lambda: False, **about: Any) -> Fetched:
+    def fetch(self, path: str = AT, *, most: int = 1 << 20, cut: Callable[[], bool] = lambda: False, **about: Any) -> Downloaded:
         url = path if "://" in path else self.rodan.url + path
-        return fetch(Fetch(name="Image", url=url, most=1 << 20, **about), self.target, replace(self.terms, cut=cut), most=most)
+        return download(FileFetch(name="Image", url=url, most=1 << 20, **about), self.target, replace(self.terms, cut=cut), most=most)
 
     def refusal(self, path: str = AT, **about: Any) -> str:
         with pytest.raises(InputRefused) as caught:
@@ -75,7 +75,7 @@ def job(rodan: Rodan, tmp_path: Path) -> Job:
 
 
 def test_a_file_is_there_whole_and_its_hash_is_known(job: Job) -> None:
-    assert job.fetch(sha256=SHA, size=len(PAGE), types=("image/*",)) == Fetched(size=len(PAGE), sha256=SHA)
+    assert job.fetch(sha256=SHA, size=len(PAGE), types=("image/*",)) == Downloaded(size=len(PAGE), sha256=SHA)
     assert job.target.read_bytes() == PAGE
 
 
@@ -186,11 +186,11 @@ def test_a_host_that_is_not_allowed_is_not_even_asked(job: Job, url: str) -> Non
     [("169.254.169.254", True), ("::ffff:169.254.169.254", True), ("fe80::1%eth0", True), ("0.0.0.0", True), ("10.0.0.5", False)],
 )
 def test_an_address_of_the_link_is_known_in_every_spelling(address: str, is_one: bool) -> None:
-    assert of_the_link(address) is is_one
+    assert is_link_local(address) is is_one
 
 
 def test_an_address_of_the_link_is_refused_whatever_its_name(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onward.supervisor.fetch.of_the_link", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr("onward.supervisor.preparation.download.is_link_local", lambda address: address == "127.0.0.1")
     assert "is an address of the link" in job.refusal()
     assert job.rodan.seen == []
 
@@ -231,7 +231,7 @@ class Leg:
         self.dir.make()
         monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
         monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
-        files = tuple(Fetch(name=name, url=rodan.url + AT, most=1 << 20) for name in ("Image", "rgba PNG - Layer 0"))
+        files = tuple(FileFetch(name=name, url=rodan.url + AT, most=1 << 20) for name in ("Image", "rgba PNG - Layer 0"))
         self.order = RunInputs(
             request="r-1", recipe="pages", fetch=files, hosts=(rodan.host,), most=1 << 20, token=rodan.token, token_for=rodan.url
         )
@@ -240,7 +240,7 @@ class Leg:
         write_inputs(self.dir, replace(self.order, **changes))
         order = read_inputs(self.dir)
         assert order is not None
-        return Fetching(self.dir, order, env={}, clock=SystemClock(), stopped=stopped, deadline=deadline).work()
+        return InputFetch(self.dir, order, env={}, clock=SystemClock(), stopped=stopped, deadline=deadline).work()
 
     @property
     def asked(self) -> int:
@@ -286,7 +286,7 @@ def test_a_leg_that_is_killed_leaves_nothing_that_the_next_takes_for_whole(leg: 
     with monkeypatch.context() as dying, pytest.raises(Killed):
         dying.setattr(Path, "unlink", lambda *_, **__: None)  # the dead tidy nothing up
         dying.setattr(*place, killed)
-        Fetching(leg.dir, leg.order, env={}, clock=SystemClock()).work()
+        InputFetch(leg.dir, leg.order, env={}, clock=SystemClock()).work()
     assert leg.work()
     assert leg.asked == 3
     names = [path.name for path in leg.dir.inputs.iterdir() if not path.name.endswith(PART)]  # the "dead" process is this one
@@ -335,8 +335,8 @@ def test_a_full_disk_is_called_so(leg: Leg, monkeypatch: pytest.MonkeyPatch) -> 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onward.sdk.files.os.fsync", full)
-    monkeypatch.setattr("onward.rundir.inputs.write_whole", lambda path, data, mode: path.write_text(data))
+    monkeypatch.setattr("onward.sdk.atomic_files.os.fsync", full)
+    monkeypatch.setattr("onward.rundir.request_inputs.write_whole", lambda path, data, mode: path.write_text(data))
     with pytest.raises(StorageFull, match="'Image' could not be stored: No space left on device"):
         leg.work()
 
@@ -349,10 +349,10 @@ def test_a_run_that_is_over_knows_neither_token_nor_address_any_more(leg: Leg) -
     assert leg.rodan.url + AT not in text
     order = read_inputs(leg.dir)
     assert order is not None
-    assert Fetching(leg.dir, order, env={}, clock=SystemClock()).work()  # resumed: all of it is still there
+    assert InputFetch(leg.dir, order, env={}, clock=SystemClock()).work()  # resumed: all of it is still there
     (leg.dir.inputs / "Image").unlink()
     with pytest.raises(InputRefused, match="is no longer there, and where it came from was forgotten"):
-        Fetching(leg.dir, order, env={}, clock=SystemClock()).work()
+        InputFetch(leg.dir, order, env={}, clock=SystemClock()).work()
 
 
 def test_a_run_without_a_request_has_no_inputs(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from onward.errors import Conflict, InvalidInput, TooLarge
-from onward.rundir.artifact_files import ArtifactFiles
-from onward.rundir.file_pieces import append, gather
+from onward.rundir.files.artifacts import ArtifactFiles
+from onward.rundir.files.pieces import append, gather
 
 
 def test_a_file_grows_by_what_is_new_in_a_piece(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from onward.errors import Conflict, InvalidInput, NotFound
-from onward.operations.find import find_run
+from onward.operations.runs.find import find_run
 from tests.desks import Place
 
 

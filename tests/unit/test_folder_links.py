@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from onward.model import event as ev
-from onward.operations.control import cancel
-from onward.operations.find import find_run
-from onward.operations.submit import submit
-from onward.operations.tracking import open_tracker, place_of
-from onward.rundir.beneath import LinkRefused, NotAFile, folder_beneath, open_beneath, read_beneath
+from onward.model import events as ev
+from onward.operations.runs.control import cancel
+from onward.operations.runs.find import find_run
+from onward.operations.submit.new_run import submit
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.rundir.files.no_links import LinkRefused, NotAFile, open_beneath, open_folder_beneath, read_beneath
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir, own_run
-from onward.tracker.intake import binding
+from onward.tracker.ingest.folders import ownership
 from onward.tracker.store import Tracker
 from tests.unit.test_api_routes import Scene, good
 from tests.unit.test_tracker_files import Folder
@@ -29,7 +29,7 @@ ALICE, MALLORY = 54_321, 54_322  # nobody's numbers on any machine that tests ru
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -77,7 +77,7 @@ def test_no_component_below_the_root_may_be_a_link_but_the_root_may(tmp_path: Pa
             read_beneath(root, root / path)
     with pytest.raises(ValueError, match="leads out of"):
         read_beneath(root, root / "run" / ".." / ".." / "other")
-    with pytest.raises(LinkRefused), folder_beneath(root, root / "linked" / "made", make=True):
+    with pytest.raises(LinkRefused), open_folder_beneath(root, root / "linked" / "made", make=True):
         pass
     assert not (real / "run" / "made").exists()
 
@@ -210,9 +210,9 @@ def tracker(tmp_path: Path) -> Iterator[Tracker]:
 def owners(monkeypatch: pytest.MonkeyPatch) -> dict[Path, int]:
     """Who owns which folder, as the system would say."""
     told: dict[Path, int] = {}
-    monkeypatch.setattr(binding, "owner_of", lambda dir: told.get(dir.path, ALICE))
-    monkeypatch.setattr("onward.tracker.ingest_files.owner_of", lambda dir: told.get(dir.path, ALICE))
-    monkeypatch.setattr(binding, "user_name", {ALICE: "ada", MALLORY: "mallory"}.__getitem__)
+    monkeypatch.setattr(ownership, "owner_of", lambda dir: told.get(dir.path, ALICE))
+    monkeypatch.setattr("onward.tracker.ingest.folders.tail.owner_of", lambda dir: told.get(dir.path, ALICE))
+    monkeypatch.setattr(ownership, "user_name", {ALICE: "ada", MALLORY: "mallory"}.__getitem__)
     return told
 
 

@@ -45,19 +45,19 @@ for name in ("stat", "lstat", "fstat", "fsync", "fdatasync", "close"):
     counting(name)
 sys.addaudithook(hook)
 
-from onward.checkpoints.stager import Stager
-from onward.checkpoints.watch import Watcher
-from onward.clock import HandClock
+from onward.checkpoints.publishing.publisher import CheckpointPublisher
+from onward.checkpoints.watching.watcher import SaveWatcher
+from onward.clock import ManualClock
 from onward.model.spec import CheckpointRule
 from onward.rundir.claim import claim
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import Mirror
 from onward.sdk.spool import SpoolWriter
-from onward.supervisor.outputs import OutputFiles
-from onward.supervisor.watchers import MIRROR_SECONDS, NODE_MIRROR_SECONDS
-from onward.supervisor.watching.folder import LOOK_SECONDS, ChangedFolder, Looks
+from onward.supervisor.preparation.batch_output import OutputFiles
+from onward.supervisor.background import MIRROR_SECONDS, NODE_MIRROR_SECONDS
+from onward.supervisor.stop.run_folder_watch import LOOK_SECONDS, ChangedFolder, FolderLooks
 
-run, clock = RunDir(Path(shared)), HandClock(10_000_000_000.0)
+run, clock = RunDir(Path(shared)), ManualClock(10_000_000_000.0)
 run.make()
 claim(run, 1, job="1")
 
@@ -69,10 +69,10 @@ def node(number):
 
 
 first, *others = [node(number) for number in range(16)]
-looks, pipeline = Looks(run, 1, now=clock.now), ChangedFolder(run.checkpoints, now=clock.now)
+looks, pipeline = FolderLooks(run, 1, now=clock.now), ChangedFolder(run.checkpoints, now=clock.now)
 outputs = OutputFiles(pairs=[(first[0].log(1, "out"), Path(shared, "digits-1.out"))], fresh=True, warn=print, now=clock.now)
-stager = Stager(
-    Watcher(first[0].checkpoints), run.checkpoints, leg=1, rule=CheckpointRule(), resumed_step=None,
+stager = CheckpointPublisher(
+    SaveWatcher(first[0].checkpoints), run.checkpoints, leg=1, rule=CheckpointRule(), resumed_step=None,
     progress=lambda: (None, {}), clock=clock, shares=first[0].checkpoints,
 )
 writers = [SpoolWriter(str(local.spool), leg=1, name=f"train-{number}") for number, (local, _) in enumerate((first, *others))]

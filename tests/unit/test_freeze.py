@@ -45,8 +45,13 @@ print(onward.__file__, *found, sep="\\n")
     assert done.returncode == 0, done.stderr
     where, *found = done.stdout.split()
     assert where.startswith(str(archive))
-    assert {"onward.supervisor.main", "onward.sdk.run", "onward.checkpoints.watching.look", "onward.schedulers.slurm"} <= set(found)
-    assert "onward.supervisor.watching.folder" in found, "rooms within rooms too"
+    assert {
+        "onward.supervisor.main",
+        "onward.sdk.run",
+        "onward.checkpoints.watching.folder_look",
+        "onward.schedulers.slurm.scheduler",
+    } <= set(found)
+    assert "onward.supervisor.stop.run_folder_watch" in found, "rooms within rooms too"
 
 
 def test_a_training_finds_onward_in_it(archive: Path, tmp_path: Path) -> None:
@@ -75,9 +80,9 @@ def test_freezing_twice_gives_the_same_modules(archive: Path, tmp_path: Path) ->
 def test_only_what_lives_a_leg_is_frozen(archive: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         rooms = {name.split("/")[1] for name in opened.namelist() if name.count("/") > 1}
-    assert rooms == {"sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor"}
+    assert rooms == {"sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor", "pipelines"}
 
 
 def test_modules_of_sub_packages_are_frozen_too(archive: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
-        assert {"onward/schedulers/site/__init__.py", "onward/schedulers/site/slurm.pyc"} <= set(opened.namelist())
+        assert {"onward/schedulers/slurm/__init__.py", "onward/schedulers/slurm/site_limits.pyc"} <= set(opened.namelist())

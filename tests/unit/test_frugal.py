@@ -30,6 +30,6 @@ def started(first: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="of Linux alone")
 def test_our_threads_fit_into_a_small_address_space() -> None:
-    done = started("from onward.supervisor.frugal import be_frugal; be_frugal()")
+    done = started("from onward.supervisor.processes.address_space import limit_address_space; limit_address_space()")
     assert "all started" in done.stdout, done.stderr
     assert "can't start new thread" in started("").stderr, "else this test shows nothing"

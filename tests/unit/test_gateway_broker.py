@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from onward.errors import InvalidInput, NotAllowed, NotFound
-from onward.gateway.broker import Broker, forget_secrets
-from onward.model.gateway import GatewaySettings
+from onward.gateway.rabbitmq.connection import Broker, forget_secrets
+from onward.model.requests.gateway_settings import GatewaySettings
 
 LOGIN = {"RABBITMQ_USER": "worker", "RABBITMQ_PASSWORD": "hunter2"}
 NOTHING = GatewaySettings()

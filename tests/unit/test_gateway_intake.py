@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from onward.clock import HandClock
-from onward.gateway.incoming import Incoming
-from onward.gateway.intake import Done, Door, Intake, allowed_hosts
-from onward.model.gateway import GatewaySettings, V1Settings
-from onward.model.outcome import Outcome, OutcomeState
-from onward.model.request import Outgoing, OutgoingKind, RequestState
-from onward.tracker.requests import Requests
+from onward.clock import ManualClock
+from onward.gateway.intake import InboundQueue, Intake, IntakeDecision, allowed_hosts
+from onward.gateway.messages.incoming import Incoming
+from onward.model.requests.gateway_settings import GatewaySettings, V1Settings
+from onward.model.requests.outcome import Outcome, OutcomeState
+from onward.model.requests.request import Outgoing, OutgoingKind, RequestState
+from onward.tracker.requests.store import Requests
 from tests.gateways import V1, FakeRecipes
 
 
@@ -28,16 +28,16 @@ def requests(tmp_path: Path) -> Iterator[Requests]:
 
 @pytest.fixture
 def intake(requests: Requests) -> Intake:
-    return Intake(requests=requests, recipes=FakeRecipes(), settings=GatewaySettings(v1=V1, quota=2, message=1), clock=HandClock(100.0))
+    return Intake(requests=requests, recipes=FakeRecipes(), settings=GatewaySettings(v1=V1, quota=2, message=1), clock=ManualClock(100.0))
 
 
-def v2(own: str, **body: Any) -> tuple[Door, Incoming]:
+def v2(own: str, **body: Any) -> tuple[InboundQueue, Incoming]:
     raw = json.dumps({"id": own, "recipe": "echo", **body}).encode()
-    return Door.REQUESTS, Incoming(body=raw, reply_to="mine", correlation_id=own)
+    return InboundQueue.REQUESTS, Incoming(body=raw, reply_to="mine", correlation_id=own)
 
 
-def ask(kind: str, own: str, reply_to: str | None = "mine") -> tuple[Door, Incoming]:
-    return Door.CONTROL, Incoming(body=json.dumps({"kind": kind, "id": own}).encode(), reply_to=reply_to)
+def ask(kind: str, own: str, reply_to: str | None = "mine") -> tuple[InboundQueue, Incoming]:
+    return InboundQueue.CONTROL, Incoming(body=json.dumps({"kind": kind, "id": own}).encode(), reply_to=reply_to)
 
 
 def told(requests: Requests) -> list[Outgoing]:
@@ -45,9 +45,9 @@ def told(requests: Requests) -> list[Outgoing]:
 
 
 def test_a_batch_of_all_kinds_is_taken_in_order(intake: Intake, requests: Requests) -> None:
-    old = (Door.V1, Incoming(body=b'{"inputs": {}, "settings": {}}', reply_to="hpc-results", correlation_id="7"))
+    old = (InboundQueue.V1, Incoming(body=b'{"inputs": {}, "settings": {}}', reply_to="hpc-results", correlation_id="7"))
 
-    done = intake.take([v2("a"), ask("status", "a"), old, (Door.REQUESTS, Incoming(body=b"{"))])
+    done = intake.take([v2("a"), ask("status", "a"), old, (InboundQueue.REQUESTS, Incoming(body=b"{"))])
 
     assert [one.news for one in done] == [True, False, True, False]
     assert done[1].answer is not None and done[1].answer.payload["state"] == "accepted"
@@ -56,7 +56,7 @@ def test_a_batch_of_all_kinds_is_taken_in_order(intake: Intake, requests: Reques
 
 
 def test_a_message_that_comes_twice_is_one_request_and_one_with_another_body_is_told_so(intake: Intake, requests: Requests) -> None:
-    assert intake.take([v2("a"), v2("a"), v2("a", priority=1)]) == [Done(news=True)] * 3
+    assert intake.take([v2("a"), v2("a"), v2("a", priority=1)]) == [IntakeDecision(news=True)] * 3
 
     [error] = told(requests)
     assert error.kind is OutgoingKind.ERROR and "another request with the id a" in error.payload["reason"]
@@ -76,7 +76,7 @@ def test_what_its_recipe_does_not_take_is_refused_with_the_recipes_words(intake:
 
 def test_an_accepted_request_stays_so_though_its_recipe_has_gone(requests: Requests) -> None:
     recipes = FakeRecipes()
-    intake = Intake(requests=requests, recipes=recipes, settings=GatewaySettings(), clock=HandClock(100.0))
+    intake = Intake(requests=requests, recipes=recipes, settings=GatewaySettings(), clock=ManualClock(100.0))
     intake.take([v2("a")])
     recipes.known.clear()
 
@@ -94,7 +94,7 @@ def test_a_sender_with_too_many_open_requests_is_told_so(intake: Intake, request
 
 
 def test_a_message_that_is_too_large_is_put_aside_and_answered_once(intake: Intake, requests: Requests) -> None:
-    huge = (Door.REQUESTS, Incoming(body=b"x" * (1 << 21), reply_to="mine", correlation_id="c"))
+    huge = (InboundQueue.REQUESTS, Incoming(body=b"x" * (1 << 21), reply_to="mine", correlation_id="c"))
 
     intake.take([huge])
     [done] = intake.take([huge])
@@ -104,8 +104,8 @@ def test_a_message_that_is_too_large_is_put_aside_and_answered_once(intake: Inta
 
 
 def test_nobody_is_answered_who_named_no_queue(intake: Intake, requests: Requests) -> None:
-    assert intake.take([(Door.REQUESTS, Incoming(body=b"["))])[0].news is False
-    assert intake.take([ask("status", "a", reply_to=None)]) == [Done()]
+    assert intake.take([(InboundQueue.REQUESTS, Incoming(body=b"["))])[0].news is False
+    assert intake.take([ask("status", "a", reply_to=None)]) == [IntakeDecision()]
     assert told(requests) == []
 
 

@@ -6,25 +6,25 @@ import hashlib
 import json
 from pathlib import Path
 
-from onward.clock import HandClock
-from onward.gateway.parcels import Packing
-from onward.gateway.replies import Replies
-from onward.model.outcome import Outcome, OutcomeState, Result
-from onward.model.request import Outgoing, OutgoingKind
+from onward.clock import ManualClock
+from onward.gateway.messages.encoding import ReplyEncoder
+from onward.gateway.messages.packed_results import ResultPacker
+from onward.model.requests.outcome import Outcome, OutcomeFile, OutcomeState
+from onward.model.requests.request import Outgoing, OutgoingKind
 
 
-def packing(*, inline: int = 10, server: str | None = "https://onward.test/") -> Packing:
-    return Packing(inline=inline, kept=60, server=lambda: server, sign=lambda request, name, expires: f"{request}|{name}|{expires}")
+def packing(*, inline: int = 10, server: str | None = "https://onward.test/") -> ResultPacker:
+    return ResultPacker(inline=inline, kept=60, server=lambda: server, sign=lambda request, name, expires: f"{request}|{name}|{expires}")
 
 
-def result(folder: Path, name: str, data: bytes) -> Result:
+def result(folder: Path, name: str, data: bytes) -> OutcomeFile:
     (folder / "out").mkdir(exist_ok=True)
     path = folder / "out" / name.replace("/", "_")
     path.write_bytes(data)
-    return Result(name=name, path=str(path), size=len(data), sha256=hashlib.sha256(data).hexdigest())
+    return OutcomeFile(name=name, path=str(path), size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
-def reply(*results: Result, protocol: str = "v2") -> Outgoing:
+def reply(*results: OutcomeFile, protocol: str = "v2") -> Outgoing:
     payload = Outcome(state=OutcomeState.DONE, reason="done", results=results).to_json()
     return Outgoing(
         id="m", request="job 1", kind=OutgoingKind.REPLY, protocol=protocol, reply_to="q", correlation_id="c", payload=payload, made=1.0
@@ -58,7 +58,7 @@ def test_a_reply_that_the_broker_found_too_large_has_addresses_alone_or_says_wha
 
 
 def test_a_result_that_was_changed_or_deleted_before_it_was_sent_is_a_failure(tmp_path: Path) -> None:
-    replies = Replies(packing(), HandClock(5.0))
+    replies = ReplyEncoder(packing(), ManualClock(5.0))
     found = result(tmp_path, "a", b"x")
     Path(found.path).write_bytes(b"y")
     changed = json.loads(replies.body(reply(found)) or b"")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from onward.errors import InvalidInput
-from onward.model.gateway import GatewaySettings, V1Settings
+from onward.model.requests.gateway_settings import GatewaySettings, V1Settings
 from onward.settings import load_settings
 
 LAB = """\

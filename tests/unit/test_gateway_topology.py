@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onward.gateway.topology import DEAD, QueueSpec, queues
-from onward.model.gateway import GatewaySettings, V1Settings
+from onward.gateway.rabbitmq.queues import DEAD, QueueSpec, queues
+from onward.model.requests.gateway_settings import GatewaySettings, V1Settings
 
 
 def test_requests_are_kept_on_disk_and_what_is_never_acknowledged_goes_to_the_dead() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from onward.gateway import v1
-from onward.gateway.incoming import Incoming, Refusal
-from onward.gateway.parcels import Parcel
-from onward.model.gateway import V1Settings
-from onward.model.request import Input, Outgoing, OutgoingKind, Request
+from onward.contrib.rodan import messages
+from onward.gateway.messages.incoming import Incoming, Refusal
+from onward.gateway.messages.packed_results import PackedResult
+from onward.model.requests.gateway_settings import V1Settings
+from onward.model.requests.request import Outgoing, OutgoingKind, Request, RequestInput
 
 SETTINGS = V1Settings(enabled=True, rodan="https://rodan.test/rodan")
 BODY = {"inputs": {"Image": "/uploads/a.png", "rgba PNG - Layer 0": "/uploads/b.png"}, "settings": {"CPUs": 6, "Patch height": 256}}
@@ -21,12 +21,12 @@ BODY = {"inputs": {"Image": "/uploads/a.png", "rgba PNG - Layer 0": "/uploads/b.
 def read(body: object, **properties: Any) -> Request | Refusal:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     properties = {"reply_to": "hpc-results", "correlation_id": "c0ffee", **properties}
-    return v1.request_of(Incoming(body=raw, **properties), SETTINGS, most=1 << 20, now=5.0)
+    return messages.request_of(Incoming(body=raw, **properties), SETTINGS, most=1 << 20, now=5.0)
 
 
-def reply(payload: dict[str, Any], parcels: dict[str, Parcel] | None = None, kind: OutgoingKind = OutgoingKind.REPLY) -> Any:
+def reply(payload: dict[str, Any], parcels: dict[str, PackedResult] | None = None, kind: OutgoingKind = OutgoingKind.REPLY) -> Any:
     message = Outgoing(id="a", request="v1-a", kind=kind, protocol="v1", reply_to="q", correlation_id="c", payload=payload, made=1.0)
-    raw = v1.body_of(message, parcels)
+    raw = messages.body_of(message, parcels)
     return None if raw is None else json.loads(raw)
 
 
@@ -39,8 +39,8 @@ def test_a_message_of_the_old_application_is_a_request_for_the_sites_recipe() ->
     )
     assert found.settings == BODY["settings"]
     assert found.inputs == (
-        Input(name="Image", url="https://rodan.test/uploads/a.png"),
-        Input(name="rgba PNG - Layer 0", url="https://rodan.test/uploads/b.png"),
+        RequestInput(name="Image", url="https://rodan.test/uploads/a.png"),
+        RequestInput(name="rgba PNG - Layer 0", url="https://rodan.test/uploads/b.png"),
     )
 
 
@@ -55,7 +55,7 @@ def test_a_correlation_id_of_any_form_makes_an_id_that_fits_in_a_file_name() -> 
     found = read(BODY, correlation_id="../../x y\n")
 
     assert isinstance(found, Request)
-    assert found.correlation_id == "../../x y\n" and v1._PLAIN.fullmatch(found.id)
+    assert found.correlation_id == "../../x y\n" and messages._PLAIN.fullmatch(found.id)
 
 
 def test_where_no_queue_is_named_the_answer_goes_to_the_one_that_all_share() -> None:
@@ -104,7 +104,7 @@ def test_what_is_no_request_is_answered_and_put_aside(body: object, said: str) -
 
 
 def test_a_path_without_a_rodan_to_fetch_it_from_is_the_sites_to_mend() -> None:
-    found = v1.request_of(Incoming(body=json.dumps(BODY).encode()), V1Settings(enabled=True), most=1 << 20, now=5.0)
+    found = messages.request_of(Incoming(body=json.dumps(BODY).encode()), V1Settings(enabled=True), most=1 << 20, now=5.0)
 
     assert isinstance(found, Refusal)
     assert "does not know where to fetch /uploads/a.png" in found.reason and "gateway.v1.rodan" in found.next
@@ -112,7 +112,7 @@ def test_a_path_without_a_rodan_to_fetch_it_from_is_the_sites_to_mend() -> None:
 
 def test_results_are_base64_with_line_breaks_by_their_names() -> None:
     data = bytes(range(256))
-    answer = reply({"state": "done"}, {"Model 0": Parcel(size=256, sha256="", media_type="", data=data)})
+    answer = reply({"state": "done"}, {"Model 0": PackedResult(size=256, sha256="", media_type="", data=data)})
 
     assert list(answer) == ["Model 0"]
     assert answer["Model 0"].count("\n") == 5 and base64.b64decode(answer["Model 0"]) == data
@@ -126,7 +126,7 @@ def test_every_other_end_is_one_text() -> None:
 
 
 def test_results_that_do_not_fit_are_an_error_that_says_so() -> None:
-    answer = reply({"state": "done"}, {"Model 0": Parcel(size=1, sha256="", media_type="", trouble="it is too large")})
+    answer = reply({"state": "done"}, {"Model 0": PackedResult(size=1, sha256="", media_type="", trouble="it is too large")})
 
     assert answer == {"error": "the training is done, but Model 0 cannot be sent: it is too large"}
 

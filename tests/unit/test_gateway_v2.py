@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from onward.gateway import v2
-from onward.gateway.incoming import Incoming, Refusal
-from onward.gateway.parcels import Parcel
-from onward.gateway.v2 import Control, ControlKind
-from onward.model.request import Input, Outgoing, OutgoingKind, Request
+from onward.gateway.messages import v2
+from onward.gateway.messages.incoming import Incoming, Refusal
+from onward.gateway.messages.packed_results import PackedResult
+from onward.gateway.messages.v2 import Control, ControlKind
+from onward.model.requests.request import Outgoing, OutgoingKind, Request, RequestInput
 
 BODY: dict[str, Any] = {
     "id": "job:1",
@@ -36,8 +36,8 @@ def test_a_request_is_read_as_it_is_written() -> None:
 
     assert isinstance(found, Request)
     assert found.inputs == (
-        Input(name="Image", url="https://files.test/a.png", sha256="a" * 64, size=5_000_000_000),
-        Input(name="Mask", url="http://files.test/b.png"),
+        RequestInput(name="Image", url="https://files.test/a.png", sha256="a" * 64, size=5_000_000_000),
+        RequestInput(name="Mask", url="http://files.test/b.png"),
     )
     assert (found.id, found.recipe, found.settings, found.resources) == ("job:1", "patchwise", BODY["settings"], {"mem": "4G"})
     assert (found.deadline, found.priority, found.sender, found.correlation_id) == (1_900_000_000, 9, "scribe", "job:1")
@@ -108,8 +108,8 @@ def test_a_reply_holds_its_results_or_their_addresses_and_never_a_path() -> None
         id="m", request="job:1", kind=OutgoingKind.REPLY, protocol="v2", reply_to="q", correlation_id="c", payload=payload, made=7.0
     )
     parcels = {
-        "A": Parcel(file="a.hdf5", size=2, sha256="aa", media_type="x/y", data=b"hi"),
-        "B": Parcel(file="b.hdf5", size=9, sha256="bb", media_type="x/y", url="https://a/b", expires=99),
+        "A": PackedResult(file="a.hdf5", size=2, sha256="aa", media_type="x/y", data=b"hi"),
+        "B": PackedResult(file="b.hdf5", size=9, sha256="bb", media_type="x/y", url="https://a/b", expires=99),
     }
 
     raw = v2.body_of(message, parcels)

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onward.checkpoints.find import names
-from onward.checkpoints.gather import Gathered, NotGathered, assemble, incomplete, lacking, next_shares, put, shares
 from onward.checkpoints.manifest import Manifest, verify
-from onward.checkpoints.publish import publish, remove_partials, restore
-from onward.clock import HandClock
+from onward.checkpoints.publishing.publish import publish, remove_partials, restore
+from onward.checkpoints.restoring.newest import published_names_of
+from onward.checkpoints.shares.gather import GatheredCheckpoint, NotGathered, assemble, incomplete, lacking, next_shares, put_share, shares
+from onward.clock import ManualClock
 from onward.errors import StorageError, StorageFull
 from onward.model.checkpoint import CheckpointName
+from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
-from onward.sdk.run import Run
-from onward.sdk.shares import commit_share, partial_share
+from onward.sdk.run import TrainingRun
 from tests.disks import refuse_room
 
 
@@ -34,11 +34,11 @@ def write(node: Path, step: int, rank: int, files: dict[str, str], *, world: int
 
 def put_all(node: Path, store: Path, leg: int = 1) -> None:
     for share in shares(node):
-        put(share, store, leg=leg)
+        put_share(share, store, leg=leg)
 
 
-def gathered(store: Path, leg: int = 1) -> list[Gathered]:
-    return [found for found in assemble(store, leg=leg, created=1.0) if isinstance(found, Gathered)]
+def gathered(store: Path, leg: int = 1) -> list[GatheredCheckpoint]:
+    return [found for found in assemble(store, leg=leg, created=1.0) if isinstance(found, GatheredCheckpoint)]
 
 
 @pytest.fixture
@@ -62,11 +62,11 @@ def test_shares_of_two_nodes_make_one_checkpoint_that_verifies(tmp_path: Path, s
     for rank in range(4):
         write(tmp_path / f"n{rank // 2}", 99, rank, {f"optimizer-{rank}.pt": f"o{rank}", "shared/config.json": "{}"})
     put_all(tmp_path / "n0", store)
-    assert gathered(store) == [] and names(store) == [] and incomplete(store, leg=1)
+    assert gathered(store) == [] and published_names_of(store) == [] and incomplete(store, leg=1)
     put_all(tmp_path / "n1", store)
     (found,) = gathered(store)
     assert found.save_seconds == 3.5 and found.manifest.metrics == {"loss": 0.25}
-    assert [str(name) for name in names(store)] == ["leg-0001.step-00000099"]
+    assert [str(name) for name in published_names_of(store)] == ["leg-0001.step-00000099"]
     published = store / "leg-0001.step-00000099"
     assert sorted(verify(published).files) == ["optimizer-0.pt", "optimizer-1.pt", "optimizer-2.pt", "optimizer-3.pt", "shared/config.json"]
     assert not incomplete(store, leg=1) and [p.name for p in store.iterdir()] == [published.name]
@@ -84,7 +84,7 @@ def test_in_whatever_order_shares_come_nothing_is_visible_before_the_last(
     store = base / "store"
     store.mkdir()
     for index, rank in enumerate(order):
-        assert gathered(store) == [] and names(store) == []
+        assert gathered(store) == [] and published_names_of(store) == []
         write(base / "node", 7, rank, {f"{rank}.pt": str(rank)})
         put_all(base / "node", store)
         if twice and index == again:  # saved and put once more: done twice is done once
@@ -101,7 +101,7 @@ def test_two_ranks_that_write_the_same_name_differently_are_told_apart(tmp_path:
     put_all(tmp_path / "n", store)
     (told,) = list(assemble(store, leg=1, created=1.0))
     assert isinstance(told, NotGathered) and "ranks 0 and 1 both wrote model.pt" in told.reason and not told.later
-    assert names(store) == [] and not incomplete(store, leg=1)
+    assert published_names_of(store) == [] and not incomplete(store, leg=1)
 
 
 def test_a_step_that_never_was_completed_goes_when_a_newer_one_is(tmp_path: Path, store: Path) -> None:
@@ -186,13 +186,13 @@ def test_the_name_of_our_own_manifest_is_refused_in_a_share(tmp_path: Path, stor
 # ── in a training ─────────────────────────────────────────────────────────────
 
 
-def rank_in(folder: Path, monkeypatch: pytest.MonkeyPatch, rank: int, world: int = 2, *, log_from: str = "first") -> Run:
+def rank_in(folder: Path, monkeypatch: pytest.MonkeyPatch, rank: int, world: int = 2, *, log_from: str = "first") -> TrainingRun:
     for name, value in (("RANK", rank), ("WORLD_SIZE", world), ("LOCAL_RANK", rank)):
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("ONWARD_RUN_DIR", str(folder / "run"))
     monkeypatch.setenv("ONWARD_CHECKPOINT_DIR", str(folder / "ckpt"))
     monkeypatch.setenv("ONWARD_SPOOL_DIR", str(folder / "spool"))
-    return Run.of_environment(name=None, log_from=log_from)
+    return TrainingRun.of_environment(name=None, log_from=log_from)
 
 
 def test_only_rank_0_writes_a_checkpoint_and_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,11 +238,11 @@ def test_by_hand_the_last_rank_joins_the_shares(tmp_path: Path, monkeypatch: pyt
     for rank in (1, 0):
         monkeypatch.setenv("RANK", str(rank))
         monkeypatch.setenv("WORLD_SIZE", "2")
-        run = Run.of_environment(name=None)
+        run = TrainingRun.of_environment(name=None)
         assert run.by_hand and (run.rank, run.world_size) == (rank, 2)
         with run.checkpoint(4, written_by="all") as folder:
             (folder / f"{rank}.pt").write_text(str(rank))
-    resumed = Run.of_environment(name=None).resume()
+    resumed = TrainingRun.of_environment(name=None).resume()
     assert resumed is not None and resumed.name == "step-00000004"
     assert sorted(path.name for path in resumed.iterdir()) == [".onward-checkpoint.json", "0.pt", "1.pt"]
     assert json.loads((resumed / ".onward-checkpoint.json").read_text())["step"] == 4
@@ -260,7 +260,7 @@ def test_a_word_that_is_not_known_is_said(tmp_path: Path, monkeypatch: pytest.Mo
         pass
 
 
-class TickingClock(HandClock):
+class TickingClock(ManualClock):
     """Each look at it takes ten seconds."""
 
     def now(self) -> float:
@@ -275,7 +275,7 @@ def test_the_time_a_sharded_checkpoint_took_is_that_of_the_slowest_node(
         write(tmp_path / "n", 9, rank, {f"{rank}.pt": "x"}, world=3)
     for share, host in zip(shares(tmp_path / "n"), ("a", "b", "b"), strict=True):
         monkeypatch.setattr("socket.gethostname", lambda host=host: host)
-        put(share, store, leg=1, clock=TickingClock())
+        put_share(share, store, leg=1, clock=TickingClock())
     (found,) = gathered(store)
     assert found.stage_seconds == 20.0, "two shares of node b, one after the other, while a put its own"
 
@@ -302,6 +302,6 @@ def test_a_step_that_another_node_publishes_at_the_same_moment_is_no_failure(
         monkeypatch.undo()
         assert len(gathered(store)) == 1
 
-    monkeypatch.setattr("onward.checkpoints.gather.check_sizes", overtaken)
+    monkeypatch.setattr("onward.checkpoints.shares.gather.check_sizes", overtaken)
     assert list(assemble(store, leg=1, created=1.0)) == []
     assert sorted(verify(store / "leg-0001.step-00000009").files) == ["0.pt", "1.pt"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onward.supervisor.gpu import GpuSampler, step_gpus
+from onward.supervisor.telemetry.gpu import GpuSampler, step_gpus
 
 UUIDS = ("GPU-aaaa-1", "GPU-bbbb-2", "GPU-cccc-3")
 

@@ -15,9 +15,16 @@ import pytest
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.spec import Cluster, Resources
-from onward.schedulers.base import advice_of, end_time_of, grace_of, habits_of, requeues, why_of
-from onward.schedulers.gridengine import GridEngineScheduler
-from onward.schedulers.gridengine_text import parse_accounting, parse_error_reasons, parse_qacct, parse_qstat, parse_state, status_of
+from onward.schedulers.base import advice_of, capabilities_of, end_time_of, grace_of, requeues, why_of
+from onward.schedulers.gridengine.output_parsing import (
+    parse_accounting,
+    parse_error_reasons,
+    parse_qacct,
+    parse_qstat,
+    parse_state,
+    status_of,
+)
+from onward.schedulers.gridengine.scheduler import GridEngineScheduler
 from onward.schedulers.registry import scheduler_for
 
 QSTAT = """\
@@ -483,10 +490,10 @@ def test_its_profile_says_what_is_asked_for() -> None:
     with_notice = scheduler_for(Cluster(name="a", scheduler="gridengine", names={"mem": "mem_free/job"}))
     lines = with_notice.directives(Resources(mem=1024), output=Path("/runs/a b.log"))
     assert list(lines) == ['#$ -o "/runs/a b.log"', "#$ -j y", "#$ -S /bin/bash", "#$ -r y", "#$ -notify", "#$ -l mem_free=1024M"]
-    assert habits_of(with_notice).delete_notice == signal.SIGUSR2
+    assert capabilities_of(with_notice).delete_notice == signal.SIGUSR2
     without = scheduler_for(Cluster(name="a", scheduler="gridengine", notify=False))
     assert "#$ -notify" not in without.directives(Resources(), output=Path("/x"))
-    assert habits_of(without).delete_notice is None
+    assert capabilities_of(without).delete_notice is None
 
 
 # ── what a site imposes ───────────────────────────────────────────────────────

@@ -11,12 +11,12 @@ from onward.errors import SchedulerUnavailable
 from onward.model.cluster import ClusterJob, Gpus, Node, NodeState
 from onward.model.job import JobState
 from onward.schedulers.command import Answer
-from onward.schedulers.gridengine_advice import scheduling_info
-from onward.schedulers.gridengine_reasons import plain_reason
-from onward.schedulers.gridengine_snapshot import Words, parse_hosts, parse_jobs, parse_queues, read_xml, take_snapshot
+from onward.schedulers.gridengine.advice import scheduling_info
+from onward.schedulers.gridengine.snapshot import ConsumableNames, parse_hosts, parse_jobs, parse_queues, read_xml, take_snapshot
+from onward.schedulers.gridengine.wait_reasons import plain_reason
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "gridengine"
-WORDS = Words.of({})
+WORDS = ConsumableNames.of({})
 
 
 def recorded(name: str) -> str:
@@ -32,7 +32,7 @@ def jobs() -> dict[str, ClusterJob]:
     return {str(job.id): job for job in parse_jobs(root(), WORDS, user="alice", why=why)}
 
 
-def host(instances: str, *, words: Words = WORDS) -> Node:
+def host(instances: str, *, words: ConsumableNames = WORDS) -> Node:
     [found] = parse_hosts(read_xml(f"<job_info><queue_info>{instances}</queue_info></job_info>"), words)
     return found
 
@@ -86,7 +86,7 @@ def test_memory_that_the_site_does_not_count_is_the_hosts_own() -> None:
 def test_gpus_by_the_names_and_the_type_of_the_site() -> None:
     resources = '<resource name="ngpu" type="hc">2.000000</resource><resource name="card" type="hf">a100</resource>'
     job = '<job_list state="running"><JB_job_number>1</JB_job_number><slots>2</slots><hard_request name="ngpu">1</hard_request></job_list>'
-    words = Words.of({"gpus": "ngpu/slot", "gpu-type": "card"})
+    words = ConsumableNames.of({"gpus": "ngpu/slot", "gpu-type": "card"})
     assert host(instance(used=2, resources=resources + job), words=words).gpus == (Gpus(type="a100", total=4, used=2),)
 
 

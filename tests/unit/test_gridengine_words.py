@@ -6,7 +6,7 @@ import pytest
 
 from onward.errors import InvalidInput
 from onward.model.spec import Resources
-from onward.schedulers.gridengine_words import options
+from onward.schedulers.gridengine.resource_options import options
 
 
 @pytest.mark.parametrize(

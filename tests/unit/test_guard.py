@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.supervisor.child import Child, start_helper
+from onward.supervisor.processes.child import Child, start_helper
 from onward.supervisor.processes.guard import end_marked, marked
 
 # Starts a child in its own session, an orphan in its own session, and one without any environment; then stays.
@@ -35,7 +35,7 @@ time.sleep(600)
 SUPERVISOR = """
 import sys, threading, time
 from pathlib import Path
-from onward.supervisor.child import Child
+from onward.supervisor.processes.child import Child
 here = Path(sys.argv[1])
 import os
 child = Child([sys.executable, "-c", sys.argv[2]], cwd=here, env=dict(os.environ), mark={"THE_MARK": str(here)},

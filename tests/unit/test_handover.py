@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.errors import SchedulerUnavailable, SubmitRefused, SubmitUnclear
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.job import JobId, JobState
-from onward.model.lifecycle import Continue
+from onward.model.policy.lifecycle import Continue
 from onward.model.run import Run, Submission
 from onward.model.spec import Cluster, Limits, Resources, spec_to_json
 from onward.rundir.journal import Journal, desk_journal, read_events, read_run
 from onward.rundir.layout import RunDir
-from onward.schedulers.base import Habits
-from onward.supervisor.handover import Handover, QueuedLegCancelled, fits, render_script
+from onward.schedulers.base import Capabilities
+from onward.supervisor.leg.handover import Handover, QueuedLegCancelled, render_script, suits_next_leg
 from tests.fakes import FakeScheduler
 from tests.histories import make_spec
 
@@ -26,7 +26,7 @@ from tests.histories import make_spec
 class Scheduler(FakeScheduler):
     """A fake that writes down what it was asked, and when."""
 
-    def __init__(self, clock: HandClock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock)
         self.calls: list[tuple[str, float]] = []
 
@@ -47,7 +47,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.dir = RunDir(folder)
         self.dir.make()
-        self.clock = HandClock()
+        self.clock = ManualClock()
         self.scheduler = Scheduler(self.clock)
         self.dir.spec.write_text(json.dumps(spec_to_json(make_spec(resources=Resources(mem=1024, time=600)))))
         self.wanted = Continue(leg=1, mem=1024)
@@ -194,13 +194,13 @@ def test_a_job_that_can_still_run_is_kept_before_an_older_one_that_has_ended(ben
 
 def test_a_scheduler_that_is_away_for_a_while_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.scheduler.down = True
-    real = HandClock.sleep
+    real = ManualClock.sleep
 
-    def sleep(self: HandClock, seconds: float) -> None:
+    def sleep(self: ManualClock, seconds: float) -> None:
         real(self, seconds)
         bench.scheduler.down = self.now() < 1_000_060
 
-    monkeypatch.setattr(HandClock, "sleep", sleep)
+    monkeypatch.setattr(ManualClock, "sleep", sleep)
     assert [bench.ensure(patience=300)] == bench.live
 
 
@@ -422,14 +422,14 @@ def test_a_job_nobody_wrote_down_is_taken_back_too(bench: Bench) -> None:
     ],
 )
 def test_a_queued_job_fits_if_it_has_all_that_the_leg_needs(had: int | None, exclude: str | None, wanted: Continue, fitting: bool) -> None:
-    assert fits(Submission(name="x", at=1.0, mem=had, time=None, exclude=exclude), wanted) is fitting
+    assert suits_next_leg(Submission(name="x", at=1.0, mem=had, time=None, exclude=exclude), wanted) is fitting
 
 
 # ── a scheduler that keeps no word of what was deleted while it waited ────────
 
 
 class Unseen(Scheduler):
-    habits = Habits(finishing_seconds=30.0, deletes_unseen=True)
+    capabilities = Capabilities(finishing_seconds=30.0, deletes_unseen=True)
 
 
 def test_a_queued_leg_that_is_nowhere_any_more_was_deleted(bench: Bench) -> None:

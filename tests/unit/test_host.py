@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from onward.supervisor import host
-from onward.supervisor.host import HostSampler, MemoryWatch, session_processes
+from onward.supervisor.telemetry import host
+from onward.supervisor.telemetry.host import HostSampler, MemoryWatch, session_processes
 from tests.benches import until
 
 FAMILY = """

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from onward.errors import InvalidInput, NotFound
-from onward.operations.import_mlflow import Imported, import_mlflow
-from onward.tracker.artifact_files import ArtifactFiles
-from onward.tracker.artifact_store import artifacts_of
-from onward.tracker.run_rows import RunView
-from onward.tracker.runs import NewRun, RunQuery
+from onward.operations.imports.mlflow.importer import MlflowImportResult, import_mlflow
+from onward.tracker.runs.artifact_files import ArtifactFiles
+from onward.tracker.runs.artifacts import artifacts_of
+from onward.tracker.runs.registry import NewRun, RunQuery
+from onward.tracker.runs.rows import RunView
 from onward.tracker.store import Tracker
 
 STORES = Path(__file__).parents[1] / "mlflow_stores"
@@ -59,7 +59,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             return database(tmp_path / "old")
 
 
-def take(tracker: Tracker, place: Path | str, *others: Path) -> Imported:
+def take(tracker: Tracker, place: Path | str, *others: Path) -> MlflowImportResult:
     assert tracker.database.path is not None
     return import_mlflow(tracker, tracker.database.path.parent / "files", str(place), artifacts=others)
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from onward.errors import StorageError
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.job import JobState
 from onward.model.run import LegEnd
 from onward.model.spec import Cluster
-from onward.operations.control import cancel, stop
-from onward.operations.inspect import checkpoints, in_plain_words, look, look_at_all, progress, reason, record
+from onward.operations.runs.control import cancel, stop
+from onward.operations.runs.record import checkpoints, in_plain_words, inspect_run, inspect_runs, progress, reason, run_record
 from onward.rundir.journal import read_run
 from tests.desks import Place, PlayedRun
 
@@ -36,11 +36,11 @@ def place(tmp_path: Path) -> Place:
 
 
 def shown(run: PlayedRun) -> dict[str, Any]:
-    return record(look(run.place.desk, run.dir))
+    return run_record(inspect_run(run.place.desk, run.dir))
 
 
 def why(run: PlayedRun) -> str:
-    return reason(look(run.place.desk, run.dir))
+    return reason(inspect_run(run.place.desk, run.dir))
 
 
 # ── the keys ──────────────────────────────────────────────────────────────────
@@ -89,8 +89,8 @@ def test_a_checkpoint_that_was_left_on_its_node_and_published_later_is_no_miss(p
 
 def test_a_list_has_no_details(place: Place) -> None:
     place.play()
-    [seen], _ = look_at_all(place.desk, place.desk.runs())
-    assert record(seen, details=False).keys() == RUN
+    [seen], _ = inspect_runs(place.desk, place.desk.runs())
+    assert run_record(seen, details=False).keys() == RUN
 
 
 def test_a_run_that_has_logged_nothing_has_no_progress(place: Place) -> None:
@@ -127,7 +127,7 @@ def test_the_steps_of_a_leg_that_logged_nothing_yet_are_those_of_the_leg_before(
 def test_a_record_that_nobody_of_ours_wrote_hurts_nothing(place: Place, line: dict[str, Any]) -> None:
     run = place.play().begin(1)
     run.log(1, line, {"s": 4, "t": 2.0, "m": {"fine": 1.0}})
-    found = progress(look(place.desk, run.dir))
+    found = progress(inspect_run(place.desk, run.dir))
     assert (found["step"], found["total"], found["metrics"]) == (4, None, {"fine": 1.0})
 
 
@@ -284,8 +284,8 @@ def test_a_leg_that_waits_says_why_where_the_scheduler_tells_only_when_asked(pla
     assert shown(run)["legs"][0]["reason"] == "cannot run at host e1"
     asked.clear()
     run.begin(1)
-    look(place.desk, run.dir)
-    look_at_all(place.desk, [run.dir])
+    inspect_run(place.desk, run.dir)
+    inspect_runs(place.desk, [run.dir])
     assert asked == []  # it runs; and a list is for a glance
 
 
@@ -312,14 +312,14 @@ def test_one_question_is_enough_for_a_list(place: Place, count: int) -> None:
     for number in range(count):
         place.play(f"run{number}").begin(1)
     place.scheduler.asked = 0
-    seen, broken = look_at_all(place.desk, place.desk.runs())
+    seen, broken = inspect_runs(place.desk, place.desk.runs())
     assert (len(seen), broken, place.scheduler.asked) == (count, [], 1)
 
 
 def test_nobody_is_asked_about_runs_that_are_over(place: Place) -> None:
     place.play().begin(1).end(1, LegEnd.DONE)
     place.scheduler.asked = 0
-    look_at_all(place.desk, place.desk.runs())
+    inspect_runs(place.desk, place.desk.runs())
     assert place.scheduler.asked == 0
 
 
@@ -327,11 +327,11 @@ def test_nobody_is_asked_about_runs_that_are_over(place: Place) -> None:
 def test_a_folder_that_cannot_be_read_does_not_hide_the_others_and_is_named(place: Place, spec: str) -> None:
     broken, other = place.play("broken"), place.play("other")
     broken.dir.spec.write_text(spec)
-    seen, problems = look_at_all(place.desk, place.desk.runs())
+    seen, problems = inspect_runs(place.desk, place.desk.runs())
     assert [one.dir for one in seen] == [other.dir]
     assert [str(broken.dir.path) in problem.message for problem in problems] == [True]
     with pytest.raises(StorageError):
-        look(place.desk, broken.dir)
+        inspect_run(place.desk, broken.dir)
 
 
 def test_a_torn_journal_is_read_as_far_as_it_goes(place: Place) -> None:

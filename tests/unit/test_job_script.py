@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from onward.model.lifecycle import Close, Continue, decide
+from onward.model.analysis.why import why
+from onward.model.policy.lifecycle import Close, Continue, decide
 from onward.model.run import LegEnd, RunState
 from onward.model.spec import spec_to_json
-from onward.model.why import why
 from onward.rundir.claim import claim
 from onward.rundir.freeze import build_archive
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
-from onward.schedulers.script import NAMES, job_script
+from onward.schedulers.job_script import NAMES, job_script
 from tests.histories import make_spec
 from tests.needs import missing
 

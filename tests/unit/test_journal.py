@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from onward.model import event as ev
-from onward.model.lifecycle import Close, Continue, Rest, decide
+from onward.model import events as ev
+from onward.model.policy.lifecycle import Close, Continue, NothingToDo, decide
 from onward.model.run import LegEnd, RunState
 from onward.model.spec import spec_to_json
 from onward.rundir.claim import claim
-from onward.rundir.closing import ask_to_stop, close_run, end_of, is_over, is_to_stop, reopen_run
 from onward.rundir.journal import Journal, desk_journal, read_events, read_run
 from onward.rundir.layout import RunDir
+from onward.rundir.run_end import ask_to_stop, close_run, end_of, is_over, is_to_stop, reopen_run
 from tests.histories import History, make_spec
 
 
@@ -181,8 +181,8 @@ def test_a_leg_whose_job_died_between_claim_and_event_took_place_all_the_same(ru
     claim(run, 1, job="7")
     found = read_run(run)
     assert found.state is RunState.RUNNING and found.legs[1].job == "7"
-    assert decide(found) == Rest()
-    desk_journal(run).write(ev.Found(leg=1, at=time.time(), end=LegEnd.LOST, reason="it left no word"))
+    assert decide(found) == NothingToDo()
+    desk_journal(run).write(ev.EndFound(leg=1, at=time.time(), end=LegEnd.LOST, reason="it left no word"))
     assert decide(read_run(run)) == Continue(leg=2, mem=None)
 
 

@@ -4,15 +4,15 @@ import pytest
 
 from onward.errors import InvalidInput
 from onward.model.spec import Resources
-from onward.supervisor.launch import Place, check_launcher, launch, places
+from onward.supervisor.ranks.launchers import HostRanks, check_launcher, launch, ranks_by_host
 
 TASK = ("/usr/bin/python3", "/run/params/supervisor.pyz", "task", "/run", "3")
 COMMAND = ("python3", "train.py")
-TWO = (Place(host="g1", tasks=2), Place(host="g2", tasks=2))
-ONE = (Place(host="g1", tasks=4),)
+TWO = (HostRanks(host="g1", tasks=2), HostRanks(host="g2", tasks=2))
+ONE = (HostRanks(host="g1", tasks=4),)
 
 
-def argv(launcher: str, laid: tuple[Place, ...], resources: Resources | None = None, command: tuple[str, ...] = COMMAND) -> str:
+def argv(launcher: str, laid: tuple[HostRanks, ...], resources: Resources | None = None, command: tuple[str, ...] = COMMAND) -> str:
     made = launch(launcher, laid, task=TASK, command=command, resources=resources or Resources(), port=29500)
     return " ".join(made.argv)
 
@@ -36,7 +36,7 @@ def argv(launcher: str, laid: tuple[Place, ...], resources: Resources | None = N
     ],
 )
 def test_each_host_gets_the_processes_that_were_asked_for(launcher: str, resources: Resources, slurm: str, expected: list[int]) -> None:
-    laid = places(launcher, resources, ("g1", "g2"), {"SLURM_TASKS_PER_NODE": slurm} if slurm else {})
+    laid = ranks_by_host(launcher, resources, ("g1", "g2"), {"SLURM_TASKS_PER_NODE": slurm} if slurm else {})
     assert [place.tasks for place in laid] == expected
     assert [place.host for place in laid] == ["g1", "g2"]
 
@@ -44,8 +44,8 @@ def test_each_host_gets_the_processes_that_were_asked_for(launcher: str, resourc
 def test_grid_engine_says_in_its_hostfile_how_many_slots_each_host_has() -> None:
     hostfile = "node1.cluster 4 all.q@node1 UNDEFINED\nnode2.cluster 2 all.q@node2 UNDEFINED\n"
     hosts = ("node1.cluster", "node2.cluster")
-    assert [p.tasks for p in places("mpirun", Resources(), hosts, {}, hostfile=hostfile)] == [4, 2]
-    assert [p.tasks for p in places("mpirun", Resources(cpus_per_task=2), hosts, {}, hostfile=hostfile)] == [2, 1]
+    assert [p.tasks for p in ranks_by_host("mpirun", Resources(), hosts, {}, hostfile=hostfile)] == [4, 2]
+    assert [p.tasks for p in ranks_by_host("mpirun", Resources(cpus_per_task=2), hosts, {}, hostfile=hostfile)] == [2, 1]
 
 
 # ── what is started ───────────────────────────────────────────────────────────
@@ -58,7 +58,7 @@ def test_srun_starts_every_rank_in_one_step_that_ends_with_the_first_failure() -
 
 
 def test_srun_lays_out_uneven_tasks_by_itself() -> None:
-    assert "--ntasks-per-node" not in argv("srun", (Place(host="g1", tasks=3), Place(host="g2", tasks=2)))
+    assert "--ntasks-per-node" not in argv("srun", (HostRanks(host="g1", tasks=3), HostRanks(host="g2", tasks=2)))
 
 
 def test_torchrun_is_started_once_on_each_node_with_all_its_cpus() -> None:
@@ -134,7 +134,7 @@ def test_what_a_launcher_can_do_is_let_pass(launcher: str, resources: Resources,
 
 def test_torchrun_does_not_start_with_as_many_processes_here_and_others_there() -> None:
     with pytest.raises(InvalidInput, match="3 on g1, 2 on g2"):
-        argv("torchrun", (Place(host="g1", tasks=3), Place(host="g2", tasks=2)))
+        argv("torchrun", (HostRanks(host="g1", tasks=3), HostRanks(host="g2", tasks=2)))
 
 
 def test_a_launcher_that_nobody_knows_is_said_with_those_that_are_known() -> None:

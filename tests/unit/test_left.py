@@ -8,25 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.checkpoints.left import may_go, unpublished
+from onward.checkpoints.unpublished import may_be_deleted, unpublished
 from onward.model.checkpoint import CheckpointName
+from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
-from onward.sdk.run import Run
-from onward.sdk.shares import commit_share, partial_share
+from onward.sdk.run import TrainingRun
 
 name_of = st.builds(CheckpointName, st.integers(1, 4), st.integers(0, 5))
 
 
 @given(name_of, st.lists(name_of))
 def test_a_checkpoint_may_go_exactly_when_it_or_a_newer_one_is_published(name: CheckpointName, published: list[CheckpointName]) -> None:
-    assert may_go(name, published) == (name in published or bool(published and max(published) > name))
+    assert may_be_deleted(name, published) == (name in published or bool(published and max(published) > name))
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Path:
     """Two checkpoints by run.checkpoint(), and the shares of two ranks of a third."""
     folder = tmp_path / "checkpoints"
-    run = Run(folder=tmp_path, leg=2, checkpoints=folder, spool=tmp_path / "spool", resume=None, by_hand=False)
+    run = TrainingRun(folder=tmp_path, leg=2, checkpoints=folder, spool=tmp_path / "spool", resume=None, by_hand=False)
     for step in (10, 20):
         with run.checkpoint(step) as made:
             (made / "w").write_bytes(b"w" * 100)

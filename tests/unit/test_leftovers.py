@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from onward.operations import arrivals, leftovers
-from onward.operations.tend import tend
+from onward.operations.repair import killed_submits
+from onward.operations.repair.tend import tend
+from onward.operations.submit import arriving_code
 from onward.rundir.layout import RunDir
 from tests.desks import Place
 
@@ -37,7 +38,7 @@ def half(place: Place, name: str = "2026-11-15_A_kn-0") -> RunDir:
 def test_a_half_made_folder_is_removed_when_it_is_old(place: Place, later: None) -> None:
     dir = half(place)
     (place.root / ".2026-11-15_B").mkdir()
-    arrived = arrivals.waiting_room(place.root, "abcdefgh")
+    arrived = arriving_code.arrival_folder(place.root, "abcdefgh")
     arrived.mkdir(parents=True)
     done = tend(place.desk)
     assert done.acted == [f"{dir.path}: removed, a submit that was ended before it was done had left it"]
@@ -49,7 +50,7 @@ def test_a_half_made_folder_is_removed_when_it_is_old(place: Place, later: None)
 
 def test_one_that_somebody_may_be_at_stays(place: Place) -> None:
     dir = half(place)
-    arrived = arrivals.waiting_room(place.root, "abcdefgh")
+    arrived = arriving_code.arrival_folder(place.root, "abcdefgh")
     arrived.mkdir(parents=True)
     assert tend(place.desk).acted == []
     assert dir.path.exists() and arrived.exists()
@@ -70,9 +71,9 @@ def test_runs_and_other_peoples_folders_stay(place: Place, later: None, monkeypa
     dir = half(place, "2026-11-15_C_theirs")
     (place.root / "notes").mkdir()
     monkeypatch.setattr(os, "getuid", lambda: 12345)
-    leftovers.sweep_leftovers(place.root)
+    killed_submits.sweep_killed_submits(place.root)
     assert run.dir.path.exists() and dir.path.exists() and (place.root / "notes").exists()
 
 
 def test_a_root_that_is_not_there_has_none(tmp_path: Path) -> None:
-    assert leftovers.sweep_leftovers(tmp_path / "none") == []
+    assert killed_submits.sweep_killed_submits(tmp_path / "none") == []

@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.lifecycle import (
+from onward.model.policy.lifecycle import (
     DELETED,
     MOST_UNKNOWN_ENDS,
     Close,
     Continue,
-    Rest,
+    NothingToDo,
     cancelled_by_others,
-    classify,
+    classify_end,
+    crash_signature,
     decide,
     made_progress,
-    signature,
     was_noticed,
 )
 from onward.model.run import LegEnd, Run, RunState, fold
@@ -51,12 +51,12 @@ def test_a_run_that_never_began_wants_its_first_leg() -> None:
 
 
 def test_a_leg_at_work_is_left_alone() -> None:
-    assert History().leg(None).action == Rest()
-    assert History().leg(LegEnd.TIME_LIMIT, steps=[10]).leg(None).action == Rest()
+    assert History().leg(None).action == NothingToDo()
+    assert History().leg(LegEnd.TIME_LIMIT, steps=[10]).leg(None).action == NothingToDo()
 
 
 def test_a_closed_run_is_left_alone() -> None:
-    assert History().leg(LegEnd.DONE).closed("finished").action == Rest()
+    assert History().leg(LegEnd.DONE).closed("finished").action == NothingToDo()
 
 
 @pytest.mark.parametrize("end", [LegEnd.TIME_LIMIT, LegEnd.PREEMPTED, LegEnd.NODE_LOST])
@@ -180,8 +180,8 @@ def test_the_same_crash_twice_without_progress_stops_at_once() -> None:
 
 
 def test_numbers_and_addresses_do_not_make_a_crash_another() -> None:
-    assert signature(TRACEBACK) == signature(SAME_TRACEBACK_ELSEWHERE)
-    assert signature(TRACEBACK) != signature(OTHER_TRACEBACK)
+    assert crash_signature(TRACEBACK) == crash_signature(SAME_TRACEBACK_ELSEWHERE)
+    assert crash_signature(TRACEBACK) != crash_signature(OTHER_TRACEBACK)
     closing(History().leg(LegEnd.CRASHED, evidence=TRACEBACK).leg(LegEnd.CRASHED, evidence=SAME_TRACEBACK_ELSEWHERE))
 
 
@@ -309,7 +309,7 @@ def test_a_leg_cancelled_by_its_owner_stops_the_run(silent: bool) -> None:
 def cancelled_by_root(history: History, leg: int) -> History:
     """The leg began, and root cancelled its job."""
     history.leg(None)
-    history.events.append(ev.Found(leg=leg, at=history.tick(), end=LegEnd.CANCELLED, reason="job 7 was cancelled by root", by="root"))
+    history.events.append(ev.EndFound(leg=leg, at=history.tick(), end=LegEnd.CANCELLED, reason="job 7 was cancelled by root", by="root"))
     return history
 
 
@@ -343,7 +343,7 @@ def test_legs_that_wait_ahead_and_are_cancelled_together_count_once() -> None:
 
 def test_a_queued_leg_cancelled_before_it_began_stops_the_run() -> None:
     history = History().leg(LegEnd.TIME_LIMIT, steps=[10]).submitted(2)
-    history.events.append(ev.Found(leg=2, at=history.tick(), end=LegEnd.CANCELLED, reason="job 102 was cancelled"))
+    history.events.append(ev.EndFound(leg=2, at=history.tick(), end=LegEnd.CANCELLED, reason="job 102 was cancelled"))
     assert closing(history).state is RunState.CANCELLED
 
 
@@ -359,7 +359,7 @@ def test_a_cancel_request_ends_a_run_that_never_began() -> None:
 
 
 def test_a_stop_request_waits_for_the_leg_at_work() -> None:
-    assert History().leg(None).stopped().action == Rest()
+    assert History().leg(None).stopped().action == NothingToDo()
 
 
 @pytest.mark.parametrize("end", [end for end in LegEnd if end not in (LegEnd.DONE, LegEnd.CANCELLED)])
@@ -444,7 +444,7 @@ def test_a_run_can_be_closed_and_resumed_again_and_again() -> None:
     for leg in range(1, 6):
         assert going_on(history).leg == leg
         history.leg(LegEnd.CRASHED).closed()
-        assert history.action == Rest()
+        assert history.action == NothingToDo()
         history.resumed(mem=leg)
     assert history.run.resources.mem == 5
 
@@ -481,7 +481,7 @@ def test_only_done_finishes_a_run() -> None:
 
 
 def test_a_done_that_only_the_scheduler_tells_is_never_read() -> None:
-    ends = {state: classify(status(state), "5")[0] for state in JobState}
+    ends = {state: classify_end(status(state), "5")[0] for state in JobState}
     assert LegEnd.DONE not in ends.values()
 
 
@@ -543,21 +543,21 @@ ENDS = {
 
 @pytest.mark.parametrize("state", JobState)
 def test_every_state_of_a_job_is_some_end_of_its_silent_leg(state: JobState) -> None:
-    found, reason = classify(status(state, reason="its words"), "5")
+    found, reason = classify_end(status(state, reason="its words"), "5")
     assert found is ENDS[state]
     assert "job 5" in reason
 
 
 def test_a_job_nobody_knows_is_lost_and_not_finished() -> None:
-    end, reason = classify(None, "5")
+    end, reason = classify_end(None, "5")
     assert end is LegEnd.LOST and "no longer knows job 5" in reason
 
 
 def test_a_cancelled_job_says_by_whom_and_a_failed_one_how() -> None:
-    assert "CANCELLED by 0" in classify(status(JobState.CANCELLED, reason="CANCELLED by 0"), "5")[1]
-    assert "signal 9" in classify(status(JobState.FAILED, signal=9), "5")[1]
-    assert "exit code 3" in classify(status(JobState.FAILED, exit_code=3), "5")[1]
-    assert "n7" in classify(status(JobState.NODE_FAILED), "5")[1]
+    assert "CANCELLED by 0" in classify_end(status(JobState.CANCELLED, reason="CANCELLED by 0"), "5")[1]
+    assert "signal 9" in classify_end(status(JobState.FAILED, signal=9), "5")[1]
+    assert "exit code 3" in classify_end(status(JobState.FAILED, exit_code=3), "5")[1]
+    assert "n7" in classify_end(status(JobState.NODE_FAILED), "5")[1]
 
 
 def test_deciding_changes_nothing() -> None:
@@ -575,20 +575,20 @@ def ended(state: JobState, **more: int) -> JobStatus:
 
 def test_a_kill_that_was_not_announced_is_no_deletion_where_one_would_have_been() -> None:
     killed = ended(JobState.CANCELLED, signal=9)
-    assert classify(killed, "7")[0] is LegEnd.CANCELLED
-    assert classify(killed, "7", noticed=True)[0] is LegEnd.CANCELLED
-    assert classify(killed, "7", noticed=False)[0] is LegEnd.LOST
+    assert classify_end(killed, "7")[0] is LegEnd.CANCELLED
+    assert classify_end(killed, "7", noticed=True)[0] is LegEnd.CANCELLED
+    assert classify_end(killed, "7", noticed=False)[0] is LegEnd.LOST
 
 
 @pytest.mark.parametrize("status", [None, ended(JobState.FAILED, exit_code=1), ended(JobState.FINISHED, exit_code=0)])
 def test_a_deletion_that_was_announced_is_one_however_the_job_is_told_to_have_ended(status: JobStatus | None) -> None:
-    assert classify(status, "7", noticed=True)[0] is LegEnd.CANCELLED
+    assert classify_end(status, "7", noticed=True)[0] is LegEnd.CANCELLED
 
 
 @pytest.mark.parametrize("state", [JobState.TIMED_OUT, JobState.NODE_FAILED, JobState.OUT_OF_MEMORY])
 @pytest.mark.parametrize("noticed", [None, False])
 def test_what_the_scheduler_knows_for_sure_needs_no_notice(state: JobState, noticed: bool | None) -> None:
-    assert classify(ended(state), "7", noticed=noticed) == classify(ended(state), "7")
+    assert classify_end(ended(state), "7", noticed=noticed) == classify_end(ended(state), "7")
 
 
 def test_a_notice_is_expected_on_grid_engine_where_it_was_asked_for() -> None:
@@ -674,7 +674,7 @@ def unheard(history: History) -> History:
     """One more leg, of whose end the scheduler said nothing for ten minutes."""
     history.leg(None)
     number = max(history.run.legs)
-    history.events.append(ev.Found(leg=number, at=history.tick(), end=LegEnd.LOST, reason="the scheduler does not answer", counts=False))
+    history.events.append(ev.EndFound(leg=number, at=history.tick(), end=LegEnd.LOST, reason="the scheduler does not answer", counts=False))
     return history
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.spec import Resources
-from onward.schedulers import local_wrapper
-from onward.schedulers.local import LocalScheduler
-from onward.schedulers.local_keeper import GRACE_SECONDS, Keeper
-from onward.schedulers.local_queue import LIVE, Record
+from onward.schedulers.local import job_wrapper
+from onward.schedulers.local.job_queue import LIVE, JobRecord
+from onward.schedulers.local.keeper import GRACE_SECONDS, Keeper
+from onward.schedulers.local.scheduler import LocalScheduler
 from tests.benches import ANYTHING, LocalBench, until
 
 
@@ -30,7 +30,7 @@ class KeeperBench(LocalBench):
         super().__init__(folder)
         self.scheduler = LocalScheduler(self.state, cpus=cpus, mem=mem, gpus=gpus, keeper_command=["true"])
         self.queue.make()
-        self.clock = HandClock(time.time())
+        self.clock = ManualClock(time.time())
         self.keepers: list[Keeper] = []
         self.new_keeper()
 
@@ -373,7 +373,7 @@ def test_the_next_keeper_sees_an_end_through_that_another_began(bench: KeeperBen
 def test_a_job_that_vanished_while_nobody_watched_failed(bench: KeeperBench) -> None:
     job = bench.submit("sleep 600")
     bench.look()
-    until(lambda: local_wrapper.claimed_by(bench.state / LIVE / f"{job}.job") is not None, what="the claim")
+    until(lambda: job_wrapper.claimed_by(bench.state / LIVE / f"{job}.job") is not None, what="the claim")
     bench.new_keeper()
     until(bench._jobs_are_gone)
     status = bench.wait_for(job, JobState.FAILED)
@@ -395,7 +395,7 @@ def test_a_job_that_ran_when_the_machine_went_down_lost_its_node(bench: KeeperBe
 def test_a_keeper_that_died_just_before_starting_a_job_is_made_good(bench: KeeperBench) -> None:
     job = bench.submit(f"echo once >> {bench.folder}/runs")
     [taken] = bench.queue.take()
-    bench.queue.save(taken, Record(state=JobState.RUNNING, started=bench.clock.now()))
+    bench.queue.save(taken, JobRecord(state=JobState.RUNNING, started=bench.clock.now()))
     bench.new_keeper()
     bench.wait_for(job, JobState.FINISHED)
     assert (bench.folder / "runs").read_text() == "once\n"
@@ -404,11 +404,11 @@ def test_a_keeper_that_died_just_before_starting_a_job_is_made_good(bench: Keepe
 def test_a_keeper_that_died_just_after_starting_a_job_does_not_run_it_twice(bench: KeeperBench) -> None:
     job = bench.submit(f"echo once >> {bench.folder}/runs; sleep 1; exit 6")
     [taken] = bench.queue.take()
-    record = Record(state=JobState.RUNNING, started=bench.clock.now())
+    record = JobRecord(state=JobState.RUNNING, started=bench.clock.now())
     bench.queue.save(taken, record)
     bench.new_keeper()
     folder = bench.queue.folder(LIVE, taken)
-    child = local_wrapper.start(taken, record, folder, state=bench.state, host="here", machine_gpus=())
+    child = job_wrapper.start(taken, record, folder, state=bench.state, host="here", machine_gpus=())
     status = bench.wait_for(job, JobState.FAILED)
     child.wait()
     assert status.exit_code == 6
@@ -418,7 +418,7 @@ def test_a_keeper_that_died_just_after_starting_a_job_does_not_run_it_twice(benc
 def test_a_keeper_that_died_while_closing_a_job_is_made_good(bench: KeeperBench) -> None:
     job = bench.submit("touch never")
     [taken] = bench.queue.take()
-    bench.queue.save(taken, Record(state=JobState.FINISHED, exit_code=0, ended=1.0))
+    bench.queue.save(taken, JobRecord(state=JobState.FINISHED, exit_code=0, ended=1.0))
     bench.new_keeper()
     bench.look()
     assert bench.now(job).state is JobState.FINISHED

@@ -1,42 +1,42 @@
 from __future__ import annotations
 
-from onward.schedulers.local_machine import Machine, cpus_here, gpus_here, mem_here
-from onward.schedulers.local_request import Request
+from onward.schedulers.local.machine import MachineCapacity, cpus_here, gpus_here, mem_here
+from onward.schedulers.local.resource_request import ResourceRequest
 
-MACHINE = Machine(cpus=4, mem=1000, gpus=("0", "1"))
+MACHINE = MachineCapacity(cpus=4, mem=1000, gpus=("0", "1"))
 
 
 def test_what_running_jobs_take_is_not_left() -> None:
-    left = MACHINE.without([(Request(cpus=1, mem=200), ()), (Request(cpus=2, gpus=1), ("0",))])
-    assert left == Machine(cpus=1, mem=800, gpus=("1",))
+    left = MACHINE.without([(ResourceRequest(cpus=1, mem=200), ()), (ResourceRequest(cpus=2, gpus=1), ("0",))])
+    assert left == MachineCapacity(cpus=1, mem=800, gpus=("1",))
 
 
 def test_a_job_that_fits_lacks_nothing() -> None:
-    assert MACHINE.shortage(Request(cpus=4, mem=1000, gpus=2), MACHINE) == ""
+    assert MACHINE.shortage(ResourceRequest(cpus=4, mem=1000, gpus=2), MACHINE) == ""
 
 
 def test_a_shortage_names_what_is_needed_and_what_is_free() -> None:
-    left = Machine(cpus=1, mem=100, gpus=())
-    assert MACHINE.shortage(Request(cpus=2), left) == "needs 2 CPUs, 1 free"
-    assert MACHINE.shortage(Request(mem=200), left) == "needs 200 MiB of memory, 100 MiB free"
-    assert MACHINE.shortage(Request(gpus=1), left) == "needs 1 GPUs, 0 free"
+    left = MachineCapacity(cpus=1, mem=100, gpus=())
+    assert MACHINE.shortage(ResourceRequest(cpus=2), left) == "needs 2 CPUs, 1 free"
+    assert MACHINE.shortage(ResourceRequest(mem=200), left) == "needs 200 MiB of memory, 100 MiB free"
+    assert MACHINE.shortage(ResourceRequest(gpus=1), left) == "needs 1 GPUs, 0 free"
 
 
 def test_a_job_that_asked_for_all_memory_waits_for_all_of_it() -> None:
-    left = MACHINE.without([(Request(mem=1), ())])
-    assert MACHINE.shortage(Request(mem=0), left) == "needs 1000 MiB of memory, 999 MiB free"
-    assert MACHINE.shortage(Request(mem=0), MACHINE) == ""
+    left = MACHINE.without([(ResourceRequest(mem=1), ())])
+    assert MACHINE.shortage(ResourceRequest(mem=0), left) == "needs 1000 MiB of memory, 999 MiB free"
+    assert MACHINE.shortage(ResourceRequest(mem=0), MACHINE) == ""
 
 
 def test_a_job_that_asked_for_no_memory_takes_none() -> None:
-    assert MACHINE.without([(Request(), ())]).mem == 1000
+    assert MACHINE.without([(ResourceRequest(), ())]).mem == 1000
 
 
 def test_more_than_the_machine_has_names_both_figures() -> None:
-    assert MACHINE.excess(Request(cpus=5)) == "it asks for 5 CPUs, and this machine has 4"
-    assert MACHINE.excess(Request(mem=2000)) == "it asks for 2000 MiB of memory, and this machine has 1000 MiB"
-    assert MACHINE.excess(Request(gpus=3)) == "it asks for 3 GPUs, and this machine has 2"
-    assert MACHINE.excess(Request(cpus=4, mem=0, gpus=2)) == ""
+    assert MACHINE.excess(ResourceRequest(cpus=5)) == "it asks for 5 CPUs, and this machine has 4"
+    assert MACHINE.excess(ResourceRequest(mem=2000)) == "it asks for 2000 MiB of memory, and this machine has 1000 MiB"
+    assert MACHINE.excess(ResourceRequest(gpus=3)) == "it asks for 3 GPUs, and this machine has 2"
+    assert MACHINE.excess(ResourceRequest(cpus=4, mem=0, gpus=2)) == ""
 
 
 def test_this_machine_has_something_to_hand_out() -> None:

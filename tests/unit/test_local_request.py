@@ -6,18 +6,18 @@ import pytest
 
 from onward.errors import InvalidInput
 from onward.model.spec import Resources
-from onward.schedulers.local_request import Request, directive_lines, parse_directives
+from onward.schedulers.local.resource_request import ResourceRequest, directive_lines, parse_directives
 
 OUT = Path("/runs/a b/out=1.log")
 
 
-def read_back(resources: Resources) -> Request:
+def read_back(resources: Resources) -> ResourceRequest:
     return parse_directives("\n".join(["#!/bin/bash", *directive_lines(resources, output=OUT), "", "echo hi"]))
 
 
 def test_what_directives_ask_for_is_what_submit_reads() -> None:
     asked = Resources(time=90061, mem=1536, cpus_per_task=2, gpus="a100:2", nodes=1)
-    assert read_back(asked) == Request(cpus=2, mem=1536, gpus=2, time=90061, output=str(OUT))
+    assert read_back(asked) == ResourceRequest(cpus=2, mem=1536, gpus=2, time=90061, output=str(OUT))
 
 
 def test_seconds_are_kept() -> None:
@@ -25,7 +25,7 @@ def test_seconds_are_kept() -> None:
 
 
 def test_nothing_asked_is_one_cpu_without_limits() -> None:
-    assert read_back(Resources()) == Request(output=str(OUT))
+    assert read_back(Resources()) == ResourceRequest(output=str(OUT))
 
 
 def test_all_memory_is_told_apart_from_no_limit() -> None:

@@ -17,8 +17,8 @@ import onward
 from onward.errors import InvalidInput, SchedulerUnavailable, SubmitRefused, SubmitUnclear
 from onward.model.job import Allocation, JobId, JobState
 from onward.model.spec import Resources
-from onward.schedulers.local import LocalScheduler, default_state
-from onward.schedulers.local_launch import take_lock
+from onward.schedulers.local.keeper_launch import take_lock
+from onward.schedulers.local.scheduler import LocalScheduler, default_state
 from tests.benches import LocalBench, until
 
 PACKAGE = Path(onward.__file__).parent
@@ -42,7 +42,7 @@ def python(code: str, *args: object) -> list[str]:
 SUBMIT = """
 import time
 from pathlib import Path
-from onward.schedulers.local import LocalScheduler
+from onward.schedulers.local.scheduler import LocalScheduler
 state, script, name, count = sys.argv[1:]
 scheduler = LocalScheduler(Path(state), cpus=16)
 print(*[scheduler.submit(Path(script), name=f"{name}-{number}") for number in range(int(count))], flush=True)
@@ -125,7 +125,7 @@ def test_only_one_keeper_runs_however_many_ask_for_one(bench: LocalBench) -> Non
     lock = take_lock(bench.state / "keeper.lock")
     assert lock is None
     second = subprocess.run(
-        [sys.executable, "-m", "onward.schedulers.local_keeper", str(bench.state)],
+        [sys.executable, "-m", "onward.schedulers.local.keeper", str(bench.state)],
         env={"PYTHONPATH": str(PACKAGE.parent)},
         check=False,
         timeout=60,
@@ -146,7 +146,7 @@ def test_a_keeper_that_cannot_start_leaves_the_submit_unclear_and_the_job_found(
 def test_the_keeper_runs_from_an_archive_too(bench: LocalBench, tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(PACKAGE, source / "onward", ignore=shutil.ignore_patterns("__pycache__"))
-    keeps = "from onward.schedulers.local_keeper import main\nraise SystemExit(main(sys.argv[2:]))"
+    keeps = "from onward.schedulers.local.keeper import main\nraise SystemExit(main(sys.argv[2:]))"
     (source / "__main__.py").write_text(
         f"import sys\nif sys.argv[1] == 'keeper':\n    {keeps.replace(chr(10), chr(10) + '    ')}\nsys.argv.pop(0)\n{SUBMIT}"
     )
@@ -226,7 +226,7 @@ def test_signals_that_the_submitter_ignores_end_a_job_all_the_same(bench: LocalB
 INSIDE = """
 from pathlib import Path
 from onward.model.job import JobId
-from onward.schedulers.local import LocalScheduler
+from onward.schedulers.local.scheduler import LocalScheduler
 scheduler = LocalScheduler()
 own = scheduler.allocation()
 next = scheduler.submit(Path(sys.argv[1]), name="next", after=own.job)

@@ -8,18 +8,20 @@ import pytest
 
 from onward.model.cluster import Gpus, NodeState
 from onward.model.job import JobId, JobState, JobStatus
-from onward.schedulers.local import LocalScheduler
-from onward.schedulers.local_machine import Machine, gpu_types_here
-from onward.schedulers.local_queue import Job, Record
-from onward.schedulers.local_request import Request
-from onward.schedulers.local_snapshot import take_snapshot
+from onward.schedulers.local.job_queue import JobRecord, LocalJob
+from onward.schedulers.local.machine import MachineCapacity, gpu_types_here
+from onward.schedulers.local.resource_request import ResourceRequest
+from onward.schedulers.local.scheduler import LocalScheduler
+from onward.schedulers.local.snapshot import take_snapshot
 
-MACHINE = Machine(cpus=8, mem=16_000, gpus=("0", "1", "2"))
+MACHINE = MachineCapacity(cpus=8, mem=16_000, gpus=("0", "1", "2"))
 TYPES = {"0": "A100", "1": "A100", "2": "T4"}
 
 
-def entry(number: int, state: JobState, *, request: Request, record: Record | None = None) -> tuple[Job, Record | None, JobStatus]:
-    job = Job(id=JobId(str(number)), name=f"job{number}", after=None, submitted=1.0, request=request, folder="/", umask=0o077)
+def entry(
+    number: int, state: JobState, *, request: ResourceRequest, record: JobRecord | None = None
+) -> tuple[LocalJob, JobRecord | None, JobStatus]:
+    job = LocalJob(id=JobId(str(number)), name=f"job{number}", after=None, submitted=1.0, request=request, folder="/", umask=0o077)
     status = JobStatus(
         id=job.id, name=job.name, state=state, reason="needs 8 CPUs, 4 free" if state is JobState.QUEUED else "", submitted=1.0
     )
@@ -30,11 +32,11 @@ def test_what_running_jobs_hold_is_taken_off_by_type_of_gpu() -> None:
     runs = entry(
         1,
         JobState.RUNNING,
-        request=Request(cpus=4, mem=4000, gpus=2, time=60),
-        record=Record(state=JobState.RUNNING, started=5.0, deadline=65.0, gpus=("1", "2")),
+        request=ResourceRequest(cpus=4, mem=4000, gpus=2, time=60),
+        record=JobRecord(state=JobState.RUNNING, started=5.0, deadline=65.0, gpus=("1", "2")),
     )
-    waits = entry(2, JobState.QUEUED, request=Request(cpus=8, mem=0, gpus=1))
-    over = entry(3, JobState.FINISHED, request=Request())
+    waits = entry(2, JobState.QUEUED, request=ResourceRequest(cpus=8, mem=0, gpus=1))
+    over = entry(3, JobState.FINISHED, request=ResourceRequest())
     taken = take_snapshot(MACHINE, TYPES, [waits, runs, over], host="box", now=9.0)
     [node] = taken.nodes
     assert (node.name, node.state, node.cpus_free, node.mem_free) == ("box", NodeState.PARTLY, 4, 12_000)

@@ -11,24 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.operations.tracking import open_tracker, place_of
+from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.rundir.logs import search as log_search
-from onward.rundir.logs.search import ERRORS, Found, search
+from onward.rundir.logs.search import ERRORS, TextMatches, search_log
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
-def find(data: bytes, *texts: bytes, **how: Any) -> Found:
+def find(data: bytes, *texts: bytes, **how: Any) -> TextMatches:
     usual: dict[str, Any] = {"start": len(data) if how.get("back") else 0, "limit": 100}
-    return search(io.BytesIO(data), len(data), texts, **{**usual, **how})
+    return search_log(io.BytesIO(data), len(data), texts, **{**usual, **how})
 
 
-def lines(found: Found) -> list[tuple[int, str]]:
+def lines(found: TextMatches) -> list[tuple[int, str]]:
     return [(match.line_offset, match.line) for match in found.matches]
 
 
@@ -66,7 +66,7 @@ def test_a_line_without_end_is_not_read_to_its_ends(monkeypatch: pytest.MonkeyPa
 
     for back in (False, True):
         taken.clear()
-        found = search(Counted(data), len(data), [b"step"], start=len(data) if back else 0, limit=1, back=back)
+        found = search_log(Counted(data), len(data), [b"step"], start=len(data) if back else 0, limit=1, back=back)
         assert [match.offset for match in found.matches] == [20_000 + 8 + 10_000 if back else 10_000]
         assert sum(taken) <= (4_000 if back else 14_500)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from onward.checkpoints.manifest import MANIFEST, FileEntry, Manifest, check_sizes, read_manifest, verify
-from onward.checkpoints.publish import publish
+from onward.checkpoints.publishing.publish import publish
 from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import CheckpointName
 

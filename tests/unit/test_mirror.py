@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.rundir import mirror
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import LogsNotCarried, Mirror, carry
-from onward.supervisor.watching.pushed import PushLooks
+from onward.supervisor.telemetry.changed_files import ChangedPushFiles
 
 
 class Killed(BaseException):
@@ -29,7 +29,7 @@ class Leg:
     def __init__(self, folder: Path) -> None:
         self.local, self.run = LegLocal(folder / "local"), RunDir(folder / "run")
         self.local.make()
-        self.clock = HandClock(1000.0)
+        self.clock = ManualClock(1000.0)
         self.mirror = Mirror(self.local, self.run, now=self.clock.now)
         self.out, self.mirrored = self.local.log(1, "out"), self.run.log(1, "out")
 
@@ -362,6 +362,6 @@ def test_what_is_pushed_from_the_node_has_the_name_that_it_has_in_the_runs_folde
     local = LegLocal(tmp_path / "node" / "leg-0002")
     (local.tensorboard / "train").mkdir(parents=True)
     (local.tensorboard / "train" / NAME).write_bytes(b"second")
-    pushed = {found.name: found.path for found in PushLooks(run, local).files() if "tfevents" in found.name}
+    pushed = {found.name: found.path for found in ChangedPushFiles(run, local).files() if "tfevents" in found.name}
     assert pushed[f"results/tensorboard/train/{NAME}.leg-0002"] == local.tensorboard / "train" / NAME
     assert pushed[f"results/tensorboard/train/{NAME}"] == run.tensorboard / "train" / NAME

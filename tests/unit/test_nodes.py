@@ -15,26 +15,26 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints import across
-from onward.checkpoints.gather import assemble, incomplete, shares
 from onward.checkpoints.manifest import verify
-from onward.checkpoints.publish import publish
-from onward.checkpoints.stager import Stager
-from onward.checkpoints.watch import Watcher
+from onward.checkpoints.publishing.publish import publish
+from onward.checkpoints.publishing.publisher import CheckpointPublisher
+from onward.checkpoints.shares import node_files
+from onward.checkpoints.shares.gather import assemble, incomplete, shares
+from onward.checkpoints.watching.watcher import SaveWatcher
 from onward.clock import SystemClock
 from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import CheckpointName
-from onward.model.event import Published
+from onward.model.events import Published
 from onward.model.spec import CheckpointRule, Cluster, spec_to_json
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
+from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
-from onward.sdk.shares import commit_share, partial_share
 from onward.supervisor.disk.owner import OWNER
-from onward.supervisor.nodes import Nodes, NodesFailed, Patience, agent_commands, measured_rate, patience_for
-from onward.supervisor.stopping import Crew
-from onward.supervisor.surroundings import local_folder
-from onward.supervisor.task import Node
+from onward.supervisor.preparation.environment import local_folder
+from onward.supervisor.ranks.other_nodes import NodePatience, NodesFailed, OtherNodes, agent_commands, measured_rate, patience_for
+from onward.supervisor.ranks.rank_group import RankGroup
+from onward.supervisor.ranks.rank_wrapper import LegNode
 from tests.histories import make_spec
 
 ENTRY = "import sys; from onward.supervisor.entry import main; sys.exit(main(sys.argv[1:]))"
@@ -51,13 +51,13 @@ def run(tmp_path: Path) -> RunDir:
 
 
 @pytest.fixture
-def start(run: RunDir) -> Iterator[Callable[..., Nodes]]:
-    started: list[Nodes] = []
+def start(run: RunDir) -> Iterator[Callable[..., OtherNodes]]:
+    started: list[OtherNodes] = []
 
-    def begin(*, hosts: tuple[str, ...] = ("g1", "g2", "g3"), leg: int = 1) -> Nodes:
+    def begin(*, hosts: tuple[str, ...] = ("g1", "g2", "g3"), leg: int = 1) -> OtherNodes:
         agent = [sys.executable, "-c", ENTRY, "node", str(run.path), str(leg), "--hosts", ",".join(hosts)]
         commands = [[*agent, "--host", host] for host in hosts[1:]]
-        started.append(Nodes(commands, hosts[1:], env=os.environ, woken=threading.Event()))
+        started.append(OtherNodes(commands, hosts[1:], env=os.environ, woken=threading.Event()))
         return started[-1]
 
     yield begin
@@ -65,10 +65,10 @@ def start(run: RunDir) -> Iterator[Callable[..., Nodes]]:
         nodes.drain(until=time.time() + 30)
 
 
-PATIENCE = Patience(until=0.0, silence=60.0)
+PATIENCE = NodePatience(until=0.0, silence=60.0)
 
 
-def ready(nodes: Nodes, checkpoint: str = "") -> list[Node]:
+def ready(nodes: OtherNodes, checkpoint: str = "") -> list[LegNode]:
     nodes.here(PATIENCE)
     nodes.say(restore=checkpoint)
     return sorted(nodes.ready(checkpoint, PATIENCE), key=lambda node: node.host)
@@ -106,18 +106,18 @@ def test_of_a_single_node_nobody_is_started_and_elsewhere_it_is_said() -> None:
 
 
 def test_patience_comes_from_the_checkpoints_size_and_the_stores_rate() -> None:
-    assert patience_for(0, 50e6, deadline=None, now=100.0) == Patience(until=700.0, silence=600.0)
+    assert patience_for(0, 50e6, deadline=None, now=100.0) == NodePatience(until=700.0, silence=600.0)
     large = patience_for(500 * 10**9, 50e6, deadline=None, now=0.0)
     assert large.until == 30_000.0, "500 GB at 50 MB/s are 10,000 s"
     assert patience_for(500 * 10**9, 5e9, deadline=None, now=0.0).until == 600.0
 
 
 def test_half_of_the_leg_at_most_goes_into_making_nodes_ready() -> None:
-    assert patience_for(10**12, 1e6, deadline=140.0, now=100.0) == Patience(until=120.0, silence=20.0)
+    assert patience_for(10**12, 1e6, deadline=140.0, now=100.0) == NodePatience(until=120.0, silence=20.0)
 
 
 def test_a_node_that_gets_on_is_never_given_up_and_a_silent_one_is() -> None:
-    patience = Patience(until=1000.0, silence=600.0)
+    patience = NodePatience(until=1000.0, silence=600.0)
     assert not patience.ends(999.0, progress=0.0), "not before its time"
     assert not patience.ends(50_000.0, progress=49_500.0)
     assert patience.ends(50_000.0, progress=49_399.0)
@@ -141,12 +141,12 @@ for moved in range(4):
 print(json.dumps({"host": "g2", "local": "/x", "resume": "/x/resume", "restored": "c"}), flush=True)
 sys.stdin.read()
 """
-    nodes = Nodes([[sys.executable, "-c", says]], ["g2"], env=os.environ, woken=threading.Event())
+    nodes = OtherNodes([[sys.executable, "-c", says]], ["g2"], env=os.environ, woken=threading.Event())
     try:
-        [node] = nodes.ready("c", Patience(until=0.0, silence=10.0))
+        [node] = nodes.ready("c", NodePatience(until=0.0, silence=10.0))
         assert node.resume == "/x/resume"
         with pytest.raises(NodesFailed, match="g2: not ready"):
-            nodes.ready("another", Patience(until=0.0, silence=0.5))
+            nodes.ready("another", NodePatience(until=0.0, silence=0.5))
     finally:
         nodes.drain(until=time.time() + 10)
 
@@ -154,7 +154,7 @@ sys.stdin.read()
 # ── what they do ──────────────────────────────────────────────────────────────
 
 
-def test_every_node_has_a_folder_of_its_own_and_the_checkpoint(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
+def test_every_node_has_a_folder_of_its_own_and_the_checkpoint(run: RunDir, start: Callable[..., OtherNodes], tmp_path: Path) -> None:
     (tmp_path / "w.pt").write_text("weights")
     publish({"w.pt": tmp_path / "w.pt"}, run.checkpoints, CheckpointName(1, 5), created=1.0)
     second, third = ready(start(), "leg-0001.step-00000005")
@@ -164,7 +164,7 @@ def test_every_node_has_a_folder_of_its_own_and_the_checkpoint(run: RunDir, star
         assert Path(node.resume).is_relative_to(node.local)
 
 
-def test_a_node_that_finds_its_checkpoint_damaged_says_so(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
+def test_a_node_that_finds_its_checkpoint_damaged_says_so(run: RunDir, start: Callable[..., OtherNodes], tmp_path: Path) -> None:
     (tmp_path / "w.pt").write_text("weights")
     publish({"w.pt": tmp_path / "w.pt"}, run.checkpoints, CheckpointName(1, 5), created=1.0)
     (run.checkpoints / "leg-0001.step-00000005" / "w.pt").write_text("wEights")
@@ -173,18 +173,18 @@ def test_a_node_that_finds_its_checkpoint_damaged_says_so(run: RunDir, start: Ca
 
 
 def test_a_node_that_never_answers_is_named(run: RunDir) -> None:
-    nodes = Nodes([[sys.executable, "-c", "print('no agent')"]], ["g2"], env=os.environ, woken=threading.Event())
+    nodes = OtherNodes([[sys.executable, "-c", "print('no agent')"]], ["g2"], env=os.environ, woken=threading.Event())
     with pytest.raises(NodesFailed, match="g2: not ready"):
         nodes.here(PATIENCE)
     nodes.drain(until=time.time() + 5)
 
 
-def test_stops_reach_every_node_and_notes_come_back(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
+def test_stops_reach_every_node_and_notes_come_back(run: RunDir, start: Callable[..., OtherNodes], tmp_path: Path) -> None:
     nodes = start()
     second, third = (LegLocal(Path(node.local)) for node in ready(nodes))
     first = LegLocal(tmp_path / "first")
     first.make()
-    crew = Crew(first, nodes)
+    crew = RankGroup(first, nodes)
     crew.ask()
     until(second.stop_file.exists, "the stop file on g2")
     for rank, local in enumerate((first, second, third)):
@@ -205,7 +205,7 @@ def test_stops_reach_every_node_and_notes_come_back(run: RunDir, start: Callable
     assert crew.ranks.evidence() == "rank 2 of 3 on g3: exit code 3\nwords"
 
 
-def test_shares_and_logs_of_every_node_are_carried_over_before_it_ends(run: RunDir, start: Callable[..., Nodes]) -> None:
+def test_shares_and_logs_of_every_node_are_carried_over_before_it_ends(run: RunDir, start: Callable[..., OtherNodes]) -> None:
     nodes = start(hosts=("g1", "g2"))
     (node,) = ready(nodes)
     local = LegLocal(Path(node.local))
@@ -222,7 +222,7 @@ def test_shares_and_logs_of_every_node_are_carried_over_before_it_ends(run: RunD
 
 
 def test_files_that_ranks_write_by_themselves_on_another_node_are_part_of_the_checkpoint(
-    run: RunDir, start: Callable[..., Nodes], tmp_path: Path
+    run: RunDir, start: Callable[..., OtherNodes], tmp_path: Path
 ) -> None:
     nodes = start(hosts=("g1", "g2"))
     (node,) = ready(nodes)
@@ -230,12 +230,12 @@ def test_files_that_ranks_write_by_themselves_on_another_node_are_part_of_the_ch
     for number, folder in enumerate((first, second.checkpoints)):
         (folder / "step-100").mkdir(parents=True)
         (folder / "step-100" / f"shard-{number}.pt").write_text("x")
-    until(lambda: across.told(run.checkpoints, 1), "word of the files on g2")
-    assert across.told(run.checkpoints, 1) == [across.NodeFiles(node=1, host="g2", numbered=True)]
+    until(lambda: node_files.read_node_notes(run.checkpoints, 1), "word of the files on g2")
+    assert node_files.read_node_notes(run.checkpoints, 1) == [node_files.NodeFiles(node=1, host="g2", numbered=True)]
     nodes.drain(until=time.time() + 60)
     assert not second.path.exists()
-    stager = Stager(
-        Watcher(first),
+    stager = CheckpointPublisher(
+        SaveWatcher(first),
         run.checkpoints,
         leg=1,
         rule=CheckpointRule(),
@@ -250,19 +250,19 @@ def test_files_that_ranks_write_by_themselves_on_another_node_are_part_of_the_ch
 
 
 def test_files_that_ranks_on_another_node_were_writing_when_they_were_killed_are_no_part_of_a_checkpoint(
-    run: RunDir, start: Callable[..., Nodes]
+    run: RunDir, start: Callable[..., OtherNodes]
 ) -> None:
     nodes = start(hosts=("g1", "g2"))
     (node,) = ready(nodes)
     (LegLocal(Path(node.local)).checkpoints / "model_7.bin").write_text("half")
-    until(lambda: across.told(run.checkpoints, 1), "word of the files on g2")
+    until(lambda: node_files.read_node_notes(run.checkpoints, 1), "word of the files on g2")
     nodes.drain(until=time.time() + 60, cut=True)
     [(step, reason)] = nodes.refused
     assert step == 7 and "killed or failed while it was being written" in reason
     assert not incomplete(run.checkpoints, leg=1)
 
 
-def test_files_that_cannot_be_put_into_the_store_stay_on_their_node(run: RunDir, start: Callable[..., Nodes]) -> None:
+def test_files_that_cannot_be_put_into_the_store_stay_on_their_node(run: RunDir, start: Callable[..., OtherNodes]) -> None:
     nodes = start(hosts=("g1", "g2"))
     (node,) = ready(nodes)
     local = LegLocal(Path(node.local))
@@ -274,29 +274,29 @@ def test_files_that_cannot_be_put_into_the_store_stay_on_their_node(run: RunDir,
     assert [share.step for share in shares(local.checkpoints)] == [7]
 
 
-def test_files_that_a_node_got_from_the_checkpoint_are_not_new_there(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
+def test_files_that_a_node_got_from_the_checkpoint_are_not_new_there(run: RunDir, start: Callable[..., OtherNodes], tmp_path: Path) -> None:
     (tmp_path / "model_5.pt").write_text("weights")
     publish({"model_5.pt": tmp_path / "model_5.pt"}, run.checkpoints, CheckpointName(1, 5), created=1.0, made_by="files")
     nodes = start(hosts=("g1", "g2"))
     (node,) = ready(nodes, "leg-0001.step-00000005")
     assert (LegLocal(Path(node.local)).checkpoints / "model_5.pt").exists()
     nodes.drain(until=time.time() + 60)
-    assert across.told(run.checkpoints, 1) == [] and os.listdir(run.checkpoints) == ["leg-0001.step-00000005"]
+    assert node_files.read_node_notes(run.checkpoints, 1) == [] and os.listdir(run.checkpoints) == ["leg-0001.step-00000005"]
 
 
-def test_files_that_come_after_the_checkpoint_was_published_are_said(run: RunDir, start: Callable[..., Nodes], tmp_path: Path) -> None:
+def test_files_that_come_after_the_checkpoint_was_published_are_said(run: RunDir, start: Callable[..., OtherNodes], tmp_path: Path) -> None:
     (tmp_path / "w.pt").write_text("weights")
     publish({"w.pt": tmp_path / "w.pt"}, run.checkpoints, CheckpointName(1, 7), created=1.0, made_by="files")
     nodes = start(hosts=("g1", "g2"))
     (node,) = ready(nodes)
     (LegLocal(Path(node.local)).checkpoints / "model_7.pt").write_text("late")
     nodes.drain(until=time.time() + 60)
-    [(step, reason)] = Crew(LegLocal(tmp_path), nodes).refused()
+    [(step, reason)] = RankGroup(LegLocal(tmp_path), nodes).refused()
     assert step == 7 and reason.startswith("g2: the checkpoint of step 7 was published before its files here were complete")
 
 
 def test_every_node_is_sampled_with_its_ranks_and_its_own_gpus(
-    run: RunDir, start: Callable[..., Nodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: RunDir, start: Callable[..., OtherNodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first sample is taken at once, so the rank is there before the agents."""
     smi = "0, GPU-a, A100, 97, 1000, 40960, 301.5, 65\\n1, GPU-b, A100, 31, 9, 40960, 80.0, 40\\n"
@@ -328,7 +328,7 @@ def test_every_node_is_sampled_with_its_ranks_and_its_own_gpus(
     assert "GPU-b,A100,31.0" in (run.logs / "leg-0001.gpu-n2.csv").read_text()
 
 
-def test_a_node_that_falls_silent_is_known(start: Callable[..., Nodes]) -> None:
+def test_a_node_that_falls_silent_is_known(start: Callable[..., OtherNodes]) -> None:
     nodes = start(hosts=("g1", "g2"))
     ready(nodes)
     since = time.time()
@@ -337,7 +337,7 @@ def test_a_node_that_falls_silent_is_known(start: Callable[..., Nodes]) -> None:
     assert nodes.silent(since=time.time() + 1) == ["g2"]
 
 
-def test_a_supervisor_that_goes_without_a_word_takes_the_ranks_of_every_node_with_it(start: Callable[..., Nodes]) -> None:
+def test_a_supervisor_that_goes_without_a_word_takes_the_ranks_of_every_node_with_it(start: Callable[..., OtherNodes]) -> None:
     """At once: whatever else the agent has to do, and however that hangs, comes after."""
     nodes = start(hosts=("g1", "g2"))
     (node,) = ready(nodes)
@@ -372,7 +372,7 @@ def left_by_the_dead(run: RunDir, node: int, leg: int = 1) -> LegLocal:
     return local
 
 
-def test_an_agent_of_the_next_leg_puts_the_shares_that_a_killed_one_left(run: RunDir, start: Callable[..., Nodes]) -> None:
+def test_an_agent_of_the_next_leg_puts_the_shares_that_a_killed_one_left(run: RunDir, start: Callable[..., OtherNodes]) -> None:
     first, second = left_by_the_dead(run, 1), left_by_the_dead(run, 2)
     for rank, local in enumerate((first, second)):
         committed_share(local, 7, rank)
@@ -386,7 +386,7 @@ def test_an_agent_of_the_next_leg_puts_the_shares_that_a_killed_one_left(run: Ru
 
 
 def test_a_node_that_finds_the_first_choice_damaged_brings_the_one_it_is_told_next(
-    run: RunDir, start: Callable[..., Nodes], tmp_path: Path
+    run: RunDir, start: Callable[..., OtherNodes], tmp_path: Path
 ) -> None:
     (tmp_path / "w.pt").write_text("weights")
     for step in (5, 6):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.stager import Report
-from onward.model import event as ev
-from onward.model.lifecycle import Action, Close, Continue, decide
+from onward.checkpoints.publishing.publisher import PublishReport
+from onward.model import events as ev
+from onward.model.analysis.why import why
+from onward.model.policy.lifecycle import Close, Continue, RunAction, decide
 from onward.model.run import LegEnd, Run, RunState, fold
 from onward.model.spec import Limits, Resources
-from onward.model.why import why
 from tests.histories import make_spec
 from tests.unit.test_training import Bench, leave
 
@@ -57,7 +57,7 @@ class Life:
         return fold(make_spec(resources=Resources(time=self.time), limits=self.limits), self.events)
 
     @property
-    def action(self) -> Action:
+    def action(self) -> RunAction:
         return decide(self.run)
 
     def _is_full(self) -> bool:
@@ -112,8 +112,8 @@ def test_a_running_leg_says_what_could_not_be_stored_and_stops_saying_so() -> No
     assert why(well.run, None) == "leg 1 runs on node1"
 
 
-def miss(step: int) -> Report:
-    return Report(kind="missed", step=step, reason=FULL)
+def miss(step: int) -> PublishReport:
+    return PublishReport(kind="missed", step=step, reason=FULL)
 
 
 def test_a_training_is_not_asked_to_stop_however_many_saves_could_not_be_stored(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_training_is_not_asked_to_stop_however_many_saves_could_not_be_stored(
         bench.reports += [miss(step) for step in range(100, 4900, 100)]
 
     def room(bench: Bench) -> None:
-        bench.reports.append(Report(kind="published", step=4900))
+        bench.reports.append(PublishReport(kind="published", step=4900))
 
     bench = Bench(tmp_path, {5: fail, 138: room, 150: leave})
     _, at = bench.watch()

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from onward.clock import HandClock
-from onward.model import event as ev
+from onward.clock import ManualClock
+from onward.model import events as ev
 from onward.model.job import Allocation, JobId, JobState, JobStatus
-from onward.model.lifecycle import DELETED
+from onward.model.policy.lifecycle import DELETED
 from onward.rundir.journal import Journal, desk_journal, read_events
 from onward.rundir.layout import RunDir
-from onward.supervisor.notice import Notice, was_given_up
-from onward.supervisor.scene import Scene
+from onward.supervisor.leg.context import LegContext
+from onward.supervisor.stop.kill_notice import KillNotice, was_given_up
 from tests.fakes import FakeScheduler
 from tests.histories import make_spec
 
@@ -46,7 +46,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.dir = RunDir(folder)
         desk_journal(self.dir).close()
-        self.clock = HandClock(START)
+        self.clock = ManualClock(START)
         self.scheduler = FakeScheduler(self.clock)
         script = folder / "job.sh"
         script.write_text("#!/bin/sh\n")
@@ -54,8 +54,8 @@ class Bench:
         self.scheduler.start(job, nodes=("e1",))
         allocation = Allocation(job=job, hosts=("e1",), deadline=START + 600, started=START)
         journal = Journal(self.dir.leg_journal(1))
-        self.notice = Notice(
-            Scene(
+        self.notice = KillNotice(
+            LegContext(
                 dir=self.dir,
                 spec=make_spec(),
                 leg=1,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.checkpoints.order import may_skip, next_to_publish
+from onward.checkpoints.publishing.order import may_skip, next_to_publish
 from onward.model.spec import BestRule, CheckpointRule
 
 RULE = CheckpointRule(keep=3)

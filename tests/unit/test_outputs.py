@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.model.spec import Outputs, Script
-from onward.supervisor.outputs import OutputFiles, Words, gridengine_name, slurm_name, targets, together
+from onward.supervisor.preparation.batch_output import FileNameFields, OutputFiles, gridengine_name, share_one_file, slurm_name, targets
 from tests.histories import make_spec
 
-JOB = Words(job="123", name="digits", node="g1.lab.org", user="ada")
-TASK = Words(job="123", name="digits", node="g1", user="ada", task=7)
+JOB = FileNameFields(job="123", name="digits", node="g1.lab.org", user="ada")
+TASK = FileNameFields(job="123", name="digits", node="g1", user="ada", task=7)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_targets_are_seen_from_the_folder_that_the_script_starts_in(tmp_path: Pa
 
 
 def test_streams_that_go_to_one_file_are_one_in_the_run_too() -> None:
-    assert together(spec_of(Outputs(out="a")))  # type: ignore[arg-type]
-    assert together(spec_of(Outputs(out="a", err="a")))  # type: ignore[arg-type]
-    assert not together(spec_of(Outputs(out="a", err="b")))  # type: ignore[arg-type]
-    assert not together(make_spec())
+    assert share_one_file(spec_of(Outputs(out="a")))  # type: ignore[arg-type]
+    assert share_one_file(spec_of(Outputs(out="a", err="a")))  # type: ignore[arg-type]
+    assert not share_one_file(spec_of(Outputs(out="a", err="b")))  # type: ignore[arg-type]
+    assert not share_one_file(make_spec())
 
 
 class Copying:
@@ -95,7 +95,7 @@ class Copying:
         self.log.touch()
         self.target = target
         self.said: list[str] = []
-        self.clock = HandClock(1000.0)
+        self.clock = ManualClock(1000.0)
         self.files = OutputFiles(pairs=[(self.log, target)], fresh=fresh, warn=self.said.append, now=self.clock.now)
 
     def print(self, text: str) -> str:
@@ -138,7 +138,7 @@ def test_a_file_that_the_server_no_longer_knows_is_opened_anew(tmp_path: Path, m
             raise stale.pop()
         return os.write(handle, data)
 
-    monkeypatch.setattr("onward.supervisor.outputs._write", write)
+    monkeypatch.setattr("onward.supervisor.preparation.batch_output._write", write)
     assert copying.print("two\n") == "one\ntwo\n"
     assert copying.said == []
 
@@ -177,7 +177,7 @@ def test_a_full_disk_loses_nothing_that_fits_later(tmp_path: Path, monkeypatch: 
         return taken
 
     with monkeypatch.context() as there:
-        there.setattr("onward.supervisor.outputs._write", full)
+        there.setattr("onward.supervisor.preparation.batch_output._write", full)
         copying.print("two\n")
         copying.print("three\n")
     assert copying.said == [f"output cannot be written to {copying.target}: No space left on device; it is in the run's folder"]

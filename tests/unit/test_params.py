@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onward.errors import InvalidInput
+from onward.inputs.command_line import usable_name
+from onward.inputs.params.file import parse_params, read_params
+from onward.inputs.params.flags import draft_from_flags, override
+from onward.inputs.params.sections import LimitsIn, ResourcesIn
+from onward.inputs.yaml_lines import _FastLoader, _Loader, _read, to_yaml
 from onward.model.quantity import format_duration, format_size, parse_duration, parse_size
 from onward.model.spec import BestRule, CheckpointRule, Environment, Limits, Resources, RunDraft
-from onward.pipelines.command_line import usable_name
-from onward.pipelines.flags import draft_from_flags, override
-from onward.pipelines.params import parse_params, read_params
-from onward.pipelines.sections import LimitsIn, ResourcesIn
-from onward.pipelines.yaml_lines import _FastLoader, _Loader, _read, to_yaml
 
 FULL = """\
 name: digits

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from onward.errors import InvalidInput
-from onward.model.command import check_params, fill, params_that_choose_the_program
+from onward.model.commands.placeholders import check_params, fill, params_that_choose_the_program
 
 SHOW = "printf '%s\\0' "
 QUOTED = [

@@ -14,11 +14,11 @@ from layers import InputError, read_page, read_request
 from network import choose_backend
 from patches import BATCH, batches_of, sample
 from PIL import Image
-from score import Score
+from score import PixelScore
 from state import State
 
-from onward.model.request import Input
-from onward.pipelines.recipes import read_recipe, shipped
+from onward.inputs.recipes.catalog import read_recipe, shipped
+from onward.model.requests.request import RequestInput
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_the_recipe_promises_exactly_the_models_that_the_training_makes(inputs: 
     recipe = read_recipe(shipped() / "patchwise")
     old = pages.write(tmp_path / "old", pages.draw(width=160, height=128), generation=1)
     for given in (inputs, old):
-        draft = recipe.fill(settings={}, inputs=[Input(name=name, url="https://a.org/x.png") for name in given], hosts=["a.org"])
+        draft = recipe.fill(settings={}, inputs=[RequestInput(name=name, url="https://a.org/x.png") for name in given], hosts=["a.org"])
         promised = {name: file for name, file, required, _ in recipe.wanted(given) if required}
         assert promised == {layer.model: f"{layer.model}.hdf5" for layer in read_page(given).layers}
         assert draft.params["epochs"] == 15 and draft.resources.mail_user is None
@@ -160,7 +160,7 @@ def test_the_same_seed_takes_the_same_patches_in_the_same_order(inputs: dict[str
 
 
 def test_a_score_counts_only_what_has_weight() -> None:
-    score = Score()
+    score = PixelScore()
     score.add(np.array([0.9, 0.2, 0.8, 0.1]), np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0]))
     assert score.accuracy == pytest.approx(1 / 3)
     assert score.overlap == pytest.approx(1 / 3)

@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from onward.clock import HandClock
-from onward.model.patience import early_pause, may_wait_again, storage_patience
-from onward.supervisor import entry
-from onward.supervisor.disk.waiting import wait_out
+from onward.clock import ManualClock
+from onward.model.policy.storage_patience import early_pause, may_wait_again, storage_patience
+from onward.supervisor import late_import
+from onward.supervisor.leg.storage_wait import wait_for_storage
 
 DAY = 86400.0
 
@@ -36,7 +36,7 @@ def test_jobs_that_come_too_early_wait_longer_each_time() -> None:
 class Moody:
     """Fails for a while, in some way, before it works."""
 
-    def __init__(self, clock: HandClock, number: int, *, seconds: float) -> None:
+    def __init__(self, clock: ManualClock, number: int, *, seconds: float) -> None:
         self.clock, self.number, self.well_at, self.tried = clock, number, clock.now() + seconds, 0
 
     def act(self) -> str:
@@ -52,26 +52,26 @@ MOODS = [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno
 @pytest.mark.parametrize("number", MOODS)
 @pytest.mark.parametrize("seconds", [0.0, 13.0, 60.0, 800.0])
 def test_storage_that_fails_for_a_while_is_waited_out(number: int, seconds: float) -> None:
-    clock = HandClock()
+    clock = ManualClock()
     moody, began = Moody(clock, number, seconds=seconds), clock.now()
-    assert wait_out("writing", moody.act, clock=clock, until=began + 900) == "done"
+    assert wait_for_storage("writing", moody.act, clock=clock, until=began + 900) == "done"
     assert seconds <= clock.now() - began <= seconds + 5
 
 
 def test_storage_that_stays_away_is_given_up_with_its_own_error() -> None:
-    clock = HandClock()
+    clock = ManualClock()
     moody, began = Moody(clock, errno.EROFS, seconds=1e9), clock.now()
     with pytest.raises(OSError, match="Read-only"):
-        wait_out("writing", moody.act, clock=clock, until=began + 900)
+        wait_for_storage("writing", moody.act, clock=clock, until=began + 900)
     assert clock.now() == began + 900
     assert moody.tried < 200, "a file server in trouble is not pressed"
 
 
 def test_a_job_that_is_told_to_end_waits_no_longer() -> None:
-    clock = HandClock()
+    clock = ManualClock()
     moody = Moody(clock, errno.ENOSPC, seconds=1e9)
     with pytest.raises(OSError):
-        wait_out("writing", moody.act, clock=clock, until=clock.now() + 900, ending=lambda: moody.tried > 3)
+        wait_for_storage("writing", moody.act, clock=clock, until=clock.now() + 900, ending=lambda: moody.tried > 3)
     assert moody.tried == 4
 
 
@@ -84,10 +84,10 @@ def test_the_supervisors_own_code_is_loaded_when_its_archive_can_be_read_again(m
             raise FileNotFoundError(errno.ENOENT, "no such file", "supervisor.pyz")
         return "the module"
 
-    monkeypatch.setattr(entry, "import_module", read)
+    monkeypatch.setattr(late_import, "import_module", read)
     monkeypatch.setenv("ONWARD_STORAGE_PATIENCE", "30")
-    assert entry.load("onward.supervisor.main", sleep=lambda seconds: None) == "the module"
+    assert late_import.late_import("onward.supervisor.main", sleep=lambda seconds: None) == "the module"
     tried.clear()
     monkeypatch.setenv("ONWARD_STORAGE_PATIENCE", "5")
     with pytest.raises(FileNotFoundError):
-        entry.load("onward.supervisor.main", sleep=lambda seconds: None)
+        late_import.late_import("onward.supervisor.main", sleep=lambda seconds: None)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from onward.errors import InvalidInput
-from onward.model.pipeline import AdapterRule, CheckpointChoice, Plan, StageKind
-from onward.pipelines.pipeline_file import read_pipeline
+from onward.inputs.pipeline.file import read_pipeline
+from onward.model.pipelines.plan import AdapterRule, CheckpointChoice, PipelinePlan, StageKind
 
 COMMON = """\
 vars: {data: /data, python: "3.11", hours: 1}
@@ -68,7 +68,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def plan(folder: Path, text: str = FILE, **given: Any) -> Plan:
+def plan(folder: Path, text: str = FILE, **given: Any) -> PipelinePlan:
     (folder / "params.yaml").write_text(text)
     return read_pipeline(folder / "params.yaml", folder=folder, given=given).plan
 

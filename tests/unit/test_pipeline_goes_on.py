@@ -13,28 +13,28 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.publish import publish
+from onward.checkpoints.publishing.publish import publish
 from onward.errors import SubmitRefused
 from onward.model.checkpoint import CheckpointName
-from onward.model.pipeline import Benchmark, CheckpointChoice, Plan, Pool, Stage, StageKind, WorkerRule, plan_to_json
-from onward.model.spec import BestRule, CheckpointRule, Member, RunDraft
-from onward.model.task import TaskState
-from onward.operations.mend import GRACE
-from onward.operations.submit import hold
-from onward.operations.tend import tend
+from onward.model.pipelines.plan import Benchmark, CheckpointChoice, PipelinePlan, Stage, StageKind, WorkerPool, WorkerRule, plan_to_json
+from onward.model.pipelines.task import TaskState
+from onward.model.spec import BestRule, CheckpointRule, PipelineMembership, RunDraft
+from onward.operations.repair.one_run import GRACE
+from onward.operations.repair.tend import tend
+from onward.operations.submit.new_run import make_held_run
+from onward.pipelines.advance import PipelineAdvance, gather_facts, read_plan
 from onward.rundir.journal import read_run, read_spec
 from onward.rundir.layout import RunDir
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.rundir.tasks import states
-from onward.supervisor.advance import Advance, gather, read_plan
+from onward.rundir.pipeline.layout import PipelineDir
+from onward.rundir.pipeline.tasks import task_states
 from tests.desks import Place
 
 DRAFT = RunDraft(name="digits", experiment="digits", cluster="local", command=("python3", "train.py"))
 BEST = replace(DRAFT, checkpoints=CheckpointRule(best=BestRule(metric="accuracy")))
 
 
-def plan(*, choice: CheckpointChoice | None = None, workers: WorkerRule | None = None) -> Plan:
-    return Plan(
+def plan(*, choice: CheckpointChoice | None = None, workers: WorkerRule | None = None) -> PipelinePlan:
+    return PipelinePlan(
         name="digits",
         experiment="digits",
         cluster="local",
@@ -47,7 +47,7 @@ def plan(*, choice: CheckpointChoice | None = None, workers: WorkerRule | None =
                 name="sums", command=("true",), of=("train",), pool="cpu", shards=2, checkpoints=choice or CheckpointChoice(all=True)
             ),
         ),
-        pools=(Pool(name="cpu", draft=DRAFT),),
+        pools=(WorkerPool(name="cpu", draft=DRAFT),),
         workers=workers or WorkerRule(),
     )
 
@@ -55,7 +55,7 @@ def plan(*, choice: CheckpointChoice | None = None, workers: WorkerRule | None =
 class Piped:
     """A pipeline whose runs are played by hand."""
 
-    def __init__(self, place: Place, made: Plan) -> None:
+    def __init__(self, place: Place, made: PipelinePlan) -> None:
         self.place = place
         self.dir = PipelineDir(place.root / "2026-11-15_A_digits")
         self.dir.make()
@@ -66,11 +66,11 @@ class Piped:
         self.dir.plan.write_text(json.dumps(plan_to_json(made)))
 
     def _hold(self, draft: RunDraft, stage: str, folder: Path) -> None:
-        member = Member(pipeline=str(self.dir.path), stage=stage)
-        hold(self.place.desk, draft, cwd=self.place.project, folder=folder, member=member)
+        member = PipelineMembership(pipeline=str(self.dir.path), stage=stage)
+        make_held_run(self.place.desk, draft, cwd=self.place.project, folder=folder, member=member)
 
     def go_on(self) -> list[str]:
-        return Advance(dir=self.dir, clock=self.place.clock, make_scheduler=lambda _: self.place.scheduler).work()
+        return PipelineAdvance(dir=self.dir, clock=self.place.clock, make_scheduler=lambda _: self.place.scheduler).work()
 
     def jobs(self) -> list[str]:
         return [job.status.name.rsplit(".", 2)[0] for job in self.place.scheduler.jobs.values()]
@@ -184,7 +184,7 @@ def test_a_checkpoint_is_kept_for_its_benchmarks_and_workers_are_started_while_t
     assert kept.read_text() == "weights of 100" and kept.stat().st_nlink == 2  # the same file, not a copy
     assert [run.path.name for run in piped.dir.workers()] == ["2026-11-15_A_digits-worker-001", "2026-11-15_A_digits-worker-002"]
     worker = read_spec(piped.dir.worker(1))
-    assert worker.member == Member(pipeline=str(piped.dir.path), stage="cpu", worker=1)
+    assert worker.member == PipelineMembership(pipeline=str(piped.dir.path), stage="cpu", worker=1)
     assert worker.id != read_spec(piped.dir.worker(2)).id and piped.dir.worker(1).environment.stat().st_mode & 0o777 == 0o600
     assert len(piped.jobs()) == 4
 
@@ -199,7 +199,7 @@ def test_what_its_training_deletes_stays_for_the_benchmarks(piped: Piped) -> Non
     shutil.rmtree(piped.dir.member("train").checkpoints / "leg-0001.step-00000100")
     piped.publish(200)
     piped.go_on()
-    assert [seen.step for seen in gather(piped.dir, read_plan(piped.dir)).checkpoints["train"]] == [100, 200]
+    assert [seen.step for seen in gather_facts(piped.dir, read_plan(piped.dir)).checkpoints["train"]] == [100, 200]
     assert piped.kept() == ["train.step-00000100", "train.step-00000200"]
 
 
@@ -245,9 +245,9 @@ def test_a_worker_that_another_makes_while_we_look_is_not_made_twice(place: Plac
     def meanwhile(*given: object) -> dict[str, TaskState]:
         monkeypatch.undo()
         piped.go_on()
-        return states(*given)  # type: ignore[arg-type]
+        return task_states(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("onward.supervisor.advance.states", meanwhile)
+    monkeypatch.setattr("onward.pipelines.advance.task_states", meanwhile)
     piped.go_on()
     assert len(piped.dir.workers()) == 2
 
@@ -273,7 +273,7 @@ def test_a_worker_for_which_there_is_no_room_leaves_nothing(piped: Piped, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     piped.publish(100)
-    monkeypatch.setattr("onward.supervisor.advance.same_file", full)
+    monkeypatch.setattr("onward.pipelines.advance.same_file", full)
     assert any("No space left" in words for words in piped.go_on())
     assert piped.dir.workers() == []
 

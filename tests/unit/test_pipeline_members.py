@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from onward.errors import StorageError
-from onward.model.spec import Member, spec_from_json, spec_to_json
-from onward.operations.inspect import look, reason
-from onward.operations.leftovers import sweep_leftovers
-from onward.operations.mend import GRACE
-from onward.operations.submit import hold
-from onward.operations.tend import tend
+from onward.model.spec import PipelineMembership, spec_from_json, spec_to_json
+from onward.operations.repair.killed_submits import sweep_killed_submits
+from onward.operations.repair.one_run import GRACE
+from onward.operations.repair.tend import tend
+from onward.operations.runs.record import inspect_run, reason
+from onward.operations.submit.new_run import make_held_run
 from onward.rundir.journal import read_run, read_spec
 from onward.rundir.layout import RunDir
-from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
+from onward.rundir.pipeline.layout import PipelineDir, pipelines_under
 from tests.desks import Place
 
 
@@ -35,14 +35,14 @@ def pipeline(place: Place) -> PipelineDir:
 
 
 def held(place: Place, pipeline: PipelineDir, stage: str = "train") -> RunDir:
-    member = Member(pipeline=str(pipeline.path), stage=stage)
-    return hold(place.desk, place.draft(), cwd=place.project, folder=pipeline.member(stage).path, member=member)
+    member = PipelineMembership(pipeline=str(pipeline.path), stage=stage)
+    return make_held_run(place.desk, place.draft(), cwd=place.project, folder=pipeline.member(stage).path, member=member)
 
 
 def test_a_held_run_is_whole_and_has_no_job(place: Place, pipeline: PipelineDir) -> None:
     dir = held(place, pipeline)
     assert dir.path.name == "2026-11-15_A_digits-train"
-    assert read_spec(dir).member == Member(pipeline=str(pipeline.path), stage="train")
+    assert read_spec(dir).member == PipelineMembership(pipeline=str(pipeline.path), stage="train")
     assert read_spec(dir).workdir == str(place.project)
     assert dir.supervisor.is_file() and dir.environment.stat().st_mode & 0o777 == 0o600
     assert read_run(dir).legs == {} and not place.scheduler.jobs
@@ -54,7 +54,7 @@ def test_a_member_survives_the_way_through_json(place: Place, pipeline: Pipeline
 
 
 def test_a_held_run_says_that_it_waits_for_its_turn(place: Place, pipeline: PipelineDir) -> None:
-    assert reason(look(place.desk, held(place, pipeline))) == "it waits for its turn in its pipeline"
+    assert reason(inspect_run(place.desk, held(place, pipeline))) == "it waits for its turn in its pipeline"
 
 
 def test_tend_queues_no_run_whose_turn_has_not_come(place: Place, pipeline: PipelineDir) -> None:
@@ -78,9 +78,9 @@ def test_a_folder_that_is_there_already_is_not_taken_for_a_member(place: Place, 
 def test_a_pipeline_is_no_leftover_of_a_submit(place: Place, pipeline: PipelineDir, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 7200)
-    assert sweep_leftovers(place.root) == []
+    assert sweep_killed_submits(place.root) == []
     os.unlink(pipeline.plan)
-    assert "removed" in sweep_leftovers(place.root)[0]
+    assert "removed" in sweep_killed_submits(place.root)[0]
 
 
 def test_pipelines_are_found_beside_runs(place: Place, pipeline: PipelineDir) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from onward.cli import pipeline as cli
+from onward.cli.pipelines import plan as cli
+from onward.contrib.graph2tac import ConvertedPipeline, convert_params
 from onward.errors import InvalidInput
-from onward.model.pipeline import Plan, on_cluster
+from onward.inputs.pipeline.file import read_pipeline
+from onward.inputs.pipeline.outline import outline, resources_words
+from onward.model.pipelines.plan import PipelinePlan, on_cluster
 from onward.model.spec import Resources
-from onward.pipelines.graph2tac import Converted, converted
-from onward.pipelines.outline import outline, resources_words
-from onward.pipelines.pipeline_file import read_pipeline
 
 FILE = """\
 name: digits
@@ -95,10 +95,10 @@ def test_the_plan_is_shown_as_rows_with_the_graph_and_as_json(file: Path, capsys
 def test_what_is_done_already_is_said_and_asks_for_nothing(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def with_one_done(desk: object, plan: Plan) -> Plan:
+    def with_one_done(desk: object, plan: PipelinePlan) -> PipelinePlan:
         return replace(plan, stages=tuple(replace(one, done_by="/runs/earlier") if one.name == "prepare" else one for one in plan.stages))
 
-    monkeypatch.setattr("onward.operations.pipeline.foreseen", with_one_done)
+    monkeypatch.setattr("onward.operations.pipelines.start.mark_done_stages", with_one_done)
     cli.plan(file, set=["hours=1"])
     shown = capsys.readouterr().out
     assert "0, done already" in shown
@@ -155,10 +155,10 @@ tarin: 1
 """
 
 
-def convert(folder: Path, text: str) -> Converted:
+def convert(folder: Path, text: str) -> ConvertedPipeline:
     (folder / "2023-02-25_B_my run").mkdir(exist_ok=True)
     (folder / "2023-02-25_B_my run" / "params.yaml").write_text(text)
-    return converted(folder / "2023-02-25_B_my run" / "params.yaml")
+    return convert_params(folder / "2023-02-25_B_my run" / "params.yaml")
 
 
 def test_an_old_file_becomes_a_pipeline_that_reads_and_whose_scripts_are_sound(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,27 +12,27 @@ from typing import Any
 
 import pytest
 
-from onward.cli.pipeline_run import rerun
+from onward.cli.pipelines.run import rerun
 from onward.errors import Conflict, InvalidInput, NotFound, SchedulerUnavailable, StorageError
-from onward.model.build import Build
-from onward.model.pipeline import Benchmark, CheckpointChoice, Plan, Pool, Stage, StageKind
+from onward.model.pipelines.environment_build import Build
+from onward.model.pipelines.plan import Benchmark, CheckpointChoice, PipelinePlan, Stage, StageKind, WorkerPool
 from onward.model.spec import Environment, RunDraft
-from onward.operations.pipeline import from_stage, start
-from onward.operations.pipeline_acts import again, cancel_pipeline, find_pipeline, restart
-from onward.operations.pipeline_look import line, record
+from onward.operations.pipelines.control import cancel_pipeline, find_pipeline, restart_from_stage, retry_failed
+from onward.operations.pipelines.record import pipeline_line, pipeline_record
+from onward.operations.pipelines.start import from_stage, start_pipeline
+from onward.pipelines.advance import read_plan
+from onward.pipelines.build import Environments
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import RunDir
-from onward.rundir.pipeline_layout import PipelineDir, pipelines_under
-from onward.supervisor.advance import read_plan
-from onward.supervisor.build import Environments
+from onward.rundir.pipeline.layout import PipelineDir, pipelines_under
 from tests.desks import Place
 
 DRAFT = RunDraft(name="x", experiment="digits", cluster="local", command=("python3", "train.py"))
 BUILD = Build(name="main", tool="venv", setup=("true",))
 
 
-def plan(**others: object) -> Plan:
-    made = Plan(
+def plan(**others: object) -> PipelinePlan:
+    made = PipelinePlan(
         name="digits",
         experiment="digits",
         cluster="local",
@@ -48,7 +48,7 @@ def plan(**others: object) -> Plan:
             ),
         ),
         benchmarks=(Benchmark(name="sums", command=("true",), of=("train",), pool="cpu", checkpoints=CheckpointChoice(all=True)),),
-        pools=(Pool(name="cpu", draft=replace(DRAFT, command=()), environment="main"),),
+        pools=(WorkerPool(name="cpu", draft=replace(DRAFT, command=()), environment="main"),),
     )
     return replace(made, **others)  # type: ignore[arg-type]
 
@@ -58,8 +58,8 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def begun(place: Place, made: Plan | None = None) -> PipelineDir:
-    return start(place.desk, made or plan(), source="name: digits\n", cwd=place.project)
+def begun(place: Place, made: PipelinePlan | None = None) -> PipelineDir:
+    return start_pipeline(place.desk, made or plan(), source="name: digits\n", cwd=place.project)
 
 
 def jobs(place: Place) -> list[str]:
@@ -115,7 +115,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(place: Place, monkeypatch: pytes
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onward.operations.pipeline.build_archive", full)
+    monkeypatch.setattr("onward.operations.pipelines.start.build_archive", full)
     with pytest.raises(StorageError, match="No space left"):
         begun(place)
     assert place.folders() == []
@@ -138,14 +138,14 @@ def test_a_stage_that_has_not_changed_is_not_done_again_and_is_said_to_be(place:
     end(first, "prepare")
     second = begun(place)
     assert read_plan(second).stage("prepare").done_by == str(first.member("prepare").path)
-    told = {stage["name"]: stage for stage in record(place.desk, second)["stages"]}
+    told = {stage["name"]: stage for stage in pipeline_record(place.desk, second)["stages"]}
     assert told["prepare"]["skipped"] and told["prepare"]["why"] == f"unchanged: {first.member('prepare').path.name} did it"
     assert read_spec(second.member("train")).command[-1] == f"{first.member('prepare').results}/data"
 
 
 def test_what_another_user_has_done_is_not_taken_for_ours(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     end(begun(place), "prepare")
-    monkeypatch.setattr("onward.operations.pipeline.is_ours", lambda _: False)
+    monkeypatch.setattr("onward.operations.pipelines.start.is_ours", lambda _: False)
     assert read_plan(begun(place)).stage("prepare").done_by is None
 
 
@@ -191,7 +191,7 @@ def test_a_restart_takes_over_what_was_done_before_its_stage(place: Place) -> No
     first = begun(place)
     for stage in ("env-main", "prepare", "train"):
         end(first, stage)
-    second = restart(place.desk, first, "train")
+    second = restart_from_stage(place.desk, first, "train")
     done = {stage.name: stage.done_by for stage in read_plan(second).stages}
     assert done == {"env-main": str(first.member("env-main").path), "prepare": str(first.member("prepare").path), "train": None}
     assert jobs(place)[-1] == "digits-train"
@@ -219,7 +219,7 @@ def test_a_pipeline_is_found_by_folder_by_its_name_and_by_a_beginning(place: Pla
 def test_a_cancelled_pipeline_ends_what_runs_and_begins_nothing_more(place: Place) -> None:
     dir = begun(place)
     cancel_pipeline(place.desk, dir)
-    told = line(dir)
+    told = pipeline_line(dir)
     assert (told["state"], told["cause"]) == ("cancelled", f"cancelled by {place.desk.user}")
     assert not any(job.status.state.live for job in place.scheduler.jobs.values())
     with pytest.raises(Conflict, match="over already"):
@@ -236,26 +236,26 @@ def test_one_that_cannot_be_cancelled_keeps_no_other_from_it(place: Place, monke
         if error := refusals.get(asked[-1]):
             raise error
 
-    monkeypatch.setattr("onward.operations.pipeline_acts.cancel", refused)
+    monkeypatch.setattr("onward.operations.pipelines.control.cancel", refused)
     with pytest.raises(SchedulerUnavailable, match="could not be ended") as error:
         cancel_pipeline(place.desk, dir)
     assert asked == ["env-main", "prepare", "train"] and f"onward pipeline cancel {dir.path.name}" in error.value.hint
     monkeypatch.undo()
     cancel_pipeline(place.desk, dir)
-    assert line(dir)["state"] == "cancelled"
+    assert pipeline_line(dir)["state"] == "cancelled"
 
 
 def test_what_was_cancelled_goes_on_when_someone_asks(place: Place) -> None:
     dir = begun(place)
     cancel_pipeline(place.desk, dir)
-    assert again(place.desk, dir) == ["env-main", "prepare", "train"]
-    assert line(dir)["state"] == "running"
+    assert retry_failed(place.desk, dir) == ["env-main", "prepare", "train"]
+    assert pipeline_line(dir)["state"] == "running"
     assert [job.status.name.rsplit(".", 2)[0] for job in place.scheduler.jobs.values() if job.status.state.live] == ["digits-env-main"]
 
 
 def test_nothing_is_done_again_where_nothing_failed(place: Place) -> None:
     with pytest.raises(Conflict, match="has failed"):
-        again(place.desk, begun(place))
+        retry_failed(place.desk, begun(place))
 
 
 def test_two_things_at_once_and_nothing_are_not_done_again() -> None:
@@ -267,8 +267,8 @@ def test_two_things_at_once_and_nothing_are_not_done_again() -> None:
 
 def test_a_pipeline_of_another_user_is_theirs_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     dir = begun(place)
-    monkeypatch.setattr("onward.operations.pipeline_acts.is_ours", lambda _: False)
-    for act in (cancel_pipeline, again):
+    monkeypatch.setattr("onward.operations.pipelines.control.is_ours", lambda _: False)
+    for act in (cancel_pipeline, retry_failed):
         with pytest.raises(Conflict, match="is not yours"):
             act(place.desk, dir)
 
@@ -276,8 +276,8 @@ def test_a_pipeline_of_another_user_is_theirs_alone(place: Place, monkeypatch: p
 def test_looking_writes_nothing(place: Place) -> None:
     dir = begun(place)
     before = sorted(str(path) for path in place.root.rglob("*"))
-    record(place.desk, dir)
-    line(dir)
+    pipeline_record(place.desk, dir)
+    pipeline_line(dir)
     assert sorted(str(path) for path in place.root.rglob("*")) == before
 
 
@@ -286,15 +286,15 @@ def test_what_is_damaged_is_told_with_its_folder(place: Place) -> None:
     dir.over.write_text("{")
     damaged = f"{dir.path.name} cannot be read as a pipeline"
     with pytest.raises(StorageError, match=damaged):
-        line(dir)
+        pipeline_line(dir)
     with pytest.raises(StorageError, match=damaged):
-        record(place.desk, dir)
+        pipeline_record(place.desk, dir)
 
 
 def test_a_stage_whose_folder_is_gone_is_unknown_and_the_rest_is_told(place: Place) -> None:
     dir = begun(place)
     shutil.rmtree(dir.member("prepare").path)
-    told = {stage["name"]: stage for stage in record(place.desk, dir)["stages"]}
+    told = {stage["name"]: stage for stage in pipeline_record(place.desk, dir)["stages"]}
     assert (told["prepare"]["state"], told["prepare"]["why"]) == ("unknown", f"its folder {dir.path.name}-prepare is gone")
     assert told["env-main"]["state"] == "live"
 
@@ -325,5 +325,5 @@ def test_a_plan_that_cannot_be_read_is_told(place: Place) -> None:
     dir = begun(place)
     dir.plan.write_text("[]")
     with pytest.raises(StorageError, match="cannot be read as a pipeline"):
-        record(place.desk, dir)
+        pipeline_record(place.desk, dir)
     shutil.rmtree(dir.path)

@@ -12,31 +12,31 @@ from pathlib import Path
 import pytest
 
 from onward.cli.main import main
-from onward.model.attempt import Attempt, AttemptEnd, Owner
-from onward.model.pipeline import Gate, Model, Plan, SummaryRule, plan_to_json
-from onward.model.score import Score, TaskResult
-from onward.model.task import tasks_of
-from onward.operations.summary_chart import Dot, front
-from onward.operations.summary_page import summary_page
-from onward.pipelines.summary_table import Column
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.rundir.tasks import end_attempt, task_dir, write_result
+from onward.inputs.summary.table import SummaryColumn
+from onward.model.pipelines.attempt import Attempt, AttemptEnd, AttemptOwner
+from onward.model.pipelines.plan import ExistingModel, PipelinePlan, QualityGate, SummaryRule, plan_to_json
+from onward.model.pipelines.score import Score, TaskResult
+from onward.model.pipelines.task import tasks_of
+from onward.operations.reports.summary_charts import ChartDot, pareto_front
+from onward.operations.reports.summary_page import summary_page
+from onward.rundir.pipeline.layout import PipelineDir
+from onward.rundir.pipeline.tasks import end_attempt, task_dir, write_result
 from tests.unit.test_summary import PLAN, summary
 from tests.workers import benchmark
 
-MODELS = (Model(name="base", path="/m"), Model(name="<b>new", path="/n"))
-MADE = Plan(
+MODELS = (ExistingModel(name="base", path="/m"), ExistingModel(name="<b>new", path="/n"))
+MADE = PipelinePlan(
     name="nightly",
     experiment="e",
     cluster="local",
     models=MODELS,
     benchmarks=(benchmark("sums", of=("base", "<b>new"), seeds=(1, 2, 3)), benchmark("words", of=("base",), retries=0)),
-    summary=SummaryRule(baseline="base", gates=(Gate(benchmark="sums", at_least=0.5),)),
+    summary=SummaryRule(baseline="base", gates=(QualityGate(benchmark="sums", at_least=0.5),)),
 )
 Said = tuple[int, str, str]
 
 
-def pipeline(root: Path, name: str, *, new: float, plan: Plan = MADE) -> PipelineDir:
+def pipeline(root: Path, name: str, *, new: float, plan: PipelinePlan = MADE) -> PipelineDir:
     """`new` is better than the base by so much; the task of `words` has failed."""
     dir = PipelineDir(root / name)
     dir.make()
@@ -46,7 +46,7 @@ def pipeline(root: Path, name: str, *, new: float, plan: Plan = MADE) -> Pipelin
         folder.path.mkdir()
         if task.benchmark == "words":
             folder.claim(1).write_text('{"run": "w", "leg": 1}')
-            owner = Owner(run="w", leg=1)
+            owner = AttemptOwner(run="w", leg=1)
             end_attempt(folder, Attempt(number=1, owner=owner, host="n", at=0.0, end=AttemptEnd.FAILED, reason="the command failed"))
         else:
             value = 0.4 + task.seed / 100 + (0.0 if task.of == "base" else new)
@@ -125,7 +125,7 @@ def test_the_table_is_watched_until_the_pipeline_is_over(
         looks.append(seconds)
         dir.over.write_text("{}")
 
-    monkeypatch.setattr("onward.cli.pipeline_summary.time.sleep", sleep)
+    monkeypatch.setattr("onward.cli.pipelines.summary.time.sleep", sleep)
     code, out, _ = onward(capsys, "nightly", "--watch")
     assert code == 0 and len(looks) == 1 and out.count("(baseline)") == 1
 
@@ -149,7 +149,11 @@ def test_the_page_is_whole_draws_scores_over_steps_and_against_cost_and_loads_no
 
 def test_the_front_holds_what_nothing_beats_in_score_and_cost() -> None:
     dots = [
-        Dot(number=0, label=label, cost=cost, score=score) for label, cost, score in (("a", 1, 5), ("b", 2, 4), ("c", 3, 7), ("d", 1, 3))
+        ChartDot(number=0, label=label, cost=cost, score=score)
+        for label, cost, score in (("a", 1, 5), ("b", 2, 4), ("c", 3, 7), ("d", 1, 3))
     ]
-    best = {better: [dot.label for dot in front(dots, Column(benchmark="x", metric="y", better=better))] for better in ("max", "min")}
+    best = {
+        better: [dot.label for dot in pareto_front(dots, SummaryColumn(benchmark="x", metric="y", better=better))]
+        for better in ("max", "min")
+    }
     assert best == {"max": ["a", "c"], "min": ["d"]}

@@ -11,9 +11,9 @@ import pytest
 from onward.errors import InvalidInput
 from onward.model.spec import Cluster
 from onward.rundir.freeze import build_archive
-from onward.schedulers.local import LocalScheduler
-from onward.schedulers.profile import Settings
-from onward.schedulers.registry import files_to_freeze, is_known, known_names, scheduler_for
+from onward.schedulers.cluster_settings import Settings
+from onward.schedulers.local.scheduler import LocalScheduler
+from onward.schedulers.registry import files_to_freeze, is_known_scheduler, known_names, scheduler_for
 
 MODULE = """
 from onward_{name}.inner.deep import WORD
@@ -50,7 +50,7 @@ def test_those_built_in_come_first_and_plugins_after(site: Path) -> None:
     install(site, "early")
     assert known_names()[:3] == ("local", "slurm", "gridengine")
     assert "early" in known_names()[3:]
-    assert is_known("early") and is_known("local") and not is_known("never")
+    assert is_known_scheduler("early") and is_known_scheduler("local") and not is_known_scheduler("never")
 
 
 def test_a_plugin_is_made_with_its_cluster(site: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from onward.errors import InvalidInput, PreparationFailed
 from onward.model.spec import Environment
-from onward.supervisor.preparation import check_places, placed, prepare, steps, time_for
+from onward.supervisor.preparation.setup_steps import check_setup_paths, prepare, steps, time_for, with_absolute_paths
 
 MODULE = """
 module() {
@@ -292,22 +292,22 @@ def test_a_venv_that_is_not_there_is_named(node: Node) -> None:
 def test_relative_paths_are_placed_at_submit_and_names_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/alice")
     cwd = Path("/work/project")
-    assert placed(Environment(conda="../env", venv=".venv"), cwd) == Environment(conda="/work/env", venv="/work/project/.venv")
-    assert placed(Environment(conda="lab", venv="~/venvs/a"), cwd) == Environment(conda="lab", venv="/home/alice/venvs/a")
-    assert placed(Environment(), cwd) == Environment()
+    assert with_absolute_paths(Environment(conda="../env", venv=".venv"), cwd) == Environment(conda="/work/env", venv="/work/project/.venv")
+    assert with_absolute_paths(Environment(conda="lab", venv="~/venvs/a"), cwd) == Environment(conda="lab", venv="/home/alice/venvs/a")
+    assert with_absolute_paths(Environment(), cwd) == Environment()
 
 
 def test_a_folder_that_is_not_there_is_refused_at_submit(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"venv: found no .*/env/bin/activate") as caught:
-        check_places(Environment(venv=str(tmp_path / "env")))
+        check_setup_paths(Environment(venv=str(tmp_path / "env")))
     assert "setup line" in caught.value.hint
     with pytest.raises(InvalidInput, match=r"conda: found no .*/env/conda-meta"):
-        check_places(Environment(conda=str(tmp_path / "env")))
+        check_setup_paths(Environment(conda=str(tmp_path / "env")))
     (tmp_path / "env" / "conda-meta").mkdir(parents=True)
     (tmp_path / "env" / "bin").mkdir()
     (tmp_path / "env" / "bin" / "activate").touch()
-    check_places(Environment(conda=str(tmp_path / "env"), venv=str(tmp_path / "env")))
-    check_places(Environment(conda="name"))
+    check_setup_paths(Environment(conda=str(tmp_path / "env"), venv=str(tmp_path / "env")))
+    check_setup_paths(Environment(conda="name"))
 
 
 def test_a_working_folder_that_is_gone_is_a_failure_with_words(node: Node) -> None:

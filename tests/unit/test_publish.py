@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints import copying, room
-from onward.checkpoints import publish as publishing
+from onward.checkpoints import copying, disk_space
 from onward.checkpoints.copying import SourceChanged, write_at
-from onward.checkpoints.find import names, restore_newest
 from onward.checkpoints.manifest import MANIFEST, verify
-from onward.checkpoints.publish import delete, publish, remove_partials, restore
+from onward.checkpoints.publishing import publish as publishing
+from onward.checkpoints.publishing.publish import delete, publish, remove_partials, restore
+from onward.checkpoints.restoring.newest import published_names_of, restore_newest
 from onward.errors import CheckpointDamaged, StorageError, StorageFull, TakenOver
 from onward.model.checkpoint import CheckpointName
 from tests.disks import refuse_room, small_disk
@@ -58,7 +58,7 @@ def test_killed_before_or_after_any_call_a_name_is_whole_or_not_there(
     sources: dict[str, Path], store: Path, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dies at the 1st, 2nd, 3rd … of these calls, before it and after it, until a publish gets through."""
-    place = room if call == "fallocate" else os
+    place = disk_space if call == "fallocate" else os
     real: Callable[..., object] = getattr(place, call)
     for nth in range(1, 200):
         for after in (False, True):
@@ -80,7 +80,7 @@ def test_killed_before_or_after_any_call_a_name_is_whole_or_not_there(
                     publish(sources, store, CheckpointName(1, nth), created=1.0)
                 except Killed:
                     pass
-            for name in names(store):
+            for name in published_names_of(store):
                 verify(store / str(name))
             if count < nth:
                 assert nth > 1, f"{call} was never called"
@@ -358,7 +358,7 @@ def test_a_node_disk_too_full_for_a_folder_is_not_called_damage(sources: dict[st
 def test_deleting_takes_the_name_away_by_one_rename(sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(sources, store, NAME, created=1.0)
     seen: list[list[CheckpointName]] = []
-    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors: seen.append(names(store)))
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors: seen.append(published_names_of(store)))
     delete(store, NAME)
     assert seen == [[]]
     assert (store / f".deleting-{NAME}" / "model.pt").exists(), "file by file, after the rename"
@@ -395,7 +395,7 @@ def test_a_set_that_does_not_fit_is_refused_before_the_first_byte(
         if len(reserved) == 2:
             raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    monkeypatch.setattr(room, "fallocate", fallocate)
+    monkeypatch.setattr(disk_space, "fallocate", fallocate)
     monkeypatch.setattr(os, "pwrite", lambda *_: pytest.fail("a byte was written"))
     with pytest.raises(StorageFull, match="quota"):
         publish(sources, store, NAME, created=1.0)
@@ -406,7 +406,7 @@ def test_where_nothing_can_be_reserved_the_free_space_is_compared_first(
     sources: dict[str, Path], store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse_room(monkeypatch, errno.EOPNOTSUPP)
-    monkeypatch.setattr(room, "free", lambda _folder: 5299)
+    monkeypatch.setattr(disk_space, "free_bytes", lambda _folder: 5299)
     monkeypatch.setattr(os, "pwrite", lambda *_: pytest.fail("a byte was written"))
     with pytest.raises(StorageFull, match=r"needs 5\.3 kB"):
         publish(sources, store, NAME, created=1.0)
@@ -415,10 +415,10 @@ def test_where_nothing_can_be_reserved_the_free_space_is_compared_first(
 
 def test_room_is_asked_for_by_the_raw_call_which_never_writes_a_file_full(tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb") as file:
-        room.fallocate(file.fileno(), 1 << 16)
+        disk_space.fallocate(file.fileno(), 1 << 16)
         assert os.fstat(file.fileno()).st_size == 1 << 16
     with (tmp_path / "file").open("rb") as file, pytest.raises(OSError, match="Bad file descriptor"):
-        room.fallocate(file.fileno(), 1 << 16)
+        disk_space.fallocate(file.fileno(), 1 << 16)
 
 
 # ── replaced, or changed at the last moment ───────────────────────────────────

@@ -12,15 +12,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.errors import NotAllowed
 from onward.rundir.layout import LegLocal, RunDir
-from onward.supervisor.loopback.server import LoopbackServer
-from onward.supervisor.push import Push, Refused, push_last, push_of
-from onward.supervisor.push_files import rooms_of
-from onward.supervisor.relay_http import Answer, Request
-from onward.supervisor.upstream import Unreachable, Upstream, read_token, upstream_of
-from onward.supervisor.watching.pushed import PushLooks
+from onward.supervisor.relay.http_messages import RelayAnswer, RelayRequest
+from onward.supervisor.relay.server import LoopbackServer
+from onward.supervisor.telemetry.changed_files import ChangedPushFiles
+from onward.supervisor.telemetry.push import Push, PushRefused, push_last, push_of
+from onward.supervisor.telemetry.push_files import push_areas
+from onward.supervisor.telemetry.tracker_server import TrackerConnection, TrackerUnreachable, read_token, tracker_connection_of
 
 
 class FakeServer:
@@ -38,14 +38,14 @@ class FakeServer:
     def close(self) -> None:
         self._server.close()
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: RelayRequest) -> RelayAnswer:
         self.asked += 1
         self.authorization = request.headers.get("authorization", "")
         if self.status != 200:
-            return Answer.of({"detail": "no"}, self.status)
+            return RelayAnswer.of({"detail": "no"}, self.status)
         if "/packed-pieces" in request.target:
             self.refused_packed += 1
-            return Answer.of({"detail": "no"}, self.packed_status or 404)
+            return RelayAnswer.of({"detail": "no"}, self.packed_status or 404)
         asked = parse_qs(urlsplit(request.target).query)
         name, offset = asked["file"][0], int(asked["offset"][0])
         data, held = request.body.read(1 << 24) or b"", self.files.get(name, b"")
@@ -53,7 +53,7 @@ class FakeServer:
             new = data[len(held) - offset :]
             lines = name.startswith(("journal/", "spool/"))
             self.files[name] = held + (new[: new.rfind(b"\n") + 1] if lines else new)
-        return Answer.of({"next": len(self.files.get(name, b""))} | ({"packed": True} if self.packed_status else {}))
+        return RelayAnswer.of({"next": len(self.files.get(name, b""))} | ({"packed": True} if self.packed_status else {}))
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_server_that_takes_no_packed_lines_gets_plain_ones(server: FakeServer,
     server.packed_status = status
     path = run.spool / "leg-0001.train-7.jsonl"
     path.write_text(lines(40_000))
-    Push(Upstream(server.url, "t"), "abc", {"spool": [run.spool]}).send_all()
+    Push(TrackerConnection(server.url, "t"), "abc", {"spool": [run.spool]}).send_all()
     assert server.files["spool/leg-0001.train-7.jsonl"] == lines(40_000).encode()
     assert server.refused_packed == (0 if status is None else 1)
 
@@ -115,7 +115,7 @@ def test_what_the_server_has_is_not_sent_again(server: FakeServer, run: RunDir) 
     path = run.spool / "leg-0001.train-7.jsonl"
     path.write_text(lines(4000))
     server.files["spool/leg-0001.train-7.jsonl"] = lines(3990).encode()
-    assert Push(Upstream(server.url, "t"), "abc", {"spool": [run.spool]}).send_all() == len(lines(10, 3990))
+    assert Push(TrackerConnection(server.url, "t"), "abc", {"spool": [run.spool]}).send_all() == len(lines(10, 3990))
     assert server.files["spool/leg-0001.train-7.jsonl"] == path.read_bytes()
 
 
@@ -124,8 +124,8 @@ def test_a_server_that_is_away_is_left_alone_for_a_while_and_then_gets_all(
 ) -> None:
     caplog.set_level("INFO")
     now = [1000.0]
-    monkeypatch.setattr("onward.supervisor.push.time.monotonic", lambda: now[0])
-    push = Push(Upstream(server.url, "t"), "abc", {"journal": [run.journals]})
+    monkeypatch.setattr("onward.supervisor.telemetry.push.time.monotonic", lambda: now[0])
+    push = Push(TrackerConnection(server.url, "t"), "abc", {"journal": [run.journals]})
     server.status = 503
     asked = []
     for _ in range(600):
@@ -143,17 +143,17 @@ def test_a_server_that_is_away_is_left_alone_for_a_while_and_then_gets_all(
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_server_that_refuses_is_asked_no_more(server: FakeServer, run: RunDir, status: int, caplog: pytest.LogCaptureFixture) -> None:
     server.status = status
-    push = Push(Upstream(server.url, "t"), "abc", {"journal": [run.journals]})
+    push = Push(TrackerConnection(server.url, "t"), "abc", {"journal": [run.journals]})
     for _ in range(3):
         push.work()
     assert server.asked == 1 and f"{status}, no" in caplog.text
-    with pytest.raises(Refused):
+    with pytest.raises(PushRefused):
         push.send_all()
 
 
 def test_one_file_that_is_refused_keeps_no_other(server: FakeServer, run: RunDir) -> None:
     server.status = 400
-    push = Push(Upstream(server.url, "t"), "abc", {"journal": [run.journals], "spool": [run.spool]})
+    push = Push(TrackerConnection(server.url, "t"), "abc", {"journal": [run.journals], "spool": [run.spool]})
     push.work()
     server.status = 200
     (run.spool / "leg-0001.train-7.jsonl").write_text(lines(1))
@@ -176,8 +176,8 @@ def test_no_server_or_no_token_means_no_pushing(run: RunDir) -> None:
     assert push
     push.work()
     assert push.send_all() == 0
-    with pytest.raises(Unreachable):
-        Upstream("http://127.0.0.1:9", "t").call("GET", "/")
+    with pytest.raises(TrackerUnreachable):
+        TrackerConnection("http://127.0.0.1:9", "t").call("GET", "/")
 
 
 def test_a_token_that_comes_after_the_job_has_started_is_used_from_then_on(server: FakeServer, run: RunDir) -> None:
@@ -236,7 +236,7 @@ def test_a_long_log_keeps_no_other_file_waiting_and_records_go_first(server: Fak
     run.log(1, "out").write_bytes(b"x" * (5 << 20))
     run.log(1, "err").write_bytes(b"why")
     (run.spool / "leg-0001.train-7.jsonl").write_text(lines(1))
-    push = Push(Upstream(server.url, "t"), "abc", rooms_of(run))
+    push = Push(TrackerConnection(server.url, "t"), "abc", push_areas(run))
     turns = iter([False] * 9)
     push.send_all(until=lambda: next(turns, True))
     assert list(server.files)[:2] == ["journal/leg-0001.jsonl", "spool/leg-0001.train-7.jsonl"]
@@ -252,7 +252,7 @@ def test_a_token_that_others_may_read_is_not_used(run: RunDir, place: str, mode:
     (token if place == "file" else token.parent).chmod(mode)
     with pytest.raises(NotAllowed, match=f"mode {mode:o}"):
         read_token(token)
-    assert upstream_of("http://127.0.0.1:9", token) is None
+    assert tracker_connection_of("http://127.0.0.1:9", token) is None
     assert "is not used" in caplog.text
 
 
@@ -281,13 +281,13 @@ class Living:
     """The second leg of a run, with files of the first."""
 
     def __init__(self, server: FakeServer, run: RunDir, folder: Path) -> None:
-        self.local, self.clock = LegLocal(folder / "leg-0002"), HandClock(1000.0)
+        self.local, self.clock = LegLocal(folder / "leg-0002"), ManualClock(1000.0)
         self.local.make()
         (run.spool / "leg-0001.train-1.jsonl").write_text(lines(3))
         run.log(1, "out").write_text("of the first\n")
         run.leg_journal(2).write_text('{"kind": "claimed"}\n')
-        looks = PushLooks(run, self.local, now=self.clock.now)
-        self.push = Push(Upstream(server.url, "t"), "run", rooms_of(run, self.local), looks=looks)
+        looks = ChangedPushFiles(run, self.local, now=self.clock.now)
+        self.push = Push(TrackerConnection(server.url, "t"), "run", push_areas(run, self.local), looks=looks)
 
     def work(self, seconds: float) -> None:
         self.clock.sleep(seconds)

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onward.errors import StorageError, StorageFull
-from onward.model import event as ev
-from onward.operations.inspect import read_folder
+from onward.model import events as ev
+from onward.operations.runs.record import read_folder
 from onward.rundir.layout import RunDir
-from onward.tracker.intake import quarantine
+from onward.tracker.ingest.folders import quarantine
 from onward.tracker.store import Tracker
 from tests.unit.test_tracker_files import NOW, Folder
 

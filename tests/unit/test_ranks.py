@@ -14,8 +14,8 @@ import pytest
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk import contract
 from onward.sdk.ranks import ranks_of
-from onward.supervisor.ranks import Exit, Notes, Ranks
-from onward.supervisor.task import Node, Plan, task_environment
+from onward.supervisor.ranks.rank_states import RankExit, RankNotes, RankStates
+from onward.supervisor.ranks.rank_wrapper import LaunchPlan, LegNode, rank_environment
 
 ENTRY = "import sys; from onward.supervisor.entry import main; sys.exit(main(sys.argv[1:]))"
 
@@ -47,9 +47,9 @@ def test_a_process_finds_its_rank_by_the_variables_of_what_started_it(env: dict[
 # ── how ranks ended, together ─────────────────────────────────────────────────
 
 
-def ended(*codes: int, world: int | None = None) -> Ranks:
-    ranks = Ranks(world=world or len(codes))
-    ranks.exits = {rank: Exit(rank=rank, code=code, at=100.0 + rank) for rank, code in enumerate(codes)}
+def ended(*codes: int, world: int | None = None) -> RankStates:
+    ranks = RankStates(world=world or len(codes))
+    ranks.exits = {rank: RankExit(rank=rank, code=code, at=100.0 + rank) for rank, code in enumerate(codes)}
     return ranks
 
 
@@ -72,44 +72,44 @@ def test_the_exit_codes_of_all_ranks_make_one(codes: tuple[int, ...], launcher: 
 def test_without_a_note_of_every_rank_the_launchers_own_failure_counts() -> None:
     assert ended(0, world=4).code(-9) == -9
     assert ended(75, world=4).code(0) == 75
-    assert Ranks().code(42) == 42
+    assert RankStates().code(42) == 42
 
 
 def test_the_evidence_names_the_rank_that_failed_first_and_its_node() -> None:
     ranks = ended(0, 0, 0)
-    ranks.exits[1] = Exit(rank=1, code=-15, at=101.0, host="g1", last="Terminated")
-    ranks.exits[2] = Exit(rank=2, code=1, at=100.5, host="g2", last="Traceback …\nValueError: no such data set")
+    ranks.exits[1] = RankExit(rank=1, code=-15, at=101.0, host="g1", last="Terminated")
+    ranks.exits[2] = RankExit(rank=2, code=1, at=100.5, host="g2", last="Traceback …\nValueError: no such data set")
     assert ranks.evidence().splitlines()[0] == "rank 2 of 3 on g2: exit code 1"
     assert ranks.evidence().endswith("ValueError: no such data set")
     assert ended(75, 75).evidence() == ""
 
 
 def test_ranks_that_stayed_are_told_from_those_that_had_left_and_from_those_that_failed() -> None:
-    ranks = Ranks(world=4)
-    ranks.exits = {0: Exit(rank=0, code=-9, at=11.0), 3: Exit(rank=3, code=75, at=5.0)}
+    ranks = RankStates(world=4)
+    ranks.exits = {0: RankExit(rank=0, code=-9, at=11.0), 3: RankExit(rank=3, code=75, at=5.0)}
     assert ranks.stayed(since=10.0) == "ranks 0, 1, 2 stayed, rank 3 had left"
     assert ranks.first_failure(before=10.0) is None and ranks.first_failure() is not None
-    assert Ranks().stayed(since=10.0) == ""
-    assert Ranks(world=40).stayed(since=1.0) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 32 more stayed"
+    assert RankStates().stayed(since=10.0) == ""
+    assert RankStates(world=40).stayed(since=1.0) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 32 more stayed"
 
 
 def test_ranks_that_ended_well_while_others_go_on_are_named() -> None:
-    ranks = Ranks(world=3)
-    ranks.exits = {2: Exit(rank=2, code=0, at=5.0)}
+    ranks = RankStates(world=3)
+    ranks.exits = {2: RankExit(rank=2, code=0, at=5.0)}
     assert ranks.left_alone(before=4.0) == ""
     assert ranks.left_alone(before=9.0) == "rank 2 ended with exit code 0 while ranks 0, 1 went on, and may wait for it"
-    ranks.exits |= {rank: Exit(rank=rank, code=0, at=6.0) for rank in (0, 1)}
+    ranks.exits |= {rank: RankExit(rank=rank, code=0, at=6.0) for rank in (0, 1)}
     assert ranks.left_alone(before=9.0) == ""
 
 
 def test_of_the_last_words_of_a_rank_the_last_line_is_told() -> None:
-    assert Exit(rank=0, code=1, at=1.0, last="Traceback\n  x\nValueError: no\n\n").last_line == "ValueError: no"
-    assert Exit(rank=0, code=1, at=1.0).last_line == ""
-    assert len(Exit(rank=0, code=1, at=1.0, last="x" * 5000).last_line) == 200
+    assert RankExit(rank=0, code=1, at=1.0, last="Traceback\n  x\nValueError: no\n\n").last_line == "ValueError: no"
+    assert RankExit(rank=0, code=1, at=1.0).last_line == ""
+    assert len(RankExit(rank=0, code=1, at=1.0, last="x" * 5000).last_line) == 200
 
 
 def test_notes_are_told_once_and_again_when_they_change(tmp_path: Path) -> None:
-    notes = Notes(tmp_path)
+    notes = RankNotes(tmp_path)
     (tmp_path / "task-00000.json").write_text('{"world": 2}')
     (tmp_path / "half.json").write_text('{"wor')
     assert notes.new() == [("task-00000.json", {"world": 2})]
@@ -118,11 +118,11 @@ def test_notes_are_told_once_and_again_when_they_change(tmp_path: Path) -> None:
     beside.write_text('{"world": 4}')
     os.replace(beside, tmp_path / "task-00000.json")
     assert notes.new() == [("task-00000.json", {"world": 4})]
-    assert Notes(tmp_path / "nowhere").new() == []
+    assert RankNotes(tmp_path / "nowhere").new() == []
 
 
 def test_a_note_that_is_not_ours_is_passed_over() -> None:
-    ranks = Ranks()
+    ranks = RankStates()
     ranks.take([("rank-00000.json", {"rank": "x"}), ("exit-00000.json", {}), ("other.json", {"a": 1})])
     assert ranks.reports == {} and ranks.exits == {}
 
@@ -130,17 +130,17 @@ def test_a_note_that_is_not_ours_is_passed_over() -> None:
 # ── what a rank finds around it ───────────────────────────────────────────────
 
 
-def plan(tmp_path: Path, *command: str, launcher: str = "torchrun", resume: str | None = None, **env: str) -> Plan:
+def plan(tmp_path: Path, *command: str, launcher: str = "torchrun", resume: str | None = None, **env: str) -> LaunchPlan:
     first, second = (tmp_path / name for name in ("n0", "n1"))
     for folder in (first, second):
         LegLocal(folder).make()
-    return Plan(
+    return LaunchPlan(
         launcher=launcher,
         command=command or ("train", "--from", "{checkpoints.read}", "--to", "{checkpoints.write}"),
         params={},
         cwd=str(tmp_path),
         environment={"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "4", **env},
-        nodes=(Node(host="g1", local=str(first), resume=resume), Node(host="g2.cluster", local=str(second), resume=resume)),
+        nodes=(LegNode(host="g1", local=str(first), resume=resume), LegNode(host="g2.cluster", local=str(second), resume=resume)),
         resume_step=7 if resume else None,
     )
 
@@ -148,7 +148,7 @@ def plan(tmp_path: Path, *command: str, launcher: str = "torchrun", resume: str 
 def test_a_plan_is_read_as_it_was_written_and_by_its_owner_alone(tmp_path: Path) -> None:
     made = plan(tmp_path, SECRET="x")
     made.write(tmp_path / "plan.json")
-    assert Plan.read(tmp_path / "plan.json") == made
+    assert LaunchPlan.read(tmp_path / "plan.json") == made
     assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -160,7 +160,7 @@ def test_a_node_is_found_by_the_short_or_the_long_name(tmp_path: Path) -> None:
 def test_a_rank_gets_its_own_nodes_folders_and_the_supervisors_environment(tmp_path: Path) -> None:
     made = plan(tmp_path, resume="/node/resume", ONWARD_CHECKPOINT_DIR="/first/checkpoints", RANK="9")
     there = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "OMP_NUM_THREADS": "1", "PATH": "/bare", "CUDA_VISIBLE_DEVICES": "1"}
-    env = task_environment(made, made.nodes[1], ranks_of(there), there)
+    env = rank_environment(made, made.nodes[1], ranks_of(there), there)
     assert env[contract.CHECKPOINT_DIR] == str(tmp_path / "n1" / "checkpoints")
     assert env[contract.RANKS_DIR] == str(tmp_path / "n1" / "ranks")
     assert (env[contract.RESUME_DIR], env[contract.RESUME_STEP]) == ("/node/resume", "7")
@@ -172,7 +172,7 @@ def test_a_rank_gets_its_own_nodes_folders_and_the_supervisors_environment(tmp_p
 def test_ranks_of_srun_and_mpirun_find_torchs_names_too(tmp_path: Path) -> None:
     made = plan(tmp_path, launcher="srun")
     there = {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0"}
-    env = task_environment(made, made.nodes[1], ranks_of(there), there)
+    env = rank_environment(made, made.nodes[1], ranks_of(there), there)
     assert (env["RANK"], env["WORLD_SIZE"], env["LOCAL_RANK"]) == ("2", "4", "0")
 
 

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onward.errors import InvalidInput, NotFound
-from onward.model.command import fill, placeholder_values
-from onward.model.request import Input
+from onward.inputs.recipes.catalog import Recipes, read_recipe
+from onward.inputs.recipes.definition import Recipe
+from onward.model.commands.placeholders import fill, placeholder_values
+from onward.model.requests.request import RequestInput
 from onward.model.spec import RunDraft
-from onward.pipelines.recipe import Recipe
-from onward.pipelines.recipes import Recipes, read_recipe
 
 PAGES = """
 name: pages
@@ -49,8 +49,8 @@ train:
   resources: {gres: "gpu:1"}
 """
 HOSTS = ("rodan.example.org", "store:8080")
-IMAGE = Input(name="Image", url="https://rodan.example.org/uploads/page.png")
-LAYERS = [Input(name=f"rgba PNG - Layer {n}", url=f"https://rodan.example.org/uploads/{n}.png") for n in range(3)]
+IMAGE = RequestInput(name="Image", url="https://rodan.example.org/uploads/page.png")
+LAYERS = [RequestInput(name=f"rgba PNG - Layer {n}", url=f"https://rodan.example.org/uploads/{n}.png") for n in range(3)]
 
 
 def install(root: Path, text: str = PAGES, name: str = "pages") -> Path:
@@ -65,11 +65,13 @@ def recipe(tmp_path: Path) -> Recipe:
     return read_recipe(install(tmp_path))
 
 
-def filled(recipe: Recipe, settings: dict[str, Any] | None = None, inputs: Sequence[Input] = (IMAGE, *LAYERS), **more: Any) -> RunDraft:
+def filled(
+    recipe: Recipe, settings: dict[str, Any] | None = None, inputs: Sequence[RequestInput] = (IMAGE, *LAYERS), **more: Any
+) -> RunDraft:
     return recipe.fill(settings=settings or {}, inputs=inputs, hosts=HOSTS, **more)
 
 
-def refusal(recipe: Recipe, settings: dict[str, Any] | None = None, inputs: Sequence[Input] = (IMAGE, *LAYERS), **more: Any) -> str:
+def refusal(recipe: Recipe, settings: dict[str, Any] | None = None, inputs: Sequence[RequestInput] = (IMAGE, *LAYERS), **more: Any) -> str:
     with pytest.raises(InvalidInput) as caught:
         filled(recipe, settings, inputs, **more)
     return caught.value.message
@@ -107,7 +109,9 @@ def test_a_setting_without_a_value_leaves_what_the_recipe_has(recipe: Recipe) ->
 
 def test_everything_that_is_wrong_is_said_at_once(recipe: Recipe) -> None:
     settings = {"Maximum number of training epochs": 0, "CPU": 4, "Verbose": "yes", "Maximum memory (MB)": 12, "Backend": "theano"}
-    assert refusal(recipe, settings, [Input(name="Image", url="ftp://x/y"), Input(name="Layer 0", url="/uploads/x")]).splitlines() == [
+    assert refusal(
+        recipe, settings, [RequestInput(name="Image", url="ftp://x/y"), RequestInput(name="Layer 0", url="/uploads/x")]
+    ).splitlines() == [
         "setting 'CPU': there is none of this name (did you mean CPUs?)",
         "setting 'Maximum number of training epochs': found 0, expected a whole number from 1",
         "setting 'Verbose': found 'yes', expected true or false",
@@ -199,14 +203,14 @@ def test_resources_are_the_senders_only_where_the_recipe_says_so(recipe: Recipe)
     ],
 )
 def test_an_address_that_is_not_of_an_allowed_host_is_refused(recipe: Recipe, url: str, why: str) -> None:
-    assert why in refusal(recipe, inputs=[Input(name="Image", url=url), *LAYERS])
+    assert why in refusal(recipe, inputs=[RequestInput(name="Image", url=url), *LAYERS])
 
 
 @pytest.mark.parametrize(
     "url", ["https://RODAN.example.org/x?y=z", "http://rodan.example.org./x", "http://store:8080/x", "https://store:8080/x"]
 )
 def test_an_address_of_an_allowed_host_is_taken(recipe: Recipe, url: str) -> None:
-    assert filled(recipe, inputs=[Input(name="Image", url=url), *LAYERS]).inputs is not None
+    assert filled(recipe, inputs=[RequestInput(name="Image", url=url), *LAYERS]).inputs is not None
 
 
 def test_a_gap_in_the_layers_is_named(recipe: Recipe) -> None:
@@ -218,11 +222,11 @@ def test_a_gap_in_the_layers_is_named(recipe: Recipe) -> None:
 
 @pytest.mark.parametrize("name", ["rgba PNG - Layer 10", "rgba PNG - Layer 01", "rgba PNG - Layer ١", "rgba PNG - Layer {n}", "../Image"])
 def test_a_name_that_the_recipe_does_not_have_is_refused(recipe: Recipe, name: str) -> None:
-    assert "there is none of this name" in refusal(recipe, inputs=[IMAGE, *LAYERS, Input(name=name, url=IMAGE.url)])
+    assert "there is none of this name" in refusal(recipe, inputs=[IMAGE, *LAYERS, RequestInput(name=name, url=IMAGE.url)])
 
 
 def test_what_an_input_is_said_to_be_is_checked_before_it_is_fetched(recipe: Recipe) -> None:
-    large = Input(name="Image", url=IMAGE.url, size=3 << 20, sha256="ABC")
+    large = RequestInput(name="Image", url=IMAGE.url, size=3 << 20, sha256="ABC")
     assert refusal(recipe, inputs=[large, large, *LAYERS]).splitlines() == [
         "input 'Image': found 'ABC', expected a SHA-256 as 64 small hexadecimal digits",
         "input 'Image': 3.1 MB are more than the 1.0 MB it may have",
@@ -257,7 +261,7 @@ def test_whatever_a_message_holds_it_is_filled_in_or_refused_with_words(
     recipe: Recipe, given_settings: dict[str, Any], resources: dict[str, Any], url: str
 ) -> None:
     try:
-        draft = filled(recipe, given_settings, [Input(name="Image", url=IMAGE.url), *LAYERS], resources=resources)
+        draft = filled(recipe, given_settings, [RequestInput(name="Image", url=IMAGE.url), *LAYERS], resources=resources)
     except InvalidInput as error:
         assert all(line.isprintable() for line in error.message.split("\n"))
     else:
@@ -265,7 +269,7 @@ def test_whatever_a_message_holds_it_is_filled_in_or_refused_with_words(
         assert draft.environment == recipe.draft.environment
         assert all(len(word.splitlines()) <= 1 for word in map(str, draft.params.values()))
     with pytest.raises(InvalidInput):
-        filled(recipe, inputs=[Input(name="Image", url=f"{url}//"), *LAYERS])
+        filled(recipe, inputs=[RequestInput(name="Image", url=f"{url}//"), *LAYERS])
 
 
 # ── a site's recipes ──────────────────────────────────────────────────────────

@@ -20,11 +20,11 @@ import pytest
 
 from onward.model.identity import hex_id
 from onward.rundir.layout import LegLocal, RunDir
-from onward.rundir.spool import leg_progress
-from onward.supervisor.loopback import server
-from onward.supervisor.relay import Relay, experiment_number, start_relay
-from onward.supervisor.relay_files import carry_files, files_left
-from onward.supervisor.surroundings import relay_variables
+from onward.rundir.progress import leg_progress
+from onward.supervisor.preparation.environment import relay_variables
+from onward.supervisor.relay import server
+from onward.supervisor.relay.artifacts import carry_artifacts, has_pending_artifacts
+from onward.supervisor.relay.routes import Relay, experiment_number, start_relay
 from tests.histories import make_spec
 
 RUN = hex_id("k3x9q2m7")
@@ -282,8 +282,8 @@ def test_a_file_is_taken_read_back_and_carried_to_the_runs_folder(node: Node) ->
     node.ok("PUT", f"{FILES}/empty", b"")
     node.ok("PUT", "/api/v1/runs/k3x9q2m7/artifacts/mine.txt", b"mine")
     assert node.ask("GET", f"{FILES}/plots/a%3D1.png")[1] == data
-    carry_files(node.local, node.dir)
-    assert not files_left(node.local)
+    carry_artifacts(node.local, node.dir)
+    assert not has_pending_artifacts(node.local)
     assert (node.dir.artifacts / "plots" / "a=1.png").read_bytes() == data
     assert node.ask("GET", f"{FILES}/plots/a%3D1.png")[1] == data
     listed = node.ok("GET", f"{MLFLOW}/artifacts/list?run_id={RUN}")["files"]
@@ -310,7 +310,7 @@ def test_no_name_leads_out_of_the_folder(node: Node, name: str) -> None:
     for path in (f"{FILES}/{name}", f"/api/2.0/mlflow-artifacts/artifacts/1/models/{name}/artifacts/{name}"):
         status, _ = node.ask("PUT", path, b"x")
         assert status in (400, 404)
-    assert not files_left(node.local)
+    assert not has_pending_artifacts(node.local)
 
 
 def test_a_models_files_have_a_place_of_their_own(node: Node) -> None:
@@ -340,7 +340,7 @@ def test_a_client_that_dies_within_a_file_leaves_none(node: Node) -> None:
     while any(thread.name == "relay connection" for thread in threading.enumerate()):
         pass
     assert node.ask("GET", f"{FILES}/half")[0] == 404
-    assert not files_left(node.local)
+    assert not has_pending_artifacts(node.local)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from onward.rundir.layout import LegLocal, RunDir
-from onward.supervisor.loopback.server import LoopbackServer
-from onward.supervisor.relay import Relay, experiment_number
-from onward.supervisor.relay_http import Answer, Request
-from onward.supervisor.upstream import Upstream
+from onward.supervisor.relay.http_messages import RelayAnswer, RelayRequest
+from onward.supervisor.relay.routes import Relay, experiment_number
+from onward.supervisor.relay.server import LoopbackServer
+from onward.supervisor.telemetry.tracker_server import TrackerConnection
 from tests.histories import make_spec
 from tests.unit.test_relay import Node
 
@@ -31,11 +31,11 @@ class Server:
     def close(self) -> None:
         self._server.close()
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: RelayRequest) -> RelayAnswer:
         self.asked.append((request.method, request.target, request.body.read(1 << 20) or b""))
         if "get-by-name" in request.target:
-            return Answer.of({"experiment": {"experiment_id": "7"}})
-        return Answer.of({"runs": [], "from": "the server"}, self.status)
+            return RelayAnswer.of({"experiment": {"experiment_id": "7"}})
+        return RelayAnswer.of({"runs": [], "from": "the server"}, self.status)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def node(server: Server, tmp_path: Path) -> Iterator[Node]:
     dir, local = RunDir(tmp_path / "run"), LegLocal(tmp_path / "node")
     dir.make()
     local.make()
-    made = Node(dir=dir, local=local, relay=Relay(make_spec(), dir, local, leg=1, upstream=Upstream(server.url, "secret")))
+    made = Node(dir=dir, local=local, relay=Relay(make_spec(), dir, local, leg=1, upstream=TrackerConnection(server.url, "secret")))
     yield made
     made.relay.close(within=10)
 

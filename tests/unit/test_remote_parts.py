@@ -21,14 +21,14 @@ from onward.errors import (
     StorageError,
     StorageFull,
 )
-from onward.model.plain import value_from_json, value_to_json
+from onward.model.plain_data import value_from_json, value_to_json
 from onward.model.spec import BestRule, CheckpointRule, Environment, Limits, Outputs, Resources, RunDraft, Script
-from onward.operations.agent_archive import agent_archive
-from onward.operations.answers import decode, encode, error_from_json, error_to_json
-from onward.operations.remote_code import leave_links_behind
-from onward.operations.remote_errors import Failure, explain, is_no_archive
-from onward.operations.remote_line import agent_command, hurried, receive_command, rsync_shell, ssh_line
-from onward.schedulers.profile import ClusterSettings
+from onward.operations.ssh.agent_archive import agent_archive
+from onward.operations.ssh.code_transfer import drop_links
+from onward.operations.ssh.command_line import agent_command, hurried_ssh_line, receive_command, rsync_shell, ssh_line
+from onward.operations.ssh.errors import SshFailure, explain, is_no_archive
+from onward.operations.ssh.wire_format import decode, encode, error_from_json, error_to_json
+from onward.schedulers.cluster_settings import ClusterSettings
 from onward.settings import load_settings
 from tests.hosts import StandInHost
 
@@ -62,7 +62,7 @@ def test_what_the_user_has_left_open_is_filled_in(host: StandInHost, tmp_path: P
 
 def test_a_list_waits_a_shorter_time_for_a_connection_than_an_act() -> None:
     line = ["ssh", "-o", "ConnectTimeout=15", "-o", "BatchMode=yes", "--", "lab"]
-    assert hurried(line) == ["ssh", "-o", "ConnectTimeout=5", "-o", "BatchMode=yes", "--", "lab"]
+    assert hurried_ssh_line(line) == ["ssh", "-o", "ConnectTimeout=5", "-o", "BatchMode=yes", "--", "lab"]
 
 
 def test_what_the_user_has_set_stays(host: StandInHost, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_local_is_this_machine(tmp_path: Path) -> None:
     ],
 )
 def test_what_ssh_says_is_taken_for_what_it_means(words: str, kind: type[OnwardError], said: str) -> None:
-    error = explain(Failure(host="lab", python="python3", code=255, words=words))
+    error = explain(SshFailure(host="lab", python="python3", code=255, words=words))
     assert type(error) is kind
     assert said in error.message
     assert "lab" in error.message
@@ -182,7 +182,7 @@ def test_what_ssh_says_is_taken_for_what_it_means(words: str, kind: type[OnwardE
     ],
 )
 def test_what_is_wrong_there_is_taken_for_what_it_means(code: int, words: str, kind: type[OnwardError], said: str) -> None:
-    error = explain(Failure(host="lab", python="python3", code=code, words=words))
+    error = explain(SshFailure(host="lab", python="python3", code=code, words=words))
     assert type(error) is kind
     assert said in error.message
     assert error.hint
@@ -256,7 +256,7 @@ def test_the_verbs_run_from_the_archive_with_the_standard_library_alone(tmp_path
     script = f"""
 import sys
 sys.path.insert(0, {str(path)!r})
-import onward.operations.agent
+import onward.operations.ssh.agent
 roots = {{name.partition(".")[0] for name in sys.modules}} - {{"__main__", "onward"}}
 assert roots <= sys.stdlib_module_names, roots - sys.stdlib_module_names
 print(onward.__file__)
@@ -284,5 +284,5 @@ def test_links_to_this_machine_are_left_behind_and_those_within_the_code_stay(tm
     (tmp_path / "data").symlink_to("/data/large")
     (tmp_path / "sub" / "more").symlink_to("/data/more")
     (tmp_path / "within").symlink_to("sub")
-    assert leave_links_behind(tmp_path) == ["data", "sub/more"]
+    assert drop_links(tmp_path) == ["data", "sub/more"]
     assert sorted(os.listdir(tmp_path)) == ["a.py", "sub", "within"]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.cli import render
-from onward.cli.follow import bar_words
-from onward.cli.render import ago, coloured, field, out_json, percent, progress_words, safe, span, table, when
+from onward.cli import output
+from onward.cli.output import age_text, coloured, duration_text, field, json_to_stdout, percent, progress_words, safe, table, time_text
+from onward.cli.runs.follow import bar_text
 from tests.desks import strict_json
 
 Captured = pytest.CaptureFixture[str]
@@ -32,7 +32,7 @@ class Terminal:
 
 
 def test_what_is_no_number_in_json_becomes_null(capsys: Captured) -> None:
-    out_json({"metrics": {"loss": float("nan"), "best": float("inf"), "fine": 1.5}, "list": [float("-inf"), (1, 2)], "none": None})
+    json_to_stdout({"metrics": {"loss": float("nan"), "best": float("inf"), "fine": 1.5}, "list": [float("-inf"), (1, 2)], "none": None})
     assert strict_json(capsys.readouterr().out) == {
         "metrics": {"loss": None, "best": None, "fine": 1.5},
         "list": [None, [1, 2]],
@@ -44,7 +44,7 @@ def test_what_is_no_number_in_json_becomes_null(capsys: Captured) -> None:
     st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.integers(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))
 )
 def test_whatever_is_printed_a_strict_parser_reads(value: Any) -> None:
-    strict_json(json.dumps(render._finite({"value": value}), allow_nan=False))
+    strict_json(json.dumps(output._finite({"value": value}), allow_nan=False))
 
 
 # ── text of others ────────────────────────────────────────────────────────────
@@ -142,7 +142,7 @@ def test_a_line_break_or_an_escape_in_a_cell_does_not_break_the_table(capsys: Ca
 def test_colour_does_not_count_for_the_width(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     Terminal(monkeypatch, 80)
     table(("STATE", "WHY"), [("failed", "x"), ("submitted", "y")], state_columns=(0,))
-    lines = [render._SGR.sub("", line) for line in capsys.readouterr().out.splitlines()]
+    lines = [output._SGR.sub("", line) for line in capsys.readouterr().out.splitlines()]
     assert lines == ["STATE      WHY", "failed     x", "submitted  y"]
 
 
@@ -176,18 +176,18 @@ def test_a_field_in_a_pipe_has_one_line_a_line(capsys: Captured) -> None:
     [(0, "0 s"), (99, "99 s"), (100, "2 min"), (5400, "90 min"), (6000, "1 h 40 min"), (86400, "24 h 00 min"), (200_000, "2 d 7 h")],
 )
 def test_spans_are_for_people(seconds: float, words: str) -> None:
-    assert span(seconds) == words
+    assert duration_text(seconds) == words
 
 
 def test_moments_are_ago_and_never_in_the_future() -> None:
-    assert ago(None) == "–"
-    assert ago(time.time() + 100) == "0 s ago"
+    assert age_text(None) == "–"
+    assert age_text(time.time() + 100) == "0 s ago"
 
 
 def test_a_moment_of_today_is_a_clock_and_another_has_its_date() -> None:
-    assert len(when(time.time())) == 5
-    assert len(when(time.time() + 3 * 86400)) == 16
-    assert when(1e300) == "the end of time"
+    assert len(time_text(time.time())) == 5
+    assert len(time_text(time.time() + 3 * 86400)) == 16
+    assert time_text(1e300) == "the end of time"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_moment_of_today_is_a_clock_and_another_has_its_date() -> None:
 def test_progress_in_words(progress: dict[str, Any], words: str, short: str) -> None:
     whole = {"step": None, "total": None, "steps_per_second": None, "eta": None, **progress}
     assert progress_words(whole) == words
-    assert bar_words(whole) == short
+    assert bar_text(whole) == short
 
 
 def test_the_time_of_arrival_is_said_with_its_condition() -> None:

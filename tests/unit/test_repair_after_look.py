@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from onward.cli import show as show_verb
-from onward.cli.follow import follow
+from onward.cli.runs import show as show_verb
+from onward.cli.runs.follow import follow
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import LegEnd
-from onward.operations.inspect import look, record
-from onward.operations.mend import GRACE
-from onward.operations.places import Here
-from onward.operations.submit import submit
-from onward.operations.tend import tend
-from onward.operations.watch import Watch
-from onward.operations.watching.repair import EVERY, keep_repairing, repair_after_look
-from onward.operations.wiring import Desk
+from onward.operations.context import OperationsContext
+from onward.operations.hosts.local import LocalHost
+from onward.operations.repair.after_look import EVERY, keep_repairing, repair_after_look
+from onward.operations.repair.one_run import GRACE
+from onward.operations.repair.tend import tend
+from onward.operations.runs.record import inspect_run, run_record
+from onward.operations.runs.watch import RunWatch
+from onward.operations.submit.new_run import submit
 from onward.rundir.journal import read_run
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.schedulers.local import LocalScheduler
+from onward.rundir.pipeline.layout import PipelineDir
+from onward.schedulers.local.scheduler import LocalScheduler
 from tests.desks import CountingScheduler, Place, PlayedRun
 
 
@@ -126,11 +126,11 @@ def test_a_look_does_not_speak_to_the_hosts_that_pipelines_upload_to(place: Plac
     assert pipeline.is_pipeline()
     spoken: list[PipelineDir] = []
 
-    def tend_upload(desk: Desk, dir: PipelineDir) -> list[str]:
+    def tend_upload(desk: OperationsContext, dir: PipelineDir) -> list[str]:
         spoken.append(dir)
         return []
 
-    monkeypatch.setattr("onward.operations.pipeline_acts.tend_upload", tend_upload)
+    monkeypatch.setattr("onward.operations.pipelines.control.tend_upload", tend_upload)
     repair_after_look(place.desk)
     assert spoken == []
     tend(place.desk)
@@ -152,7 +152,7 @@ def test_somebody_elses_run_is_not_repaired_by_a_look(place: Place) -> None:
 
 
 def test_a_screen_that_stays_open_goes_on_repairing_until_it_is_closed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onward.operations.watching.repair.EVERY", 0.001)
+    monkeypatch.setattr("onward.operations.repair.after_look.EVERY", 0.001)
     closed = threading.Event()
     screen = threading.Thread(target=keep_repairing, args=(place.desk, closed))
     vanished(place)
@@ -168,21 +168,21 @@ def test_a_screen_that_stays_open_goes_on_repairing_until_it_is_closed(place: Pl
 
 def test_who_follows_a_run_whose_job_vanished_queues_another(place: Place) -> None:
     run = vanished(place)
-    Watch(place.desk, run.dir).look()
+    RunWatch(place.desk, run.dir).look()
     assert live(place) == ["digits.1"]
     assert run.job(1) == "2"
 
 
 def test_who_follows_a_run_leaves_what_happened_a_moment_ago_to_others(place: Place) -> None:
     run = place.play().begin(1, successor=False).publish(1, 5).end(1, LegEnd.TIME_LIMIT)
-    Watch(place.desk, run.dir).look()
+    RunWatch(place.desk, run.dir).look()
     assert live(place) == []
 
 
 def test_who_follows_a_run_with_a_vanished_job_does_not_press_the_scheduler(place: Place) -> None:
     run = place.play()
     place.scheduler.forget(run.job(1))
-    watch = Watch(place.desk, run.dir)
+    watch = RunWatch(place.desk, run.dir)
     watch.look()
     place.scheduler.asked = 0
     watch._asked -= 5.0  # as if five seconds had passed
@@ -193,7 +193,7 @@ def test_who_follows_a_run_with_a_vanished_job_does_not_press_the_scheduler(plac
 def test_who_follows_a_run_is_not_disturbed_by_a_refusal(place: Place) -> None:
     run = vanished(place)
     place.scheduler.refuse = "no such partition"
-    assert Watch(place.desk, run.dir).look().run.closed is None
+    assert RunWatch(place.desk, run.dir).look().run.closed is None
 
 
 class Forgetful(LocalScheduler):
@@ -214,12 +214,12 @@ def test_onward_run_goes_on_to_the_end_though_its_job_vanished(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ONWARD_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr("onward.operations.watch.GRACE", 0.0)
+    monkeypatch.setattr("onward.operations.runs.watch.GRACE", 0.0)
     scheduler = Forgetful(tmp_path / "state" / "queue")
-    desk = Desk(env=place.desk.env, make_scheduler=lambda _: scheduler)
+    desk = OperationsContext(env=place.desk.env, make_scheduler=lambda _: scheduler)
     dir = submit(desk, place.draft(), cwd=place.project)
     assert read_run(dir).legs[1].job == scheduler.lost
-    follow(Here(desk), str(dir.path))
+    follow(LocalHost(desk), str(dir.path))
     assert "finished in 1 leg" in capsys.readouterr().err
     assert (dir.logs / "leg-0001.out").read_text() == "trained\n"
 
@@ -228,7 +228,7 @@ def test_onward_run_goes_on_to_the_end_though_its_job_vanished(
 
 
 def since(run: PlayedRun) -> float | None:
-    told: float | None = record(look(run.place.desk, run.dir), details=False)["no_job_since"]
+    told: float | None = run_record(inspect_run(run.place.desk, run.dir), details=False)["no_job_since"]
     return told
 
 
@@ -267,6 +267,6 @@ def test_a_run_that_has_a_job_is_over_or_has_a_silent_scheduler_is_not_said_to_h
 
 def test_show_has_a_line_for_it(place: Place) -> None:
     run = place.play().begin(1, successor=False).publish(1, 5).end(1, LegEnd.TIME_LIMIT)
-    facts = dict(show_verb._facts(record(look(place.desk, run.dir))))
+    facts = dict(show_verb._facts(run_record(inspect_run(place.desk, run.dir))))
     assert "this run waits until one is queued" in facts["no job"]
     assert "no job is queued for it" in facts["why"]

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from onward.cli.report_server import from_server
+from onward.cli.runs.report_from_server import from_server
 from onward.client import Client
 from onward.errors import StorageError
 from onward.model.run import LegEnd
 from onward.model.spec import Limits
-from onward.operations.report import Curve, Subject, chosen, from_folders
-from onward.operations.report_chart import Scale, chart, look, short
-from onward.operations.report_page import page
+from onward.operations.reports.run_page import run_page
+from onward.operations.reports.subjects import ReportCurve, ReportSubject, chosen_metrics, subjects_from_folders
+from onward.operations.reports.svg_charts import ChartScale, chart, line_style, short_number
 from onward.rundir.layout import RunDir
 from tests.desks import Place
 from tests.servers import Running
@@ -24,14 +24,14 @@ from tests.servers import Running
 HOSTILE = "<script>alert(1)</script>\u202e\"'&"
 
 
-def curve(*values: float | None, exact: bool = True) -> Curve:
-    return Curve(steps=list(range(len(values))), means=values, lows=values, highs=values, points=len(values), exact=exact)
+def curve(*values: float | None, exact: bool = True) -> ReportCurve:
+    return ReportCurve(steps=list(range(len(values))), means=values, lows=values, highs=values, points=len(values), exact=exact)
 
 
-def subject(**others: object) -> Subject:
+def subject(**others: object) -> ReportSubject:
     usual = {"id": "abcdefgh", "name": "digits", "experiment": "night", "state": "finished", "why": "done", "created": 1.7e9}
     empty: dict[str, object] = {"params": {}, "last": {}, "curves": {}, "timeline": None, "legs": (), "facts": ()}
-    return Subject(**{**usual, **empty, **others})  # type: ignore[arg-type]
+    return ReportSubject(**{**usual, **empty, **others})  # type: ignore[arg-type]
 
 
 def drawings(text: str) -> list[ElementTree.Element]:
@@ -48,13 +48,13 @@ def played(place: Place) -> RunDir:
 
 def test_a_run_folder_alone_gives_curves_timeline_legs_and_environment(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    [told] = from_folders([played(place)], [], place.clock)
+    [told] = subjects_from_folders([played(place)], [], place.clock)
     assert (told.name, told.state, list(told.curves), told.curves["loss"].points) == ("digits", "finished", ["loss"], 50)
     assert told.last["loss"] == (0.02, 49)
     assert told.timeline is not None and told.timeline.checkpoints == 1
     assert [(leg.number, leg.end, leg.nodes) for leg in told.legs] == [(1, "time_limit", "node1"), (2, "done", "node1")]
     assert dict(told.facts)["folder"].endswith("_A_digits")
-    text = page([told], title="my report", now=1.7e9)
+    text = run_page([told], title="my report", now=1.7e9)
     assert "<script" not in text and "http" not in re.sub(r"http-equiv", "", text)
     assert "&lt;script&gt;" in text  # the param's own words
     assert len(drawings(text)) == 4  # key of the run, timeline, chart, key beside the chart
@@ -66,19 +66,19 @@ def test_a_folder_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
     dir = played(place)
     dir.spec.write_text("{")
     with pytest.raises(StorageError, match="cannot be read as a run"):
-        from_folders([dir], [], place.clock)
+        subjects_from_folders([dir], [], place.clock)
 
 
 def test_metrics_that_people_look_at_come_first_or_those_asked_for_alone() -> None:
     keys = ["a/b/loss", "zeta", "loss", "system/cpu", "alpha"]
-    assert chosen(keys, []) == ["loss", "a/b/loss", "alpha", "zeta"]
-    assert chosen(keys, ["zeta", "none", "system/cpu"]) == ["zeta", "system/cpu"]
+    assert chosen_metrics(keys, []) == ["loss", "a/b/loss", "alpha", "zeta"]
+    assert chosen_metrics(keys, ["zeta", "none", "system/cpu"]) == ["zeta", "system/cpu"]
 
 
 def test_params_that_differ_come_first_and_are_marked() -> None:
     one = subject(params={"a": "1", "seed": "1"})
     two = subject(id="b", params={"a": "1", "seed": "2", "new": HOSTILE})
-    text = page([one, two], title=HOSTILE, now=1.7e9)
+    text = run_page([one, two], title=HOSTILE, now=1.7e9)
     rows = re.findall(r"<tr([^>]*)><th scope=row><bdi>(\w+)</bdi></th>", text)
     assert rows == [(" class=differs", "new"), (" class=differs", "seed"), ("", "a")]
     assert "digits abcdefgh" in text and "digits b" in text  # two of one name
@@ -92,7 +92,7 @@ def test_a_line_breaks_where_nothing_is_finite_and_a_lone_value_is_a_dot() -> No
 
 
 def test_buckets_have_a_band_from_lowest_to_highest() -> None:
-    wide = Curve(steps=[0, 1], means=[1.0, 1.0], lows=[0.0, 0.0], highs=[9.0, 2.0], points=2000, exact=False)
+    wide = ReportCurve(steps=[0, 1], means=[1.0, 1.0], lows=[0.0, 0.0], highs=[9.0, 2.0], points=2000, exact=False)
     [drawn] = drawings(chart("x", [(0, HOSTILE, wide)]))
     [band] = [element for element in drawn if element.tag == "polygon"]
     ys = [float(pair.split(",")[1]) for pair in band.get("points", "").split()]
@@ -101,7 +101,7 @@ def test_buckets_have_a_band_from_lowest_to_highest() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-5.0, 3.0), (2.0, 2.0), (0.0, 0.0), (1e-9, 2e-9), (0.0, 1e12)])
 def test_an_axis_has_a_few_round_numbers_inside_it(low: float, high: float) -> None:
-    scale = Scale(low, high, 0, 100)
+    scale = ChartScale(low, high, 0, 100)
     ticks = scale.ticks()
     assert 1 <= len(ticks) <= 8
     assert all(-1e-6 <= scale(tick) <= 100 + 1e-6 for tick in ticks)
@@ -111,14 +111,14 @@ def test_values_that_span_thousands_have_a_log_axis() -> None:
     drawn = chart("loss", [(0, "a", curve(1000.0, 1.0, 0.01))])
     assert "log axis" in drawn
     assert "log axis" not in chart("loss", [(0, "a", curve(1000.0, 0.0))])
-    assert all(math.isfinite(tick) for tick in Scale(0.01, 1000, 0, 1, log=True).ticks())
+    assert all(math.isfinite(tick) for tick in ChartScale(0.01, 1000, 0, 1, log=True).ticks())
 
 
 def test_numbers_are_short_and_runs_look_different() -> None:
-    assert [short(value) for value in (0, 0.1, 1234.5, 1e-7, 2.5e9, -3, math.nan, -math.inf)] == [
+    assert [short_number(value) for value in (0, 0.1, 1234.5, 1e-7, 2.5e9, -3, math.nan, -math.inf)] == [
         *("0", "0.1", "1,234", "1e-7", "2.5e9", "-3", "NaN", "−∞")
     ]
-    assert len({look(number) for number in range(32)}) == 32
+    assert len({line_style(number) for number in range(32)}) == 32
 
 
 @pytest.fixture(scope="module")

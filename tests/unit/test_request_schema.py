@@ -10,12 +10,12 @@ import jsonschema_rs
 import pytest
 
 from onward.errors import InvalidInput
-from onward.model.request import Input
-from onward.pipelines.recipe import Recipe
-from onward.pipelines.recipes import read_recipe
-from onward.pipelines.request_in import read_request
-from onward.pipelines.request_schema import recipe_schema, request_schema
-from onward.pipelines.yaml_lines import load_yaml
+from onward.inputs.recipes.catalog import read_recipe
+from onward.inputs.recipes.definition import Recipe
+from onward.inputs.recipes.request_body import read_request
+from onward.inputs.recipes.request_schema import recipe_schema, request_schema
+from onward.inputs.yaml_lines import load_yaml
+from onward.model.requests.request import RequestInput
 from tests.unit.test_recipe import HOSTS, PAGES, install
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -33,7 +33,7 @@ def taken(recipe: Recipe, message: dict[str, Any]) -> bool:
     """Whether Onward takes it."""
     try:
         read = read_request(message)
-        inputs = [Input(name=name, url=one.url, sha256=one.sha256, size=one.size) for name, one in read.inputs.items()]
+        inputs = [RequestInput(name=name, url=one.url, sha256=one.sha256, size=one.size) for name, one in read.inputs.items()]
         recipe.fill(settings=read.settings, inputs=inputs, resources=read.resources, hosts=HOSTS)
     except InvalidInput:
         return False

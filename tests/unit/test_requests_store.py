@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from onward.errors import NotFound
-from onward.operations.backup import backup
-from onward.operations.tracking import place_of
-from onward.tracker.requests import Requests
+from onward.operations.tracker_access.backup import backup
+from onward.operations.tracker_access.location import tracker_location
+from onward.tracker.requests.store import Requests
 from onward.tracker.store import Tracker
 from tests.contract.requests import RequestsContract, request, store  # noqa: F401
 
@@ -37,17 +37,17 @@ def test_where_no_gateway_ever_ran_nothing_is_made_by_looking(requests_place: Pa
 
 
 def test_the_store_lies_beside_the_trackers(tmp_path: Path) -> None:
-    assert place_of({}, db=str(tmp_path / "lab.db")).requests == str(tmp_path / "lab.requests.db")
-    assert place_of({"HOME": "/root"}, db="postgresql://ada@host/onward").requests == "postgresql://ada@host/onward"
+    assert tracker_location({}, db=str(tmp_path / "lab.db")).requests == str(tmp_path / "lab.requests.db")
+    assert tracker_location({"HOME": "/root"}, db="postgresql://ada@host/onward").requests == "postgresql://ada@host/onward"
 
 
 def test_a_backup_of_the_tracker_has_the_requests_too(tmp_path: Path) -> None:
-    place = place_of({"HOME": str(tmp_path)}, db=str(tmp_path / "lab.db"))
+    place = tracker_location({"HOME": str(tmp_path)}, db=str(tmp_path / "lab.db"))
     Tracker.open(place.db).close()
     held = Requests.open(place.requests)
     held.accept(request())
     backup(place, tmp_path / "copy")
     held.close()
-    copy = Requests.open(place_of({}, db=str(tmp_path / "copy" / "tracker.db")).requests, create=False)
+    copy = Requests.open(tracker_location({}, db=str(tmp_path / "copy" / "tracker.db")).requests, create=False)
     assert copy.of("r1").request == request()
     copy.close()

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.checkpoints.find import Found, checkpoints, names, newest_in_place, restore_newest
-from onward.checkpoints.publish import publish
+from onward.checkpoints.publishing.publish import publish
+from onward.checkpoints.restoring.newest import (
+    VerifiedCheckpoint,
+    newest_in_place,
+    published_checkpoints,
+    published_names_of,
+    restore_newest,
+)
 from onward.errors import StorageFull
 from onward.model.checkpoint import CheckpointName
 from tests.disks import refuse_room
@@ -32,7 +38,7 @@ def put(store: Path, leg: int, step: int) -> Path:
     return store / str(CheckpointName(leg, step))
 
 
-def found(store: Path, target: Path) -> Found:
+def found(store: Path, target: Path) -> VerifiedCheckpoint:
     answer = restore_newest(store, target)
     assert answer is not None
     return answer
@@ -60,7 +66,7 @@ def test_a_damaged_one_is_passed_over_for_the_one_before_and_that_is_said(store:
 
 
 def test_where_none_verifies_there_is_none(store: Path, tmp_path: Path) -> None:
-    for name in names(store):
+    for name in published_names_of(store):
         (store / str(name) / "manifest.json").unlink()
     assert restore_newest(store, tmp_path / "resume") is None
     assert newest_in_place(store) is None
@@ -68,7 +74,7 @@ def test_where_none_verifies_there_is_none(store: Path, tmp_path: Path) -> None:
 
 
 def test_an_empty_store_has_none(tmp_path: Path) -> None:
-    assert names(tmp_path / "nowhere") == []
+    assert published_names_of(tmp_path / "nowhere") == []
     assert restore_newest(tmp_path / "nowhere", tmp_path / "resume", wait=lambda: pytest.fail("nothing to wait for")) is None
 
 
@@ -78,13 +84,17 @@ def test_hidden_and_foreign_entries_are_not_listed(store: Path) -> None:
         *("latest", "leg-0009.step-00000009.bak"),
     ):
         shutil.copytree(store / "leg-0001.step-00000100", store / name)
-    assert [str(name) for name in names(store)] == ["leg-0001.step-00000100", "leg-0001.step-00000300", "leg-0002.step-00000200"]
+    assert [str(name) for name in published_names_of(store)] == [
+        "leg-0001.step-00000100",
+        "leg-0001.step-00000300",
+        "leg-0002.step-00000200",
+    ]
 
 
 def test_checkpoints_with_missing_or_cut_files_are_not_counted(store: Path) -> None:
     os.truncate(store / "leg-0001.step-00000100" / "w", 1)
     (store / "leg-0002.step-00000200" / "w").unlink()
-    assert [c.name for c in checkpoints(store)] == [CheckpointName(1, 300)]
+    assert [c.name for c in published_checkpoints(store)] == [CheckpointName(1, 300)]
 
 
 def test_one_that_was_reported_but_is_not_seen_yet_is_waited_for(store: Path, tmp_path: Path) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.find import likely_newest, newest
-from onward.checkpoints.gather import Gathered, assemble, put, shares
+from onward.checkpoints.disk_space import is_in_memory
 from onward.checkpoints.manifest import read_manifest
-from onward.checkpoints.publish import delete, publish
-from onward.checkpoints.restoring import Brought, NodeDisk, bring, why_in_place
-from onward.checkpoints.room import in_memory
+from onward.checkpoints.publishing.publish import delete, publish
+from onward.checkpoints.restoring.newest import likely_newest, take_newest
+from onward.checkpoints.restoring.node_copy import NodeCheckpoint, NodeDisk, bring_to_node, why_in_place
+from onward.checkpoints.shares.gather import GatheredCheckpoint, assemble, put_share, shares
 from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import CheckpointName
+from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
-from onward.sdk.shares import commit_share, partial_share
 from tests.disks import refuse_room, small_disk
 
 NAME = CheckpointName(1, 7)
@@ -32,8 +32,8 @@ class Node:
         publish({"w": folder / "w", "deep/er": folder / "w"}, self.store, NAME, created=1.0, made_by=made_by)
         self.there = self.store / str(NAME)
 
-    def bring(self, disk: NodeDisk = ROOMY) -> Brought:
-        return bring(self.there, resume=self.resume, writes=self.writes, look=lambda _local, _store: disk)
+    def bring(self, disk: NodeDisk = ROOMY) -> NodeCheckpoint:
+        return bring_to_node(self.there, resume=self.resume, writes=self.writes, look=lambda _local, _store: disk)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_it_is_verified_wherever_it_is_read(tmp_path: Path, disk: NodeDisk) -> N
 
 def test_on_the_stores_own_disk_nothing_is_copied_and_it_stays_when_the_store_lets_it_go(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    brought = bring(node.there, resume=node.resume, writes=node.writes)
+    brought = bring_to_node(node.there, resume=node.resume, writes=node.writes)
     assert brought.folder == node.resume and "store's own" in brought.in_place
     assert os.path.samefile(node.resume / "w", node.there / "w")
     assert not (node.resume / "manifest.json").exists()
@@ -104,7 +104,7 @@ def test_files_of_a_trainings_own_are_put_where_it_writes_once(tmp_path: Path) -
 
 def test_files_on_the_stores_own_disk_are_copied_where_the_training_writes_and_linked_where_it_reads(tmp_path: Path) -> None:
     node = Node(tmp_path, made_by="files")
-    brought = bring(node.there, resume=node.resume, writes=node.writes)
+    brought = bring_to_node(node.there, resume=node.resume, writes=node.writes)
     assert brought.folder == node.resume and not os.path.samefile(node.writes / "w", node.there / "w")
 
 
@@ -124,14 +124,14 @@ def test_which_one_all_nodes_bring_is_known_by_the_sizes_alone(tmp_path: Path) -
     (node.store / "leg-0001.step-00000008" / "w").write_bytes(b"v" * 1000)
     likely = likely_newest(node.store)
     assert likely and likely.name == CheckpointName(1, 8)
-    found = newest(node.store, lambda folder: bring(folder, resume=node.resume, writes=node.writes))
+    found = take_newest(node.store, lambda folder: bring_to_node(folder, resume=node.resume, writes=node.writes))
     assert found and found.taken.manifest.name == NAME and len(found.fell_back) == 2
 
 
 def test_a_memory_disk_is_known_by_its_type(tmp_path: Path) -> None:
-    assert not in_memory(Path("/proc"))
+    assert not is_in_memory(Path("/proc"))
     with small_disk(tmp_path / "disk", kilobytes=100) as disk:
-        assert in_memory(disk) and in_memory(disk / "not" / "there" / "yet")
+        assert is_in_memory(disk) and is_in_memory(disk / "not" / "there" / "yet")
 
 
 def test_the_type_of_a_disk_is_read_from_the_kernels_list(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_the_type_of_a_disk_is_read_from_the_kernels_list(tmp_path: Path) -> Non
     line = f"36 25 {os.major(device)}:{os.minor(device)} / {tmp_path} rw,noatime shared:1 - %s none rw,size=10k\n"
     for kind, memory in (("tmpfs", True), ("ramfs", True), ("ext4", False)):
         mounts.write_text("1 1 0:1 / /else rw - tmpfs x rw\n" + line % kind)
-        assert in_memory(tmp_path, mounts=mounts) is memory
-    assert not in_memory(tmp_path, mounts=tmp_path / "missing")
+        assert is_in_memory(tmp_path, mounts=mounts) is memory
+    assert not is_in_memory(tmp_path, mounts=tmp_path / "missing")
 
 
 # ── a checkpoint that all ranks wrote ─────────────────────────────────────────
@@ -159,14 +159,14 @@ class Sharded:
             (partial / "config").write_text("the same")
             commit_share(partial, shares_of, 7, Ranks(rank, 4), {"seconds": 0.1, "metrics": {}})
         for share in shares(shares_of):
-            put(share, self.store, leg=1)
-        assert [type(found) for found in assemble(self.store, leg=1, created=1.0)] == [Gathered]
+            put_share(share, self.store, leg=1)
+        assert [type(found) for found in assemble(self.store, leg=1, created=1.0)] == [GatheredCheckpoint]
         self.there = self.store / str(NAME)
 
     def bring(self, node: int, disk: NodeDisk = ROOMY) -> Path:
         local = self.folder / f"node-{node}"
         local.mkdir(exist_ok=True)
-        return bring(self.there, resume=local / "resume", writes=local, part=(node, 2), look=lambda _local, _store: disk).folder
+        return bring_to_node(self.there, resume=local / "resume", writes=local, part=(node, 2), look=lambda _local, _store: disk).folder
 
 
 def test_each_node_copies_what_its_own_ranks_wrote_and_finds_the_rest_through_links(tmp_path: Path) -> None:

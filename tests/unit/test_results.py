@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from onward.errors import Conflict, NotFound
-from onward.model.inputs import RunInputs
-from onward.operations.clone import draft_of
-from onward.operations.results import collect
-from onward.pipelines.recipe import Recipe
-from onward.pipelines.recipes import read_recipe
+from onward.inputs.recipes.catalog import read_recipe
+from onward.inputs.recipes.definition import Recipe
+from onward.model.requests.inputs import RunInputs
+from onward.operations.requests.result_files import collect
+from onward.operations.submit.clone import draft_of
 from onward.rundir.layout import RunDir
 from tests.desks import Place
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from examples.gateway.rodan import Rodan
-from onward.clock import HandClock
+from onward.clock import ManualClock
+from onward.contrib.rodan.login import RodanLogin
 from onward.errors import InputsFailed, InvalidInput, NotAllowed
-from onward.model.request import Input, Request
-from onward.operations.rodan import RodanLogin
-from onward.operations.serve_parts import Login
+from onward.model.requests.request import Request, RequestInput
+from onward.operations.requests.context import InputLogin
 
 TOKEN_AT = "/api/auth/token/"
 
@@ -26,7 +26,7 @@ def rodan(tmp_path: Path) -> Iterator[Rodan]:
 def login(rodan: Rodan, user: str = "hpc", **others: str) -> RodanLogin:
     made = RodanLogin.of({"RODAN_USER": user, "RODAN_PASSWORD": rodan.password, **others}, rodan.url)
     assert made is not None
-    made.clock = HandClock()
+    made.clock = ManualClock()
     return made
 
 
@@ -57,7 +57,7 @@ def test_a_rodan_out_of_order_may_be_asked_again(rodan: Rodan, how: str) -> None
 
 
 def test_a_rodan_that_says_nothing_is_left(rodan: Rodan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onward.operations.rodan._PATIENCE", 0.3)
+    monkeypatch.setattr("onward.contrib.rodan.login._PATIENCE", 0.3)
     rodan.behave(TOKEN_AT, "silent")
     with pytest.raises(InputsFailed, match="cannot be reached"):
         login(rodan).token()
@@ -92,11 +92,11 @@ def test_a_token_is_asked_for_now_and_then_and_a_refusal_is_not_kept(rodan: Roda
 
 
 def test_only_requests_of_the_first_protocol_get_the_token(rodan: Rodan) -> None:
-    def asked(protocol: str, *inputs: Input) -> Request:
+    def asked(protocol: str, *inputs: RequestInput) -> Request:
         return Request(id="r", sender="s", protocol=protocol, recipe="pages", inputs=inputs, body_sha256="", received=0.0)
 
-    page = Input(name="Image", url=f"{rodan.url}/uploads/page.png")
-    assert login(rodan)(asked("v1", page)) == Login(token=rodan.token, origin=rodan.url)
+    page = RequestInput(name="Image", url=f"{rodan.url}/uploads/page.png")
+    assert login(rodan)(asked("v1", page)) == InputLogin(token=rodan.token, origin=rodan.url)
     assert login(rodan)(asked("v2", page)) is None
     assert login(rodan)(asked("v1")) is None
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onward.model import event as ev
-from onward.model.lifecycle import decide
+from onward.model import events as ev
+from onward.model.policy.lifecycle import decide
 from onward.model.run import LegEnd, RunState, fold
 from onward.model.spec import Limits, Resources, RunSpec, spec_from_json, spec_to_json
 from tests.histories import History, make_spec
@@ -37,7 +37,7 @@ def told_histories(draw: st.DrawFn) -> Told:
         step = max([step, *steps])
         history.leg(draw(st.sampled_from(LegEnd)), steps=steps, silent=draw(st.booleans()), host=draw(st.sampled_from(["a", "b"])))
         if draw(st.booleans()):  # the scheduler was asked twice, and said two things
-            history.events.append(ev.Found(leg=number, at=history.tick(), end=draw(st.sampled_from(LegEnd)), reason="asked again"))
+            history.events.append(ev.EndFound(leg=number, at=history.tick(), end=draw(st.sampled_from(LegEnd)), reason="asked again"))
         match draw(st.sampled_from(["on", "on", "cancel", "stop", "resume"])):
             case "cancel":
                 history.cancelled()
@@ -91,14 +91,14 @@ def test_a_run_waits_runs_and_ends() -> None:
 
 def test_a_legs_own_last_word_beats_what_the_scheduler_said() -> None:
     history = History().leg(LegEnd.TIME_LIMIT, reason="stopped in time")
-    history.events.append(ev.Found(leg=1, at=history.tick(), end=LegEnd.CANCELLED, reason="the scheduler's word"))
+    history.events.append(ev.EndFound(leg=1, at=history.tick(), end=LegEnd.CANCELLED, reason="the scheduler's word"))
     leg = history.run.legs[1]
     assert (leg.end, leg.reason) == (LegEnd.TIME_LIMIT, "stopped in time")
 
 
 def test_any_answer_of_the_scheduler_beats_having_had_none() -> None:
     history = History().leg(LegEnd.PREEMPTED, silent=True)
-    history.events.append(ev.Found(leg=1, at=history.tick(), end=LegEnd.LOST, reason="no answer"))
+    history.events.append(ev.EndFound(leg=1, at=history.tick(), end=LegEnd.LOST, reason="no answer"))
     assert history.run.legs[1].end is LegEnd.PREEMPTED
 
 

@@ -14,25 +14,25 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.find import names
 from onward.checkpoints.manifest import verify
-from onward.checkpoints.publish import publish, remove_partials
+from onward.checkpoints.publishing.publish import publish, remove_partials
+from onward.checkpoints.restoring.newest import published_names_of
 from onward.clock import SystemClock
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.checkpoint import CheckpointName
 from onward.model.run import LegEnd
 from onward.model.spec import CheckpointRule, spec_to_json
 from onward.rundir.journal import Journal, read_run
 from onward.rundir.layout import LegLocal, RunDir
+from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
-from onward.sdk.run import Run
-from onward.sdk.shares import commit_share, partial_share
-from onward.supervisor import salvage as salvaging
-from onward.supervisor.disk.lock import held
-from onward.supervisor.disk.owner import OWNER, own, owner_of, surely_gone
+from onward.sdk.run import TrainingRun
+from onward.supervisor.disk import salvage as salvaging
+from onward.supervisor.disk.lock import locked_folder
+from onward.supervisor.disk.owner import OWNER, mark_as_own, owner_of, surely_gone
+from onward.supervisor.disk.salvage import carry_over, salvage
 from onward.supervisor.entry import main
 from onward.supervisor.processes.survivors import leg_mark
-from onward.supervisor.salvage import carry_over, salvage
 from tests.disks import refuse_room
 from tests.histories import make_spec
 
@@ -57,7 +57,9 @@ class Wreck:
         first = Journal(self.dir.leg_journal(1))
         first.write(ev.Claimed(leg=1, at=1.0, job="7", hosts=["n"], deadline=None, local=str(self.local.path)))
         first.write(ev.Published(leg=1, at=2.0, step=10, bytes=1, save_seconds=0.0, stage_seconds=0.0))
-        self.run = Run(folder=self.dir.path, leg=1, checkpoints=self.local.checkpoints, spool=self.local.spool, resume=None, by_hand=False)
+        self.run = TrainingRun(
+            folder=self.dir.path, leg=1, checkpoints=self.local.checkpoints, spool=self.local.spool, resume=None, by_hand=False
+        )
         self.run.log({"loss": 0.5}, step=20)
         self.save(20)
         self.local.log(1, "err").write_text("Killed\n")
@@ -74,7 +76,7 @@ class Wreck:
 def test_what_a_killed_leg_left_is_carried_over_and_cleared_away(tmp_path: Path, dead: int) -> None:
     wreck = Wreck(tmp_path, pid=dead)
     wreck.salvage()
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
     verify(wreck.dir.checkpoints / "leg-0001.step-00000020")
     assert wreck.dir.log(1, "err").read_text() == "Killed\n"
     assert len(list(wreck.dir.spool.iterdir())) == 1
@@ -103,13 +105,13 @@ def test_doing_it_twice_is_doing_it_once(tmp_path: Path, dead: int) -> None:
 def test_a_leg_whose_process_lives_is_left_alone(tmp_path: Path) -> None:
     wreck = Wreck(tmp_path, pid=os.getpid())
     wreck.salvage()
-    assert wreck.local.path.exists() and names(wreck.dir.checkpoints) == []
+    assert wreck.local.path.exists() and published_names_of(wreck.dir.checkpoints) == []
 
 
 def test_a_leg_of_another_node_is_left_alone(tmp_path: Path, dead: int) -> None:
     wreck = Wreck(tmp_path, pid=dead, host="another-node")
     wreck.salvage()
-    assert wreck.local.path.exists() and names(wreck.dir.checkpoints) == []
+    assert wreck.local.path.exists() and published_names_of(wreck.dir.checkpoints) == []
 
 
 def test_a_leg_does_not_salvage_itself_or_a_later_one(tmp_path: Path, dead: int) -> None:
@@ -123,9 +125,9 @@ def test_a_checkpoint_that_finds_no_room_is_not_thrown_away(tmp_path: Path, dead
     with monkeypatch.context() as full:
         refuse_room(full)
         wreck.salvage()
-    assert names(wreck.dir.checkpoints) == []
+    assert published_names_of(wreck.dir.checkpoints) == []
     wreck.salvage()
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
     assert not wreck.local.path.exists()
 
 
@@ -159,7 +161,7 @@ def test_shares_of_a_killed_leg_that_all_lie_on_this_node_are_published(tmp_path
     for rank in range(4):
         commit(wreck.local, 30, rank, world=4)
     wreck.salvage()
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20, 30]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20, 30]
     assert sorted(verify(wreck.dir.checkpoints / "leg-0001.step-00000030").files) == ["0.pt", "1.pt", "2.pt", "3.pt"]
     assert [event.step for event in read_run(wreck.dir).legs[1].published] == [10, 20, 30]
     assert not wreck.local.path.exists()
@@ -169,14 +171,14 @@ def test_shares_whose_others_lie_on_other_nodes_are_kept_for_the_leg_that_finds_
     wreck, other = Wreck(tmp_path, pid=dead), LegLocal(tmp_path / "elsewhere" / "leg-0001.node-1")
     commit(wreck.local, 30, 0, world=2)
     wreck.salvage()
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
     remove_partials(wreck.dir.checkpoints, before_leg=2)  # as the stager of the next leg does
     other.make()
     commit(other, 30, 1, world=2)
     for _ in carry_over(wreck.dir, CheckpointRule(), other, leg=1, by_leg=2, clock=SystemClock()):
         pass  # as the agent on that node does
     wreck.salvage(leg=3)
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20, 30]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20, 30]
     assert 30 in [event.step for event in read_run(wreck.dir).legs[1].published]
 
 
@@ -185,17 +187,17 @@ def test_what_a_newer_published_checkpoint_supersedes_is_not_copied_and_goes(tmp
     (tmp_path / "w").write_text("w")
     publish({"w": tmp_path / "w"}, wreck.dir.checkpoints, CheckpointName(2, 5), created=1.0)
     wreck.salvage(leg=3)
-    assert [str(name) for name in names(wreck.dir.checkpoints)] == ["leg-0002.step-00000005"]
+    assert [str(name) for name in published_names_of(wreck.dir.checkpoints)] == ["leg-0002.step-00000005"]
     assert not wreck.local.path.exists()
 
 
 def test_a_folder_whose_number_belongs_to_another_process_by_now_is_abandoned(tmp_path: Path) -> None:
     wreck = Wreck(tmp_path, pid=os.getpid())
-    own(wreck.local.path)
+    mark_as_own(wreck.local.path)
     mark = json.loads((wreck.local.path / OWNER).read_bytes())
     (wreck.local.path / OWNER).write_text(json.dumps({**mark, "started": 1}))
     wreck.salvage()
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +212,7 @@ def test_a_folder_whose_number_belongs_to_another_process_by_now_is_abandoned(tm
     ],
 )
 def test_a_process_is_gone_only_where_that_can_be_told(tmp_path: Path, change: dict[str, object], gone: bool) -> None:
-    own(tmp_path)
+    mark_as_own(tmp_path)
     mark = owner_of(tmp_path)
     assert mark is not None and surely_gone({**mark, **change}) is gone
 
@@ -219,7 +221,7 @@ def test_a_process_that_nobody_has_waited_for_yet_is_gone(tmp_path: Path) -> Non
     ended = subprocess.Popen(["true"])
     try:
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-        own(tmp_path)
+        mark_as_own(tmp_path)
         mark = owner_of(tmp_path)
         started = int(Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[19])
         assert mark is not None and surely_gone({**mark, "pid": ended.pid, "started": started})
@@ -235,10 +237,10 @@ def test_files_of_a_training_that_left_by_itself_are_published_by_the_next_leg_o
     (wreck.local.checkpoints / "half_30.pt").unlink()
     (wreck.local.checkpoints / "model_40.pt").write_text("all of it")
     wreck.local.left.write_text("0.0")
-    own(wreck.local.path)
+    mark_as_own(wreck.local.path)
     reports = list(carry_over(wreck.dir, CheckpointRule(), wreck.local, leg=1, by_leg=2, clock=SystemClock()))
     assert ("published", 40) in [(report.kind, report.step) for report in reports]
-    assert max(names(wreck.dir.checkpoints)) == CheckpointName(1, 40)
+    assert max(published_names_of(wreck.dir.checkpoints)) == CheckpointName(1, 40)
     assert not wreck.local.path.exists()
 
 
@@ -272,11 +274,11 @@ def test_of_several_wrecks_the_newest_is_published_first_and_the_others_are_supe
     wreck.dir.claim(2).write_text(json.dumps({"job": "8", "host": socket.gethostname(), "pid": dead}))
     claimed = ev.Claimed(leg=2, at=3.0, job="8", hosts=["n"], deadline=None, local=str(local.path))
     Journal(wreck.dir.leg_journal(2)).write(claimed)
-    run = Run(folder=wreck.dir.path, leg=2, checkpoints=local.checkpoints, spool=local.spool, resume=None, by_hand=False)
+    run = TrainingRun(folder=wreck.dir.path, leg=2, checkpoints=local.checkpoints, spool=local.spool, resume=None, by_hand=False)
     with run.checkpoint(50) as folder:
         (folder / "w").write_bytes(b"w")
     wreck.salvage(leg=3)
-    assert names(wreck.dir.checkpoints) == [CheckpointName(2, 50)], "a store may have room for one only"
+    assert published_names_of(wreck.dir.checkpoints) == [CheckpointName(2, 50)], "a store may have room for one only"
     assert not wreck.local.path.exists() and not local.path.exists()
 
 
@@ -285,8 +287,8 @@ def test_of_several_wrecks_the_newest_is_published_first_and_the_others_are_supe
 HOLDS = """
 import sys, time
 from pathlib import Path
-from onward.supervisor.disk.lock import held
-with held(Path(sys.argv[1])) as alone:
+from onward.supervisor.disk.lock import locked_folder
+with locked_folder(Path(sys.argv[1])) as alone:
     print(alone, flush=True)
     sys.stdin.readline()
 """
@@ -315,7 +317,7 @@ def test_the_training_of_a_dead_leg_is_ended_before_its_folder_is_touched(tmp_pa
         claimed_by_leg_2(wreck)
         wreck.salvage()
         assert training.wait(20) == -signal.SIGKILL
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
     assert not wreck.local.path.exists()
 
 
@@ -342,7 +344,7 @@ def test_a_folder_whose_training_cannot_be_ended_is_left_alone(tmp_path: Path, d
     wreck = Wreck(tmp_path, pid=dead)
     monkeypatch.setattr(salvaging, "end_survivors", lambda run_id, legs: set(legs))
     wreck.salvage()
-    assert names(wreck.dir.checkpoints) == [] and (wreck.local.checkpoints / "half_30.pt").exists()
+    assert published_names_of(wreck.dir.checkpoints) == [] and (wreck.local.checkpoints / "half_30.pt").exists()
 
 
 def test_a_stager_that_still_works_is_waited_for(tmp_path: Path, dead: int) -> None:
@@ -351,10 +353,10 @@ def test_a_stager_that_still_works_is_waited_for(tmp_path: Path, dead: int) -> N
         claimed_by_leg_2(wreck)
         salvaging_thread = threading.Thread(target=wreck.salvage)
         salvaging_thread.start()
-        assert salvaging_thread.is_alive() and names(wreck.dir.checkpoints) == []
+        assert salvaging_thread.is_alive() and published_names_of(wreck.dir.checkpoints) == []
         stager.communicate("end\n")
         salvaging_thread.join(20)
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
 
 
 def test_a_stager_that_hangs_is_ended_by_the_leg_that_has_taken_over(tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,23 +364,23 @@ def test_a_stager_that_hangs_is_ended_by_the_leg_that_has_taken_over(tmp_path: P
     wreck = Wreck(tmp_path, pid=dead)
     with running(HOLDS, str(wreck.local.path)) as stager:
         wreck.salvage()
-        assert stager.poll() is None and names(wreck.dir.checkpoints) == [], "nobody has taken over: it is about to publish"
+        assert stager.poll() is None and published_names_of(wreck.dir.checkpoints) == [], "nobody has taken over: it is about to publish"
         claimed_by_leg_2(wreck)
         monkeypatch.setattr(salvaging, "_STAGER_PATIENCE", 5.0)
         wreck.salvage()
         assert stager.wait(20) == -signal.SIGKILL
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]
 
 
 def test_a_folder_is_held_by_one_and_by_nobody_once_it_has_gone(tmp_path: Path) -> None:
     folder = tmp_path / "leg-0001"
     folder.mkdir()
-    with held(folder) as first, held(folder) as second:
+    with locked_folder(folder) as first, locked_folder(folder) as second:
         assert first and not second
-    with held(folder) as again:
+    with locked_folder(folder) as again:
         assert again
     shutil.rmtree(folder)
-    with held(folder) as gone:
+    with locked_folder(folder) as gone:
         assert not gone
 
 
@@ -386,11 +388,11 @@ def test_a_supervisor_that_is_still_dying_is_waited_for_by_the_leg_that_has_take
     """As after a store that hung beyond the time limit: what lies on the node is the newest checkpoint there is."""
     with running("import time; print('here', flush=True); time.sleep(600)") as dying:
         wreck = Wreck(tmp_path, pid=dying.pid)
-        own(wreck.local.path)
+        mark_as_own(wreck.local.path)
         mark = json.loads((wreck.local.path / OWNER).read_bytes())
         started = int(Path(f"/proc/{dying.pid}/stat").read_text().rpartition(")")[2].split()[19])
         (wreck.local.path / OWNER).write_text(json.dumps({**mark, "pid": dying.pid, "started": started}))
         claimed_by_leg_2(wreck)
         threading.Timer(0.5, dying.kill).start()
         wreck.salvage()
-    assert [name.step for name in names(wreck.dir.checkpoints)] == [20]
+    assert [name.step for name in published_names_of(wreck.dir.checkpoints)] == [20]

@@ -16,14 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onward.errors import InvalidInput
+from onward.inputs.params.file import parse_params
+from onward.inputs.params.scheduler_options import check_extra, option_refusal
+from onward.inputs.scripts.batch_script import ParsedScript, expand_array, is_batch_script, read_script
+from onward.inputs.scripts.contradictions import option_subject, replaced, without_clashes
+from onward.inputs.scripts.directives import MOST_TASKS, MalformedDirective, ScriptOption, quoted, tasks_of, words_of
+from onward.inputs.scripts.slurm import CHAIN
 from onward.model.spec import Outputs, Resources, RunDraft, spec_from_json, spec_to_json
-from onward.pipelines.extra_options import check_extra, refusal
-from onward.pipelines.params import parse_params
-from onward.pipelines.scripts import ReadScript, expand, is_batch_script, read_script
-from onward.pipelines.scripts_checks import replaced, thing, without_clashes
-from onward.pipelines.scripts_reading import MOST_TASKS, Malformed, Option, quoted, tasks_of, words_of
-from onward.pipelines.scripts_slurm import CHAIN
-from onward.schedulers.slurm import SlurmScheduler
+from onward.schedulers.slurm.scheduler import SlurmScheduler
 from tests.histories import make_spec
 
 SEED_C = (Path(__file__).parents[2] / "examples" / "sbatch_script" / "train_model.sh").read_text()
@@ -35,17 +35,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(folder: Path, text: str | bytes, *arguments: str, scheduler: str = "slurm", name: str = "train.sh", **env: str) -> ReadScript:
+def read(folder: Path, text: str | bytes, *arguments: str, scheduler: str = "slurm", name: str = "train.sh", **env: str) -> ParsedScript:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_script(path, arguments, scheduler=scheduler, cluster="auto", env=env)
 
 
-def sbatch(folder: Path, *lines: str, body: str = "python train.py\n", **others: Any) -> ReadScript:
+def sbatch(folder: Path, *lines: str, body: str = "python train.py\n", **others: Any) -> ParsedScript:
     return read(folder, "\n".join(["#!/bin/bash", *(f"#SBATCH {line}" for line in lines), body]), **others)
 
 
-def qsub(folder: Path, *lines: str, body: str = "python train.py\n", **others: Any) -> ReadScript:
+def qsub(folder: Path, *lines: str, body: str = "python train.py\n", **others: Any) -> ParsedScript:
     return read(folder, "\n".join(["#!/bin/bash", *(f"#$ {line}" for line in lines), body]), scheduler="gridengine", **others)
 
 
@@ -492,20 +492,20 @@ def draft_of(folder: Path, array: str, name: str = "sweep") -> RunDraft:
 
 
 def test_each_task_is_a_run(folder: Path) -> None:
-    drafts = expand(draft_of(folder, "1,3-7:2"))
+    drafts = expand_array(draft_of(folder, "1,3-7:2"))
     assert [draft.name for draft in drafts] == ["sweep-1", "sweep-3", "sweep-5", "sweep-7"]
     assert [draft.script.task for draft in drafts if draft.script] == [1, 3, 5, 7]
-    long = expand(draft_of(folder, "10", name="n" * 64))[0].name
+    long = expand_array(draft_of(folder, "10", name="n" * 64))[0].name
     assert len(long) == 64 and long.endswith("n-10")
 
 
 def test_seven_tasks_in_qsubs_short_form(folder: Path) -> None:
-    assert [draft.name for draft in expand(qsub(folder, "-N a -t 3").draft)] == ["a-1", "a-2", "a-3"]
+    assert [draft.name for draft in expand_array(qsub(folder, "-N a -t 3").draft)] == ["a-1", "a-2", "a-3"]
 
 
 def test_a_script_that_is_no_array_is_one_run(folder: Path) -> None:
     draft = sbatch(folder).draft
-    assert expand(draft) == [draft]
+    assert expand_array(draft) == [draft]
 
 
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=30, unique=True))
@@ -520,7 +520,7 @@ def test_a_range_of_tasks_is_what_python_makes_of_it(first: int, length: int, st
 
 @pytest.mark.parametrize("text", ["", "1-", "-3", "a", "1:2", "1-3:0", "1,,2", f"0-{MOST_TASKS}", "1-9999999"])
 def test_what_is_no_tasks_is_refused(text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedDirective):
         tasks_of(text)
 
 
@@ -538,7 +538,7 @@ def test_what_is_quoted_is_read_back(words: list[str]) -> None:
 def test_any_line_is_read_or_refused_and_nothing_else(line: str) -> None:
     try:
         words_of(line)
-    except Malformed:
+    except MalformedDirective:
         pass
 
 
@@ -583,7 +583,7 @@ def test_any_script_is_read_or_refused_and_nothing_else(rng: random.Random, mark
 
 
 def test_an_option_is_about_a_thing() -> None:
-    found = [thing(entry) for entry in ("--mem-per-cpu=4G", "--exclusive", "-l gpus=1", '-l "a b=1"', "-pe smp 4", "-V")]
+    found = [option_subject(entry) for entry in ("--mem-per-cpu=4G", "--exclusive", "-l gpus=1", '-l "a b=1"', "-pe smp 4", "-V")]
     assert found == ["--mem-per-cpu", "--exclusive", "-l gpus", "-l a b", "-pe", "-V"]
 
 
@@ -620,7 +620,7 @@ def test_a_profiles_option_stays_unless_something_about_the_same_was_asked(asked
     "entry", ["--dependency=afterok:1", "-hold_jid 5", "--requeue", "-sync y", "--time=5", "-l h_rt=5", "--signal=USR1"]
 )
 def test_an_option_that_is_ours_cannot_be_handed_through(entry: str) -> None:
-    assert refusal(entry)
+    assert option_refusal(entry)
 
 
 @pytest.mark.parametrize(
@@ -641,7 +641,7 @@ def test_an_option_that_is_ours_cannot_be_handed_through(entry: str) -> None:
     ],
 )
 def test_an_abbreviated_option_is_what_sbatch_takes_it_for(entry: str, said: str) -> None:
-    assert said in refusal(entry)
+    assert said in option_refusal(entry)
 
 
 @pytest.mark.parametrize(
@@ -684,12 +684,13 @@ def test_an_option_that_speaks_against_our_own_words_is_refused(scheduler: str, 
 
 @pytest.mark.parametrize("entry", ["--licenses=a", "-l gpus=1", "-pe smp 4", "--exclusive", "-ac x=y"])
 def test_any_other_can(entry: str) -> None:
-    assert refusal(entry) == ""
+    assert option_refusal(entry) == ""
 
 
 def test_options_are_written_as_their_scheduler_writes_them() -> None:
     written = [
-        str(Option(name=name, value=value, line=1)) for name, value in (("--a", None), ("--a", "b c"), ("-l", "x=1"), ("-pe smp", "4"))
+        str(ScriptOption(name=name, value=value, line=1))
+        for name, value in (("--a", None), ("--a", "b c"), ("-l", "x=1"), ("-pe smp", "4"))
     ]
     assert written == ["--a", '--a="b c"', "-l x=1", "-pe smp 4"]
 
@@ -742,6 +743,6 @@ def test_an_option_in_a_params_file_that_cannot_be_is_refused_by_line(extra: str
 
 
 def test_a_run_of_a_script_is_read_back_as_it_was_written(folder: Path) -> None:
-    draft = expand(sbatch(folder, "-a 1-3 --signal=USR1@9 -L x").draft)[1]
+    draft = expand_array(sbatch(folder, "-a 1-3 --signal=USR1@9 -L x").draft)[1]
     spec = make_spec(script=draft.script, outputs=draft.outputs, resources=draft.resources, stop_signal="USR1", stop_lead=9)
     assert spec_from_json(json.loads(json.dumps(spec_to_json(spec)))) == spec

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from onward.errors import InvalidInput
+from onward.inputs.scripts.preflight import check_folder, check_program, check_syntax
+from onward.inputs.scripts.refused_lines import lines_about
 from onward.model.spec import Script
-from onward.pipelines.scripts_lines import lines_about
-from onward.pipelines.scripts_start import check_folder, check_program, check_syntax
 
 
 def script(*shell: str, name: str = "train.sh") -> Script:

@@ -15,9 +15,10 @@ import pytest
 
 import onward
 import onward as wandb
-from onward.rundir.spool import SpoolReader
-from onward.sdk import contract, ending, said
+from onward.rundir.progress import SpoolReader
+from onward.sdk import contract, stderr
 from onward.sdk import run as module
+from onward.sdk.unmanaged import exit_state
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +28,10 @@ def by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv(contract.ROOT, str(tmp_path))
     monkeypatch.setattr(module, "_run", None)
     monkeypatch.setattr(module, "_early", {})
-    monkeypatch.setattr(said, "_said", set())
-    monkeypatch.setattr(ending, "_hook", lambda: None)
+    monkeypatch.setattr(stderr, "_said", set())
+    monkeypatch.setattr(exit_state, "_hook", lambda: None)
     yield
-    ending._watched.clear()
+    exit_state._watched.clear()
 
 
 def told(tmp_path: Path) -> list[dict[str, Any]]:

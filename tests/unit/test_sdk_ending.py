@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from onward.sdk import contract, process
-from onward.sdk.ending import verdict
+from onward.sdk import contract, process_identity
+from onward.sdk.unmanaged.exit_state import exit_state
 
 
 def ended(script: str, tmp_path: Path) -> list[dict[str, Any]]:
@@ -34,10 +34,10 @@ BEGIN = "import onward, os, sys, threading\nrun = onward.init(name='digits')\nru
 def test_a_process_says_who_it_is(tmp_path: Path) -> None:
     begun = ended(BEGIN, tmp_path)[0]
     assert (begun["user"], begun["name"], begun["process"]["pid"]) == ("ada", "digits", begun["pid"])
-    here = process.place()
+    here = process_identity.this_machine()
     assert {key: begun["process"][key] for key in here} == here
-    assert process.lives(begun["process"], here) is False
-    assert process.lives(process.identity(), here) is True
+    assert process_identity.is_alive(begun["process"], here) is False
+    assert process_identity.is_alive(process_identity.this_process(), here) is True
 
 
 @pytest.mark.parametrize(
@@ -93,27 +93,27 @@ def test_in_a_job_the_exit_code_is_the_supervisors_to_see(tmp_path: Path) -> Non
 
 
 def test_no_exit_code_is_a_good_one() -> None:
-    assert verdict(None, None) == verdict(None, 0) == verdict(None, False) == ("finished", "")
-    assert verdict(None, True)[0] == "failed"
+    assert exit_state(None, None) == exit_state(None, 0) == exit_state(None, False) == ("finished", "")
+    assert exit_state(None, True)[0] == "failed"
 
 
 @pytest.mark.parametrize("change", [{"boot": "other"}, {"space": "pid:[1]"}, {"began": None}, {"pid": "7"}, {"boot": ""}])
 def test_a_process_of_elsewhere_cannot_be_seen(change: dict[str, Any]) -> None:
-    assert process.lives({**process.identity(), **change}, process.place()) is None
+    assert process_identity.is_alive({**process_identity.this_process(), **change}, process_identity.this_machine()) is None
 
 
 def test_a_number_that_another_process_has_now_is_not_the_same() -> None:
-    assert process.lives({**process.identity(), "began": 1}, process.place()) is False
+    assert process_identity.is_alive({**process_identity.this_process(), "began": 1}, process_identity.this_machine()) is False
 
 
 def test_one_that_is_dead_and_not_yet_waited_for_is_gone() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        told = {**process.identity(), "pid": child.pid, "began": process.began(child.pid)}
-        assert process.lives(told, process.place()) is True
+        told = {**process_identity.this_process(), "pid": child.pid, "began": process_identity.start_ticks(child.pid)}
+        assert process_identity.is_alive(told, process_identity.this_machine()) is True
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert process.lives(told, process.place()) is False
+        assert process_identity.is_alive(told, process_identity.this_machine()) is False
     finally:
         child.kill()
         child.communicate()

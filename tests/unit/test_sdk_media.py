@@ -17,29 +17,30 @@ import numpy
 import pytest
 
 import onward as wandb
-from onward.sdk import contract, ending, said
+from onward.sdk import contract, stderr
 from onward.sdk import run as module
-from onward.sdk.run import Run
+from onward.sdk.run import TrainingRun
+from onward.sdk.unmanaged import exit_state
 
 
 @pytest.fixture(autouse=True)
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrainingRun]:
     for name in (contract.CHECKPOINT_DIR, contract.RUN_DIR):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(contract.ROOT, str(tmp_path / "root"))
     monkeypatch.setattr(module, "_run", None)
-    monkeypatch.setattr(said, "_said", set())
-    monkeypatch.setattr(ending, "_hook", lambda: None)
+    monkeypatch.setattr(stderr, "_said", set())
+    monkeypatch.setattr(exit_state, "_hook", lambda: None)
     monkeypatch.chdir(tmp_path)
     yield wandb.init(project="digits")
-    ending._watched.clear()
+    exit_state._watched.clear()
 
 
-def kept(run: Run) -> dict[str, bytes]:
+def kept(run: TrainingRun) -> dict[str, bytes]:
     return {path.relative_to(run.dir).as_posix(): path.read_bytes() for path in sorted(Path(run.dir).rglob("*")) if path.is_file()}
 
 
-def told(run: Run, kind: str) -> list[dict[str, Any]]:
+def told(run: TrainingRun, kind: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for path in run.folder.rglob("*.jsonl") for line in path.read_text().splitlines()]
     return [line for line in lines if line.get("kind") == kind]
 
@@ -53,7 +54,7 @@ def pixels(png: bytes) -> tuple[int, int, int, bytes]:
     return width, height, colour, zlib.decompress(png[41 : 41 + length])
 
 
-def test_an_image_of_any_array_becomes_a_png(run: Run) -> None:
+def test_an_image_of_any_array_becomes_a_png(run: TrainingRun) -> None:
     wandb.log({"val/grey": wandb.Image(numpy.array([[0.0, 0.5, 1.0]])), "loss": 0.5}, step=7)
     wandb.log({"rgb": [wandb.Image(numpy.full((2, 1, 3), 9, dtype="uint8")), wandb.Image([[300, -4]], caption="odd")]}, step=8)
     files = kept(run)
@@ -66,7 +67,7 @@ def test_an_image_of_any_array_becomes_a_png(run: Run) -> None:
     assert run.summary["loss"] == 0.5
 
 
-def test_without_numpy_lists_are_pictures_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numpy_lists_are_pictures_too(run: TrainingRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "numpy")
     wandb.log({"a": wandb.Image([[0.0, 1.0]]), "b": wandb.Image([[[1, 2, 3]]])})
     files = kept(run)
@@ -93,12 +94,12 @@ class Tensor:
         return self.array
 
 
-def test_a_tensors_colours_come_first(run: Run) -> None:
+def test_a_tensors_colours_come_first(run: TrainingRun) -> None:
     wandb.log({"t": wandb.Image(Tensor(numpy.arange(6, dtype="uint8").reshape(3, 1, 2)))})
     assert pixels(kept(run)["media/images/t_0.png"]) == (2, 1, 2, b"\0\x00\x02\x04\x01\x03\x05")
 
 
-def test_figures_and_files_are_kept_as_they_are(run: Run, tmp_path: Path) -> None:
+def test_figures_and_files_are_kept_as_they_are(run: TrainingRun, tmp_path: Path) -> None:
     figure = SimpleNamespace(savefig=lambda file, format: file.write(b"drawn"))
     (tmp_path / "cat.jpg").write_bytes(b"jpeg")
     page = SimpleNamespace(to_html=lambda include_plotlyjs: "<p>", to_plotly_json=None)
@@ -113,14 +114,14 @@ def test_figures_and_files_are_kept_as_they_are(run: Run, tmp_path: Path) -> Non
     }
 
 
-def test_sound_becomes_a_wave_file(run: Run) -> None:
+def test_sound_becomes_a_wave_file(run: TrainingRun) -> None:
     wandb.log({"beep": wandb.Audio(numpy.array([0.0, 1.0, -1.0]), sample_rate=8000)})
     with wave.open(f"{run.dir}/media/audio/beep_0.wav") as file:
         assert (file.getframerate(), file.getnchannels()) == (8000, 1)
         assert struct.unpack("<3h", file.readframes(3)) == (0, 32767, -32767)
 
 
-def test_a_table_becomes_csv(run: Run) -> None:
+def test_a_table_becomes_csv(run: TrainingRun) -> None:
     table = wandb.Table(columns=["id", "word"], data=[[1, "a,b"]])
     table.add_data(2, None)
     table.add_column("image", [wandb.Image([[0]]), {"x": 1}])
@@ -133,7 +134,7 @@ def test_a_table_becomes_csv(run: Run) -> None:
 
 
 @pytest.mark.parametrize("values", [[1.0, 2.0, 6.0], numpy.array([1.0, 2.0, 6.0])], ids=type)
-def test_of_a_histogram_three_numbers_are_kept(run: Run, values: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_a_histogram_three_numbers_are_kept(run: TrainingRun, values: Any, capsys: pytest.CaptureFixture[str]) -> None:
     wandb.log({"grads": wandb.Histogram(values)})
     wandb.log({"bins": wandb.Histogram(np_histogram=([1, 1], [0.0, 1.0, 2.0]))})
     assert (run.summary["grads.min"], run.summary["grads.mean"], run.summary["grads.max"]) == (1.0, 3.0, 6.0)
@@ -141,7 +142,7 @@ def test_of_a_histogram_three_numbers_are_kept(run: Run, values: Any, capsys: py
     assert capsys.readouterr().err.count("of a Histogram") == 1
 
 
-def test_what_cannot_be_kept_is_said_and_the_step_is_logged(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_kept_is_said_and_the_step_is_logged(run: TrainingRun, capsys: pytest.CaptureFixture[str]) -> None:
     for step in range(2):
         odd = {"film": wandb.Video(numpy.zeros((2, 3, 4, 4))), "curve": wandb.plot.roc_curve([1], [0.5]), "flat": wandb.Image([])}
         wandb.log({"loss": 0.5, **odd}, step=step)
@@ -152,7 +153,9 @@ def test_what_cannot_be_kept_is_said_and_the_step_is_logged(run: Run, capsys: py
     assert (dict(run.summary), kept(run)) == ({"loss": 0.5}, {})
 
 
-def test_a_disk_that_takes_no_file_ends_no_training(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_disk_that_takes_no_file_ends_no_training(
+    run: TrainingRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -162,7 +165,9 @@ def test_a_disk_that_takes_no_file_ends_no_training(run: Run, monkeypatch: pytes
     assert kept(run) == {} and told(run, "artifact") == []
 
 
-def test_saved_files_are_copied_now_and_as_they_are_at_the_end(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_saved_files_are_copied_now_and_as_they_are_at_the_end(
+    run: TrainingRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.txt").write_text("early")
     wandb.save("logs/*.txt")
@@ -178,7 +183,7 @@ def test_saved_files_are_copied_now_and_as_they_are_at_the_end(run: Run, tmp_pat
     assert wandb.run is None and run.save() == []
 
 
-def test_each_time_an_artifact_is_logged_it_is_another_version(run: Run, tmp_path: Path) -> None:
+def test_each_time_an_artifact_is_logged_it_is_another_version(run: TrainingRun, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "x.bin").write_bytes(b"x")
     model = wandb.Artifact("net", type="model", metadata={"acc": 0.9})
@@ -208,10 +213,10 @@ def test_what_is_not_there_is_no_artifact(add: str) -> None:
         getattr(wandb.Artifact("net", "model"), add)("gone")
 
 
-def test_in_a_job_files_are_laid_on_the_node(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_job_files_are_laid_on_the_node(run: TrainingRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, folder in ((contract.CHECKPOINT_DIR, "ckpt"), (contract.RUN_DIR, "run"), (contract.ARTIFACTS_DIR, "node")):
         monkeypatch.setenv(name, str(tmp_path / folder))
-    inside = Run.of_environment(name=None)
+    inside = TrainingRun.of_environment(name=None)
     inside.log({"image": wandb.Image([[0]])})
     assert [path.name for path in (tmp_path / "node").rglob("*.*")] == ["image_0.png"]
     assert inside.dir == str(tmp_path / "run" / "results" / "artifacts")
@@ -228,7 +233,7 @@ def test_words_that_do_nothing_here_are_taken(capsys: pytest.CaptureFixture[str]
     assert "gradients and weights are not logged" in err and "charts are drawn over steps" in err and "WARN: low" in err
 
 
-def test_settings_may_say_how_a_run_begins(run: Run) -> None:
+def test_settings_may_say_how_a_run_begins(run: TrainingRun) -> None:
     assert wandb.init(settings=wandb.Settings(mode="disabled", reinit=True)).disabled
 
 

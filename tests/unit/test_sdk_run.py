@@ -14,10 +14,10 @@ import numpy
 import pytest
 
 import onward
-from onward.rundir.spool import Progress, SpoolReader
+from onward.rundir.progress import Progress, SpoolReader
 from onward.sdk import contract
 from onward.sdk import run as sdk
-from onward.sdk.run import Run
+from onward.sdk.run import TrainingRun
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +29,11 @@ def no_run_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def supervised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def supervised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TrainingRun:
     """As a training is that a supervisor started, in a process that keeps its own signals."""
     for name, value in surroundings(tmp_path).items():
         monkeypatch.setenv(name, value)
-    return Run.of_environment(name=None)
+    return TrainingRun.of_environment(name=None)
 
 
 def surroundings(folder: Path) -> dict[str, str]:
@@ -88,7 +88,7 @@ def test_the_public_names_are_these() -> None:
         assert callable(getattr(onward, name))
     with pytest.raises(AttributeError, match="latest"):
         onward.latest  # noqa: B018
-    public = {name for name in dir(Run) if not name.startswith("_")}
+    public = {name for name in dir(TrainingRun) if not name.startswith("_")}
     assert public == {
         *("announce", "checkpoint", "finish", "listen_for_term", "log", "of_environment", "reopen"),
         *("alert", "config", "configure", "describe", "summary"),
@@ -111,8 +111,16 @@ def test_using_it_loads_no_third_party_module_and_nothing_heavy(tmp_path: Path) 
     assert roots <= sys.stdlib_module_names
     assert loaded & {"asyncio", "subprocess", "typing", "dataclasses", "inspect", "logging", "socket", "ssl", "multiprocessing"} == set()
     assert {name for name in loaded if name.startswith("onward.")} == {
-        *("onward.sdk", "onward.sdk.asked", "onward.sdk.contract", "onward.sdk.door", "onward.sdk.files", "onward.sdk.ranks"),
-        *("onward.sdk.run", "onward.sdk.said", "onward.sdk.saving", "onward.sdk.spool", "onward.sdk.stop"),
+        *(
+            "onward.sdk",
+            "onward.sdk.wandb",
+            "onward.sdk.wandb.init_arguments",
+            "onward.sdk.contract",
+            "onward.sdk.wandb.run_methods",
+            "onward.sdk.atomic_files",
+            "onward.sdk.ranks",
+        ),
+        *("onward.sdk.run", "onward.sdk.stderr", "onward.sdk.saving", "onward.sdk.spool", "onward.sdk.stop"),
     }
 
 
@@ -123,7 +131,7 @@ def test_init_called_twice_is_the_same_run(tmp_path: Path) -> None:
     assert (progress.total, progress.records) == (9, 2)
 
 
-def test_params_of_any_kind_can_be_announced(supervised: Run, tmp_path: Path) -> None:
+def test_params_of_any_kind_can_be_announced(supervised: TrainingRun, tmp_path: Path) -> None:
     supervised.announce(total_steps=None, params={"lr": 0.1, "folder": tmp_path, "layers": [1, 2], 7: None})  # type: ignore[dict-item]
     [path] = (tmp_path / "spool").iterdir()
     assert json.loads(path.read_text())["params"] == {"lr": 0.1, "folder": str(tmp_path), "layers": "[1, 2]", "7": "None"}
@@ -132,14 +140,14 @@ def test_params_of_any_kind_can_be_announced(supervised: Run, tmp_path: Path) ->
 # ── logging ───────────────────────────────────────────────────────────────────
 
 
-def test_steps_count_by_themselves_unless_they_are_given(supervised: Run, tmp_path: Path) -> None:
+def test_steps_count_by_themselves_unless_they_are_given(supervised: TrainingRun, tmp_path: Path) -> None:
     for step in (None, None, 10, None):
         supervised.log({"loss": 1.0}, step)
     [path] = (tmp_path / "spool").iterdir()
     assert [json.loads(line)["s"] for line in path.read_text().splitlines()] == [0, 1, 10, 11]
 
 
-def test_numbers_of_any_kind_are_logged(supervised: Run, tmp_path: Path) -> None:
+def test_numbers_of_any_kind_are_logged(supervised: TrainingRun, tmp_path: Path) -> None:
     supervised.log({"np": numpy.float32(0.5), "int": 3, "bool": True, "text": "0.25", "nan": math.nan, 5: 1.0}, step=numpy.int64(4))  # type: ignore[dict-item,arg-type]
     progress = spooled(tmp_path)
     assert progress.last_step == 4
@@ -154,7 +162,7 @@ class Unconvertible:
 
 @pytest.mark.parametrize("value", ["tall", None, [1.0], object(), 10**400, numpy.zeros(3), Unconvertible()], ids=type)
 def test_what_is_no_number_is_skipped_with_one_warning(
-    supervised: Run, tmp_path: Path, value: object, capsys: pytest.CaptureFixture[str]
+    supervised: TrainingRun, tmp_path: Path, value: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for step in range(3):
         supervised.log({"odd": value, "loss": 0.5}, step)
@@ -163,7 +171,7 @@ def test_what_is_no_number_is_skipped_with_one_warning(
     assert capsys.readouterr().err.count("is not a number") == 1
 
 
-def test_keys_of_any_kind_do_not_end_the_training(supervised: Run, tmp_path: Path) -> None:
+def test_keys_of_any_kind_do_not_end_the_training(supervised: TrainingRun, tmp_path: Path) -> None:
     supervised.log({("a", 1): 0.5, None: 1.0})  # type: ignore[dict-item]
     assert spooled(tmp_path).last == {"('a', 1)": 0.5, "None": 1.0}
 
@@ -201,7 +209,7 @@ def test_a_training_killed_in_a_tight_loop_loses_no_step_it_logged(tmp_path: Pat
 # ── saving ────────────────────────────────────────────────────────────────────
 
 
-def test_a_checkpoint_appears_whole_when_its_block_ends(supervised: Run, tmp_path: Path) -> None:
+def test_a_checkpoint_appears_whole_when_its_block_ends(supervised: TrainingRun, tmp_path: Path) -> None:
     supervised.log({"loss": 0.5, "nan": math.nan})
     with supervised.checkpoint(7) as folder:
         (folder / "deep").mkdir()
@@ -213,21 +221,21 @@ def test_a_checkpoint_appears_whole_when_its_block_ends(supervised: Run, tmp_pat
     assert (tmp_path / "ckpt" / "step-00000007" / "deep" / "w").read_bytes() == b"weights"
 
 
-def test_a_step_may_be_a_number_of_numpy(supervised: Run, tmp_path: Path) -> None:
+def test_a_step_may_be_a_number_of_numpy(supervised: TrainingRun, tmp_path: Path) -> None:
     with supervised.checkpoint(numpy.int64(5)) as folder:  # type: ignore[arg-type]
         (folder / "w").write_bytes(b"x")
     assert saved(tmp_path) == ["step-00000005"]
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), OSError(errno.EACCES, "denied"), KeyboardInterrupt(), SystemExit(75)])
-def test_a_block_that_raises_leaves_nothing_and_says_so(supervised: Run, tmp_path: Path, error: BaseException) -> None:
+def test_a_block_that_raises_leaves_nothing_and_says_so(supervised: TrainingRun, tmp_path: Path, error: BaseException) -> None:
     with pytest.raises(type(error)), supervised.checkpoint(7) as folder:
         (folder / "w").write_bytes(b"half")
         raise error
     assert saved(tmp_path) == []
 
 
-def test_saving_a_step_again_puts_the_new_in_the_place_of_the_old(supervised: Run, tmp_path: Path) -> None:
+def test_saving_a_step_again_puts_the_new_in_the_place_of_the_old(supervised: TrainingRun, tmp_path: Path) -> None:
     for content in (b"old", b"new"):
         with supervised.checkpoint(7) as folder:
             (folder / content.decode()).write_bytes(content)
@@ -237,7 +245,7 @@ def test_saving_a_step_again_puts_the_new_in_the_place_of_the_old(supervised: Ru
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_costs_the_checkpoint_and_not_the_training(
-    supervised: Run, tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
+    supervised: TrainingRun, tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with supervised.checkpoint(6) as folder:
         (folder / "w").write_bytes(b"good")
@@ -258,7 +266,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "mkdir", refuse)
 
 
-def test_a_disk_too_full_for_a_folder_costs_no_more(supervised: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_too_full_for_a_folder_costs_no_more(supervised: TrainingRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     supervised.log({"loss": 1.0})
     with monkeypatch.context() as full:
         full_disk(full)
@@ -269,7 +277,7 @@ def test_a_disk_too_full_for_a_folder_costs_no_more(supervised: Run, tmp_path: P
 
 
 def test_a_full_disk_is_known_even_where_the_library_does_not_name_it(
-    supervised: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    supervised: TrainingRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PyTorch's writer raises a RuntimeError that says only that a write failed."""
     with monkeypatch.context() as full, supervised.checkpoint(7):
@@ -281,10 +289,10 @@ def test_a_full_disk_is_known_even_where_the_library_does_not_name_it(
     assert saved(tmp_path) == []
 
 
-def test_it_is_time_to_save_when_the_interval_has_passed(supervised: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_is_time_to_save_when_the_interval_has_passed(supervised: TrainingRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert not supervised.should_checkpoint()
     monkeypatch.setenv(contract.CHECKPOINT_EVERY, "0")
-    assert Run.of_environment(name=None).should_checkpoint()
+    assert TrainingRun.of_environment(name=None).should_checkpoint()
     monkeypatch.setattr("time.monotonic", lambda: 1e9)
     assert supervised.should_checkpoint()
     with supervised.checkpoint(1):
@@ -298,11 +306,11 @@ def test_it_is_time_to_save_when_the_interval_has_passed(supervised: Run, monkey
 def test_under_supervision_the_supervisor_says_what_to_resume_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, value in {**surroundings(tmp_path), contract.RESUME_DIR: "/node/resume", contract.RESUME_STEP: "42"}.items():
         monkeypatch.setenv(name, value)
-    run = Run.of_environment(name=None)
+    run = TrainingRun.of_environment(name=None)
     assert (run.leg, run.resume(), run.resume_step, run.by_hand) == (3, Path("/node/resume"), 42, False)
 
 
-def test_without_a_checkpoint_there_is_nothing_to_resume(supervised: Run) -> None:
+def test_without_a_checkpoint_there_is_nothing_to_resume(supervised: TrainingRun) -> None:
     assert supervised.resume() is None and supervised.resume_step is None
 
 
@@ -355,7 +363,7 @@ onward.finish()
 # ── stopping ──────────────────────────────────────────────────────────────────
 
 
-def test_the_stop_file_asks_to_stop(supervised: Run, tmp_path: Path) -> None:
+def test_the_stop_file_asks_to_stop(supervised: TrainingRun, tmp_path: Path) -> None:
     assert not supervised.should_stop()
     (tmp_path / "stop").touch()
     assert supervised.should_stop()
@@ -363,12 +371,12 @@ def test_the_stop_file_asks_to_stop(supervised: Run, tmp_path: Path) -> None:
     assert supervised.should_stop(), "once asked, always asked"
 
 
-def test_finish_claims_completion(supervised: Run, tmp_path: Path) -> None:
+def test_finish_claims_completion(supervised: TrainingRun, tmp_path: Path) -> None:
     supervised.finish()
     assert spooled(tmp_path).finished
 
 
-def test_finish_after_should_stop_is_no_claim(supervised: Run, tmp_path: Path) -> None:
+def test_finish_after_should_stop_is_no_claim(supervised: TrainingRun, tmp_path: Path) -> None:
     (tmp_path / "stop").touch()
     assert supervised.should_stop()
     supervised.finish()

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from onward.errors import HostUnreachable, InvalidInput, LoginRefused, NotFound, OnwardError
-from onward.model.inputs import RunInputs
 from onward.model.job import JobState
-from onward.model.outcome import OutcomeState
-from onward.model.request import OutgoingKind, Request, RequestState
+from onward.model.requests.inputs import RunInputs
+from onward.model.requests.outcome import OutcomeState
+from onward.model.requests.request import OutgoingKind, Request, RequestState
 from onward.model.run import LegEnd
 from onward.model.spec import Limits, Resources
-from onward.operations.serve_parts import Login
-from onward.operations.snapshots import keep
+from onward.operations.clusters.saved_snapshot import save_snapshot
+from onward.operations.requests.context import InputLogin
 from onward.rundir.layout import RunDir, runs_under
 from tests.serving import Gateway
 
@@ -260,7 +260,7 @@ def test_a_full_disk_is_waited_for_and_fails_no_request(gateway: Gateway) -> Non
         def refuse(*_: object, **__: object) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        patch.setattr("onward.operations.submit.freeze_code", refuse)
+        patch.setattr("onward.operations.submit.new_run.freeze_code", refuse)
         gateway.step(31, times=3)
     assert [gateway.of(id).outcome for id in ("a", "b")] == [None, None]
     assert "No space left" in gateway.of("a").words
@@ -283,7 +283,7 @@ def test_only_so_many_runs_are_open_at_once_and_the_urgent_go_first(tmp_path: Pa
 def test_a_wrong_login_is_told_and_a_silent_application_is_waited_for(tmp_path: Path) -> None:
     trouble: list[OnwardError] = [HostUnreachable("rodan does not answer"), LoginRefused("rodan refused the login of ada")]
 
-    def login(request: Request) -> Login:
+    def login(request: Request) -> InputLogin:
         raise trouble.pop(0)
 
     gateway = Gateway(tmp_path, login=login)
@@ -297,7 +297,7 @@ def test_a_wrong_login_is_told_and_a_silent_application_is_waited_for(tmp_path: 
 
 
 def test_a_login_goes_to_the_job_with_the_one_place_that_may_see_it(tmp_path: Path) -> None:
-    gateway = Gateway(tmp_path, login=lambda request: Login(token="s3cret", origin="https://rodan.lab"))
+    gateway = Gateway(tmp_path, login=lambda request: InputLogin(token="s3cret", origin="https://rodan.lab"))
     seen: list[RunInputs] = []
     gateway.ask()
     submit = gateway.serve._submitter._draft
@@ -424,7 +424,7 @@ def test_why_a_run_waits_and_when_it_will_start_is_told_from_a_picture_of_its_cl
     scheduler, job = gateway.place.scheduler, gateway.played().job(1)
     (seen,) = [one for one in scheduler.snapshot().jobs if one.id == job]
     waits = replace(seen, reason="others have a higher priority", expected_start=gateway.now() + 600)
-    keep(gateway.place.desk.env, "local", replace(scheduler.snapshot(), jobs=(waits,)))
+    save_snapshot(gateway.place.desk.env, "local", replace(scheduler.snapshot(), jobs=(waits,)))
     before = scheduler.asked
     gateway.step()
     told = gateway.sent(OutgoingKind.PROGRESS)[0].payload

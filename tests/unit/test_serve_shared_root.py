@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 from onward.errors import StorageError, StorageFull
-from onward.model.outcome import OutcomeState
-from onward.model.request import Outgoing, RequestState
+from onward.model.requests.outcome import OutcomeState
+from onward.model.requests.request import Outgoing, RequestState
 from onward.model.run import LegEnd
-from onward.operations import leftovers, serve_submit
+from onward.operations.repair import killed_submits
+from onward.operations.requests import run_submission
 from onward.rundir.layout import RunDir, runs_under
 from onward.rundir.root.layout import RootDir
 from onward.rundir.root.presence import Presence, presence_of
-from onward.rundir.root.request_mark import RequestMark, find_request, mark_request
+from onward.rundir.root.request_marks import RequestMark, find_request, mark_request
 from tests.disks import small_disk
 from tests.serving import Gateway
 
@@ -121,11 +122,11 @@ def test_of_two_that_make_the_run_at_the_same_moment_one_gives_way(
 
     def slower(root: Path, mark: RequestMark) -> RequestMark:
         """The other one makes its run while this one is just about to mark its own."""
-        monkeypatch.setattr(serve_submit, "mark_request", mark_request)
+        monkeypatch.setattr(run_submission, "mark_request", mark_request)
         other.step()
         return mark_request(root, mark)
 
-    monkeypatch.setattr(serve_submit, "mark_request", slower)
+    monkeypatch.setattr(run_submission, "mark_request", slower)
     gateway.step()
     assert gateway.of().state is other.of().state is RequestState.SUBMITTED
     assert gateway.of().folder == other.of().folder == str(one_run(gateway).path)
@@ -184,7 +185,7 @@ def test_a_run_that_was_marked_and_not_finished_is_finished_by_whoever_comes_nex
         def killed(run: RunDir) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr("onward.operations.submit.publish_spec", killed)
+        patch.setattr("onward.operations.submit.new_run.publish_spec", killed)
         with pytest.raises(KeyboardInterrupt):
             gateway.step()
     assert runs_under(gateway.place.root) == []
@@ -193,8 +194,8 @@ def test_a_run_that_was_marked_and_not_finished_is_finished_by_whoever_comes_nex
         other.until(lambda: gateway.place.scheduler.jobs)
         assert other.of().folder == str(one_run(gateway).path)
     if who == "tend":
-        monkeypatch.setattr(leftovers, "_OLD", -1.0)
-        (words,) = leftovers.sweep_leftovers(gateway.place.root)
+        monkeypatch.setattr(killed_submits, "_OLD", -1.0)
+        (words,) = killed_submits.sweep_killed_submits(gateway.place.root)
         assert "finished" in words
     gateway.until(lambda: gateway.place.scheduler.jobs)
     gateway.step(31)
@@ -208,7 +209,7 @@ def test_a_disk_that_is_full_when_the_run_is_to_be_marked_leaves_nothing_behind(
         def refuse(*_: object) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        patch.setattr("onward.rundir.root.request_mark.take", refuse)
+        patch.setattr("onward.rundir.root.request_marks.take_file", refuse)
         gateway.step(301, times=3)
         assert gateway.of().outcome is None
         assert "No space left" in gateway.of().words

@@ -10,22 +10,22 @@ import pytest
 
 from onward.api.server import Listening
 from onward.errors import Conflict, InvalidInput, StorageError
-from onward.operations.tracking import Place, Serving, open_tracker, place_of
+from onward.operations.tracker_access.location import ServingLock, TrackerLocation, open_tracker, tracker_location
 from tests.disks import small_disk
 
 
-def place(tmp_path: Path, db: Path | str) -> Place:
-    return place_of({"HOME": str(tmp_path), "ONWARD_STATE_DIR": str(tmp_path / "state")}, str(db))
+def place(tmp_path: Path, db: Path | str) -> TrackerLocation:
+    return tracker_location({"HOME": str(tmp_path), "ONWARD_STATE_DIR": str(tmp_path / "state")}, str(db))
 
 
 def test_a_second_server_of_a_file_is_refused_and_told_where_the_first_one_is(tmp_path: Path) -> None:
-    first = Serving(place(tmp_path, tmp_path / "a.db"))
+    first = ServingLock(place(tmp_path, tmp_path / "a.db"))
     first.at("http://127.0.0.1:1")
     with pytest.raises(Conflict, match=r"a\.db at http://127\.0\.0\.1:1") as raised:
-        Serving(place(tmp_path, tmp_path / "a.db"))
+        ServingLock(place(tmp_path, tmp_path / "a.db"))
     assert "--db" in raised.value.hint
     first.close()
-    Serving(place(tmp_path, tmp_path / "a.db")).close()
+    ServingLock(place(tmp_path, tmp_path / "a.db")).close()
 
 
 def by_link(target: Path, name: Path) -> None:
@@ -46,13 +46,13 @@ def by_folder(target: Path, name: Path) -> None:
 def test_a_file_reached_by_another_name_is_the_same_file(tmp_path: Path, link: Callable[[Path, Path], None]) -> None:
     (tmp_path / "other").mkdir()
     at = place(tmp_path, tmp_path / "a.db")
-    serving = Serving(at)
+    serving = ServingLock(at)
     with open_tracker(at):
         link(tmp_path / "a.db", tmp_path / "other" / "b.db")
         with pytest.raises(Conflict):
-            Serving(place(tmp_path, tmp_path / "other" / "b.db"))
+            ServingLock(place(tmp_path, tmp_path / "other" / "b.db"))
     serving.close()
-    Serving(place(tmp_path, tmp_path / "other" / "b.db")).close()
+    ServingLock(place(tmp_path, tmp_path / "other" / "b.db")).close()
 
 
 def test_what_lies_beside_a_database_is_found_through_a_link_to_it(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_lies_beside_a_database_is_found_through_a_link_to_it(tmp_path: Pat
 def test_a_server_that_has_stopped_leaves_no_note(tmp_path: Path) -> None:
     for db in (str(tmp_path / "a.db"), "postgresql://ann@host/onward"):
         at = place(tmp_path, db)
-        one = Serving(at)
+        one = ServingLock(at)
         one.at("http://127.0.0.1:1")
         assert at.served_at() == "http://127.0.0.1:1"
         one.close()
@@ -74,7 +74,7 @@ def test_a_server_that_has_stopped_leaves_no_note(tmp_path: Path) -> None:
 
 def test_of_two_servers_on_one_postgresql_the_first_ones_note_stays_until_it_stops(tmp_path: Path) -> None:
     at = place(tmp_path, "postgresql://ann@host/onward")
-    one, two = Serving(at), Serving(at)
+    one, two = ServingLock(at), ServingLock(at)
     one.at("http://127.0.0.1:1")
     two.at("http://127.0.0.1:2")
     two.close()
@@ -85,16 +85,16 @@ def test_of_two_servers_on_one_postgresql_the_first_ones_note_stays_until_it_sto
 
 def test_what_cannot_be_a_database_is_told_before_anything_is_made(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is a folder"):
-        Serving(place(tmp_path, tmp_path))
+        ServingLock(place(tmp_path, tmp_path))
     with pytest.raises(InvalidInput, match="port is no number"):
-        Serving(place(tmp_path, "postgresql://ann:secret@host:port/onward"))
+        ServingLock(place(tmp_path, "postgresql://ann:secret@host:port/onward"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kilobytes=64, read_only=True) as disk:
         with pytest.raises(StorageError, match=rf"{disk} cannot be written") as raised:
-            Serving(place(tmp_path, disk / "a.db"))
+            ServingLock(place(tmp_path, disk / "a.db"))
         assert "--db" in raised.value.hint
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from onward.errors import InvalidInput, NotFound
 from onward.model.spec import Cluster, Resources
-from onward.operations.examine import examine_cluster
-from onward.operations.wiring import Desk
+from onward.operations.admin.doctor import examine_cluster
+from onward.operations.context import OperationsContext
 from onward.settings import ClusterSettings, Settings, load_settings, settings_path
 
 Write = Callable[[str], dict[str, str]]
@@ -173,7 +173,7 @@ def test_a_scheduler_that_is_not_installed_here_fails_where_its_cluster_is_used_
     env = write('[clusters.box]\nscheduler = "tsp"\n[clusters.lab]\nscheduler = "slrum"\n')
     settings = load_settings(env)
     assert settings.cluster("local")[0].scheduler == "local"
-    desk = Desk(env=env, _settings=settings)
+    desk = OperationsContext(env=env, _settings=settings)
     with pytest.raises(InvalidInput, match=r"clusters\.box\.scheduler: there is no scheduler 'tsp' in this environment") as error:
         desk.scheduler(settings.cluster("box")[0])
     assert "install it in the environment that has Onward" in error.value.hint

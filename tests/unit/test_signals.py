@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from onward.supervisor.signals import Signals, spared
+from onward.supervisor.stop.signals import Signals, ignoring_notices
 
 _TAKEN = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGHUP)
 
@@ -80,5 +80,5 @@ def test_a_training_that_heeds_no_notice_lives_on_and_one_that_does_gets_it() ->
     deaf = "import os, signal; os.kill(os.getpid(), signal.SIGUSR2); print('alive')"
     heeds = f"import signal; signal.signal(signal.SIGUSR2, lambda *_: print('heard')); {deaf}"
     for code, said in ((deaf, "alive"), (heeds, "heard\nalive")):
-        done = subprocess.run(spared([sys.executable, "-c", code]), capture_output=True, text=True, timeout=60)
+        done = subprocess.run(ignoring_notices([sys.executable, "-c", code]), capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout.strip()) == (0, said)

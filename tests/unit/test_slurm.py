@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from onward.model.job import JobId, JobState
 from onward.model.spec import Resources
 from onward.schedulers.base import end_time_of, grace_of
 from onward.schedulers.command import Answer
-from onward.schedulers.slurm import SlurmScheduler
-from onward.schedulers.slurm_reasons import plain_reason
-from onward.schedulers.slurm_words import parse_state
+from onward.schedulers.slurm.job_states import parse_state
+from onward.schedulers.slurm.scheduler import SlurmScheduler
+from onward.schedulers.slurm.wait_reasons import plain_reason
 
 
 class Programs:
@@ -110,10 +111,10 @@ def test_an_accounting_that_has_not_heard_of_the_end_yet_is_asked_again(programs
     programs.answer("sacct", "7|a.1.x|PENDING|0:0|None assigned|1|Unknown|Unknown")
 
     def heard(seconds: float) -> None:
-        if seconds:
+        if seconds and threading.current_thread() is threading.main_thread():  # `time.sleep` is everybody's
             programs.answer("sacct", "7|a.1.x|CANCELLED by 1|0:0|None assigned|1|Unknown|2")
 
-    monkeypatch.setattr("onward.schedulers.slurm.time.sleep", heard)
+    monkeypatch.setattr("onward.schedulers.slurm.scheduler.time.sleep", heard)
     assert SlurmScheduler().status([JobId("7")])[JobId("7")].cancelled_by == pwd.getpwuid(1).pw_name
     assert programs.calls.count("sacct") == 2
 
@@ -272,7 +273,7 @@ def test_every_program_is_given_a_minute_and_more_to_answer(programs: Programs, 
         given[argv[0]] = min(timeout, given.get(argv[0], timeout))
         return Answer(code=0, out="7", err="")
 
-    for module in ("slurm", "site.slurm"):
+    for module in ("slurm.scheduler", "slurm.site_limits"):
         monkeypatch.setattr(f"onward.schedulers.{module}.run_command", note)
     scheduler = SlurmScheduler()
     scheduler.submit(tmp_path / "s.sh", name="a.1.x")
@@ -291,8 +292,8 @@ def test_a_program_that_does_not_answer_in_time_leaves_things_unknown(
 ) -> None:
     for name in ("squeue", "sbatch"):
         (programs.folder / name).write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr("onward.schedulers.slurm._QUERY_TIMEOUT", 0.05)
-    monkeypatch.setattr("onward.schedulers.slurm._SUBMIT_TIMEOUT", 0.05)
+    monkeypatch.setattr("onward.schedulers.slurm.scheduler._QUERY_TIMEOUT", 0.05)
+    monkeypatch.setattr("onward.schedulers.slurm.scheduler._SUBMIT_TIMEOUT", 0.05)
     with pytest.raises(SchedulerUnavailable):
         SlurmScheduler().status([JobId("7")])
     with pytest.raises(SubmitUnclear):

@@ -8,8 +8,8 @@ import pytest
 
 from onward.model.cluster import ClusterJob, Gpus, Node, NodeState
 from onward.model.job import JobState
-from onward.schedulers.slurm_reasons import plain_reason
-from onward.schedulers.slurm_snapshot import parse_asked, parse_jobs, parse_nodes, parse_partitions
+from onward.schedulers.slurm.snapshot import parse_asked, parse_jobs, parse_nodes, parse_partitions
+from onward.schedulers.slurm.wait_reasons import plain_reason
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "slurm"
 

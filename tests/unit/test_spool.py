@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.rundir.spool import SpoolReader, first_step, leg_progress
+from onward.rundir.progress import SpoolReader, first_step, leg_progress
 from onward.sdk.spool import SpoolWriter
 
 
@@ -238,7 +238,7 @@ def test_a_reader_that_is_far_behind_takes_the_beginning_and_the_end(tmp_path: P
 
 
 def test_what_is_new_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onward.rundir.spool._PIECE", 64)
+    monkeypatch.setattr("onward.rundir.progress._PIECE", 64)
     writer = SpoolWriter(str(tmp_path), leg=1)
     for step in range(50):
         writer.write({"s": step, "m": {f"metric {n}": 0.5 for n in range(step % 7)}})
@@ -246,8 +246,8 @@ def test_what_is_new_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_line_that_is_no_record_of_ours_is_passed_over_however_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onward.rundir.spool._PIECE", 100)
-    monkeypatch.setattr("onward.rundir.spool.LONGEST_RECORD", 300)
+    monkeypatch.setattr("onward.rundir.progress._PIECE", 100)
+    monkeypatch.setattr("onward.rundir.progress.LONGEST_RECORD", 300)
     path = tmp_path / "leg-0001.train-1.jsonl"
     record = b'{"n":1,"t":1.0,"s":%d,"m":{}}\n'
     reader = SpoolReader(tmp_path)
@@ -269,7 +269,7 @@ def test_progress_is_seen_where_a_record_is_longer_than_the_end_that_is_read(tmp
 
 
 def test_names_that_are_never_used_twice_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onward.rundir.spool._MOST_KEYS", 10)
+    monkeypatch.setattr("onward.rundir.progress._MOST_KEYS", 10)
     writer = SpoolWriter(str(tmp_path), leg=1)
     for step in range(100):
         writer.write({"s": step, "m": {"loss": float(step), f"sample {step}": 1.0}})

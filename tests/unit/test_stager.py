@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from onward.checkpoints import publish as publishing
-from onward.checkpoints import stager as staging
-from onward.checkpoints.find import checkpoints, names
 from onward.checkpoints.manifest import Manifest, read_manifest, verify
-from onward.checkpoints.publish import publish
-from onward.checkpoints.stager import Stager
-from onward.checkpoints.watch import Watcher
-from onward.clock import HandClock
+from onward.checkpoints.publishing import publish as publishing
+from onward.checkpoints.publishing import publisher as staging
+from onward.checkpoints.publishing.publish import publish
+from onward.checkpoints.publishing.publisher import CheckpointPublisher
+from onward.checkpoints.restoring.newest import published_checkpoints, published_names_of
+from onward.checkpoints.watching.watcher import SaveWatcher
+from onward.clock import ManualClock
 from onward.model.checkpoint import CheckpointName
 from onward.model.spec import BestRule, CheckpointRule
 from onward.sdk import contract
+from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
-from onward.sdk.run import Run
-from onward.sdk.shares import commit_share, partial_share
+from onward.sdk.run import TrainingRun
 from tests.disks import refuse_room, small_disk
 
 LATER = 10_000_000_000.0  # every file has been quiet by then
@@ -35,16 +35,16 @@ class Bench:
         self.local, self.store = folder / "local", folder / "store"
         self.local.mkdir(parents=True, exist_ok=True)
         self.leg, self.rule, self.resumed = leg, rule or CheckpointRule(), resumed
-        self.clock = HandClock(LATER)
+        self.clock = ManualClock(LATER)
         self.logged: tuple[int | None, Mapping[str, float]] = (None, {})
-        self.run = Run(folder=folder, leg=leg, checkpoints=self.local, spool=folder / "spool", resume=None, by_hand=False)
-        self.clock = HandClock(LATER)
+        self.run = TrainingRun(folder=folder, leg=leg, checkpoints=self.local, spool=folder / "spool", resume=None, by_hand=False)
+        self.clock = ManualClock(LATER)
         self.begin()
 
     def begin(self) -> None:
         """A stager as it starts: it knows nothing of one before it."""
-        self.stager = Stager(
-            Watcher(self.local),
+        self.stager = CheckpointPublisher(
+            SaveWatcher(self.local),
             self.store,
             leg=self.leg,
             rule=self.rule,
@@ -67,7 +67,7 @@ class Bench:
         return [(report.kind, report.step) for report in self.stager.work(closed=closed)]
 
     def steps(self) -> list[int]:
-        return [name.step for name in names(self.store)]
+        return [name.step for name in published_names_of(self.store)]
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_old_checkpoints_of_earlier_legs_are_let_go_too(tmp_path: Path) -> None:
     second = Bench(tmp_path, leg=2, rule=CheckpointRule(keep=2), resumed=3)
     second.save(4)
     second.work()
-    assert names(second.store) == [CheckpointName(1, 3), CheckpointName(2, 4)]
+    assert published_names_of(second.store) == [CheckpointName(1, 3), CheckpointName(2, 4)]
 
 
 def test_foreign_and_hidden_entries_of_the_store_are_never_touched(bench: Bench) -> None:
@@ -143,7 +143,7 @@ def test_a_damaged_checkpoint_does_not_count_among_those_kept(bench: Bench) -> N
     os.truncate(bench.store / "leg-0001.step-00000003" / "w", 1)
     bench.save(4)
     bench.work()
-    assert [c.name.step for c in checkpoints(bench.store)] == [2, 4]
+    assert [c.name.step for c in published_checkpoints(bench.store)] == [2, 4]
 
 
 def test_one_that_cannot_be_deleted_costs_neither_the_report_nor_the_next(
@@ -269,7 +269,7 @@ def test_on_a_really_full_disk_the_last_good_one_stays_and_the_newest_follows(tm
         assert os.listdir(bench.store) == ["leg-0001.step-00000001"]
         (disk / "ballast").unlink()
         assert bench.work() == [("published", 2)]
-        for name in names(bench.store):
+        for name in published_names_of(bench.store):
             verify(bench.store / str(name))
 
 
@@ -319,7 +319,7 @@ def test_files_without_a_number_never_take_a_step_twice_nor_go_back(tmp_path: Pa
         bench.write("model.pt", b"x" * (index + 1))
         assert len(bench.work()) == 1
     assert bench.steps() == [103, 200, 201]
-    newest = bench.store / str(names(bench.store)[-1])
+    newest = bench.store / str(published_names_of(bench.store)[-1])
     assert (newest / "model.pt").read_bytes() == b"x" * 5
 
 
@@ -450,19 +450,19 @@ def test_numbers_that_begin_again_in_a_new_leg_are_newer_all_the_same(tmp_path: 
     second = Bench(tmp_path, leg=2, resumed=9)
     second.write("epoch_1.pt", b"leg 2")
     second.work()
-    assert names(second.store)[-1] == CheckpointName(2, 1)
+    assert published_names_of(second.store)[-1] == CheckpointName(2, 1)
 
 
 def test_the_last_look_takes_what_has_not_been_quiet(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    bench.stager = Stager(
-        Watcher(bench.local, quiet_seconds=float("inf")),
+    bench.stager = CheckpointPublisher(
+        SaveWatcher(bench.local, quiet_seconds=float("inf")),
         bench.store,
         leg=1,
         rule=CheckpointRule(),
         resumed_step=None,
         progress=lambda: (None, {}),
-        clock=HandClock(LATER),
+        clock=ManualClock(LATER),
     )
     bench.write("model_3.pt")
     assert bench.work() == []
@@ -476,7 +476,7 @@ def test_a_stager_clears_away_what_killed_legs_left_half_published(tmp_path: Pat
     assert os.listdir(tmp_path / "store") == []
 
 
-class SlowClock(HandClock):
+class SlowClock(ManualClock):
     """Every look at it takes ten seconds."""
 
     def now(self) -> float:
@@ -491,8 +491,10 @@ def test_a_checkpoint_that_all_ranks_write_is_reported_with_the_time_its_shares_
         partial.mkdir(parents=True)
         (partial / f"{rank}.pt").write_text("x")
         commit_share(partial, local, 9, Ranks(rank, 2), {"seconds": 0.5, "metrics": {}})
-    watcher, rule = Watcher(local), CheckpointRule()
-    stager = Stager(watcher, store, leg=1, rule=rule, resumed_step=None, progress=lambda: (None, {}), clock=SlowClock(), shares=local)
+    watcher, rule = SaveWatcher(local), CheckpointRule()
+    stager = CheckpointPublisher(
+        watcher, store, leg=1, rule=rule, resumed_step=None, progress=lambda: (None, {}), clock=SlowClock(), shares=local
+    )
     [report] = stager.work()
     assert report.kind == "published" and report.stage_seconds == 30.0, "two shares of 10 s each, and putting them together"
 
@@ -505,6 +507,6 @@ def test_at_the_end_the_shares_of_the_newest_step_go_first(bench: Bench, monkeyp
         (partial / "w").write_text(str(step))
         commit_share(partial, bench.local, step, Ranks(0, 1), {"seconds": 0.1, "metrics": {}})
     order: list[int] = []
-    monkeypatch.setattr("onward.checkpoints.stager.put", lambda share, *_, **__: order.append(share.step))
+    monkeypatch.setattr("onward.checkpoints.publishing.publisher.put_share", lambda share, *_, **__: order.append(share.step))
     bench.work(closed=True)
     assert order == [2, 1]

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from onward.checkpoints.copying import SourceChanged
-from onward.checkpoints.stager import Report
+from onward.checkpoints.publishing.publisher import PublishReport
 from onward.sdk import contract
-from onward.supervisor import staging
+from onward.supervisor.leg import publisher_process
 
 
 @pytest.fixture
-def beat(tmp_path: Path) -> staging.Beat:
-    made = staging.Beat(tmp_path)
-    made.begin(Report(kind="publishing", step=100, bytes=10))
+def beat(tmp_path: Path) -> publisher_process.Heartbeat:
+    made = publisher_process.Heartbeat(tmp_path)
+    made.begin(PublishReport(kind="publishing", step=100, bytes=10))
     return made
 
 
@@ -26,9 +26,11 @@ def commit(folder: Path, step: int) -> None:
     (place / contract.COMMIT_FILE).write_text("{}")
 
 
-def test_it_says_how_far_a_publish_is(beat: staging.Beat, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staging, "_input_ends", lambda: False)
-    beat.begin(Report(kind="publishing", step=200, bytes=10))
+def test_it_says_how_far_a_publish_is(
+    beat: publisher_process.Heartbeat, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher_process, "_input_ends", lambda: False)
+    beat.begin(PublishReport(kind="publishing", step=200, bytes=10))
     beat.moved(4)
     beat.moved(3)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -37,9 +39,9 @@ def test_it_says_how_far_a_publish_is(beat: staging.Beat, capsys: pytest.Capture
 
 @pytest.mark.parametrize(("newer", "ends", "stops"), [(True, True, True), (True, False, False), (False, True, False)])
 def test_an_older_checkpoint_makes_way_only_when_the_training_has_gone_and_a_newer_one_waits(
-    beat: staging.Beat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newer: bool, ends: bool, stops: bool
+    beat: publisher_process.Heartbeat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newer: bool, ends: bool, stops: bool
 ) -> None:
-    monkeypatch.setattr(staging, "_input_ends", lambda: ends)
+    monkeypatch.setattr(publisher_process, "_input_ends", lambda: ends)
     commit(tmp_path, 100)
     if newer:
         commit(tmp_path, 200)

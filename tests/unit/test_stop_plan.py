@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.run import Leg
 from onward.supervisor.stop.plan import StopPlan, StopPlanner
 

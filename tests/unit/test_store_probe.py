@@ -4,8 +4,8 @@ import os
 import threading
 from pathlib import Path
 
-from onward.clock import HandClock
-from onward.supervisor.stop.probe import StoreProbe, write_and_flush
+from onward.clock import ManualClock
+from onward.supervisor.stop.store_probe import StoreProbe, write_and_flush
 
 
 def test_a_probe_writes_what_it_says_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_a_probe_writes_what_it_says_and_leaves_nothing_behind(tmp_path: Path) -
 
 
 def test_probes_are_made_one_at_a_time_and_their_results_taken_once(tmp_path: Path) -> None:
-    probe = StoreProbe(tmp_path, HandClock(5.0))
+    probe = StoreProbe(tmp_path, ManualClock(5.0))
     probe.want(0)
     assert probe.take() == []
     probe.want(1000)
@@ -25,7 +25,7 @@ def test_probes_are_made_one_at_a_time_and_their_results_taken_once(tmp_path: Pa
 
 
 def test_a_store_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    probe = StoreProbe(tmp_path / "missing", HandClock())
+    probe = StoreProbe(tmp_path / "missing", ManualClock())
     probe.want(1000)
     _finish()
     assert probe.take() == []

@@ -16,10 +16,10 @@ from onward.errors import InvalidInput, NotFound, SchedulerUnavailable, StorageE
 from onward.model.job import JobId, JobState
 from onward.model.run import RunState
 from onward.model.spec import Environment, Limits, Resources
-from onward.operations import submit as module
-from onward.operations.submit import preview
-from onward.operations.tend import tend
-from onward.operations.wiring import Desk
+from onward.operations.context import OperationsContext
+from onward.operations.repair.tend import tend
+from onward.operations.submit import new_run as module
+from onward.operations.submit.new_run import preview
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir, letter
 from tests.desks import Place
@@ -338,7 +338,7 @@ def test_a_profiles_options_in_slurms_words_reach_the_script_or_are_refused_by_t
     (place.folder / "sbatch").chmod(0o755)
     (place.folder / "settings.toml").write_text(f'[clusters.s]\nscheduler = "slurm"\ndefaults = {{extra = ["{option}"]}}\n')
     env = {**place.desk.env, "ONWARD_SETTINGS": str(place.folder / "settings.toml"), "PATH": f"{place.folder}:{place.desk.env['PATH']}"}
-    desk = Desk(env=env, clock=place.clock)
+    desk = OperationsContext(env=env, clock=place.clock)
     if refused is None:
         assert f"#SBATCH {option}\n" in preview(desk, place.draft(cluster="s"), cwd=place.project).script
     else:
@@ -351,7 +351,7 @@ def test_a_profiles_python_that_is_not_here_is_spoken_of_in_a_preview(place: Pla
     settings = place.folder / "settings.toml"
     for python, said in (("/nope/python", 1), (sys.executable, 0)):
         settings.write_text(f'[clusters.local]\npython = "{python}"\n')
-        place.desk = Desk(
+        place.desk = OperationsContext(
             env={**place.desk.env, "ONWARD_SETTINGS": str(settings)}, clock=place.clock, make_scheduler=lambda _: place.scheduler
         )
         notes = preview(place.desk, place.draft(), cwd=place.project).notes

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.errors import SubmitLimitReached
-from onward.model import event as ev
+from onward.model import events as ev
+from onward.model.analysis.why import why
 from onward.model.job import Allocation, JobId, JobState
-from onward.model.lifecycle import Continue
+from onward.model.policy.lifecycle import Continue
 from onward.model.run import LegEnd
-from onward.model.why import why
-from onward.operations.mend import GRACE
-from onward.operations.tend import Tended, tend
+from onward.operations.repair.one_run import GRACE
+from onward.operations.repair.tend import TendReport, tend
 from onward.rundir.journal import Journal, desk_journal, read_events
 from onward.schedulers.base import requeues
-from onward.supervisor.beginning import Successor, leg_of_job, may_begin
-from onward.supervisor.ending import go_on_or_close, leave_job
-from onward.supervisor.handover import Handover
-from onward.supervisor.scene import Scene
+from onward.supervisor.leg.begin import Successor, leg_of_job, may_begin
+from onward.supervisor.leg.context import LegContext
+from onward.supervisor.leg.end import continue_or_close, leave_job
+from onward.supervisor.leg.handover import Handover
 from tests.benches import until
 from tests.desks import CountingScheduler, Place, PlayedRun
 from tests.fakes import FakeScheduler
@@ -41,9 +41,9 @@ def run(place: Place) -> PlayedRun:
     return played.begin(1, successor=False)
 
 
-def scene_of(run: PlayedRun, leg: int, *, restarted: bool = False) -> Scene:
+def scene_of(run: PlayedRun, leg: int, *, restarted: bool = False) -> LegContext:
     allocation = Allocation(job=run.job(leg), hosts=("node1",), deadline=None, restarted=restarted)
-    return Scene(
+    return LegContext(
         dir=run.dir,
         spec=run.spec,
         leg=leg,
@@ -70,7 +70,7 @@ def kinds(run: PlayedRun, leg: int) -> list[str]:
 class Crowded(CountingScheduler):
     """Has room for another job from a certain time on, and notes when it was asked for one."""
 
-    def __init__(self, clock: HandClock, room_from: float) -> None:
+    def __init__(self, clock: ManualClock, room_from: float) -> None:
         super().__init__(clock)
         self.room_from = room_from
         self.tries: list[float] = []
@@ -119,7 +119,7 @@ def test_at_the_end_of_a_leg_its_job_goes_back_into_the_queue_as_the_next_leg(ru
     scheduler, job = run.place.scheduler, run.job(1)
     ended(run, 1)
     scene = scene_of(run, 1)
-    go_on_or_close(scene)
+    continue_or_close(scene)
     assert scheduler.status([job])[job].state is JobState.RUNNING, "not before all else is done"
     assert leave_job(scene, 0) == 0
     assert scheduler.status([job])[job].state is JobState.QUEUED
@@ -135,7 +135,7 @@ def test_a_scheduler_that_requeues_by_an_exit_code_gets_it(run: PlayedRun, monke
     monkeypatch.setattr(FakeScheduler, "requeue", lambda self, job: 99)
     ended(run, 1, LegEnd.CRASHED)
     scene = scene_of(run, 1)
-    go_on_or_close(scene)
+    continue_or_close(scene)
     assert leave_job(scene, 1) == 99
 
 
@@ -147,9 +147,9 @@ def test_a_job_that_lacks_the_memory_of_the_next_leg_does_not_come_back_and_the_
     place: Place, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended(run, 1)
-    monkeypatch.setattr("onward.supervisor.ending.fits", lambda standing, wanted: False)
+    monkeypatch.setattr("onward.supervisor.leg.end.suits_next_leg", lambda standing, wanted: False)
     scene = scene_of(run, 1)
-    go_on_or_close(scene)
+    continue_or_close(scene)
     assert scene.requeue is None
     place.scheduler.end(run.job(1))
     said = why(run.run, {})
@@ -159,7 +159,7 @@ def test_a_job_that_lacks_the_memory_of_the_next_leg_does_not_come_back_and_the_
 def test_a_requeue_that_is_not_allowed_leaves_the_leg_waiting_for_a_place(run: PlayedRun) -> None:
     ended(run, 1)
     scene = scene_of(run, 1)
-    go_on_or_close(scene)
+    continue_or_close(scene)
     run.place.scheduler.down = True
     assert leave_job(scene, 0) == 0
     assert run.leg(2).job is None
@@ -172,7 +172,7 @@ def test_a_scheduler_that_cannot_requeue_is_not_asked_to() -> None:
 
 def test_a_job_killed_between_its_plan_to_come_back_and_doing_so_is_replaced_by_tend(place: Place, run: PlayedRun) -> None:
     ended(run, 1)
-    go_on_or_close(scene_of(run, 1))
+    continue_or_close(scene_of(run, 1))
     first = run.job(1)
     place.scheduler.end(first, JobState.TIMED_OUT)
     assert tended(place).acted
@@ -197,7 +197,7 @@ def test_a_run_that_is_over_does_not_show_a_leg_that_never_found_a_place(run: Pl
     with pytest.raises(SubmitLimitReached):
         run.queue(2, after=run.job(1))
     ended(run, 1, LegEnd.DONE)
-    go_on_or_close(scene_of(run, 1))
+    continue_or_close(scene_of(run, 1))
     assert run.run.closed
     assert run.leg(2).submission is None
 
@@ -205,7 +205,7 @@ def test_a_run_that_is_over_does_not_show_a_leg_that_never_found_a_place(run: Pl
 # ── by whoever looks after the runs ───────────────────────────────────────────
 
 
-def tended(place: Place) -> Tended:
+def tended(place: Place) -> TendReport:
     place.clock.sleep(GRACE + 1)
     return tend(place.desk)
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from onward.errors import SubmitRefused, SubmitUnclear
-from onward.model.plain import value_to_json
-from onward.operations import agent, arrivals
-from onward.operations.agent import Agent
-from onward.operations.code import Frozen, freeze_code
-from onward.operations.submit import submit
+from onward.model.plain_data import value_to_json
+from onward.operations.ssh import agent
+from onward.operations.ssh.agent import HostAgent
+from onward.operations.submit import arriving_code
+from onward.operations.submit.code_snapshot import CodeSnapshot, freeze_code
+from onward.operations.submit.new_run import submit
 from tests.desks import Place
 
 ID = "k3x9q2m7"
@@ -28,9 +29,9 @@ class Asking:
         self.place = place
         self.at_work, self.go_on, self.waits = threading.Event(), threading.Event(), threading.Event()
         self.fails: Exception | None = None
-        folder, frozen = "", Frozen(workdir=str(place.project), facts={"frozen": False}, diff="")
+        folder, frozen = "", CodeSnapshot(workdir=str(place.project), facts={"frozen": False}, diff="")
         if freeze:
-            room = arrivals.prepare(place.root, ID)
+            room = arriving_code.prepare(place.root, ID)
             folder, frozen = str(room), freeze_code(place.project, room, exclude=(), runs=place.root)
         self._given = {"id": ID, "draft": value_to_json(place.draft(freeze=freeze)), "folder": folder, "frozen": value_to_json(frozen)}
         real = submit
@@ -48,10 +49,10 @@ class Asking:
             threading.Event().wait(0.01)
 
         monkeypatch.setattr(agent, "submit", slow)
-        monkeypatch.setattr(arrivals, "_pause", waits)
+        monkeypatch.setattr(arriving_code, "_pause", waits)
 
     def ask(self) -> Any:
-        return Agent(self.place.desk, io.BytesIO()).serve("submit", self._given)
+        return HostAgent(self.place.desk, io.BytesIO()).serve("submit", self._given)
 
     def both(self) -> tuple[Any, Any]:
         with ThreadPoolExecutor(2) as pool:
@@ -95,11 +96,11 @@ def test_where_the_first_fails_the_second_does_it(tmp_path: Path, monkeypatch: p
 def test_one_that_never_ends_is_told_and_not_repeated(tmp_path: Path) -> None:
     root = tmp_path / "runs"
     with (
-        arrivals.one_at_a_time(root, ID),
+        arriving_code.submit_lock(root, ID),
         pytest.raises(SubmitUnclear, match=r"process [0-9]+ on") as caught,
-        arrivals.one_at_a_time(root, ID, patience=0),
+        arriving_code.submit_lock(root, ID, patience=0),
     ):
         raise AssertionError("two at a time")
     assert f"onward show {ID}" in caught.value.hint
-    with arrivals.one_at_a_time(root, ID, patience=0):
+    with arriving_code.submit_lock(root, ID, patience=0):
         pass

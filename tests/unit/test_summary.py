@@ -11,41 +11,41 @@ from dataclasses import replace
 import pytest
 
 from onward.errors import InvalidInput
-from onward.model.attempt import Standing
-from onward.model.pipeline import Benchmark, CheckpointChoice, Gate, Model, Plan, Stage, StageKind, SummaryRule
-from onward.model.score import Score, TaskResult
-from onward.model.spec import RunDraft
-from onward.model.task import Seen, Task, TaskState, tasks_of
-from onward.pipelines.summary import summarise
-from onward.pipelines.summary_compare import differences
-from onward.pipelines.summary_gate import check_gates
-from onward.pipelines.summary_table import Summary
-from onward.pipelines.summary_text import (
+from onward.inputs.summary.aggregate import summarise
+from onward.inputs.summary.differences import differences
+from onward.inputs.summary.gates import check_gates
+from onward.inputs.summary.table import BenchmarkSummary
+from onward.inputs.summary.text import (
     as_csv,
     as_json,
     difference_lines,
     differences_json,
     differences_markdown,
     legend,
-    lines,
     markdown,
     number,
+    table_lines,
 )
+from onward.model.pipelines.attempt import TaskStatus
+from onward.model.pipelines.plan import Benchmark, CheckpointChoice, ExistingModel, PipelinePlan, QualityGate, Stage, StageKind, SummaryRule
+from onward.model.pipelines.score import Score, TaskResult
+from onward.model.pipelines.task import PublishedCheckpoint, Task, TaskState, tasks_of
+from onward.model.spec import RunDraft
 
 DRAFT = RunDraft(name="train", experiment="e", cluster="local", command=("true",))
 BOTH = ("train", "base")
 ACCURACY = Benchmark(name="accuracy", command=("x",), of=BOTH, pool="p", checkpoints=CheckpointChoice(all=True), seeds=(1, 2, 3))
 LOSS = replace(ACCURACY, name="loss", metric="nats", better="min", shards=2, seeds=(0,))
-PLAN = Plan(
+PLAN = PipelinePlan(
     name="nightly",
     experiment="e",
     cluster="local",
     stages=(Stage(name="train", kind=StageKind.TRAIN, draft=DRAFT),),
-    models=(Model(name="base", path="/m"),),
+    models=(ExistingModel(name="base", path="/m"),),
     benchmarks=(ACCURACY, LOSS),
     summary=SummaryRule(baseline="base"),
 )
-STEPS = {"train": (Seen(step=100, number=1), Seen(step=200, number=2, last=True))}
+STEPS = {"train": (PublishedCheckpoint(step=100, number=1), PublishedCheckpoint(step=200, number=2, last=True))}
 Measured = Callable[[Task], TaskResult | None]
 
 
@@ -57,10 +57,12 @@ def measured(task: Task) -> TaskResult | None:
     return TaskResult(scores={name: Score(value=value, count=10, spread=0.05)}, items=10, seconds=3.0)
 
 
-def summary(plan: Plan = PLAN, by: Measured = measured, failed: Mapping[str, str] | None = None, baseline: str | None = None) -> Summary:
+def summary(
+    plan: PipelinePlan = PLAN, by: Measured = measured, failed: Mapping[str, str] | None = None, baseline: str | None = None
+) -> BenchmarkSummary:
     tasks = tasks_of(plan, STEPS)
     found = {task.id: result for task in tasks if (result := by(task)) and task.id not in (failed or {})}
-    standings = {id: Standing(state=TaskState.FAILED, next=2, reason=reason) for id, reason in (failed or {}).items()}
+    standings = {id: TaskStatus(state=TaskState.FAILED, next=2, reason=reason) for id, reason in (failed or {}).items()}
     return summarise(plan, tasks, found, standings, baseline=baseline)
 
 
@@ -68,7 +70,7 @@ def test_rows_are_models_and_checkpoints_and_columns_are_benchmarks() -> None:
     found = summary()
     assert [row.key for row in found.rows] == ["base", "train@100", "train@200"]
     assert [row.label for row in found.rows] == ["base", "train, step 100", "train, step 200"]
-    assert lines(found)[2] == ("train, step 200", "0.7020 ± 0.0025* ↑", "1.805 ± 0.023* ↑")
+    assert table_lines(found)[2] == ("train, step 200", "0.7020 ± 0.0025* ↑", "1.805 ± 0.023* ↑")
 
 
 def test_the_newest_checkpoint_alone_stands_for_its_model_where_models_are_asked_for() -> None:
@@ -81,7 +83,7 @@ def test_the_best_is_by_the_benchmarks_own_sense_and_among_whole_cells_alone() -
     found = summary(failed={last[0]: "exit code 3"})
     best = {name: row.key for row in found.rows for name, cell in row.cells.items() if cell.best}
     assert best == {"accuracy": "train@200", "loss": "train@100"}
-    assert lines(found)[2][2] == "1.810 ± 0.036 (1/2 failed)"
+    assert table_lines(found)[2][2] == "1.810 ± 0.036 (1/2 failed)"
     assert "train@200 loss: exit code 3" in legend(found)
 
 
@@ -96,8 +98,8 @@ def test_what_is_not_there_yet_is_said_so() -> None:
     tasks = tasks_of(PLAN, STEPS)
     lost = {task.id: "killed" for task in tasks if task.step == 100 and task.benchmark == "loss"}
     found = summary(by=lambda task: measured(task) if task.step != 200 else None, failed=lost)
-    assert lines(found)[1][2] == "0/2 failed" and lines(found)[2][1:] == ("…", "…")
-    assert lines(summary(replace(PLAN, benchmarks=(replace(ACCURACY, of=("base",)), LOSS))))[1][1] == "–"
+    assert table_lines(found)[1][2] == "0/2 failed" and table_lines(found)[2][1:] == ("…", "…")
+    assert table_lines(summary(replace(PLAN, benchmarks=(replace(ACCURACY, of=("base",)), LOSS))))[1][1] == "–"
 
 
 def test_each_row_is_tested_against_the_baseline_and_the_test_is_named() -> None:
@@ -122,7 +124,7 @@ def test_the_one_metric_that_is_told_stands_for_the_one_that_was_forgotten() -> 
     forgotten = replace(PLAN, benchmarks=(replace(LOSS, metric="score"),))
     assert summary(forgotten).columns[0].metric == "nats" and "stands for it" in summary(forgotten).notes[0]
     two = summary(forgotten, by=lambda task: TaskResult(scores={"a": Score(value=1.0), "b": Score(value=2.0)}))
-    assert two.notes == ("loss tells no score: name what it tells by `metric`",) and lines(two)[0][1] == "no score"
+    assert two.notes == ("loss tells no score: name what it tells by `metric`",) and table_lines(two)[0][1] == "no score"
 
 
 def test_cost_is_a_metric_or_the_seconds_that_were_spent() -> None:
@@ -175,27 +177,32 @@ def test_json_holds_every_measurement() -> None:
 
 def test_gates_hold_the_newest_checkpoints_to_what_they_must_reach() -> None:
     found = summary()
-    assert check_gates(found, [Gate(benchmark="accuracy", at_least=0.7), Gate(benchmark="loss", at_most=1.9, worse_by=0.0)]) == []
-    assert check_gates(found, [Gate(benchmark="accuracy", at_least=0.8)]) == [
+    assert (
+        check_gates(found, [QualityGate(benchmark="accuracy", at_least=0.7), QualityGate(benchmark="loss", at_most=1.9, worse_by=0.0)])
+        == []
+    )
+    assert check_gates(found, [QualityGate(benchmark="accuracy", at_least=0.8)]) == [
         "train, step 200: accuracy is 0.702, and has to be at least 0.8"
     ]
-    assert check_gates(found, [Gate(benchmark="loss", at_most=1)]) == ["train, step 200: loss is 1.805, and must be at most 1"]
+    assert check_gates(found, [QualityGate(benchmark="loss", at_most=1)]) == ["train, step 200: loss is 1.805, and must be at most 1"]
 
 
 def test_a_gate_on_the_loss_against_the_baseline_knows_which_way_is_worse() -> None:
     worse = summary(by=lambda task: measured(replace(task, step=-(task.step or 0))))
-    (line,) = check_gates(worse, [Gate(benchmark="loss", worse_by=0.05)])
+    (line,) = check_gates(worse, [QualityGate(benchmark="loss", worse_by=0.05)])
     assert line == "train, step 200: loss is 2.205, 10.0% worse than the baseline's 2.005; 5.0% is allowed"
-    assert check_gates(worse, [Gate(benchmark="loss", worse_by=0.2)]) == []
+    assert check_gates(worse, [QualityGate(benchmark="loss", worse_by=0.2)]) == []
 
 
 def test_what_was_not_measured_passes_no_gate() -> None:
     lost = {task.id: "exit code 3" for task in tasks_of(PLAN, STEPS) if task.step == 200 and task.shard == 1}
-    gates = [Gate(benchmark="loss", at_most=9)]
+    gates = [QualityGate(benchmark="loss", at_most=9)]
     assert check_gates(summary(failed=lost), gates) == [
         "train, step 200: loss is not measured: 1 of 2 tasks are done, 1 failed (exit code 3)"
     ]
-    assert check_gates(summary(replace(PLAN, summary=SummaryRule())), [Gate(benchmark="loss", worse_by=0.1)])[0].endswith("held against")
+    assert check_gates(summary(replace(PLAN, summary=SummaryRule())), [QualityGate(benchmark="loss", worse_by=0.1)])[0].endswith(
+        "held against"
+    )
 
 
 def test_without_gates_nothing_may_be_significantly_worse_than_the_baseline() -> None:
@@ -223,7 +230,7 @@ def test_two_pipelines_are_compared_row_by_row() -> None:
 
 def test_pipelines_without_a_step_in_common_are_compared_by_their_newest_checkpoints() -> None:
     without = replace(PLAN, models=(), benchmarks=(ACCURACY,), summary=SummaryRule())
-    tasks = tasks_of(without, {"train": (Seen(step=300, number=1),)})
+    tasks = tasks_of(without, {"train": (PublishedCheckpoint(step=300, number=1),)})
     other = summarise(without, tasks, {task.id: result for task in tasks if (result := measured(task))}, {})
     found = differences(summary(without), other)
     assert found.rows[0].label == "train, step 300 / train, step 200" and "newest" in found.notes[0]

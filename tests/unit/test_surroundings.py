@@ -10,8 +10,15 @@ from onward.errors import InvalidInput
 from onward.model.spec import CheckpointRule, Cluster
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk import contract
-from onward.supervisor import surroundings
-from onward.supervisor.surroundings import carried, local_folder, training_command, training_environment, working_folder
+from onward.supervisor.preparation import environment
+from onward.supervisor.preparation.environment import (
+    inherited_variables,
+    local_folder,
+    training_command,
+    training_environment,
+    working_folder,
+)
+from tests import seeds
 from tests.histories import make_spec
 
 
@@ -31,7 +38,7 @@ def test_what_belongs_to_the_submitting_shell_or_job_is_not_carried() -> None:
     ours = {"PATH": "/bin", "CONDA_PREFIX": "/env", "WANDB_MODE": "offline", "HOME": "/home/ada", "LD_LIBRARY_PATH": "/lib"}
     jobs = {"SLURM_JOB_ID": "1", "SBATCH_TIMELIMIT": "5", "ONWARD_LEG": "3", "TMPDIR": "/tmp/job1", "CUDA_VISIBLE_DEVICES": "3"}
     shells = {"PWD": "/x", "SSH_AUTH_SOCK": "/x", "BASH_FUNC_module%%": "() {", "DISPLAY": ":0", "TMUX_PANE": "1", "_": "/bin/env"}
-    assert carried({**jobs, **ours, **shells}) == ours
+    assert inherited_variables({**jobs, **ours, **shells}) == ours
 
 
 # ── environment ───────────────────────────────────────────────────────────────
@@ -40,7 +47,7 @@ def test_what_belongs_to_the_submitting_shell_or_job_is_not_carried() -> None:
 def test_a_training_finds_all_it_needs(run: RunDir, local: LegLocal) -> None:
     spec = make_spec(checkpoints=CheckpointRule(every="600"))
     env = training_environment(spec, run, local, leg=4, deadline=1234.6, resume=(Path("/node/resume"), 88))
-    told = {name: value for name, value in env.items() if name.startswith("ONWARD_")}
+    told = {name: value for name, value in env.items() if name.startswith("ONWARD_") and name != seeds.VARIABLE}
     assert told == {
         contract.RUN_ID: "k3x9q2m7",
         contract.RUN_DIR: str(run.path),
@@ -175,8 +182,8 @@ def test_a_disk_in_memory_is_passed_over_for_one_that_is_none(tmp_path: Path, mo
     """Checkpoints there would be taken from the job's memory."""
     memory, disk = tmp_path / "memory", tmp_path / "disk"
     disk.mkdir()
-    monkeypatch.setattr(surroundings, "in_memory", lambda folder: folder.is_relative_to(memory))
-    monkeypatch.setattr(surroundings, "_SYSTEM_DISKS", (str(disk),))
+    monkeypatch.setattr(environment, "is_in_memory", lambda folder: folder.is_relative_to(memory))
+    monkeypatch.setattr(environment, "_SYSTEM_DISKS", (str(disk),))
     monkeypatch.setattr("tempfile.tempdir", str(memory / "tmp"))
     monkeypatch.setenv("SLURM_TMPDIR", str(memory / "job"))
     assert under(None).is_relative_to(disk)
@@ -187,7 +194,7 @@ def test_a_disk_in_memory_is_passed_over_for_one_that_is_none(tmp_path: Path, mo
 def test_where_all_disks_are_memory_the_first_is_taken_and_what_a_profile_names_always_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surroundings, "in_memory", lambda _folder: True)
+    monkeypatch.setattr(environment, "is_in_memory", lambda _folder: True)
     monkeypatch.setenv("SLURM_TMPDIR", str(tmp_path / "job"))
     assert under(None).is_relative_to(tmp_path / "job")
     assert under(str(tmp_path / "named")).is_relative_to(tmp_path / "named")

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.publish import publish
+from onward.checkpoints.publishing.publish import publish
 from onward.model.checkpoint import CheckpointName
 from onward.model.run import LegEnd
 from onward.model.spec import Cluster
-from onward.operations.clean import Kind, look_at_node, remove
+from onward.operations.admin.cleanup import RemovableKind, remove_scanned, scan_node
 from onward.rundir.layout import LegLocal, RunDir
-from onward.sdk.run import Run
-from onward.supervisor.disk import sweep
-from onward.supervisor.disk.memory import memory_words
+from onward.sdk.run import TrainingRun
+from onward.supervisor.disk import leftovers
+from onward.supervisor.disk.leftovers import leftover_folders
+from onward.supervisor.disk.memory_disk import memory_words
 from onward.supervisor.disk.owner import OWNER
-from onward.supervisor.disk.skips import Skips
-from onward.supervisor.disk.sweep import left_folders
-from onward.supervisor.surroundings import local_folder
+from onward.supervisor.disk.skipped_saves import SkippedSaves
+from onward.supervisor.preparation.environment import local_folder
 from tests.desks import Place
 from tests.histories import make_spec
 
@@ -35,7 +35,7 @@ class Disk:
         self.path.mkdir()
         monkeypatch.setenv("SLURM_TMPDIR", str(self.path))
         monkeypatch.setattr("tempfile.tempdir", str(self.path))
-        monkeypatch.setattr(sweep, "_SYSTEM_DISKS", ())
+        monkeypatch.setattr(leftovers, "_SYSTEM_DISKS", ())
 
     def leg(self, run: RunDir, leg: int = 1, *, id: str = "k01", alive: bool = False) -> LegLocal:
         spec = make_spec(id=id, cluster=Cluster(name="c", scheduler="slurm", local_disk=str(self.path)))
@@ -46,7 +46,7 @@ class Disk:
         return local
 
     def save(self, local: LegLocal, step: int) -> None:
-        run = Run(folder=local.path, leg=1, checkpoints=local.checkpoints, spool=local.spool, resume=None, by_hand=False)
+        run = TrainingRun(folder=local.path, leg=1, checkpoints=local.checkpoints, spool=local.spool, resume=None, by_hand=False)
         with run.checkpoint(step) as folder:
             (folder / "w").write_bytes(b"w" * 5000)
 
@@ -56,7 +56,7 @@ class Disk:
 
     def found(self) -> dict[str, str]:
         """By run: why it stays, or nothing where it may go."""
-        return {left.run: left.keep for left in left_folders(self.folders, now=time.time())}
+        return {left.run: left.keep for left in leftover_folders(self.folders, now=time.time())}
 
 
 @pytest.fixture
@@ -110,10 +110,10 @@ def test_clean_on_a_node_says_what_it_would_free_and_removes_it_with_its_logs_ca
     local, kept = disk.leg(run.dir, id="k01"), disk.leg(other.dir, id="k02")
     disk.save(kept, 7)
     (local.spool / "leg-0001.train-77.jsonl").write_text('{"n": 0}\n')
-    found = look_at_node(disk.place.desk)
-    assert [(item.kind, item.path) for item in found.items] == [(Kind.LEG, local.path)]
+    found = scan_node(disk.place.desk)
+    assert [(item.kind, item.path) for item in found.items] == [(RemovableKind.LEG, local.path)]
     assert [one.path for one in found.kept] == [kept.path]
-    gone, problems = remove(disk.place.desk, found)
+    gone, problems = remove_scanned(disk.place.desk, found)
     assert [item.path for item in gone] == [local.path] and problems == []
     assert not local.path.exists() and not local.path.parent.exists() and kept.path.exists()
     assert (run.dir.spool / "leg-0001.train-77.jsonl").read_text() == '{"n": 0}\n'
@@ -125,7 +125,7 @@ def test_a_job_removes_what_other_runs_left_and_nothing_else(disk: Disk) -> None
     current, earlier = disk.leg(mine.dir, 2, id="k00", alive=True), disk.leg(mine.dir, 1, id="k00")
     left, kept = disk.leg(theirs.dir, id="k01"), disk.leg(unpublished.dir, id="k02")
     disk.save(kept, 7)
-    sweep._sweep(current)
+    leftovers._sweep(current)
     assert not left.path.exists()
     assert current.path.exists() and kept.path.exists()
     assert earlier.path.exists(), "the run's own are salvaged, not swept"
@@ -145,7 +145,7 @@ def test_a_folder_that_does_not_say_whose_it_is_goes_when_it_is_old_and_empty(di
 
 
 def test_skipped_saves_are_told_with_the_sizes_and_not_for_ever() -> None:
-    skips = Skips()
+    skips = SkippedSaves()
     assert skips.new([], free=10**9, size=None) == []
     [first] = skips.new(["/tmp/x: No space left"], free=10**9, size=3 * 10**9)
     assert "/tmp/x: No space left" in first and "1.0 GB are free" in first and "takes 3.0 GB" in first

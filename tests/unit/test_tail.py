@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.operations import logs
-from onward.operations.logs import Reader, read_logs
-from onward.rundir.beneath import reading
+from onward.operations.runs import logs
+from onward.operations.runs.logs import LegLogReader, read_logs
 from onward.rundir.claim import claim
+from onward.rundir.files.no_links import reading
 from onward.rundir.layout import RunDir
 from onward.rundir.logs import tail
 from onward.rundir.logs.tail import last_lines
@@ -46,8 +46,8 @@ def run(tmp_path: Path) -> RunDir:
     return made
 
 
-def reader(run: RunDir, *streams: str) -> Reader:
-    return Reader(run, streams=streams or ("out", "err"), leg=None, supervisor=False)
+def reader(run: RunDir, *streams: str) -> LegLogReader:
+    return LegLogReader(run, streams=streams or ("out", "err"), leg=None, supervisor=False)
 
 
 def test_the_last_lines_of_ten_gigabytes_cost_a_few_kilobytes(run: RunDir, counted: SimpleNamespace) -> None:
@@ -126,7 +126,7 @@ def test_whoever_follows_a_run_of_many_legs_opens_the_logs_of_the_last_two(run: 
             looks.append(1)
             return seen
 
-    monkeypatch.setattr(logs, "Watch", Watching)
+    monkeypatch.setattr(logs, "RunWatch", Watching)
     monkeypatch.setattr(logs, "reason", lambda _: "it trains")
     monkeypatch.setattr("time.sleep", lambda _: opened.append("tick"))
     real = reading

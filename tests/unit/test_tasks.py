@@ -8,32 +8,34 @@ from pathlib import Path
 
 import pytest
 
-from onward.model.attempt import Attempt, AttemptEnd, Owner
-from onward.model.event import Ended
-from onward.model.pipeline import Benchmark, Model, Plan
-from onward.model.score import Score, TaskResult
-from onward.model.task import TaskState, tasks_of
+from onward.model.events import Ended
+from onward.model.pipelines.attempt import Attempt, AttemptEnd, AttemptOwner
+from onward.model.pipelines.plan import Benchmark, ExistingModel, PipelinePlan
+from onward.model.pipelines.score import Score, TaskResult
+from onward.model.pipelines.task import TaskState, tasks_of
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal
 from onward.rundir.layout import RunDir
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.rundir.tasks import (
-    Owners,
+from onward.rundir.pipeline.layout import PipelineDir
+from onward.rundir.pipeline.tasks import (
+    AttemptOwners,
+    allow_another_attempt,
     end_attempt,
-    history,
     newest_attempt,
     read_result,
-    results,
-    standings,
-    states,
     take_attempt,
     task_dir,
-    try_again,
+    task_history,
+    task_results,
+    task_standings,
+    task_states,
     write_result,
 )
 
 BENCHMARK = Benchmark(name="sums", command=("true",), of=("base",), pool="all", shards=2, retries=0)
-PLAN = Plan(name="nightly", experiment="e", cluster="local", models=(Model(name="base", path="/m"),), benchmarks=(BENCHMARK,))
+PLAN = PipelinePlan(
+    name="nightly", experiment="e", cluster="local", models=(ExistingModel(name="base", path="/m"),), benchmarks=(BENCHMARK,)
+)
 TASKS = tasks_of(PLAN, {})
 ONE, TWO = (task.id for task in TASKS)
 
@@ -53,8 +55,8 @@ def worker(dir: PipelineDir) -> RunDir:
     return run
 
 
-def owner(run: RunDir, leg: int = 1) -> Owner:
-    return Owner(run=run.path.name, leg=leg)
+def owner(run: RunDir, leg: int = 1) -> AttemptOwner:
+    return AttemptOwner(run=run.path.name, leg=leg)
 
 
 def take(dir: PipelineDir, run: RunDir, number: int = 1, leg: int = 1) -> Attempt:
@@ -69,7 +71,7 @@ def write_end(run: RunDir, *, leg: int) -> None:
 
 
 def state(dir: PipelineDir) -> TaskState:
-    return states(dir, PLAN, TASKS)[ONE]
+    return task_states(dir, PLAN, TASKS)[ONE]
 
 
 def test_an_attempt_is_taken_once(dir: PipelineDir, worker: RunDir) -> None:
@@ -77,7 +79,7 @@ def test_an_attempt_is_taken_once(dir: PipelineDir, worker: RunDir) -> None:
     folder = task_dir(dir, TASKS[0])
     assert not take_attempt(folder, 1, owner(dir.worker(2)), host="n2", at=2.0)
     assert newest_attempt(folder) == 1
-    assert states(dir, PLAN, TASKS) == {ONE: TaskState.CLAIMED, TWO: TaskState.OPEN}
+    assert task_states(dir, PLAN, TASKS) == {ONE: TaskState.CLAIMED, TWO: TaskState.OPEN}
 
 
 @pytest.mark.parametrize("how", ["closed", "later leg", "ended", "taken away"])
@@ -93,11 +95,11 @@ def test_a_task_is_open_again_when_its_worker_is_over(dir: PipelineDir, worker: 
         case _:
             worker.path.rename(worker.path.with_name("gone"))
     assert state(dir) is TaskState.OPEN
-    assert standings(dir, PLAN, TASKS)[ONE].next == 2
+    assert task_standings(dir, PLAN, TASKS)[ONE].next == 2
 
 
 def test_a_task_stays_with_a_worker_whose_root_cannot_be_seen(dir: PipelineDir, worker: RunDir) -> None:
-    owners = Owners(dir.path.parent / "not-mounted")
+    owners = AttemptOwners(dir.path.parent / "not-mounted")
     assert not owners.gone(owner(worker))
 
 
@@ -107,8 +109,8 @@ def test_an_attempt_that_left_no_word_got_on_if_the_next_one_found_more_done(dir
         take(dir, worker, number)
         folder.items_done(number).write_text(done)
     worker.done.write_text("{}")
-    assert [attempt.items for attempt in history(folder, Owners(dir.path.parent)).attempts] == [1, 0, 0]
-    assert standings(dir, PLAN, TASKS)[ONE].losses == 2
+    assert [attempt.items for attempt in task_history(folder, AttemptOwners(dir.path.parent)).attempts] == [1, 0, 0]
+    assert task_standings(dir, PLAN, TASKS)[ONE].losses == 2
 
 
 def test_an_end_of_another_leg_says_nothing_of_this_one(dir: PipelineDir, worker: RunDir) -> None:
@@ -120,12 +122,12 @@ def test_an_end_of_another_leg_says_nothing_of_this_one(dir: PipelineDir, worker
 
 def test_a_failed_task_says_why_and_can_be_tried_again(dir: PipelineDir, worker: RunDir) -> None:
     end_attempt(task_dir(dir, TASKS[0]), replace(take(dir, worker), end=AttemptEnd.FAILED, reason="exit code 3", evidence="boom", items=2))
-    assert (found := standings(dir, PLAN, TASKS)[ONE]).state is TaskState.FAILED
+    assert (found := task_standings(dir, PLAN, TASKS)[ONE]).state is TaskState.FAILED
     assert (found.reason, found.evidence) == ("exit code 3", "boom")
-    assert try_again(dir, PLAN, TASKS, by="ada", at=3.0) == [ONE]
-    assert standings(dir, PLAN, TASKS)[ONE].state is TaskState.OPEN
-    assert try_again(dir, PLAN, TASKS, by="ada", at=4.0) == [], "nothing failed since"
-    kept = history(task_dir(dir, TASKS[0]), Owners(dir.path.parent)).attempts[0]
+    assert allow_another_attempt(dir, PLAN, TASKS, by="ada", at=3.0) == [ONE]
+    assert task_standings(dir, PLAN, TASKS)[ONE].state is TaskState.OPEN
+    assert allow_another_attempt(dir, PLAN, TASKS, by="ada", at=4.0) == [], "nothing failed since"
+    kept = task_history(task_dir(dir, TASKS[0]), AttemptOwners(dir.path.parent)).attempts[0]
     assert (kept.items, kept.host, kept.owner) == (2, "n1", owner(worker))
 
 
@@ -134,7 +136,7 @@ def test_the_first_result_stands(dir: PipelineDir, worker: RunDir) -> None:
     take(dir, worker)
     first = TaskResult(scores={"accuracy": Score(value=0.5, count=4, spread=0.1)}, items=4, seconds=2.5, attempt=1)
     assert write_result(folder, first) and not write_result(folder, replace(first, items=9))
-    assert read_result(folder) == first and results(dir, TASKS) == {ONE: first}
+    assert read_result(folder) == first and task_results(dir, TASKS) == {ONE: first}
     assert state(dir) is TaskState.DONE
 
 

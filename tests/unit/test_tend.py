@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from onward.errors import SchedulerUnavailable
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import LegEnd, RunState
 from onward.model.spec import Cluster, Limits
-from onward.operations.control import cancel, resume
-from onward.operations.mend import GRACE
-from onward.operations.tend import Tended, tend
+from onward.operations.repair.one_run import GRACE
+from onward.operations.repair.tend import TendReport, tend
+from onward.operations.runs.control import cancel, resume
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
-from onward.schedulers.base import Habits
+from onward.schedulers.base import Capabilities
 from tests.desks import CountingScheduler, Place, PlayedRun
 
 
@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def tended(place: Place) -> Tended:
+def tended(place: Place) -> TendReport:
     """One pass, later than anybody could still be at work."""
     place.clock.sleep(GRACE + 1)
     return tend(place.desk)
@@ -65,7 +65,7 @@ def test_a_healthy_run_is_left_alone_and_no_file_is_written(place: Place, state:
 
 
 def test_no_runs_are_no_trouble(place: Place) -> None:
-    assert tend(place.desk) == Tended()
+    assert tend(place.desk) == TendReport()
 
 
 @pytest.mark.parametrize("count", [1, 50])
@@ -400,7 +400,7 @@ def test_a_run_folder_that_cannot_be_written_does_not_stop_the_others(place: Pla
             raise PermissionError(13, "Permission denied")
         return desk_journal(dir)
 
-    monkeypatch.setattr("onward.operations.mend.desk_journal", guarded)
+    monkeypatch.setattr("onward.operations.repair.one_run.desk_journal", guarded)
     done = tended(place)
     assert len(done.acted) == 1
     assert "Permission denied" in done.problems[0]
@@ -419,7 +419,7 @@ def test_somebody_elses_run_is_theirs_to_tend(place: Place) -> None:
 
 
 class Unseen(CountingScheduler):
-    habits = Habits(finishing_seconds=30.0, deletes_unseen=True)
+    capabilities = Capabilities(finishing_seconds=30.0, deletes_unseen=True)
 
 
 @pytest.fixture
@@ -488,5 +488,5 @@ def test_a_run_that_was_asked_to_stop_is_not_topped_up(place: Place) -> None:
 
 
 def test_tending_needs_no_package_since_a_host_through_ssh_may_have_none() -> None:
-    told = "import sys, onward.operations.tend; print({'pydantic', 'sqlalchemy', 'yaml'} & set(sys.modules))"
+    told = "import sys, onward.operations.repair.tend; print({'pydantic', 'sqlalchemy', 'yaml'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout == "set()\n"

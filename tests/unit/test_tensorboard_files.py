@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from onward.errors import InvalidInput, NotFound
-from onward.model import event as ev
-from onward.operations.import_tensorboard import Imported, TensorboardImport
-from onward.tracker.runs import RunQuery
+from onward.model import events as ev
+from onward.operations.imports.tensorboard import TensorboardImport, TensorboardImportResult
+from onward.tracker.runs.registry import RunQuery
 from onward.tracker.store import Tracker
 from tests import event_files as files
 from tests.unit.test_tracker_files import NOW, Folder
@@ -189,7 +189,7 @@ def test_artifacts_are_not_read_for_metrics(tracker: Tracker, folder: Folder) ->
 # ── any folder ────────────────────────────────────────────────────────────────
 
 
-def imported(tracker: Tracker, folder: Path, **others: str) -> Imported:
+def imported(tracker: Tracker, folder: Path, **others: str) -> TensorboardImportResult:
     return TensorboardImport(tracker, folder, **others).look()
 
 
@@ -272,7 +272,7 @@ def test_following_takes_what_comes_and_leaves_a_finished_run(tracker: Tracker, 
     path = files.training(tmp_path / "logs" / NAME, range(3), at=NOW)
     rounds: list[int] = []
 
-    def tell(done: Imported) -> None:
+    def tell(done: TensorboardImportResult) -> None:
         rounds.append(done.points)
         (run,) = names(tracker).values()
         assert tracker.runs.get(run).state == "running"

@@ -7,16 +7,16 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.tracker.tensorboard_events import Event
-from onward.tracker.tensorboard_lives import MOST_TURNS, Life, leg_at, prefixes, short, stretches
+from onward.tracker.tensorboard.legs import MOST_TURNS, FileProgress, key_prefixes, leg_at, short_folder, split_into_legs
+from onward.tracker.tensorboard.scalar_events import ScalarEvent
 
 
-def points(*steps: int, tag: str = "loss", at: float = 100.0) -> list[Event]:
-    return [Event(at + step, step, ((tag, float(step)),)) for step in steps]
+def points(*steps: int, tag: str = "loss", at: float = 100.0) -> list[ScalarEvent]:
+    return [ScalarEvent(at + step, step, ((tag, float(step)),)) for step in steps]
 
 
-def legs(events: list[Event], life: Life | None = None, newest: int = 0) -> list[tuple[int, int | None, list[int]]]:
-    found, _ = stretches(events, life or Life(), newest)
+def legs(events: list[ScalarEvent], life: FileProgress | None = None, newest: int = 0) -> list[tuple[int, int | None, list[int]]]:
+    found, _ = split_into_legs(events, life or FileProgress(), newest)
     return [(one.leg, one.resumed, sorted({s for told in one.columns.values() for s in told.steps})) for one in found]
 
 
@@ -40,7 +40,7 @@ def test_metrics_with_steps_of_their_own_do_not_disturb_each_other() -> None:
 
 
 def test_a_writer_that_says_where_it_begins_supersedes_from_there() -> None:
-    begun = Event(200.0, 50, begins=True)
+    begun = ScalarEvent(200.0, 50, begins=True)
     assert legs([begun, *points(50, 51)], newest=1) == [(2, 49, [50, 51])]
     assert legs([*points(1, 2), begun, *points(50)]) == [(1, None, [1, 2]), (2, 49, [50])]
     assert legs([begun, begun, *points(50)]) == [(1, 49, [50])]
@@ -55,12 +55,12 @@ def test_a_file_whose_steps_are_in_no_order_is_left_as_it_is_after_a_while() -> 
 def test_it_does_not_matter_in_how_many_pieces_a_file_is_read(steps: list[int], data: st.DataObject) -> None:
     events = points(*steps)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=5)))
-    life, newest, pieces = Life(), 0, []
+    life, newest, pieces = FileProgress(), 0, []
     for start, end in itertools.pairwise([0, *cuts, len(events)]):
-        found, life = stretches(events[start:end], life, newest)
+        found, life = split_into_legs(events[start:end], life, newest)
         newest = max([newest, *(one.leg for one in found)])
         pieces += [(one.leg, step) for one in found for told in one.columns.values() for step in told.steps]
-    whole, _ = stretches(events, Life(), 0)
+    whole, _ = split_into_legs(events, FileProgress(), 0)
     assert pieces == [(one.leg, step) for one in whole for told in one.columns.values() for step in told.steps]
 
 
@@ -68,14 +68,14 @@ def test_it_does_not_matter_in_how_many_pieces_a_file_is_read(steps: list[int], 
 
 
 def test_folders_that_name_a_start_are_left_out_of_keys() -> None:
-    assert short("lightning_logs/version_3") == ""
-    assert short("runs/Nov15_12-30-00_node7") == ""
-    assert short("train") == "train"
-    assert short("fold_1/20261115-123000/validation") == "fold_1/validation"
+    assert short_folder("lightning_logs/version_3") == ""
+    assert short_folder("runs/Nov15_12-30-00_node7") == ""
+    assert short_folder("train") == "train"
+    assert short_folder("fold_1/20261115-123000/validation") == "fold_1/validation"
 
 
 def test_two_folders_of_a_leg_never_share_keys() -> None:
-    told = prefixes([("version_0", 1), ("version_1", 1), ("version_2", 2), ("version_0", 1)])
+    told = key_prefixes([("version_0", 1), ("version_1", 1), ("version_2", 2), ("version_0", 1)])
     assert told == {("version_0", 1): "", ("version_1", 1): "version_1/", ("version_2", 2): ""}
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onward.tracker.tensorboard_events import Event, read_event
-from onward.tracker.tensorboard_records import Damage, crc32c, read_frames
+from onward.tracker.tensorboard.frames import Damage, crc32c, read_frames
+from onward.tracker.tensorboard.scalar_events import ScalarEvent, read_event
 from tests import event_files as files
 
 NOW = 1_700_000_000.0
@@ -91,7 +91,7 @@ def test_a_region_of_zeros_is_waited_for_and_passed_over_once_something_follows(
 FLOAT, DOUBLE, INT32, INT64, HALF, BFLOAT16, STRING = 1, 2, 3, 9, 19, 14, 7
 
 
-def one(record: bytes) -> Event | None:
+def one(record: bytes) -> ScalarEvent | None:
     return read_event(memoryview(record))
 
 

@@ -15,10 +15,10 @@ import pytest
 
 from onward.errors import HostUnreachable
 from onward.model.spec import spec_to_json
-from onward.operations.remote_call import Caller
+from onward.operations.ssh.call import SshCaller
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
-from onward.schedulers.local_queue import Queue
+from onward.schedulers.local.job_queue import LocalQueue
 from tests.benches import LocalBench, until
 from tests.histories import make_spec
 from tests.hosts import Laptop, StandInHost
@@ -51,7 +51,7 @@ def host(tmp_path: Path) -> Iterator[StandInHost]:
     yield host
     bench = LocalBench(tmp_path)
     bench.state = (host.folder / "queue" / f"local-{socket.gethostname()}").resolve()
-    bench.queue = Queue(bench.state)
+    bench.queue = LocalQueue(bench.state)
     bench.close()
 
 
@@ -291,7 +291,7 @@ def test_a_host_that_is_silent_is_not_waited_for_for_ever(host: StandInHost, mon
     mute = host.folder / "mute"
     mute.write_text("#!/bin/sh\nexec sleep 3\n")
     mute.chmod(0o755)
-    caller = Caller("lab", python=str(mute), env={})
+    caller = SshCaller("lab", python=str(mute), env={})
     with pytest.raises(HostUnreachable, match="lab gave no answer within 1 s"):
         caller.call({"verb": "runs", "with": {}, "profiles": []}, within=1)
 

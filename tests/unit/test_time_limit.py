@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 
 from beds.waiting import until as waited
-from onward.clock import HandClock
-from onward.supervisor.stop.limit import TimeLimit
-from onward.supervisor.stop.standstill import Standstill
+from onward.clock import ManualClock
+from onward.supervisor.stop.suspension import SuspensionClock
+from onward.supervisor.stop.time_limit import TimeLimit
 
 NOW = 1_000_000.0
 
 
 def limit(*answers: float | None, grace: float | None = None) -> TimeLimit:
     found = iter(answers)
-    return TimeLimit(NOW + 3600, HandClock(NOW), end_time=lambda: next(found), grace=lambda: grace)
+    return TimeLimit(NOW + 3600, ManualClock(NOW), end_time=lambda: next(found), grace=lambda: grace)
 
 
 def test_a_limit_that_was_moved_is_noticed_and_said_either_way() -> None:
@@ -40,14 +40,14 @@ def test_the_grace_time_of_the_site_is_asked_once() -> None:
 
 
 def test_a_job_without_a_limit_gets_none() -> None:
-    watched = TimeLimit(None, HandClock(NOW), end_time=lambda: NOW + 60)
+    watched = TimeLimit(None, ManualClock(NOW), end_time=lambda: NOW + 60)
     watched.look()
     assert watched.deadline is None
 
 
-def watched_since(before: float, *answers: float | None) -> tuple[TimeLimit, HandClock]:
+def watched_since(before: float, *answers: float | None) -> tuple[TimeLimit, ManualClock]:
     """A limit of an hour that was last looked at so many seconds ago."""
-    found, clock = iter(answers), HandClock(NOW)
+    found, clock = iter(answers), ManualClock(NOW)
     made = TimeLimit(NOW + 3600, clock, end_time=lambda: next(found))
     made._thread = object()  # type: ignore[assignment]  # one that looks every ten minutes
     clock.sleep(before)
@@ -71,7 +71,7 @@ def test_a_controller_that_does_not_answer_then_is_not_waited_for() -> None:
         release.wait(30)
         return None
 
-    clock = HandClock(NOW)
+    clock = ManualClock(NOW)
     watched = TimeLimit(NOW + 3600, clock, end_time=silent)
     watched._thread = object()  # type: ignore[assignment]
     clock.sleep(10_000)  # a job that was suspended until long after its old limit
@@ -86,5 +86,5 @@ def test_a_controller_that_does_not_answer_then_is_not_waited_for() -> None:
 
 def test_a_standstill_is_what_takes_longer_than_any_work() -> None:
     times = iter([0.0, 0.5, 59.0, 60.0, 7260.0, 7261.0])
-    stood = Standstill(lambda: next(times))
+    stood = SuspensionClock(lambda: next(times))
     assert [stood.seconds() for _ in range(5)] == [0.0, 0.0, 0.0, 7200.0, 0.0]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from onward.errors import NotOffered
-from onward.operations.watching.hint import HINT, hint_once
-from onward.operations.watching.timer import Timer
+from onward.operations.repair.timer import TendTimer
+from onward.operations.repair.timer_hint import HINT, hint_once
 from tests.desks import Place
 
 CRONTAB = """
@@ -30,7 +30,7 @@ class Machine:
             (self.bin / name).symlink_to(f"/bin/{name}")
         monkeypatch.setenv("PATH", str(self.bin))
         self.env = {"HOME": str(self.home), "PATH": f"{self.bin}:/opt/slurm 100%/bin", "SLURM_CONF": "/etc/slurm.conf", "SECRET": "s3cret"}
-        self.timer = Timer(env=self.env, folder=folder / "my project")
+        self.timer = TendTimer(env=self.env, folder=folder / "my project")
         self.units = self.home / ".config" / "systemd" / "user"
         self.timer.folder.mkdir()
 

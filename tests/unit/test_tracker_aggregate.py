@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from onward.tracker.aggregate import Curve, aggregate, curve_of, grid_of, span_of, xs_of
-from onward.tracker.series import Chart
+from onward.tracker.series.aggregate import Curve, aggregate, curve_of, grid_of, span_of, xs_of
+from onward.tracker.series.charts import Chart
 
 
 def curve(*points: tuple[float, float | None]) -> Curve:

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from onward.operations.tracking import open_tracker, place_of
-from onward.sdk import contract, process
-from onward.tracker import hand_watch
-from onward.tracker.hand_watch import SILENCE, HandWatch, Presumed, judge
-from onward.tracker.run_rows import RunView
-from onward.tracker.runs import RunQuery
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.sdk import contract, process_identity
+from onward.tracker.runs.registry import RunQuery
+from onward.tracker.runs.rows import RunView
 from onward.tracker.store import Tracker
+from onward.tracker.unmanaged import liveness
+from onward.tracker.unmanaged.liveness import SILENCE, LivenessVerdict, UnmanagedWatch, judge_liveness
 from tests.unit.test_api_routes import Scene, good
 
 NOW = 1_700_000_000.0
@@ -26,7 +26,7 @@ NOW = 1_700_000_000.0
 
 @pytest.fixture(autouse=True)
 def each_look_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hand_watch, "EVERY", -1.0)
+    monkeypatch.setattr(liveness, "EVERY", -1.0)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def tracker(tmp_path: Path) -> Iterator[Tracker]:
 class Hand:
     def __init__(self, tmp_path: Path, tracker: Tracker) -> None:
         self.root = tmp_path / "runs"
-        self.spool = self.root / contract.BY_HAND / "2026-11-15_101010_digits_77" / "spool"
+        self.spool = self.root / contract.UNMANAGED_FOLDER / "2026-11-15_101010_digits_77" / "spool"
         self.spool.mkdir(parents=True)
         self.tracker = tracker
         self._told = 0
@@ -51,7 +51,9 @@ class Hand:
 
     def begin(self, *, of: dict[str, Any] | None = None, leg: int = 1, at: float = NOW, **words: Any) -> None:
         self._told = 0
-        self.tell({"kind": "init", "name": "Digits", "user": "ada", "process": of or process.identity(), **words}, leg=leg, at=at)
+        self.tell(
+            {"kind": "init", "name": "Digits", "user": "ada", "process": of or process_identity.this_process(), **words}, leg=leg, at=at
+        )
 
     def look(self, times: int = 1) -> RunView:
         for _ in range(times):
@@ -71,7 +73,7 @@ def hand(tmp_path: Path, tracker: Tracker) -> Hand:
 
 def gone() -> dict[str, Any]:
     """A process of this machine that is no more."""
-    return {**process.identity(), "began": 1}
+    return {**process_identity.this_process(), "began": 1}
 
 
 def test_it_has_the_name_the_user_and_the_experiment_that_it_tells(hand: Hand) -> None:
@@ -121,8 +123,8 @@ def test_a_process_that_is_gone_has_failed_once_it_is_missed_twice(hand: Hand) -
 def test_a_clock_that_is_set_back_does_not_put_the_looks_off(hand: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
     hand.begin(of=gone())
     hand.look()
-    monkeypatch.setattr(hand_watch, "EVERY", 5.0)
-    watch = HandWatch(hand.tracker.database, hand.tracker._writer)
+    monkeypatch.setattr(liveness, "EVERY", 5.0)
+    watch = UnmanagedWatch(hand.tracker.database, hand.tracker._writer)
     for now in (NOW + 7200, NOW):
         watch.look(now)
     assert hand.tracker.runs.search(RunQuery()).runs[0].info.state == "failed"
@@ -154,7 +156,7 @@ def test_what_an_earlier_leg_says_does_not_end_a_later_one(hand: Hand) -> None:
 
 
 def test_of_a_process_elsewhere_silence_is_told_and_its_run_is_not_over(hand: Hand) -> None:
-    elsewhere = {**process.identity(), "host": "node7", "boot": "other", "pid": 12}
+    elsewhere = {**process_identity.this_process(), "host": "node7", "boot": "other", "pid": 12}
     hand.begin(of=elsewhere)
     info = hand.look(3).info
     assert (info.state, info.ended) == ("running", None)
@@ -201,27 +203,27 @@ TOLD = {"process": {"host": "node1", "boot": "b1", "pid": 5}, "heard": NOW}
     ("lives", "later", "expected"),
     [
         (True, 9 * SILENCE, None),
-        (False, 0.0, Presumed(gone=True, words="its process (5 on node1) ended without a word")),
+        (False, 0.0, LivenessVerdict(gone=True, words="its process (5 on node1) ended without a word")),
         (None, SILENCE - 1, None),
-        (None, SILENCE, Presumed(gone=True, words="node1 was started anew, and its process (5 on node1) ended without a word")),
+        (None, SILENCE, LivenessVerdict(gone=True, words="node1 was started anew, and its process (5 on node1) ended without a word")),
     ],
 )
-def test_what_is_presumed(lives: bool | None, later: float, expected: Presumed | None) -> None:
-    assert judge(TOLD, lives=lives, here=HERE, now=NOW + later) == expected
+def test_what_is_presumed(lives: bool | None, later: float, expected: LivenessVerdict | None) -> None:
+    assert judge_liveness(TOLD, lives=lives, here=HERE, now=NOW + later) == expected
 
 
 def test_who_was_never_heard_of_is_not_silent() -> None:
-    assert judge({"process": {"host": "x"}}, lives=None, here=HERE, now=NOW) is None
+    assert judge_liveness({"process": {"host": "x"}}, lives=None, here=HERE, now=NOW) is None
 
 
 # ── its files ─────────────────────────────────────────────────────────────────
 
 
 def test_files_of_its_folder_are_its_artifacts(tmp_path: Path) -> None:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         scene = Scene(tmp_path, opened)
         root = scene.place.desk.roots[0]
-        folder = root / contract.BY_HAND / "2026-11-15_101010_digits_77"
+        folder = root / contract.UNMANAGED_FOLDER / "2026-11-15_101010_digits_77"
         for part in ("spool", "results/artifacts"):
             (folder / part).mkdir(parents=True)
         (folder / "results" / "artifacts" / "image.png").write_bytes(b"png")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onward.errors import StorageError
-from onward.tracker.chunks import GRAIN, Columns, in_order, pack, read_summary, unpack
+from onward.tracker.series.chunks import GRAIN, Columns, in_order, pack, read_summary, unpack
 
 STEPS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
 TIMES = st.integers(min_value=0, max_value=2**62)

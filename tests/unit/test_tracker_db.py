@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import exc, make_url, text
 
 from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull, StorageUnavailable
-from onward.tracker import db, migrate
-from onward.tracker.db_place import at_start
-from onward.tracker.driver import execute_many, fetch
+from onward.tracker.db import database, migrate
+from onward.tracker.db.location import with_connection_hint
+from onward.tracker.db.raw_sql import execute_many, fetch
 from onward.tracker.store import Tracker
 
 MOUNTS = """22 1 254:0 / / rw - ext4 /dev/vda rw
@@ -30,27 +30,27 @@ MOUNTS = """22 1 254:0 / / rw - ext4 /dev/vda rw
 @pytest.fixture
 def mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mountinfo").write_text(MOUNTS)
-    monkeypatch.setattr(db, "_MOUNTS", tmp_path / "mountinfo")
+    monkeypatch.setattr(database, "_MOUNTS", tmp_path / "mountinfo")
 
 
 @pytest.mark.usefixtures("mounts")
 @pytest.mark.parametrize(("path", "kind"), [("/home/bob/x.db", "nfs4"), ("/scratch x/a/x.db", "lustre"), ("/mnt/s/x.db", "fuse.sshfs")])
 def test_a_file_on_a_network_is_refused_with_what_to_do(path: str, kind: str) -> None:
     with pytest.raises(InvalidInput, match=kind) as raised:
-        db.open_database(path)
+        database.open_database(path)
     assert "postgresql://" in raised.value.hint
 
 
 @pytest.mark.usefixtures("mounts")
 @pytest.mark.parametrize("path", ["/var/x.db", "/home/ann/local/x.db", "/mnt/o/x.db", "/homes/x.db"])
 def test_a_file_on_a_disk_of_this_machine_is_fine(path: str) -> None:
-    db.check_local(Path(path))
+    database.check_local(Path(path))
 
 
 @pytest.mark.parametrize("place", ["mysql://a@b/c", "://", "postgresql+asyncpg://x/y"])
 def test_an_address_that_cannot_be_used_is_refused(place: str) -> None:
     with pytest.raises(InvalidInput) as raised:
-        db.open_database(place)
+        database.open_database(place)
     assert raised.value.hint
 
 
@@ -63,29 +63,29 @@ def test_an_address_that_cannot_be_used_is_refused(place: str) -> None:
 )
 def test_a_malformed_address_is_told_without_its_password_and_with_a_good_one(place: str) -> None:
     with pytest.raises(InvalidInput, match="address") as raised:
-        db.open_database(place)
+        database.open_database(place)
     assert "cret" not in raised.value.message
     assert "postgresql://user@host/name" in raised.value.hint
 
 
 def test_an_sqlite_address_is_answered_with_the_path(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as raised:
-        db.open_database("sqlite:////var/lib/onward.db")
+        database.open_database("sqlite:////var/lib/onward.db")
     assert "--db /var/lib/onward.db" in raised.value.hint
 
 
 def test_a_password_is_never_shown() -> None:
-    opened = db.open_database("postgresql://ann:secret@host/onward")
+    opened = database.open_database("postgresql://ann:secret@host/onward")
     assert "secret" not in opened.words
 
 
 def test_a_folder_is_no_database_and_a_file_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is a folder") as raised:
-        db.open_database(tmp_path)
+        database.open_database(tmp_path)
     assert str(tmp_path / "onward.db") in raised.value.hint
     (tmp_path / "file").touch()
     with pytest.raises(InvalidInput, match="is a file"):
-        db.open_database(tmp_path / "file" / "x.db")
+        database.open_database(tmp_path / "file" / "x.db")
 
 
 def test_another_programs_database_is_left_as_it_is(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_mlflows_database_is_told_how_it_is_taken_over(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_that_cannot_be_reached_at_the_start_is_told_with_what_to_look_at(said: str, hint: str) -> None:
-    told = at_start(StorageUnavailable(said), make_url("postgresql+psycopg://ann:secret@host/onward"))
+    told = with_connection_hint(StorageUnavailable(said), make_url("postgresql+psycopg://ann:secret@host/onward"))
     assert hint in told.hint
     assert "secret" not in told.hint
     assert told.message == said
@@ -159,7 +159,7 @@ def test_a_file_that_is_no_database_is_said_so(tmp_path: Path) -> None:
 )
 def test_what_the_driver_says_becomes_an_error_of_ours(words: str, kind: type[StorageError]) -> None:
     said: Any = exc.OperationalError("INSERT", {}, Exception(words))
-    assert isinstance(db.translate(said, "x.db"), kind)
+    assert isinstance(database.translate(said, "x.db"), kind)
 
 
 def test_a_file_is_written_with_a_log_and_flushed_at_every_commit(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_the_newest_step_is_the_one_that_is_looked_for() -> None:
     from alembic.script import ScriptDirectory
 
     config = Config()
-    config.set_main_option("script_location", str(Path(migrate.__file__).with_name("migrations")))
+    config.set_main_option("script_location", str(Path(migrate.__file__).parents[1] / "migrations"))
     assert ScriptDirectory.from_config(config).get_current_head() == migrate.HEAD
 
 
@@ -217,7 +217,7 @@ def test_a_writer_goes_on_after_a_transaction_that_failed(tmp_path: Path) -> Non
 
 
 def test_a_file_that_another_keeps_locked_is_said_to_be_busy_and_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(db, "_PATIENCE_MS", 50)
+    monkeypatch.setattr(database, "_PATIENCE_MS", 50)
     with Tracker.open(tmp_path / "o.db") as tracker, contextlib.closing(sqlite3.connect(tmp_path / "o.db", isolation_level=None)) as other:
         tracker.write(lambda batch: batch.version)
         other.execute("BEGIN IMMEDIATE")

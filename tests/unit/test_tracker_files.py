@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from onward.errors import InvalidInput, NotFound
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.spec import spec_to_json
 from onward.rundir.layout import RunDir
 from onward.tracker.store import Tracker
@@ -222,7 +222,7 @@ def test_a_training_started_by_hand_is_a_run_too(tracker: Tracker, root: Path) -
     ]
     (spool / "leg-0001.train-77.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert tracker.files.look([root]).points == 1
-    from onward.tracker.runs import RunQuery
+    from onward.tracker.runs.registry import RunQuery
 
     [view] = tracker.runs.search(RunQuery()).runs
     assert (view.info.name, view.info.source, view.info.state, view.params) == ("digits", "by-hand", "finished", {"lr": "1"})

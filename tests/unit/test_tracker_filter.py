@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onward.errors import InvalidInput
-from onward.tracker.filter import order, orders, where
+from onward.tracker.search.filter import filter_condition, parse_order, parse_orders
 
 
 @pytest.mark.parametrize(
@@ -40,34 +40,34 @@ from onward.tracker.filter import order, orders, where
 )
 def test_a_wrong_filter_is_told_with_its_place(text: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says) as raised:
-        where(text, now=0)
+        filter_condition(text, now=0)
     assert raised.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "metrics.loss sideways", "metrics.loss asc desc", "lr", "7", "name, state", "name,", ","])
 def test_a_wrong_order_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        order(text)
+        parse_order(text)
 
 
 def test_an_order_may_name_several_with_commas_or_in_texts_of_their_own() -> None:
-    apart = orders(["metrics.loss desc", "params.lr", "created asc"])
-    assert apart == orders(["metrics.loss desc, params.lr", "created"]) == orders(["metrics.loss desc,params.lr asc , created"])
+    apart = parse_orders(["metrics.loss desc", "params.lr", "created asc"])
+    assert apart == parse_orders(["metrics.loss desc, params.lr", "created"]) == parse_orders(["metrics.loss desc,params.lr asc , created"])
     assert [(target.room, target.key, down) for target, down in apart] == [
         ("metrics", "loss", True),
         ("params", "lr", False),
         ("run", "created", False),
     ]
     with pytest.raises(InvalidInput, match="a comma, then the next"):
-        orders(["name state"])
+        parse_orders(["name state"])
 
 
 def test_values_are_bound_never_part_of_the_statement() -> None:
-    condition = where("params.lr = 'x'' or 1=1 --' and tags.`k'; --` like '%;%'", now=0)
+    condition = filter_condition("params.lr = 'x'' or 1=1 --' and tags.`k'; --` like '%;%'", now=0)
     assert condition is not None
     assert "1=1" not in str(condition)
     assert "--" not in str(condition)
 
 
 def test_an_empty_filter_is_none() -> None:
-    assert where("  ", now=0) is None
+    assert filter_condition("  ", now=0) is None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.tracker.runs import NewRun
+from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
 from tests.tracker_load import KEYS, SIZE, batch
 from tests.unit.test_tracker_files import Folder

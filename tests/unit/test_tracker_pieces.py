@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from onward.tracker.intake import positions
-from onward.tracker.intake.positions import Position, SpoolPiece, read_piece
+from onward.tracker.ingest.folders import spool_positions
+from onward.tracker.ingest.folders.spool_positions import Position, SpoolPiece, read_piece
 from onward.tracker.store import Tracker
 from tests.unit.test_tracker_files import NOW, Folder
 
@@ -53,7 +53,7 @@ def test_a_line_that_is_too_long_and_not_whole_yet_waits(tmp_path: Path) -> None
 
 
 def test_a_long_line_is_told_of_and_what_follows_it_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(positions.read_piece, "__kwdefaults__", {"piece": 256, "longest": 1000})
+    monkeypatch.setattr(spool_positions.read_piece, "__kwdefaults__", {"piece": 256, "longest": 1000})
     root = tmp_path / "runs"
     root.mkdir()
     folder = Folder(root)
@@ -70,7 +70,7 @@ def test_a_long_line_is_told_of_and_what_follows_it_is_taken(tmp_path: Path, mon
 
 
 def test_memory_does_not_grow_with_a_spool_of_wide_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(positions.read_piece, "__kwdefaults__", {"piece": 1 << 17, "longest": 1 << 20})
+    monkeypatch.setattr(spool_positions.read_piece, "__kwdefaults__", {"piece": 1 << 17, "longest": 1 << 20})
     most = []
     with Tracker.open(tmp_path / "onward.db") as tracker:
         for count in (150, 600):

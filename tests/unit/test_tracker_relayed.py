@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import select
 
 from onward.tracker import schema
-from onward.tracker.artifact_store import artifacts_of
-from onward.tracker.runs import NewRun
+from onward.tracker.runs.artifacts import artifacts_of
+from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
 
 MODEL = f"m-{'a' * 32}"

@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.run import Run
-from onward.operations.leftovers import sweep_leftovers
-from onward.operations.tend import tend
+from onward.operations.repair.killed_submits import sweep_killed_submits
+from onward.operations.repair.tend import tend
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
-from onward.rundir.marks import mark_reopened
-from onward.sdk.by_hand import hand_id
+from onward.rundir.root.reopened_runs import mark_reopened
+from onward.sdk.unmanaged.folder import unmanaged_run_id
 from onward.tracker import schema
-from onward.tracker.intake.positions import read_piece
-from onward.tracker.intake.rounds import SWEEP, Rounds
-from onward.tracker.intake.run_folders import OpenFolders
-from onward.tracker.runs import NewRun
+from onward.tracker.ingest.folders.rotation import SWEEP, FolderRotation
+from onward.tracker.ingest.folders.selection import OpenFolders
+from onward.tracker.ingest.folders.spool_positions import read_piece
+from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
 from tests.desks import Place
 from tests.unit.test_tracker_files import NOW, Folder
@@ -195,7 +195,7 @@ def test_a_run_by_hand_that_is_over_comes_to_rest(place: Path, root: Path, monke
     (spool / "leg-0001.train-7.jsonl").write_text('{"n": 0, "t": 1700000000.0, "s": 1, "m": {"loss": 1.0}}\n')
     with Tracker.open(place) as tracker:
         tracker.files.look([root])
-        tracker.runs.update(hand_id(spool.parent), state="failed")
+        tracker.runs.update(unmanaged_run_id(spool.parent), state="failed")
         age_all(tracker)
     with Tracker.open(place) as tracker:
         for _ in range(3):
@@ -207,7 +207,7 @@ def test_a_run_by_hand_that_is_over_comes_to_rest(place: Path, root: Path, monke
 
 
 def test_a_parent_that_cannot_be_seen_has_no_folders_and_comes_back(tmp_path: Path) -> None:
-    rounds = Rounds(tmp_path / "runs", lambda parent: sorted(os.listdir(parent)))
+    rounds = FolderRotation(tmp_path / "runs", lambda parent: sorted(os.listdir(parent)))
     assert rounds.due() == []
     (tmp_path / "runs" / "a").mkdir(parents=True)
     assert rounds.due() == ["a"]
@@ -228,13 +228,13 @@ def test_tend_looks_only_at_the_folders_that_it_is_given(tmp_path: Path, monkeyp
 def test_leftovers_are_found_among_the_folders_that_hold_no_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     half = RunDir(root / "2026-11-15_A_half")
     half.params.mkdir(parents=True)
-    monkeypatch.setattr("onward.operations.leftovers._OLD", -1.0)
-    assert sweep_leftovers(root, []) == []
-    assert len(sweep_leftovers(root, [half.path])) == 1
+    monkeypatch.setattr("onward.operations.repair.killed_submits._OLD", -1.0)
+    assert sweep_killed_submits(root, []) == []
+    assert len(sweep_killed_submits(root, [half.path])) == 1
 
 
 def test_a_long_spool_does_not_keep_others_waiting(place: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onward.tracker.ingest_files.TURN", 1)
+    monkeypatch.setattr("onward.tracker.ingest.folders.tail.TURN", 1)
     monkeypatch.setattr(read_piece, "__kwdefaults__", {"piece": 100, "longest": 1000})
     long, other = Folder(root, id="longrun1"), Folder(root, "2026-11-15_B_other", id="shorter1")
     for folder, count in ((long, 40), (other, 1)):
@@ -260,7 +260,7 @@ def test_what_is_to_be_tended_is_told_while_a_look_is_at_work(place: Path, root:
             told.append(tracker.files.open_folders())
             return read_run(dir)
 
-        monkeypatch.setattr("onward.tracker.ingest_files.read_run", reading)
+        monkeypatch.setattr("onward.tracker.ingest.folders.tail.read_run", reading)
         tracker.files.look([root])
         assert [[dir.path.name for dir in one.runs] for one in told if one] == [["2026-11-15_A_digits"]]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from onward.errors import InvalidInput
-from onward.operations.announce import tracker_of
-from onward.operations.wiring import Desk
-from onward.schedulers.profile import Settings, TrackerSettings
+from onward.operations.context import OperationsContext
+from onward.operations.tracker_access.server import tracker_settings
+from onward.schedulers.cluster_settings import Settings, TrackerSettings
 from onward.settings import load_settings
 
 
@@ -45,9 +45,9 @@ def test_a_tracker_that_cannot_be_is_refused(tmp_path: Path, text: str, said: st
 def test_variables_count_before_the_settings_but_not_those_of_a_job() -> None:
     named = TrackerSettings(url="https://settings", token_file=Path("/s"))
     variables = {"ONWARD_TRACKER_URL": "https://variables/", "ONWARD_TOKEN_FILE": "/v"}
-    assert tracker_of(Desk(env={}, _settings=Settings(tracker=named))) == named
-    assert tracker_of(Desk(env=variables, _settings=Settings(tracker=named))) == TrackerSettings(
+    assert tracker_settings(OperationsContext(env={}, _settings=Settings(tracker=named))) == named
+    assert tracker_settings(OperationsContext(env=variables, _settings=Settings(tracker=named))) == TrackerSettings(
         url="https://variables", token_file=Path("/v")
     )
-    assert tracker_of(Desk(env={**variables, "ONWARD_RUN_ID": "x"}, _settings=Settings(tracker=named))) == named
-    assert tracker_of(Desk(env={"ONWARD_TRACKER_URL": "https://variables"}, _settings=Settings())) is None
+    assert tracker_settings(OperationsContext(env={**variables, "ONWARD_RUN_ID": "x"}, _settings=Settings(tracker=named))) == named
+    assert tracker_settings(OperationsContext(env={"ONWARD_TRACKER_URL": "https://variables"}, _settings=Settings())) is None

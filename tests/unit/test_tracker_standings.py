@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onward.model.standing import Standing, moving_mean
+from onward.model.analysis.run_summary import RunSummary, moving_mean
 
 
 def test_a_mean_of_the_last_minutes_follows_slowly_and_never_goes_back_in_time() -> None:
@@ -15,7 +15,7 @@ def test_a_mean_of_the_last_minutes_follows_slowly_and_never_goes_back_in_time()
 
 
 def test_a_wait_is_over_when_the_leg_began_and_none_where_the_run_ended_before() -> None:
-    assert Standing(queued_at=10.0, begun_at=25.0).queue_wait(99.0, over=False) == 15.0
-    assert Standing(queued_at=10.0).queue_wait(99.0, over=False) == 89.0
-    assert Standing(queued_at=10.0).queue_wait(99.0, over=True) is None
-    assert Standing().queue_wait(99.0, over=False) is None
+    assert RunSummary(queued_at=10.0, begun_at=25.0).queue_wait(99.0, over=False) == 15.0
+    assert RunSummary(queued_at=10.0).queue_wait(99.0, over=False) == 89.0
+    assert RunSummary(queued_at=10.0).queue_wait(99.0, over=True) is None
+    assert RunSummary().queue_wait(99.0, over=False) is None

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.tracker.sequences import Sequences
-from onward.tracker.stitch import limits
+from onward.tracker.ingest.sequences import Sequences
+from onward.tracker.series.stitch import limits
 
 
 @given(st.lists(st.integers(min_value=0, max_value=60), max_size=200), st.integers(min_value=0, max_value=100))

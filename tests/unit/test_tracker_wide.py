@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from onward.errors import StorageFull
-from onward.tracker import ingest
-from onward.tracker.chunks import Columns, Summary, pack, read_summary
-from onward.tracker.driver import fetch
-from onward.tracker.mlflow_search import view_run
-from onward.tracker.runs import NewRun, RunQuery
-from onward.tracker.series import Chart
+from onward.tracker.db.raw_sql import fetch
+from onward.tracker.ingest import receive
+from onward.tracker.runs.registry import NewRun, RunQuery
+from onward.tracker.search.mlflow_search import view_run
+from onward.tracker.series.charts import Chart
+from onward.tracker.series.chunks import ChunkSummary, Columns, pack, read_summary
+from onward.tracker.series.wide.tails import MOST_RECORDS, WIDE
 from onward.tracker.store import Tracker
-from onward.tracker.wide.tails import MOST_RECORDS, WIDE
 from tests.contract.tracker import NOW, run, tracker  # noqa: F401
 
 NAMES = [f"layer/{n:04d}" for n in range(WIDE)]
@@ -70,7 +70,7 @@ def test_answers_are_those_of_narrow_records(tracker: Tracker, monkeypatch: pyte
     for seed in range(6):
         told = []
         for threshold in (WIDE, 1 << 30):
-            monkeypatch.setattr(ingest, "WIDE", threshold)
+            monkeypatch.setattr(receive, "WIDE", threshold)
             made = tracker.runs.create(NewRun(run_id=f"run{seed}{threshold}", experiment=f"{seed} {threshold}", source="onward")).run_id
             told.append(_story(tracker, made, random.Random(seed)))
         assert told[0] == [text.replace(f"run{seed}{1 << 30}", f"run{seed}{WIDE}") for text in told[1]]
@@ -170,7 +170,7 @@ def test_summaries_as_they_were_written_before_are_read() -> None:
     assert list(read_summary(pack(bad).summary).bads) == [1, 0, 0, 0]
 
 
-def _plain(summary: Summary) -> list[list[float]]:
+def _plain(summary: ChunkSummary) -> list[list[float]]:
     return [list(column) for column in (summary.steps, summary.times, summary.lows, summary.highs, summary.sums, summary.bads)]
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from onward.errors import InvalidInput
-from onward.tracker.db import open_database
-from onward.tracker.migrate import migrate
-from onward.tracker.writer import Batch, Writer
+from onward.tracker.db.database import open_database
+from onward.tracker.db.migrate import migrate
+from onward.tracker.db.writer import Batch, Writer
 
 PATIENCE = 20.0
 

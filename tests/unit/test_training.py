@@ -14,19 +14,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from onward.checkpoints.saving import being_saved
-from onward.checkpoints.stager import Report
-from onward.clock import HandClock
-from onward.model.event import AskedToStop, Event, LimitMoved, Missed, Warned
+from onward.checkpoints.publishing.publisher import PublishReport
+from onward.checkpoints.watching.save_in_progress import is_being_saved
+from onward.clock import ManualClock
+from onward.model.events import AskedToStop, Event, LimitMoved, Missed, Warned
 from onward.model.spec import Limits
 from onward.rundir.layout import LegLocal
-from onward.rundir.spool import SpoolReader
+from onward.rundir.progress import SpoolReader
 from onward.sdk import contract
-from onward.supervisor.stop.limit import TimeLimit
+from onward.supervisor.leg.watch import TrainingWatch
+from onward.supervisor.ranks.rank_group import RankGroup
 from onward.supervisor.stop.plan import StopPlan, StopPlanner
-from onward.supervisor.stop.standstill import Standstill
-from onward.supervisor.stopping import Crew
-from onward.supervisor.training import Training
+from onward.supervisor.stop.suspension import SuspensionClock
+from onward.supervisor.stop.time_limit import TimeLimit
 from tests.histories import make_spec
 
 START = 1_000_000.0
@@ -58,17 +58,17 @@ class Bench:
     def __init__(self, folder: Path, plan: dict[float, Does], *, deadline: float | None = None) -> None:
         self.local = LegLocal(folder)
         self.local.make()
-        self.clock = HandClock(START)
+        self.clock = ManualClock(START)
         self.child = FakeChild()
-        self.reports: list[Report] = []
+        self.reports: list[PublishReport] = []
         self.told: list[Event] = []
         self._plan = dict(plan)
         self.folder = SimpleNamespace(stop_requested=False, fenced_by=0, taken_over=lambda: False)
-        self.training = Training(
+        self.training = TrainingWatch(
             spec=make_spec(),
             leg=1,
             child=self.child,  # type: ignore[arg-type]
-            crew=Crew(self.local),
+            crew=RankGroup(self.local),
             local=self.local,
             journal=SimpleNamespace(write=self.told.append),  # type: ignore[arg-type]
             stager=SimpleNamespace(reports=self._take),  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ class Bench:
             self._plan.pop(at)(self)
         assert self.now < 1000, "it never ended"
 
-    def _take(self) -> list[Report]:
+    def _take(self) -> list[PublishReport]:
         found, self.reports = self.reports, []
         return found
 
@@ -109,7 +109,7 @@ def published(step: int, *, seconds: float = 0.0) -> Does:
     """Told now, after a save that took so long."""
 
     def tell(bench: Bench) -> None:
-        bench.reports.append(Report(kind="published", step=step, save_seconds=seconds, began=bench.clock.now() - seconds))
+        bench.reports.append(PublishReport(kind="published", step=step, save_seconds=seconds, began=bench.clock.now() - seconds))
 
     return tell
 
@@ -160,7 +160,7 @@ def test_without_a_save_in_the_way_one_that_saves_on_and_on_is_ended_soon(tmp_pa
 
 def test_checkpoints_that_the_ranks_spoilt_are_told_in_the_run_and_ask_for_no_stop(tmp_path: Path) -> None:
     def refuse(bench: Bench) -> None:
-        bench.reports += [Report(kind="refused", step=step, reason=f"the checkpoint of step {step}: rank 3") for step in range(7)]
+        bench.reports += [PublishReport(kind="refused", step=step, reason=f"the checkpoint of step {step}: rank 3") for step in range(7)]
 
     bench = Bench(tmp_path, {1: refuse, 5: leave})
     assert bench.watch() == (contract.EXIT_AGAIN, 5)
@@ -187,22 +187,22 @@ def test_a_share_that_is_being_written_is_a_save_and_one_left_behind_is_none(tmp
     folder = tmp_path / contract.SHARES / f"{contract.PARTIAL_PREFIX}step-00000001-rank-00000-7"
     folder.mkdir(parents=True)
     now = folder.stat().st_mtime
-    assert being_saved(tmp_path, now=now + 300)
-    assert not being_saved(tmp_path, now=now + 3000)
+    assert is_being_saved(tmp_path, now=now + 300)
+    assert not is_being_saved(tmp_path, now=now + 3000)
 
 
 def test_a_file_of_the_trainings_own_is_being_saved_while_it_is_open(tmp_path: Path) -> None:
-    assert not being_saved(tmp_path / "nowhere", now=0)
+    assert not is_being_saved(tmp_path / "nowhere", now=0)
     (tmp_path / "epoch-1").mkdir()
     with (tmp_path / "epoch-1" / "model.pt").open("wb"):
-        assert being_saved(tmp_path, now=0)
-    assert not being_saved(tmp_path, now=0)
+        assert is_being_saved(tmp_path, now=0)
+    assert not is_being_saved(tmp_path, now=0)
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "history.csv", "train.log", ".hidden"])
 def test_a_record_that_stays_open_is_no_save(tmp_path: Path, name: str) -> None:
     with (tmp_path / name).open("wb"):
-        assert not being_saved(tmp_path, now=0)
+        assert not is_being_saved(tmp_path, now=0)
 
 
 def ranks_are_termed(bench: Bench) -> None:
@@ -261,7 +261,7 @@ def test_what_is_published_or_superseded_is_not_missed(tmp_path: Path) -> None:
 def test_files_that_a_stager_was_still_publishing_when_it_was_cut_off_stay_on_the_node(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
     (bench.local.checkpoints / "model_7.pt").write_bytes(b"w")
-    bench.reports.append(Report(kind="publishing", step=7, bytes=1))
+    bench.reports.append(PublishReport(kind="publishing", step=7, bytes=1))
     bench.training.take_reports()
     bench.training.note_left_on_node(tmp_path / "store", cut_off=True)
     assert [event.step for event in bench.told if isinstance(event, Missed)] == [7] and bench.training.left_behind
@@ -324,7 +324,7 @@ def test_a_limit_that_is_not_known_for_sure_yet_asks_nobody_to_stop(tmp_path: Pa
 def test_a_suspended_training_has_not_stalled(tmp_path: Path) -> None:
     def suspended(bench: Bench) -> None:
         bench.clock.sleep(300)
-        bench.training._standstill = Standstill(iter([0.0, 300.0, *[300.0] * 10_000]).__next__)
+        bench.training._standstill = SuspensionClock(iter([0.0, 300.0, *[300.0] * 10_000]).__next__)
 
     def ends(bench: Bench) -> None:
         bench.child.code = 0

@@ -7,13 +7,13 @@ import logging
 import pytest
 
 from onward.errors import StorageFull, StorageUnavailable
-from onward.tracker.trouble import EVERY, Trouble
+from onward.tracker.db.storage_health import EVERY, StorageHealth
 
 
 def test_a_trouble_is_told_once_a_minute_and_its_end_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     now = [0.0]
-    trouble = Trouble(lambda: now[0])
+    trouble = StorageHealth(lambda: now[0])
     for _ in range(int(EVERY * 2.5)):
         trouble.met(StorageFull("there is no room", hint="make room"))
         now[0] += 1
@@ -26,7 +26,7 @@ def test_a_trouble_is_told_once_a_minute_and_its_end_once(caplog: pytest.LogCapt
 
 def test_one_that_comes_and_goes_fills_no_log_and_another_kind_is_told_at_once(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
-    trouble = Trouble(lambda: now[0])
+    trouble = StorageHealth(lambda: now[0])
     for _ in range(50):
         trouble.met(StorageFull("there is no room"))
         trouble.over()

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from onward.tui.chart import Curve, bucketed, chart, smoothed, sparkline
-from onward.tui.text import Block, bar, beside, boxed, clock, fit, line, many, number, plain, short, span, width_of, wrapped
+from onward.tui.drawing.chart import ChartLine, bucketed, chart, smoothed, sparkline
+from onward.tui.drawing.text import Block, bar, beside, boxed, clock, fit, line, many, number, plain, short, span, width_of, wrapped
 from tests.screens import HOSTILE
 
 
@@ -18,8 +18,8 @@ def shown(block: Block) -> list[str]:
     return ["".join(text for text, _ in spans) for spans in block]
 
 
-def curve(*values: float, letter: str = "", style: str = "line0") -> Curve:
-    return Curve(xs=[float(n) for n in range(len(values))], lows=values, highs=values, letter=letter, style=style)
+def curve(*values: float, letter: str = "", style: str = "line0") -> ChartLine:
+    return ChartLine(xs=[float(n) for n in range(len(values))], lows=values, highs=values, letter=letter, style=style)
 
 
 def test_a_rising_line_goes_from_the_lower_left_to_the_upper_right() -> None:
@@ -33,7 +33,7 @@ def test_a_rising_line_goes_from_the_lower_left_to_the_upper_right() -> None:
 
 
 def test_a_bucket_shows_its_lowest_and_its_highest_value() -> None:
-    spike = Curve(xs=[0.0, 1.0, 2.0], lows=[1.0, 0.0, 1.0], highs=[1.0, 9.0, 1.0])
+    spike = ChartLine(xs=[0.0, 1.0, 2.0], lows=[1.0, 0.0, 1.0], highs=[1.0, 9.0, 1.0])
     rows = shown(chart([spike], width=20, height=6))
     assert all(row[14:16].strip("⠀ │┤") for row in rows[:-1]), rows  # from top to bottom
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from onward.errors import HostUnreachable
-from onward.tui.app import Top
-from onward.tui.keys import KEYS
-from onward.tui.source import Notice
+from onward.tui.app import TopApp
+from onward.tui.keys.bindings import KEYS
+from onward.tui.sources.interface import ListedAlert
 from tests.desks import NOON
 from tests.screens import HOSTILE, FakeSource, cluster, row
 
@@ -23,7 +23,7 @@ LOG = [f"line {n}" for n in range(400)]
 class Seat:
     """A person in front of the program."""
 
-    def __init__(self, app: Top, pilot: Any) -> None:
+    def __init__(self, app: TopApp, pilot: Any) -> None:
         self.app = app
         self.pilot = pilot
 
@@ -57,7 +57,7 @@ class Seat:
 
 def sit(source: FakeSource, play: Callable[[Seat], Any], size: tuple[int, int] = SIZE) -> list[str] | None:
     """The addresses that the program leaves behind."""
-    app = Top(source, every=3600, now=lambda: NOON + 60)
+    app = TopApp(source, every=3600, now=lambda: NOON + 60)
 
     async def go() -> None:
         async with app.run_test(size=size) as pilot:
@@ -388,7 +388,7 @@ def test_alerts_name_the_runs_that_failed_and_enter_opens_one(source: FakeSource
 
 def test_alerts_list_what_rules_told_and_enter_opens_the_run(source: FakeSource) -> None:
     source.notices = tuple(
-        Notice(
+        ListedAlert(
             at=NOON - n, level="error", title=f"told {n}", text=f"all about {n}", run="id-alpha", sent=n > 0, error="" if n else "refused"
         )
         for n in range(60)

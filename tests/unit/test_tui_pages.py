@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from onward.model.timeline import Mark, Segment, Timeline
-from onward.tui.frame import fault, frame
-from onward.tui.source import Detail, Log, Picture, Runs
-from onward.tui.text import Block, width_of
-from onward.tui.timeline import timeline_block
-from onward.tui.view import ALERTS, NODES, QUEUE, RUN, RUNS, Board, View
-from onward.tui.words import facts_of
+from onward.model.analysis.timeline import Mark, Segment, Timeline
+from onward.tui.drawing.frame import failure_frame, frame
+from onward.tui.drawing.text import Block, width_of
+from onward.tui.drawing.timeline import timeline_block
+from onward.tui.sources.interface import ListedRuns, LogWindow, ShownCluster, ShownRun
+from onward.tui.sources.run_facts import facts_of
+from onward.tui.state import ALERTS, NODES, QUEUE, RUN, RUNS, ScreenData, ScreenState
 from tests.desks import NOON
 from tests.screens import HOSTILE, cluster, row
 
@@ -19,7 +19,7 @@ def shown(block: Block) -> str:
     return "\n".join("".join(text for text, _ in spans) for spans in block)
 
 
-def page(view: View, board: Board, width: int = 80, height: int = 24) -> str:
+def page(view: ScreenState, board: ScreenData, width: int = 80, height: int = 24) -> str:
     block = frame(view, board.of(view.chosen), width=width, height=height, now=NOON)
     assert len(block) == height and {width_of(spans) for spans in block} == {width}
     return shown(block)
@@ -27,32 +27,32 @@ def page(view: View, board: Board, width: int = 80, height: int = 24) -> str:
 
 @pytest.mark.parametrize("screen", [RUNS, RUN, QUEUE, NODES, ALERTS])
 def test_before_anything_was_heard_a_page_looks_and_claims_nothing(screen: int) -> None:
-    text = page(View(screen=screen, chosen="a"), Board())
+    text = page(ScreenState(screen=screen, chosen="a"), ScreenData())
     assert "looking …" in text and "no runs" not in text and "nothing printed" not in text and "no metrics" not in text
 
 
 def test_a_run_under_the_cursor_is_not_shown_with_the_log_and_chart_of_the_one_before() -> None:
-    log = Log(leg=1, stream="out", lines=(), size=0, end=0, legs=(1,))
-    board = Board(runs=Runs(rows=(row("a"), row("b"))), run="id-a", log=log, metrics=("loss",))
-    assert "stdout of leg 1" in page(View(chosen="id-a"), board)
-    text = page(View(chosen="id-b"), board)
+    log = LogWindow(leg=1, stream="out", lines=(), size=0, end=0, legs=(1,))
+    board = ScreenData(runs=ListedRuns(rows=(row("a"), row("b"))), run="id-a", log=log, metrics=("loss",))
+    assert "stdout of leg 1" in page(ScreenState(chosen="id-a"), board)
+    text = page(ScreenState(chosen="id-b"), board)
     assert "stdout of leg 1" not in text and "looking …" in text
 
 
 def test_what_the_list_leaves_out_is_said() -> None:
-    assert "the newest 500 of 9000" in page(View(), Board(runs=Runs(rows=(), note="the newest 500 of 9000"), heard=NOON))
-    assert "1 of 9000 runs" in page(View(), Board(runs=Runs(rows=(row("a"),), total=9000), heard=NOON))
+    assert "the newest 500 of 9000" in page(ScreenState(), ScreenData(runs=ListedRuns(rows=(), note="the newest 500 of 9000"), heard=NOON))
+    assert "1 of 9000 runs" in page(ScreenState(), ScreenData(runs=ListedRuns(rows=(row("a"),), total=9000), heard=NOON))
 
 
 def test_old_news_are_told_their_age() -> None:
-    assert "as of 60s ago" in page(View(), Board(runs=Runs(rows=()), heard=NOON - 60, words="lab"))
+    assert "as of 60s ago" in page(ScreenState(), ScreenData(runs=ListedRuns(rows=()), heard=NOON - 60, words="lab"))
 
 
 def test_a_cluster_without_a_picture_says_what_to_do_and_an_old_one_its_age() -> None:
-    board = Board(picture=Picture(name="big", trouble="no snapshot yet: `onward cluster big` takes one"))
-    assert "`onward cluster big` takes one" in page(View(screen=NODES), board)
-    board = Board(picture=Picture(name="big", snapshot=cluster(), age=7200, trouble="slurm is silent"))
-    assert "seen 2h00 ago · slurm is silent" in page(View(screen=QUEUE), board)
+    board = ScreenData(picture=ShownCluster(name="big", trouble="no snapshot yet: `onward cluster big` takes one"))
+    assert "`onward cluster big` takes one" in page(ScreenState(screen=NODES), board)
+    board = ScreenData(picture=ShownCluster(name="big", snapshot=cluster(), age=7200, trouble="slurm is silent"))
+    assert "seen 2h00 ago · slurm is silent" in page(ScreenState(screen=QUEUE), board)
 
 
 def test_a_timeline_has_lanes_for_waits_legs_and_checkpoints() -> None:
@@ -80,11 +80,11 @@ def test_a_timeline_has_lanes_for_waits_legs_and_checkpoints() -> None:
 @pytest.mark.parametrize("screen", [RUNS, RUN, QUEUE, NODES, ALERTS])
 def test_hostile_words_keep_every_line_at_its_width(name: str, screen: int) -> None:
     hostile = row(name, "failed", why=name, next=name, experiment=name, cluster=name, user=name)
-    board = Board(words=name, runs=Runs(rows=(hostile,), note=name), run=hostile.id, metrics=(name,), trouble=name, heard=NOON)
-    board.detail = Detail(row=hostile, evidence=(name,), facts=((name, name),))
-    board.picture = Picture(name=name, trouble=name, others=(name,))
+    board = ScreenData(words=name, runs=ListedRuns(rows=(hostile,), note=name), run=hostile.id, metrics=(name,), trouble=name, heard=NOON)
+    board.detail = ShownRun(row=hostile, evidence=(name,), facts=((name, name),))
+    board.picture = ShownCluster(name=name, trouble=name, others=(name,))
     for width, height in ((80, 24), (200, 60), (40, 10)):
-        page(View(screen=screen, chosen=hostile.id, filter=name, find=name, group=2), board, width, height)
+        page(ScreenState(screen=screen, chosen=hostile.id, filter=name, find=name, group=2), board, width, height)
 
 
 def test_facts_that_are_not_known_are_left_out() -> None:
@@ -94,5 +94,5 @@ def test_facts_that_are_not_known_are_left_out() -> None:
 
 
 def test_a_page_that_cannot_be_drawn_says_so_in_its_place() -> None:
-    block = fault(ValueError("[red]"), width=40, height=6)
+    block = failure_frame(ValueError("[red]"), width=40, height=6)
     assert len(block) == 6 and "fault of Onward's" in shown(block) and "[red]" in shown(block)

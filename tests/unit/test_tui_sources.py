@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.errors import Conflict, HostUnreachable, NotAllowed, NotFound
 from onward.model.run import LegEnd
-from onward.operations.snapshots import keep, kept
-from onward.supervisor.upstream import Unreachable
-from onward.tui.api import Api
-from onward.tui.choose import open_source
-from onward.tui.folders import Folders
-from onward.tui.logs import PIECE, lines_of
-from onward.tui.server import Server
-from onward.tui.source import Alerts, Series, Source
-from onward.tui.spools import Metrics
+from onward.operations.clusters.saved_snapshot import save_snapshot, saved_snapshot
+from onward.operations.tracker_access.api_client import ApiClient
+from onward.supervisor.telemetry.tracker_server import TrackerUnreachable
+from onward.tui.sources.choice import open_source
+from onward.tui.sources.interface import ChartSeries, DataSource, ListedAlerts
+from onward.tui.sources.log_lines import PIECE, lines_of
+from onward.tui.sources.run_folders import FolderSource
+from onward.tui.sources.server import ServerSource
+from onward.tui.sources.spool_metrics import SpoolMetrics
 from tests.desks import Place
 from tests.screens import cluster, metrics, populate
 from tests.servers import Running
@@ -35,18 +35,18 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def source(place: Place) -> Folders:
-    return Folders(place.desk)
+def source(place: Place) -> FolderSource:
+    return FolderSource(place.desk)
 
 
-def named(source: Source, name: str) -> str:
+def named(source: DataSource, name: str) -> str:
     return next(row.id for row in source.runs("").rows if row.name == name)
 
 
 # ── run folders ───────────────────────────────────────────────────────────────
 
 
-def test_folders_tell_of_runs_newest_first_without_asking_the_scheduler(place: Place, source: Folders) -> None:
+def test_folders_tell_of_runs_newest_first_without_asking_the_scheduler(place: Place, source: FolderSource) -> None:
     before = place.scheduler.asked
     rows = source.runs("").rows
     assert [(row.name, row.state, row.legs) for row in rows] == [
@@ -63,18 +63,18 @@ def test_folders_tell_of_runs_newest_first_without_asking_the_scheduler(place: P
     assert place.scheduler.asked == before
 
 
-def test_folders_are_filtered_by_words(source: Folders) -> None:
+def test_folders_are_filtered_by_words(source: FolderSource) -> None:
     assert [row.name for row in source.runs("FAILED bro").rows] == ["broken"]
     assert source.runs("nothing").rows == ()
 
 
-def test_a_folder_that_cannot_be_read_is_counted_and_hides_no_other(place: Place, source: Folders) -> None:
+def test_a_folder_that_cannot_be_read_is_counted_and_hides_no_other(place: Place, source: FolderSource) -> None:
     place.play("torn").dir.spec.write_text("{")
     found = source.runs("")
     assert len(found.rows) == 4 and "1 cannot be read" in found.note
 
 
-def test_what_changed_shows_at_the_next_look(place: Place, source: Folders) -> None:
+def test_what_changed_shows_at_the_next_look(place: Place, source: FolderSource) -> None:
     run = place.play("fresh")
     assert source.runs("fresh").rows[0].state == "submitted"
     run.begin(1)
@@ -84,19 +84,19 @@ def test_what_changed_shows_at_the_next_look(place: Place, source: Folders) -> N
     assert source.runs("fresh").rows[0].state == "finished"
 
 
-def test_legs_are_stitched_where_the_later_one_went_on(source: Folders) -> None:
+def test_legs_are_stitched_where_the_later_one_went_on(source: FolderSource) -> None:
     (series,) = source.series([named(source, "digits")], ["train/loss"], points=1000)
     assert list(series.steps) == [float(n) for n in range(220)]
     assert series.legs == (100,) and series.points == 220
 
 
-def test_many_points_come_as_lowest_and_highest(source: Folders) -> None:
+def test_many_points_come_as_lowest_and_highest(source: FolderSource) -> None:
     (series,) = source.series([named(source, "digits")], ["train/loss"], points=10)
     assert len(series.steps) == 10 and series.points == 220
     assert series.highs[0] == 1.0 and all(low < high for low, high in zip(series.lows, series.highs, strict=True))
 
 
-def test_new_points_are_read_from_where_the_last_look_ended(place: Place, source: Folders) -> None:
+def test_new_points_are_read_from_where_the_last_look_ended(place: Place, source: FolderSource) -> None:
     run = place.play("grows").begin(1)
     metrics(run, 1, range(5), slope=5.0)
     assert source.metrics(run.spec.id) == ("train/loss", "val/accuracy")
@@ -113,8 +113,8 @@ def test_a_history_that_takes_long_to_read_comes_in_parts_and_says_so(place: Pla
     run = place.play("long").begin(1)
     line = json.dumps({"n": 1, "t": 1.0, "s": 1, "m": {"a": 1.0}, "x": "y" * 500}) + "\n"
     (run.dir.spool / "leg-0001.train-7.jsonl").write_text(line * 10_000)
-    long = Metrics(run.dir.spool)
-    seen: list[Series] = []
+    long = SpoolMetrics(run.dir.spool)
+    seen: list[ChartSeries] = []
     while not seen or not seen[-1].whole:
         long.read(seconds=0)
         series = long.series("r", "a", points=10, resumed={}, began=None)
@@ -123,13 +123,13 @@ def test_a_history_that_takes_long_to_read_comes_in_parts_and_says_so(place: Pla
     assert len(seen) > 2 and [one.points for one in seen] == sorted({one.points for one in seen}) and seen[-1].points == 10_000
 
 
-def test_steps_out_of_order_are_drawn_in_order(place: Place, source: Folders) -> None:
+def test_steps_out_of_order_are_drawn_in_order(place: Place, source: FolderSource) -> None:
     run = place.play("jumps").begin(1)
     run.log(1, *({"t": float(n), "s": step, "m": {"a": float(step)}} for n, step in enumerate((3, 1, 2))))
     assert source.series([run.spec.id], ["a"], points=10)[0].highs == (1.0, 2.0, 3.0)
 
 
-def test_a_detail_says_why_what_next_and_what_became_of_the_time(source: Folders) -> None:
+def test_a_detail_says_why_what_next_and_what_became_of_the_time(source: FolderSource) -> None:
     broken = source.detail(named(source, "broken"))
     assert broken.row.next == "onward resume it" and broken.evidence == ("ValueError: shapes",)
     digits = source.detail(named(source, "digits"))
@@ -142,7 +142,7 @@ def test_a_detail_says_why_what_next_and_what_became_of_the_time(source: Folders
     ]
 
 
-def test_logs_are_the_newest_legs_unless_another_is_asked_for(source: Folders) -> None:
+def test_logs_are_the_newest_legs_unless_another_is_asked_for(source: FolderSource) -> None:
     run = named(source, "digits")
     newest = source.log(run, "out", leg=None, around=None)
     assert newest and (newest.leg, newest.legs) == (2, (1, 2)) and newest.lines[-1].text.startswith("leg 2 step 199")
@@ -151,7 +151,7 @@ def test_logs_are_the_newest_legs_unless_another_is_asked_for(source: Folders) -
     assert source.log(run, "supervisor", leg=None, around=None) is None
 
 
-def test_a_log_is_searched_both_ways(source: Folders) -> None:
+def test_a_log_is_searched_both_ways(source: FolderSource) -> None:
     run = named(source, "digits")
     log = source.log(run, "out", leg=None, around=None)
     assert log
@@ -163,14 +163,14 @@ def test_a_log_is_searched_both_ways(source: Folders) -> None:
     assert source.search(run, log, "nowhere", after=0, back=False) is None
 
 
-def test_a_run_that_is_stopped_from_the_screen_is_stopped(place: Place, source: Folders) -> None:
+def test_a_run_that_is_stopped_from_the_screen_is_stopped(place: Place, source: FolderSource) -> None:
     assert "asked to save and stop" in source.stop(named(source, "digits"))
     assert "is cancelled" in source.stop(named(source, "patient"))
     with pytest.raises(Conflict):
         source.stop(named(source, "broken"))
 
 
-def test_a_run_that_is_gone_is_not_found(source: Folders) -> None:
+def test_a_run_that_is_gone_is_not_found(source: FolderSource) -> None:
     with pytest.raises(NotFound, match="not there now"):
         source.detail("nothing")
 
@@ -179,9 +179,9 @@ def test_without_a_picture_of_a_cluster_it_is_said_who_takes_one(tmp_path: Path)
     settings = tmp_path / "settings.toml"
     settings.write_text('cluster = "big"\n[clusters.big]\nscheduler = "slurm"\n')
     place = Place(tmp_path / "p", {"ONWARD_SETTINGS": str(settings), "ONWARD_STATE_DIR": str(tmp_path / "state")})
-    source = Folders(place.desk)
+    source = FolderSource(place.desk)
     assert "`onward cluster big` takes one" in source.picture(None).trouble
-    keep(place.desk.env, "big", cluster())
+    save_snapshot(place.desk.env, "big", cluster())
     seen = source.picture("big")
     assert seen.snapshot == cluster() and seen.age == 0.0 and place.scheduler.asked == 0
 
@@ -193,17 +193,17 @@ def test_onward_cluster_keeps_the_picture_it_took(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "onward", "cluster", "local"]
     done = subprocess.run(command, env={**os.environ, **own}, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    seen = kept(own, "local")
+    seen = saved_snapshot(own, "local")
     assert seen and len(seen.nodes) == 1
 
 
 def test_a_picture_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     env = {"ONWARD_STATE_DIR": str(tmp_path)}
-    keep(env, "a/b", cluster())
+    save_snapshot(env, "a/b", cluster())
     (file,) = (tmp_path / "clusters").iterdir()
-    assert file.stat().st_mode & 0o777 == 0o600 and kept(env, "a/b") == cluster()
+    assert file.stat().st_mode & 0o777 == 0o600 and saved_snapshot(env, "a/b") == cluster()
     file.write_text("{}")
-    assert kept(env, "a/b") is None and kept(env, "other") is None
+    assert saved_snapshot(env, "a/b") is None and saved_snapshot(env, "other") is None
 
 
 # ── lines of a log ────────────────────────────────────────────────────────────
@@ -242,17 +242,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Ru
 
 
 @pytest.fixture
-def remote(served: tuple[Place, Running]) -> Server:
+def remote(served: tuple[Place, Running]) -> ServerSource:
     place, server = served
-    found = Server(Api(server.url, server.token()), place.desk.clock)
+    found = ServerSource(ApiClient(server.url, server.token()), place.desk.clock)
     for _ in range(400):  # until it has read the folders
         if len(found.runs("").rows) == 4:
             return found
     raise AssertionError(server.log)
 
 
-def test_a_server_and_the_folders_tell_the_same_of_runs(served: tuple[Place, Running], remote: Server) -> None:
-    folders = Folders(served[0].desk)
+def test_a_server_and_the_folders_tell_the_same_of_runs(served: tuple[Place, Running], remote: ServerSource) -> None:
+    folders = FolderSource(served[0].desk)
     mine = {row.name: row for row in folders.runs("").rows}
     theirs = {row.name: row for row in remote.runs("").rows}
     assert mine.keys() == theirs.keys()
@@ -261,8 +261,8 @@ def test_a_server_and_the_folders_tell_the_same_of_runs(served: tuple[Place, Run
             assert getattr(mine[name], what) == getattr(theirs[name], what), (name, what)
 
 
-def test_a_server_and_the_folders_draw_the_same(served: tuple[Place, Running], remote: Server) -> None:
-    folders, run = Folders(served[0].desk), named(remote, "digits")
+def test_a_server_and_the_folders_draw_the_same(served: tuple[Place, Running], remote: ServerSource) -> None:
+    folders, run = FolderSource(served[0].desk), named(remote, "digits")
     assert remote.metrics(run) == folders.metrics(run)
     (theirs,), (mine,) = (one.series([run], ["train/loss"], points=1000) for one in (remote, folders))
     assert (theirs.steps, theirs.legs, theirs.points) == (mine.steps, mine.legs, mine.points)
@@ -270,36 +270,36 @@ def test_a_server_and_the_folders_draw_the_same(served: tuple[Place, Running], r
     assert [gpu.uuid for gpu in remote.detail(run).gpus] == [gpu.uuid for gpu in folders.detail(run).gpus]
 
 
-def test_a_server_tells_the_same_first_page_and_timeline(served: tuple[Place, Running], remote: Server) -> None:
+def test_a_server_tells_the_same_first_page_and_timeline(served: tuple[Place, Running], remote: ServerSource) -> None:
     run = named(remote, "broken")
-    theirs, mine = remote.detail(run), Folders(served[0].desk).detail(run)
+    theirs, mine = remote.detail(run), FolderSource(served[0].desk).detail(run)
     assert theirs.evidence == mine.evidence and theirs.timeline == mine.timeline
     assert dict(theirs.facts)["command"] == dict(mine.facts)["command"]
 
 
-def test_a_server_gives_and_searches_logs(served: tuple[Place, Running], remote: Server) -> None:
+def test_a_server_gives_and_searches_logs(served: tuple[Place, Running], remote: ServerSource) -> None:
     run = named(remote, "digits")
     log = remote.log(run, "out", leg=None, around=None)
-    assert log == Folders(served[0].desk).log(run, "out", leg=None, around=None)
+    assert log == FolderSource(served[0].desk).log(run, "out", leg=None, around=None)
     assert log
     at = remote.search(run, log, "step 150", after=0, back=False)
     assert at is not None and next(line for line in log.lines if line.offset == at).text.startswith("leg 2 step 150")
     assert remote.log(run, "supervisor", leg=None, around=None) is None
 
 
-def test_a_servers_filter_is_its_own_language_and_a_slip_in_it_is_told(remote: Server) -> None:
+def test_a_servers_filter_is_its_own_language_and_a_slip_in_it_is_told(remote: ServerSource) -> None:
     assert [row.name for row in remote.runs("state = failed").rows] == ["broken"]
     with pytest.raises(Exception, match="the server says"):
         remote.runs("metrics.loss < ")
 
 
-def test_a_server_shows_its_clusters(remote: Server) -> None:
+def test_a_server_shows_its_clusters(remote: ServerSource) -> None:
     seen = remote.picture("local")
     assert seen.name == "local" and seen.snapshot and len(seen.snapshot.nodes) == 1 and "local" in seen.others
 
 
-def test_a_server_tells_what_its_rules_told(served: tuple[Place, Running], remote: Server) -> None:
-    assert remote.alerts() == Alerts(note="no rules: the web page makes them")
+def test_a_server_tells_what_its_rules_told(served: tuple[Place, Running], remote: ServerSource) -> None:
+    assert remote.alerts() == ListedAlerts(note="no rules: the web page makes them")
     token = served[1].token("--rights", "admin")
     served[1].json("POST", "/api/v1/alerts/rules", token, {"name": "any", "kind": "failed"})
     assert remote.alerts().note == "1 rule, and nothing to tell of yet"
@@ -320,11 +320,11 @@ def test_a_notice_to_several_channels_is_one_and_sent_if_any_took_it() -> None:
         def post(self, path: str, body: Any) -> Any:
             return {}
 
-    found = Server(Told(), HandClock()).alerts().notices
+    found = ServerSource(Told(), ManualClock()).alerts().notices
     assert [(notice.at, notice.sent, notice.error) for notice in found] == [(9.0, False, ""), (1.0, True, "")]
 
 
-def test_a_run_has_an_address_on_its_server(served: tuple[Place, Running], remote: Server) -> None:
+def test_a_run_has_an_address_on_its_server(served: tuple[Place, Running], remote: ServerSource) -> None:
     run = named(remote, "digits")
     assert remote.link(run) == f"{served[1].url}/runs/{run}"
     assert served[1].ask("GET", f"/runs/{run}", headers={"accept": "text/html"})[0] in (200, 401)
@@ -334,17 +334,17 @@ def test_the_server_of_this_machine_is_found_and_its_token_given_back(served: tu
     place, server = served
     desk = Place(place.folder / "other", {key: value for key, value in server.env.items() if key.startswith("ONWARD_")}).desk
     source = open_source(desk, folders=False)
-    assert isinstance(source, Server) and source.words == server.url.removeprefix("http://") and len(source.runs("").rows) == 4
+    assert isinstance(source, ServerSource) and source.words == server.url.removeprefix("http://") and len(source.runs("").rows) == 4
     source.close()
     with pytest.raises(NotAllowed):
         for _ in range(10_000):
             source.runs("")
-    assert isinstance(open_source(desk, folders=True), Folders)
+    assert isinstance(open_source(desk, folders=True), FolderSource)
 
 
 def test_without_a_server_the_folders_are_read(place: Place, tmp_path: Path) -> None:
     desk = Place(tmp_path / "q", {"ONWARD_STATE_DIR": str(tmp_path / "state")}).desk
-    assert isinstance(open_source(desk, folders=False), Folders)
+    assert isinstance(open_source(desk, folders=False), FolderSource)
 
 
 def test_a_server_that_is_named_is_used_and_a_missing_token_is_told(tmp_path: Path) -> None:
@@ -358,10 +358,10 @@ def test_a_server_that_is_named_is_used_and_a_missing_token_is_told(tmp_path: Pa
 
 
 def test_a_server_that_does_not_answer_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    api = Api("http://127.0.0.1:9", "t")
+    api = ApiClient("http://127.0.0.1:9", "t")
 
     def nobody(*_: Any, **__: Any) -> Any:
-        raise Unreachable("refused")
+        raise TrackerUnreachable("refused")
 
     monkeypatch.setattr(api._upstream, "call", nobody)
     with pytest.raises(HostUnreachable, match="does not answer: refused"):

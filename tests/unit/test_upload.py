@@ -17,18 +17,18 @@ from pathlib import Path
 
 import pytest
 
-from onward.clock import HandClock, SystemClock
+from onward.clock import ManualClock, SystemClock
 from onward.errors import InvalidInput, NotDelivered
 from onward.model.checkpoint import CheckpointName
-from onward.model.pipeline import Plan, Stage, StageKind, UploadRule, plan_to_json
+from onward.model.pipelines.plan import PipelinePlan, Stage, StageKind, UploadRule, plan_to_json
+from onward.model.pipelines.upload import UploadTargetKind, UploadTries, is_due, upload_target_kind
 from onward.model.spec import Cluster, RunDraft
-from onward.model.upload import PlaceKind, Tried, is_due, place_kind
-from onward.operations.pipeline_upload import check_upload, tend_upload, told_of_upload
-from onward.operations.wiring import Desk
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.supervisor import upload_places
-from onward.supervisor.upload import Pass, Standing, Upload, is_all_there, standing
-from onward.supervisor.upload_places import Folder, Place, Sums, Url, place_of, sums_of
+from onward.operations.context import OperationsContext
+from onward.operations.pipelines.upload import check_upload, tend_upload, upload_record
+from onward.pipelines.upload import destinations
+from onward.pipelines.upload.destinations import Destination, FolderDestination, Sums, UrlDestination, checksums_of, destination_of
+from onward.pipelines.upload.uploader import PassEnd, PipelineUpload, UploadProgress, has_all_arrived, upload_progress
+from onward.rundir.pipeline.layout import PipelineDir
 
 TASK = "train.00000019.odd.seed-0.shard-0-of-1"
 WHAT = ("summary", "results", "checkpoints", "logs")
@@ -38,7 +38,7 @@ class Uploaded:
     """A pipeline as it lies there, with a task that is done, one that is not, a checkpoint, and a training that is over."""
 
     def __init__(self, folder: Path, to: str) -> None:
-        self.root, self.to, self.clock = folder / "runs", to, HandClock(time.time())
+        self.root, self.to, self.clock = folder / "runs", to, ManualClock(time.time())
         self.dir = PipelineDir(self.root / "2026-11-16_A_digits")
         self.dir.make()
         self.dir.uploads.mkdir()
@@ -56,7 +56,7 @@ class Uploaded:
         draft = RunDraft(name="d", experiment="d", cluster="local", command=("true",))
         stages = (Stage(name="train", kind=StageKind.TRAIN, draft=draft),)
         rule = UploadRule(to=to, what=WHAT, retries=2)
-        self.plan = Plan(name="digits", experiment="digits", cluster="local", stages=stages, upload=rule)
+        self.plan = PipelinePlan(name="digits", experiment="digits", cluster="local", stages=stages, upload=rule)
         self.dir.plan.write_text(json.dumps(plan_to_json(self.plan)))
 
     def write(self, path: str, text: str) -> None:
@@ -64,13 +64,13 @@ class Uploaded:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
 
-    def one_pass(self, *, stubborn: bool = False, place: Place | None = None) -> Pass:
+    def one_pass(self, *, stubborn: bool = False, place: Destination | None = None) -> PassEnd:
         assert self.plan.upload
-        self.last = Upload(
+        self.last = PipelineUpload(
             dir=self.dir,
             plan=self.plan,
             rule=self.plan.upload,
-            place=place or place_of(self.to),
+            place=place or destination_of(self.to),
             clock=self.clock,
             stubborn=stubborn,
         )
@@ -94,8 +94,8 @@ class Uploaded:
         }
 
 
-def stand(made: Uploaded) -> Standing:
-    told = standing(made.dir, made.plan)
+def stand(made: Uploaded) -> UploadProgress:
+    told = upload_progress(made.dir, made.plan)
     assert told
     return told
 
@@ -124,16 +124,16 @@ def made(tmp_path: Path, there: Path) -> Uploaded:
     return Uploaded(tmp_path, str(there))
 
 
-@pytest.fixture(params=list(PlaceKind))
-def place(request: pytest.FixtureRequest, there: Path) -> Place:
+@pytest.fixture(params=list(UploadTargetKind))
+def place(request: pytest.FixtureRequest, there: Path) -> Destination:
     """The same folder, by each way that reaches it from here."""
     match request.param:
-        case PlaceKind.FOLDER:
-            return place_of(str(there))
-        case PlaceKind.RSYNC if shutil.which("rsync"):
-            return upload_places.Rsync(str(there))  # between two folders it does the same, only without ssh
-        case PlaceKind.URL if importlib.util.find_spec("fsspec"):
-            return place_of(f"file://{there}")
+        case UploadTargetKind.FOLDER:
+            return destination_of(str(there))
+        case UploadTargetKind.RSYNC if shutil.which("rsync"):
+            return destinations.RsyncDestination(str(there))  # between two folders it does the same, only without ssh
+        case UploadTargetKind.URL if importlib.util.find_spec("fsspec"):
+            return destination_of(f"file://{there}")
         case kind:
             pytest.skip(f"there is no {kind} here")
 
@@ -141,13 +141,13 @@ def place(request: pytest.FixtureRequest, there: Path) -> Place:
 # ── what arrives ──────────────────────────────────────────────────────────────
 
 
-def test_what_is_whole_arrives_under_its_path_and_what_is_not_stays(made: Uploaded, there: Path, place: Place) -> None:
-    assert made.one_pass(place=place) is Pass.ALL
+def test_what_is_whole_arrives_under_its_path_and_what_is_not_stays(made: Uploaded, there: Path, place: Destination) -> None:
+    assert made.one_pass(place=place) is PassEnd.ALL
     assert files(there) == made.expected()
     target = there / made.dir.path.name / "results" / "checkpoints" / "train.step-00000019" / "weights"
     assert target.read_text() == "w" * 100_000
     made.end()
-    assert made.one_pass(place=place) is Pass.ALL and is_all_there(made.dir)
+    assert made.one_pass(place=place) is PassEnd.ALL and has_all_arrived(made.dir)
     late = {
         f"{made.dir.path.name}/{path}"
         for path in ("logs/pipeline.log", "SHA256SUMS", *(f"results/summary.{one}" for one in ("md", "csv", "html", "json")))
@@ -156,23 +156,23 @@ def test_what_is_whole_arrives_under_its_path_and_what_is_not_stays(made: Upload
     assert subprocess.run(["sha256sum", "-c", "--quiet", f"{made.dir.path.name}/SHA256SUMS"], cwd=there, check=False).returncode == 0
 
 
-def test_what_was_spoiled_on_its_way_is_seen_and_repaired(made: Uploaded, there: Path, place: Place) -> None:
+def test_what_was_spoiled_on_its_way_is_seen_and_repaired(made: Uploaded, there: Path, place: Destination) -> None:
     made.one_pass(place=place)
     spoiled = there / made.dir.path.name / "results" / "checkpoints" / "train.step-00000019" / "weights"
     before = spoiled.stat()
     spoiled.write_text("x" * 100_000)
     os.utime(spoiled, ns=(before.st_atime_ns, before.st_mtime_ns))  # of the same size and time: only its content tells
     made.dir.arrived("checkpoint-train.step-00000019").unlink()
-    assert made.one_pass(place=place) is Pass.ALL
+    assert made.one_pass(place=place) is PassEnd.ALL
     assert spoiled.read_text() == "w" * 100_000
 
 
-def test_files_with_odd_names_arrive_and_their_checksums_can_be_checked(made: Uploaded, there: Path, place: Place) -> None:
+def test_files_with_odd_names_arrive_and_their_checksums_can_be_checked(made: Uploaded, there: Path, place: Destination) -> None:
     odd = ["back\\slash", "two\nlines", "not \udce9 utf-8", "-e", "'$(x)'", "*"]
     for name in odd:
         made.write(f"results/tasks/{TASK}/files/{name}", name.encode(errors="replace").decode())
     made.end()
-    assert made.one_pass(place=place) is Pass.ALL
+    assert made.one_pass(place=place) is PassEnd.ALL
     assert {path.name for path in (there / made.dir.tasks.relative_to(made.root) / TASK / "files").iterdir()} == {*odd, "deep"}
     assert subprocess.run(["sha256sum", "-c", "--quiet", f"{made.dir.path.name}/SHA256SUMS"], cwd=there, check=False).returncode == 0
 
@@ -180,7 +180,7 @@ def test_files_with_odd_names_arrive_and_their_checksums_can_be_checked(made: Up
 def test_folders_that_somebody_took_away_are_not_missed(made: Uploaded, there: Path) -> None:
     shutil.rmtree(made.dir.tasks)
     shutil.rmtree(made.dir.member("train").artifacts)
-    assert made.one_pass() is Pass.ALL
+    assert made.one_pass() is PassEnd.ALL
     assert len(files(there)) == 3
 
 
@@ -194,7 +194,7 @@ def test_the_note_has_the_checksums_of_what_arrived(made: Uploaded) -> None:
 def test_what_has_arrived_is_not_sent_again(made: Uploaded, there: Path) -> None:
     made.one_pass()
     shutil.rmtree(there)
-    assert made.one_pass() is Pass.ALL
+    assert made.one_pass() is PassEnd.ALL
     assert not there.exists()
 
 
@@ -209,11 +209,11 @@ def test_logs_of_a_run_that_was_resumed_are_sent_again(made: Uploaded, there: Pa
 
 def test_a_pipeline_that_was_made_to_go_on_is_not_all_there_any_more(made: Uploaded) -> None:
     made.end()
-    assert made.one_pass() is Pass.ALL and is_all_there(made.dir)
+    assert made.one_pass() is PassEnd.ALL and has_all_arrived(made.dir)
     made.clock.sleep(10)
     made.end()
-    assert not is_all_there(made.dir)
-    assert made.one_pass() is Pass.ALL and is_all_there(made.dir)
+    assert not has_all_arrived(made.dir)
+    assert made.one_pass() is PassEnd.ALL and has_all_arrived(made.dir)
 
 
 def test_only_what_was_asked_for_is_uploaded(made: Uploaded, there: Path) -> None:
@@ -230,24 +230,24 @@ def test_a_place_that_is_away_is_tried_ever_more_seldom_told_as_a_problem_and_ge
     disk = tmp_path / "disk"
     made = Uploaded(tmp_path, str(disk / "archive"))
     for tries in (1, 2, 3):
-        assert made.one_pass() is Pass.LEFT
-        assert made.one_pass() is Pass.LEFT and not made.last.said, "it is too early to try again"
+        assert made.one_pass() is PassEnd.LEFT
+        assert made.one_pass() is PassEnd.LEFT and not made.last.said, "it is too early to try again"
         problems = stand(made).problems
         assert bool(problems) == (tries == 3)
         made.clock.sleep(3600)
     assert problems == (f"nothing arrives at {disk}/archive, tried 3 times: {disk} is not there",)
     assert not disk.exists(), "a disk that is not mounted is not filled"
     disk.mkdir()
-    assert made.one_pass() is Pass.LEFT, "jobs have given it up"
-    assert made.one_pass(stubborn=True) is Pass.ALL, "tend has not"
+    assert made.one_pass() is PassEnd.LEFT, "jobs have given it up"
+    assert made.one_pass(stubborn=True) is PassEnd.ALL, "tend has not"
     assert files(disk / "archive") == made.expected()
-    assert stand(made) == Standing(arrived=4, waiting=0)
+    assert stand(made) == UploadProgress(arrived=4, waiting=0)
 
 
 class Spoils:
     """A place that takes one thing only as something else."""
 
-    def __init__(self, place: Place, name: str) -> None:
+    def __init__(self, place: Destination, name: str) -> None:
         self.place, self.name = place, name
 
     def put(self, root: Path, paths: Sequence[str], sums: Sums) -> None:
@@ -257,9 +257,9 @@ class Spoils:
 
 
 def test_one_thing_that_never_arrives_holds_up_no_other(made: Uploaded, there: Path) -> None:
-    spoils = Spoils(Folder(there), "checkpoints")
+    spoils = Spoils(FolderDestination(there), "checkpoints")
     for _ in range(3):
-        assert made.one_pass(place=spoils) is Pass.LEFT
+        assert made.one_pass(place=spoils) is PassEnd.LEFT
         made.clock.sleep(3600)
     assert files(there) == {path for path in made.expected() if "checkpoints" not in path}
     told = stand(made)
@@ -273,32 +273,32 @@ def test_rsync_tells_what_it_said_and_one_that_is_not_installed_is_named(
     paths = [f"{made.dir.path.name}/params/plan.json"]
     if shutil.which("rsync"):
         with pytest.raises(NotDelivered, match=r"rsync ended with exit code \d+: .*No such file"):
-            upload_places.Rsync("/nowhere/at/all").put(made.root, paths, {})
+            destinations.RsyncDestination("/nowhere/at/all").put(made.root, paths, {})
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotDelivered, match="rsync cannot be run"):
-        upload_places.Rsync("host:/folder").put(made.root, paths, {})
+        destinations.RsyncDestination("host:/folder").put(made.root, paths, {})
 
 
 def test_a_url_without_fsspec_or_with_an_unknown_protocol_is_told(made: Uploaded, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [f"{made.dir.path.name}/params/plan.json"]
     with pytest.raises(NotDelivered, match="nosuch"):
-        Url("nosuch://bucket/x").put(made.root, paths, {})
+        UrlDestination("nosuch://bucket/x").put(made.root, paths, {})
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(NotDelivered, match="fsspec is not installed in the Python that uploads"):
-        Url("s3://bucket/x").put(made.root, paths, {})
+        UrlDestination("s3://bucket/x").put(made.root, paths, {})
 
 
 def test_an_object_store_is_read_back(made: Uploaded, monkeypatch: pytest.MonkeyPatch) -> None:
     fsspec = pytest.importorskip("fsspec")
     store = fsspec.filesystem("memory")
     paths = [f"{made.dir.path.name}/params/plan.json"]
-    place = place_of("memory://bucket/uploads")
-    place.put(made.root, paths, sums_of(made.root, paths))
+    place = destination_of("memory://bucket/uploads")
+    place.put(made.root, paths, checksums_of(made.root, paths))
     assert store.cat(f"/bucket/uploads/{paths[0]}") == made.dir.plan.read_bytes()
     monkeypatch.setattr(type(store), "put_file", lambda self, source, target: self.pipe_file(target, b"torn"))
     made.dir.plan.write_text("{}")
     with pytest.raises(NotDelivered, match="did not arrive as it was sent"):
-        place.put(made.root, paths, sums_of(made.root, paths))
+        place.put(made.root, paths, checksums_of(made.root, paths))
 
 
 # ── from outside ──────────────────────────────────────────────────────────────
@@ -309,10 +309,10 @@ def test_tend_has_uploaded_what_no_job_is_left_to_upload_and_says_what_fails(tmp
     made = Uploaded(tmp_path, str(disk / "archive"))
     made.end()
     made.dir.summary("json").unlink()
-    desk = Desk(env={"ONWARD_ROOT": str(made.root)}, clock=made.clock)
+    desk = OperationsContext(env={"ONWARD_ROOT": str(made.root)}, clock=made.clock)
     started: list[PipelineDir] = []
 
-    def start(desk: Desk, dir: PipelineDir) -> None:
+    def start(desk: OperationsContext, dir: PipelineDir) -> None:
         started.append(dir)
         made.one_pass(stubborn=True)
 
@@ -326,10 +326,10 @@ def test_tend_has_uploaded_what_no_job_is_left_to_upload_and_says_what_fails(tmp
     assert len(started) == 3, "not before its time"
     assert f"{disk} is not there" in problems[0]
     disk.mkdir()
-    assert not tend_upload(desk, made.dir, start=start) and is_all_there(made.dir)
+    assert not tend_upload(desk, made.dir, start=start) and has_all_arrived(made.dir)
     made.clock.sleep(3600)
     assert not tend_upload(desk, made.dir, start=start) and len(started) == 4
-    assert told_of_upload(made.dir, made.plan) == {"to": made.to, "arrived": 7, "waiting": 0, "problems": []}
+    assert upload_record(made.dir, made.plan) == {"to": made.to, "arrived": 7, "waiting": 0, "problems": []}
 
 
 def test_a_url_that_our_python_cannot_reach_is_refused_before_anything_starts(made: Uploaded) -> None:
@@ -346,9 +346,9 @@ def test_a_url_that_our_python_cannot_reach_is_refused_before_anything_starts(ma
 
 def test_of_two_at_once_one_uploads_and_the_place_of_one_that_died_is_taken(made: Uploaded) -> None:
     made.dir.uploader.write_text(json.dumps({"host": "elsewhere", "pid": 1}))
-    assert made.one_pass() is Pass.BUSY
+    assert made.one_pass() is PassEnd.BUSY
     made.clock.sleep(121)
-    assert made.one_pass() is Pass.ALL
+    assert made.one_pass() is PassEnd.ALL
     assert not made.dir.uploader.exists()
 
 
@@ -356,17 +356,17 @@ def test_killed_in_the_middle_the_next_goes_on_and_leaves_nothing_half(made: Upl
     slow = f"""
 import sys, time
 from pathlib import Path
-from onward.sdk.files import draft_name
-from onward.supervisor import upload, upload_places
-def put(self, source, target, digest, real=upload_places.Folder._put):
+from onward.sdk.atomic_files import draft_name
+from onward.pipelines.upload import destinations, uploader
+def put(self, source, target, digest, real=destinations.FolderDestination._put):
     if "weights" in target.name:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.with_name(draft_name(target.name)).write_text("w" * 50_000)
         print("now", flush=True)
         time.sleep(60)
     real(self, source, target, digest)
-upload_places.Folder._put = put
-upload.main([{str(made.dir.path)!r}])
+destinations.FolderDestination._put = put
+uploader.main([{str(made.dir.path)!r}])
 """
     process = subprocess.Popen([sys.executable, "-c", slow], stdout=subprocess.PIPE, text=True)
     assert process.stdout and process.stdout.readline() == "now\n"
@@ -374,7 +374,7 @@ upload.main([{str(made.dir.path)!r}])
     process.communicate()
     assert made.dir.uploader.exists(), "it had no time to say good-bye"
     made.clock = SystemClock()  # type: ignore[assignment]
-    assert made.one_pass() is Pass.ALL, "on its own machine it is known to be dead at once"
+    assert made.one_pass() is PassEnd.ALL, "on its own machine it is known to be dead at once"
     assert files(there) == made.expected()
 
 
@@ -384,33 +384,33 @@ upload.main([{str(made.dir.path)!r}])
 @pytest.mark.parametrize(
     ("to", "kind"),
     [
-        ("/archive/digits", PlaceKind.FOLDER),
-        ("~/archive", PlaceKind.FOLDER),
-        ("files.example.org:/srv/results", PlaceKind.RSYNC),
-        ("me@files:results", PlaceKind.RSYNC),
-        ("rsync://files/module", PlaceKind.RSYNC),
-        ("s3://bucket/results", PlaceKind.URL),
-        ("file:///archive", PlaceKind.URL),
+        ("/archive/digits", UploadTargetKind.FOLDER),
+        ("~/archive", UploadTargetKind.FOLDER),
+        ("files.example.org:/srv/results", UploadTargetKind.RSYNC),
+        ("me@files:results", UploadTargetKind.RSYNC),
+        ("rsync://files/module", UploadTargetKind.RSYNC),
+        ("s3://bucket/results", UploadTargetKind.URL),
+        ("file:///archive", UploadTargetKind.URL),
     ],
 )
-def test_a_place_is_known_by_how_it_is_written(to: str, kind: PlaceKind) -> None:
-    assert place_kind(to) is kind
+def test_a_place_is_known_by_how_it_is_written(to: str, kind: UploadTargetKind) -> None:
+    assert upload_target_kind(to) is kind
 
 
 @pytest.mark.parametrize("to", ["archive", "../archive", "-e:/x", "host:", "s3:", "", "/a\nb"])
 def test_what_is_no_place_is_refused(to: str) -> None:
     with pytest.raises(InvalidInput, match="is no place to upload to"):
-        place_kind(to)
+        upload_target_kind(to)
 
 
 def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
     with pytest.raises(InvalidInput, match="has a password in it") as caught:
-        place_kind("sftp://me:hunter2@host/folder")
+        upload_target_kind("sftp://me:hunter2@host/folder")
     assert "hunter2" not in str(caught.value)
 
 
 def test_tries_come_ever_later_and_jobs_end_them() -> None:
-    tried = [Tried(count=count, at=0.0, reason="") for count in range(1, 40)]
+    tried = [UploadTries(count=count, at=0.0, reason="") for count in range(1, 40)]
     waits = [one.wait() for one in tried]
     assert waits == sorted(waits) and waits[0] == 15.0 and waits[-1] == 3600.0
     assert not is_due(tried[0], now=14.0, retries=5, stubborn=True) and is_due(tried[0], now=15.0, retries=5, stubborn=False)

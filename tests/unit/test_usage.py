@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from onward.model import event as ev
+from onward.model import events as ev
+from onward.model.analysis.usage import MeasuredUse, ResourceComparison, compare_usage, idle_bands
 from onward.model.run import LegEnd, Run
 from onward.model.spec import Resources
-from onward.model.usage import Comparison, Used, compare, idle_bands
-from onward.operations.tracking import open_tracker, place_of
-from onward.tracker.records import read_records
-from onward.tracker.run_rows import Metric
-from onward.tracker.samples import machines
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.tracker.ingest.spool_records import read_records
+from onward.tracker.runs.rows import Metric
+from onward.tracker.series.machine_samples import machines
 from tests.histories import History
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(place_of({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
         yield Scene(tmp_path, opened)
 
 
@@ -31,8 +31,8 @@ def run_with(*, end: LegEnd | None = None, ran: float = 3600, **asked: Any) -> R
     return History(resources=Resources(**asked)).leg(end, ran=ran).run
 
 
-def one(run: Run, used: Used, what: str) -> Comparison:
-    return next(found for found in compare(run, used) if found.what == what)
+def one(run: Run, used: MeasuredUse, what: str) -> ResourceComparison:
+    return next(found for found in compare_usage(run, used) if found.what == what)
 
 
 # ── idle ──────────────────────────────────────────────────────────────────────
@@ -54,37 +54,37 @@ def test_a_gpu_is_idle_where_it_does_nothing_for_long_enough() -> None:
     [(65536, 9000, "--mem 11G"), (65536, 40000, ""), (32768, 32000, "--mem 40G"), (1024, 300, ""), (4096, 700, "--mem 1G")],
 )
 def test_memory_is_advised_where_it_is_far_off_or_near_the_limit(asked: int, peak: int, flag: str) -> None:
-    assert one(run_with(mem=asked), Used(mem_peak=peak), "memory").flag == flag
+    assert one(run_with(mem=asked), MeasuredUse(mem_peak=peak), "memory").flag == flag
 
 
 def test_the_memory_of_the_job_counts_where_it_was_raised() -> None:
     run = History(resources=Resources(mem=1024)).leg(None, mem=4096).run
-    assert one(run, Used(mem_peak=1000), "memory").asked == "4G"
+    assert one(run, MeasuredUse(mem_peak=1000), "memory").asked == "4G"
 
 
 def test_cpus_that_had_nothing_to_do_are_told() -> None:
-    few = one(run_with(cpus_per_task=16), Used(cpus=2.4), "cpus")
+    few = one(run_with(cpus_per_task=16), MeasuredUse(cpus=2.4), "cpus")
     assert (few.flag, few.used) == ("--cpus-per-task 3", "2.4")
     assert few.share == pytest.approx(0.15)
-    assert one(run_with(cpus_per_task=4), Used(cpus=3.9), "cpus").flag == ""
-    assert one(run_with(cpus_per_task=4, ntasks=2), Used(cpus=1.0), "cpus").flag == "--cpus-per-task 1"
+    assert one(run_with(cpus_per_task=4), MeasuredUse(cpus=3.9), "cpus").flag == ""
+    assert one(run_with(cpus_per_task=4, ntasks=2), MeasuredUse(cpus=1.0), "cpus").flag == "--cpus-per-task 1"
 
 
 def test_gpus_that_were_idle_are_given_back_with_their_kind() -> None:
-    some = one(run_with(gpus="a100:4"), Used(gpus={"a": 90, "b": 80, "c": 0, "d": 1}), "gpus")
+    some = one(run_with(gpus="a100:4"), MeasuredUse(gpus={"a": 90, "b": 80, "c": 0, "d": 1}), "gpus")
     assert (some.flag, some.words) == ("--gpus a100:2", "2 of 4 did nothing")
-    assert one(run_with(gpus="2"), Used(gpus={"a": 90, "b": 0}), "gpus").flag == "--gpus 1"
-    none = one(run_with(gpus="1"), Used(gpus={"a": 0}), "gpus")
+    assert one(run_with(gpus="2"), MeasuredUse(gpus={"a": 90, "b": 0}), "gpus").flag == "--gpus 1"
+    none = one(run_with(gpus="1"), MeasuredUse(gpus={"a": 0}), "gpus")
     assert (none.flag, none.used) == ("", "0%")  # an idle GPU is written as 0 %
     assert "on the CPU" in none.words
-    assert "for data" in one(run_with(gpus="1"), Used(gpus={"a": 20}), "gpus").words
+    assert "for data" in one(run_with(gpus="1"), MeasuredUse(gpus={"a": 20}), "gpus").words
 
 
 def test_time_is_compared_only_where_one_leg_was_enough() -> None:
-    assert one(run_with(end=LegEnd.DONE, time=86400), Used(), "time").flag == "--time 01:20:00"
-    assert one(run_with(end=LegEnd.DONE, time=4000), Used(), "time").flag == ""
-    assert compare(run_with(end=LegEnd.TIME_LIMIT, time=86400), Used()) == []
-    assert compare(run_with(), Used(mem_peak=5, cpus=1.0)) == []
+    assert one(run_with(end=LegEnd.DONE, time=86400), MeasuredUse(), "time").flag == "--time 01:20:00"
+    assert one(run_with(end=LegEnd.DONE, time=4000), MeasuredUse(), "time").flag == ""
+    assert compare_usage(run_with(end=LegEnd.TIME_LIMIT, time=86400), MeasuredUse()) == []
+    assert compare_usage(run_with(), MeasuredUse(mem_peak=5, cpus=1.0)) == []
 
 
 # ── samples ───────────────────────────────────────────────────────────────────

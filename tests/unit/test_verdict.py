@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from onward.model.lifecycle import signature
+from onward.model.policy.lifecycle import crash_signature
 from onward.model.run import LegEnd
-from onward.supervisor.verdict import Outcome, describe_exit, judge, last_words
+from onward.supervisor.leg.verdict import TrainingOutcome, describe_exit, judge_leg, last_words
 
 KILLED = -signal.SIGKILL
 TERMED = -signal.SIGTERM
@@ -52,16 +52,16 @@ TERMED = -signal.SIGTERM
     ],
 )
 def test_the_end_follows_from_what_was_seen(code: int, asked: str | None, finished: bool, end: LegEnd | None) -> None:
-    verdict = judge(Outcome(code=code, asked=asked, finished=finished))
+    verdict = judge_leg(TrainingOutcome(code=code, asked=asked, finished=finished))
     assert (verdict and verdict[0]) == end
     assert verdict is None or verdict[1]
 
 
 def test_a_failure_under_which_another_node_went_away_is_the_nodes() -> None:
-    lost = Outcome(code=1, asked=None, finished=False, lost_nodes=("g2",))
-    assert judge(lost) == (LegEnd.NODE_LOST, "g2 went away under the training (exit code 1)")
-    asked = Outcome(code=75, asked="deadline", finished=False, lost_nodes=("g2",))
-    assert judge(asked) == (LegEnd.TIME_LIMIT, "stopped before the time limit")
+    lost = TrainingOutcome(code=1, asked=None, finished=False, lost_nodes=("g2",))
+    assert judge_leg(lost) == (LegEnd.NODE_LOST, "g2 went away under the training (exit code 1)")
+    asked = TrainingOutcome(code=75, asked="deadline", finished=False, lost_nodes=("g2",))
+    assert judge_leg(asked) == (LegEnd.TIME_LIMIT, "stopped before the time limit")
 
 
 @pytest.mark.parametrize("asked", [None, "deadline", "warning", "request", "signal"])
@@ -69,14 +69,16 @@ def test_a_failure_under_which_another_node_went_away_is_the_nodes() -> None:
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("memory_killed", [True, False])
 def test_only_an_exit_of_0_is_ever_done(asked: str | None, code: int, finished: bool, memory_killed: bool) -> None:
-    verdict = judge(Outcome(code=code, asked=asked, finished=finished, memory_killed=memory_killed, evidence="MemoryError", mem=1))
+    verdict = judge_leg(
+        TrainingOutcome(code=code, asked=asked, finished=finished, memory_killed=memory_killed, evidence="MemoryError", mem=1)
+    )
     done = verdict is not None and verdict[0] is LegEnd.DONE
     assert done == (code == 0 and (finished or asked is None))
 
 
 def test_a_stall_is_a_stall_however_it_was_ended() -> None:
     for code in (0, 1, KILLED, -signal.SIGABRT):
-        verdict = judge(Outcome(code=code, asked=None, finished=False, stalled=True, stall_seconds=90))
+        verdict = judge_leg(TrainingOutcome(code=code, asked=None, finished=False, stalled=True, stall_seconds=90))
         assert verdict is not None and verdict[0] is LegEnd.STALLED and "90 s" in verdict[1]
 
 
@@ -84,7 +86,7 @@ def test_it_says_how_the_training_ended() -> None:
     assert describe_exit(3) == "exit code 3"
     assert describe_exit(-signal.SIGSEGV) == "killed by SIGSEGV"
     assert describe_exit(-99) == "killed by signal 99"
-    verdict = judge(Outcome(code=KILLED, asked="deadline", finished=False))
+    verdict = judge_leg(TrainingOutcome(code=KILLED, asked="deadline", finished=False))
     assert verdict is not None and "did not stop by itself" in verdict[1] and "SIGKILL" in verdict[1]
 
 
@@ -94,19 +96,21 @@ def test_it_says_how_the_training_ended() -> None:
 )
 @pytest.mark.parametrize("code", [137, 143, 1, KILLED])
 def test_what_we_ended_has_not_crashed_whatever_its_launcher_made_of_it(asked: str, end: LegEnd, code: int) -> None:
-    verdict = judge(Outcome(code=code, asked=asked, finished=False, ended_by_us=True, stayed="rank 3 stayed, ranks 0, 1, 2 had left"))
+    verdict = judge_leg(
+        TrainingOutcome(code=code, asked=asked, finished=False, ended_by_us=True, stayed="rank 3 stayed, ranks 0, 1, 2 had left")
+    )
     assert verdict is not None and verdict[0] is end
     assert verdict[1].endswith("; it did not stop by itself (rank 3 stayed, ranks 0, 1, 2 had left)")
 
 
 def test_memory_that_is_refused_is_told_from_a_kill_for_it() -> None:
-    refused = Outcome(code=1, asked=None, finished=False, mem=300, peak_mem=10, evidence="MemoryError")
-    assert judge(refused) == (LegEnd.OUT_OF_MEMORY, "the training was refused more memory (exit code 1)")
+    refused = TrainingOutcome(code=1, asked=None, finished=False, mem=300, peak_mem=10, evidence="MemoryError")
+    assert judge_leg(refused) == (LegEnd.OUT_OF_MEMORY, "the training was refused more memory (exit code 1)")
 
 
 @pytest.mark.parametrize("asked", [None, "deadline"])
 def test_the_rank_that_failed_is_named_with_its_node_and_its_last_line(asked: str | None) -> None:
-    verdict = judge(Outcome(code=1, asked=asked, finished=False, who="rank 3 of 4 on g2", said="ValueError: no such data set"))
+    verdict = judge_leg(TrainingOutcome(code=1, asked=asked, finished=False, who="rank 3 of 4 on g2", said="ValueError: no such data set"))
     assert verdict is not None and verdict[0] is LegEnd.CRASHED
     assert verdict[1].startswith("rank 3 of 4 on g2 failed") and verdict[1].endswith("(exit code 1): ValueError: no such data set")
 
@@ -117,16 +121,18 @@ def test_the_rank_that_failed_is_named_with_its_node_and_its_last_line(asked: st
 @pytest.mark.parametrize(
     "seen",
     [
-        Outcome(code=KILLED, asked=None, finished=False, memory_killed=True),
-        Outcome(code=1, asked=None, finished=False, memory_killed=True),  # a worker was killed, and the training failed of it
-        Outcome(code=KILLED, asked=None, finished=False, peak_mem=950, mem=1000),
-        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="Traceback\nMemoryError"),
-        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="MemoryError: std::bad_alloc"),
-        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="numpy._core._exceptions._ArrayMemoryError: Unable"),
-        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="numpy.core._exceptions._ArrayMemoryError: Unable\nbye"),
-        Outcome(code=-6, asked=None, finished=False, mem=1000, evidence="terminate called\n  what():  std::bad_alloc\nFatal: Aborted"),
+        TrainingOutcome(code=KILLED, asked=None, finished=False, memory_killed=True),
+        TrainingOutcome(code=1, asked=None, finished=False, memory_killed=True),  # a worker was killed, and the training failed of it
+        TrainingOutcome(code=KILLED, asked=None, finished=False, peak_mem=950, mem=1000),
+        TrainingOutcome(code=1, asked=None, finished=False, mem=1000, evidence="Traceback\nMemoryError"),
+        TrainingOutcome(code=1, asked=None, finished=False, mem=1000, evidence="MemoryError: std::bad_alloc"),
+        TrainingOutcome(code=1, asked=None, finished=False, mem=1000, evidence="numpy._core._exceptions._ArrayMemoryError: Unable"),
+        TrainingOutcome(code=1, asked=None, finished=False, mem=1000, evidence="numpy.core._exceptions._ArrayMemoryError: Unable\nbye"),
+        TrainingOutcome(
+            code=-6, asked=None, finished=False, mem=1000, evidence="terminate called\n  what():  std::bad_alloc\nFatal: Aborted"
+        ),
         *(
-            Outcome(code=1, asked=None, finished=False, mem=1000, evidence=f"{words}\nbye")
+            TrainingOutcome(code=1, asked=None, finished=False, mem=1000, evidence=f"{words}\nbye")
             for words in (
                 "ImportError: libtorch_cpu.so: failed to map segment from shared object",
                 "OSError: [Errno 12] Cannot allocate memory",
@@ -135,35 +141,35 @@ def test_the_rank_that_failed_is_named_with_its_node_and_its_last_line(asked: st
                 "RuntimeError: can't start new thread",
             )
         ),
-        Outcome(code=KILLED, asked="signal", finished=False, memory_killed=True),
-        Outcome(code=KILLED, asked="deadline", finished=False, memory_killed=True),
+        TrainingOutcome(code=KILLED, asked="signal", finished=False, memory_killed=True),
+        TrainingOutcome(code=KILLED, asked="deadline", finished=False, memory_killed=True),
     ],
 )
-def test_running_out_of_memory_is_recognised(seen: Outcome) -> None:
-    verdict = judge(seen)
+def test_running_out_of_memory_is_recognised(seen: TrainingOutcome) -> None:
+    verdict = judge_leg(seen)
     assert verdict is not None and verdict[0] is LegEnd.OUT_OF_MEMORY
 
 
 @pytest.mark.parametrize(
     "seen",
     [
-        Outcome(code=0, asked=None, finished=True, memory_killed=True),  # it got over the loss of a worker
-        Outcome(code=75, asked=None, finished=False, memory_killed=True),
-        Outcome(code=KILLED, asked=None, finished=False, peak_mem=500, mem=1000),
-        Outcome(code=KILLED, asked=None, finished=False, peak_mem=500),
-        Outcome(code=KILLED, asked="request", finished=False, peak_mem=1000, mem=1000),
-        Outcome(code=1, asked=None, finished=False, mem=1000, evidence="torch.OutOfMemoryError: CUDA out of memory."),
-        Outcome(code=1, asked=None, finished=False, mem=None, evidence="MemoryError"),  # there was no limit to run into
-        Outcome(code=1, asked=None, finished=False, mem=None, evidence="RuntimeError: can't start new thread"),
+        TrainingOutcome(code=0, asked=None, finished=True, memory_killed=True),  # it got over the loss of a worker
+        TrainingOutcome(code=75, asked=None, finished=False, memory_killed=True),
+        TrainingOutcome(code=KILLED, asked=None, finished=False, peak_mem=500, mem=1000),
+        TrainingOutcome(code=KILLED, asked=None, finished=False, peak_mem=500),
+        TrainingOutcome(code=KILLED, asked="request", finished=False, peak_mem=1000, mem=1000),
+        TrainingOutcome(code=1, asked=None, finished=False, mem=1000, evidence="torch.OutOfMemoryError: CUDA out of memory."),
+        TrainingOutcome(code=1, asked=None, finished=False, mem=None, evidence="MemoryError"),  # there was no limit to run into
+        TrainingOutcome(code=1, asked=None, finished=False, mem=None, evidence="RuntimeError: can't start new thread"),
     ],
 )
-def test_what_is_not_for_want_of_memory_is_not_called_so(seen: Outcome) -> None:
-    verdict = judge(seen)
+def test_what_is_not_for_want_of_memory_is_not_called_so(seen: TrainingOutcome) -> None:
+    verdict = judge_leg(seen)
     assert verdict is not None and verdict[0] is not LegEnd.OUT_OF_MEMORY
 
 
 def test_it_says_how_much_memory_was_used() -> None:
-    verdict = judge(Outcome(code=KILLED, asked=None, finished=False, memory_killed=True, peak_mem=2048))
+    verdict = judge_leg(TrainingOutcome(code=KILLED, asked=None, finished=False, memory_killed=True, peak_mem=2048))
     assert verdict is not None and "after using 2G" in verdict[1]
 
 
@@ -211,7 +217,7 @@ def test_deep_stacks_of_the_same_crash_have_the_same_signature(err: Path, out: P
     found = []
     for frames in (30, 50):
         err.write_text(traceback(frames, "RuntimeError: the very thing"))
-        found.append(signature(last_words(err, out)))
+        found.append(crash_signature(last_words(err, out)))
     assert found[0] == found[1] and "the very thing" in found[0]
 
 
@@ -256,26 +262,26 @@ def test_only_the_end_of_a_huge_log_is_read(err: Path, out: Path) -> None:
     ],
 )
 def test_grid_engines_own_exit_codes_and_deletions(code: int, asked: str | None, end: LegEnd, final: bool) -> None:
-    seen = Outcome(code=code, asked=asked, finished=False, again_code=99, final_code=100)
-    judged = judge(seen)
+    seen = TrainingOutcome(code=code, asked=asked, finished=False, again_code=99, final_code=100)
+    judged = judge_leg(seen)
     assert judged is not None and judged[0] is end
     assert seen.final is final
 
 
 def test_elsewhere_99_and_100_are_codes_like_any_other() -> None:
     for code in (99, 100):
-        judged = judge(Outcome(code=code, asked=None, finished=False))
+        judged = judge_leg(TrainingOutcome(code=code, asked=None, finished=False))
         assert judged is not None and judged[0] is LegEnd.CRASHED
 
 
 def test_a_training_that_finished_in_the_moment_it_was_deleted_is_done() -> None:
-    judged = judge(Outcome(code=0, asked="deleted", finished=True))
+    judged = judge_leg(TrainingOutcome(code=0, asked="deleted", finished=True))
     assert judged is not None and judged[0] is LegEnd.DONE
 
 
 def test_a_system_call_without_memory_is_out_of_memory_where_there_is_a_limit() -> None:
-    seen = Outcome(code=1, asked=None, finished=False, mem=500, evidence="OSError: [Errno 12] Cannot allocate memory")
-    judged = judge(seen)
+    seen = TrainingOutcome(code=1, asked=None, finished=False, mem=500, evidence="OSError: [Errno 12] Cannot allocate memory")
+    judged = judge_leg(seen)
     assert judged is not None and judged[0] is LegEnd.OUT_OF_MEMORY
 
 

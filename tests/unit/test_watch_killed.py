@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.find import names
-from onward.checkpoints.stager import Stager
-from onward.checkpoints.watch import Watcher
-from onward.checkpoints.watching import look
-from onward.clock import HandClock
+from onward.checkpoints.publishing.publisher import CheckpointPublisher
+from onward.checkpoints.restoring.newest import published_names_of
+from onward.checkpoints.watching import folder_look
+from onward.checkpoints.watching.watcher import SaveWatcher
+from onward.clock import ManualClock
 from onward.model.spec import CheckpointRule
-from onward.sdk.run import Run
-from onward.supervisor import staging
-from onward.supervisor.course import was_cut_short
+from onward.sdk.run import TrainingRun
+from onward.supervisor.leg import publisher_process
+from onward.supervisor.leg.train import was_cut_short
 
 LONG_AGO = 1_000_000.0
 KILLED = LONG_AGO + 1000.0
@@ -36,9 +36,9 @@ class Leg:
     def __init__(self, folder: Path) -> None:
         self.local, self.store = folder / "local", folder / "store"
         self.local.mkdir()
-        self.clock = HandClock(KILLED)
-        watcher = Watcher(self.local)
-        self.stager = Stager(
+        self.clock = ManualClock(KILLED)
+        watcher = SaveWatcher(self.local)
+        self.stager = CheckpointPublisher(
             watcher, self.store, leg=1, rule=CheckpointRule(), resumed_step=None, progress=lambda: (None, {}), clock=self.clock
         )
 
@@ -52,12 +52,12 @@ class Leg:
         return [report.reason for report in self.stager.work(closed=True, killed_at=KILLED) if report.kind == "refused"]
 
     def published(self) -> list[int]:
-        return [name.step for name in names(self.store)]
+        return [name.step for name in published_names_of(self.store)]
 
 
 @pytest.fixture
 def leg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Leg:
-    monkeypatch.setattr(look, "open_for_writing", lambda *_, **__: frozenset())
+    monkeypatch.setattr(folder_look, "open_for_writing", lambda *_, **__: frozenset())
     return Leg(tmp_path)
 
 
@@ -85,7 +85,7 @@ def test_a_file_that_was_open_before_the_kill_is_not_whole_however_quiet(leg: Le
     list(leg.stager.work())
     leg.put("model_200.bin", content=b"half", at=KILLED - 5.0)
     with monkeypatch.context() as patched:
-        patched.setattr(look, "open_for_writing", lambda *_, **__: frozenset({str(leg.local / "model_200.bin")}))
+        patched.setattr(folder_look, "open_for_writing", lambda *_, **__: frozenset({str(leg.local / "model_200.bin")}))
         list(leg.stager.work())
     assert "model_200.bin is not complete" in leg.killed()[0]
     assert leg.published() == [100]
@@ -121,7 +121,7 @@ def test_a_training_that_left_by_itself_has_written_all(leg: Leg) -> None:
 
 
 def test_what_run_checkpoint_committed_is_whole_whatever_came_next(leg: Leg, tmp_path: Path) -> None:
-    run = Run(folder=tmp_path, leg=1, checkpoints=leg.local, spool=tmp_path / "spool", resume=None, by_hand=False)
+    run = TrainingRun(folder=tmp_path, leg=1, checkpoints=leg.local, spool=tmp_path / "spool", resume=None, by_hand=False)
     with run.checkpoint(7) as folder:
         (folder / "w").write_bytes(b"x")
     assert leg.killed() == []
@@ -155,20 +155,22 @@ def test_a_training_that_failed_or_was_killed_may_have_been_in_the_middle_of_a_s
     [("left\n", None), ("killed 50.0\n", 50.0), ("killed 170.0\n", 100.0), ("", 100.0), ("killed\n", 100.0), ("le", 100.0)],
 )
 def test_only_a_supervisor_that_says_so_vouches_for_the_last_files(said: str, killed_at: float | None) -> None:
-    assert staging._killed_at(said, now=100.0) == killed_at
+    assert publisher_process._killed_at(said, now=100.0) == killed_at
 
 
 @pytest.mark.parametrize(("killed_at", "said"), [(None, "left\n"), (12.5, "killed 12.5\n")])
 def test_the_supervisor_says_how_the_training_went(tmp_path: Path, killed_at: float | None, said: str) -> None:
     heard = tmp_path / "heard"
     program = f"import sys; open({str(heard)!r}, 'w').write(sys.stdin.read())"
-    process = staging.StagerProcess([sys.executable, "-c", program], env=os.environ, woken=threading.Event())
+    process = publisher_process.PublisherProcess([sys.executable, "-c", program], env=os.environ, woken=threading.Event())
     process.drain(until=float("inf"), killed_at=killed_at)
     assert heard.read_text() == said
     assert not process.cut
 
 
 def test_a_stager_that_dies_at_the_end_has_left_something_to_publish() -> None:
-    process = staging.StagerProcess([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], env=os.environ, woken=threading.Event())
+    process = publisher_process.PublisherProcess(
+        [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], env=os.environ, woken=threading.Event()
+    )
     process.drain(until=float("inf"))
     assert process.cut

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from onward.checkpoints.find import names
 from onward.checkpoints.manifest import verify
-from onward.checkpoints.stager import Stager
-from onward.checkpoints.watch import Watcher
-from onward.checkpoints.watching import look
-from onward.clock import HandClock
+from onward.checkpoints.publishing.publisher import CheckpointPublisher
+from onward.checkpoints.restoring.newest import published_names_of
+from onward.checkpoints.watching import folder_look
+from onward.checkpoints.watching.watcher import SaveWatcher
+from onward.clock import ManualClock
 from onward.model.spec import CheckpointRule
 
 SEEDS = range(4)
@@ -44,7 +44,7 @@ class Simulation:
         self.place = place
         self.local, self.store = folder / "local", folder / "store"
         self.local.mkdir()
-        self.clock = HandClock(1_000_000.0)
+        self.clock = ManualClock(1_000_000.0)
         self.open: set[str] = set()
         self.step = 0
         self.records = 0
@@ -52,9 +52,9 @@ class Simulation:
         self.refused: list[int] = []
         self.files = FILES[: self.random.randint(2, len(FILES))]
         monkeypatch.setattr(os, "fsync", lambda _: None)  # nothing dies here
-        monkeypatch.setattr(look, "open_for_writing", lambda *_, **__: frozenset(self.open))
-        self.stager = Stager(
-            Watcher(self.local),
+        monkeypatch.setattr(folder_look, "open_for_writing", lambda *_, **__: frozenset(self.open))
+        self.stager = CheckpointPublisher(
+            SaveWatcher(self.local),
             self.store,
             leg=1,
             rule=CheckpointRule(keep=1000),
@@ -79,7 +79,7 @@ class Simulation:
                 self.examine(report.step)
 
     def examine(self, step: int) -> None:
-        name = next(name for name in names(self.store) if name.step == step)
+        name = next(name for name in published_names_of(self.store) if name.step == step)
         folder = self.store / str(name)
         state = [file for file in verify(folder).files if file.endswith(".pt")]
         saves = {(folder / file).read_bytes().split(b" ")[0] for file in state}

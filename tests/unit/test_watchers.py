@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from onward.rundir.layout import LegLocal
-from onward.supervisor.gpu import GpuSampler, Sample
-from onward.supervisor.host import HostSampler
-from onward.supervisor.watchers import Repeating, Sampler
+from onward.supervisor.background import Repeating, SystemSampler
+from onward.supervisor.telemetry.gpu import GpuSample, GpuSampler
+from onward.supervisor.telemetry.host import HostSampler
 
 
 def test_what_fails_again_and_again_is_said_once_and_so_is_that_it_works_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -42,7 +42,7 @@ class OneCard(GpuSampler):
     def __init__(self) -> None:
         super().__init__(("0",))
 
-    def sample(self) -> Sample:
+    def sample(self) -> GpuSample:
         self.names["GPU-a"] = "Card"
         return {"GPU-a": {"percent": 50.0, "power_w": 300.0}}
 
@@ -54,8 +54,8 @@ def local(tmp_path: Path) -> LegLocal:
     return made
 
 
-def sampler_of(local: LegLocal, *, node: str = "", number: int = 0) -> Sampler:
-    return Sampler(local, 3, HostSampler(sessions=list, disk=local.path), OneCard(), node=node, number=number)
+def sampler_of(local: LegLocal, *, node: str = "", number: int = 0) -> SystemSampler:
+    return SystemSampler(local, 3, HostSampler(sessions=list, disk=local.path), OneCard(), node=node, number=number)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from onward.clock import HandClock
+from onward.clock import ManualClock
 from onward.rundir.claim import claim
 from onward.rundir.layout import RunDir
-from onward.supervisor.watching.folder import LOOK_SECONDS, ChangedFolder, Looks, StopRequest
+from onward.supervisor.stop.run_folder_watch import LOOK_SECONDS, ChangedFolder, FolderLooks, StopRequest
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def run(tmp_path: Path) -> RunDir:
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock(1000.0)
+def clock() -> ManualClock:
+    return ManualClock(1000.0)
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield found
 
 
-def test_a_stop_request_is_seen_at_the_next_look_and_goes_when_it_does(run: RunDir, clock: HandClock) -> None:
-    looks = Looks(run, 3, now=clock.now)
+def test_a_stop_request_is_seen_at_the_next_look_and_goes_when_it_does(run: RunDir, clock: ManualClock) -> None:
+    looks = FolderLooks(run, 3, now=clock.now)
     looks.look()
     assert not looks.stop_requested
     run.stop_request.write_text("{}")
@@ -51,8 +51,8 @@ def test_a_stop_request_is_seen_at_the_next_look_and_goes_when_it_does(run: RunD
     assert not looks.stop_requested
 
 
-def test_a_later_legs_claim_is_seen_within_two_looks(run: RunDir, clock: HandClock) -> None:
-    looks = Looks(run, 3, now=clock.now)
+def test_a_later_legs_claim_is_seen_within_two_looks(run: RunDir, clock: ManualClock) -> None:
+    looks = FolderLooks(run, 3, now=clock.now)
     looks.look()
     assert looks.fenced_by == 0
     claim(run, 4, job="8")
@@ -61,8 +61,8 @@ def test_a_later_legs_claim_is_seen_within_two_looks(run: RunDir, clock: HandClo
     assert looks.fenced_by == 4
 
 
-def test_claims_are_listed_only_when_their_folder_has_changed_and_once_a_minute(run: RunDir, clock: HandClock, listed: list[str]) -> None:
-    looks = Looks(run, 3, now=clock.now)
+def test_claims_are_listed_only_when_their_folder_has_changed_and_once_a_minute(run: RunDir, clock: ManualClock, listed: list[str]) -> None:
+    looks = FolderLooks(run, 3, now=clock.now)
     for _ in range(int(60 / LOOK_SECONDS)):
         looks.look()
         clock.sleep(LOOK_SECONDS)
@@ -75,7 +75,7 @@ def test_claims_are_listed_only_when_their_folder_has_changed_and_once_a_minute(
     assert listed == ["claims", "claims"] and looks.fenced_by == 4
 
 
-def test_a_folder_that_is_not_there_yet_changes_when_it_comes(tmp_path: Path, clock: HandClock) -> None:
+def test_a_folder_that_is_not_there_yet_changes_when_it_comes(tmp_path: Path, clock: ManualClock) -> None:
     folder = ChangedFolder(tmp_path / "late", now=clock.now)
     assert folder.changed()
     assert not folder.changed()
@@ -83,7 +83,7 @@ def test_a_folder_that_is_not_there_yet_changes_when_it_comes(tmp_path: Path, cl
     assert folder.changed()
 
 
-def test_however_often_it_is_asked_a_request_is_looked_for_every_few_seconds(run: RunDir, clock: HandClock) -> None:
+def test_however_often_it_is_asked_a_request_is_looked_for_every_few_seconds(run: RunDir, clock: ManualClock) -> None:
     asked = StopRequest(run, clock.now)
     assert not asked.to_stop()
     run.stop_request.write_text("{}")

@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onward.rundir.spool import SpoolReader, first_step, leg_progress
-from onward.sdk.by_hand import last_step
-from onward.sdk.run import Run
+from onward.rundir.progress import SpoolReader, first_step, leg_progress
+from onward.sdk.packed_metrics import pack_names, pack_values, unpacked
+from onward.sdk.run import TrainingRun
 from onward.sdk.spool import WIDE, SpoolWriter
-from onward.sdk.wide import pack_names, pack_values, unpacked
-from onward.tracker.records import read_lines
-from onward.tui.spools import Metrics
+from onward.sdk.unmanaged.folder import last_step
+from onward.tracker.ingest.spool_records import read_lines
+from onward.tui.sources.spool_metrics import SpoolMetrics
 
 
-def a_run(folder: Path) -> Run:
-    return Run(folder=folder, leg=1, checkpoints=folder, spool=folder / "spool", resume=None, by_hand=False)
+def a_run(folder: Path) -> TrainingRun:
+    return TrainingRun(folder=folder, leg=1, checkpoints=folder, spool=folder / "spool", resume=None, by_hand=False)
 
 
 def as_a_gpu_computes_it(value: float) -> float:
@@ -57,7 +57,7 @@ def test_five_thousand_metrics_take_at_most_ten_bytes_each_and_everyone_reads_th
     assert (reading.refused, [record.metrics for record in reading.records if record.metrics]) == (0, told)
     assert SpoolReader(path.parent).read().last == told[-1]
     assert leg_progress(path.parent, 1).last_step == 2 and first_step(path.parent, 1) == 0 and last_step(tmp_path) == 2
-    metrics = Metrics(path.parent)
+    metrics = SpoolMetrics(path.parent)
     metrics.read()
     assert metrics.last(names[-1]) == told[-1][names[-1]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from onward.rundir.spool import leg_progress
+from onward.rundir.progress import leg_progress
 
 
 def test_the_progress_of_a_training_that_logs_thousands_of_metrics_is_told(tmp_path: Path) -> None:

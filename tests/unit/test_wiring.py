@@ -10,11 +10,11 @@ import pytest
 
 from onward.errors import InvalidInput
 from onward.model.spec import Cluster
-from onward.operations.find import find_run
-from onward.operations.places import Here
-from onward.operations.tend import tend
-from onward.operations.wiring import Desk
-from onward.schedulers.local import LocalScheduler
+from onward.operations.context import OperationsContext
+from onward.operations.hosts.local import LocalHost
+from onward.operations.repair.tend import tend
+from onward.operations.runs.find import find_run
+from onward.schedulers.local.scheduler import LocalScheduler
 from tests.desks import Place
 from tests.fakes import FakeScheduler
 
@@ -27,13 +27,13 @@ def settings(folder: Path, text: str) -> dict[str, str]:
 
 def test_without_anything_runs_are_looked_for_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert Desk(env={}).roots == [tmp_path / "runs"]
-    assert Desk(env={}).runs() == []
+    assert OperationsContext(env={}).roots == [tmp_path / "runs"]
+    assert OperationsContext(env={}).runs() == []
 
 
 def test_the_variable_goes_before_every_setting(tmp_path: Path) -> None:
     env = settings(tmp_path, '[clusters.lab]\nscheduler = "local"\nroot = "/shared/runs"\n')
-    assert Desk(env={**env, "ONWARD_ROOT": "/mine"}).roots == [Path("/mine")]
+    assert OperationsContext(env={**env, "ONWARD_ROOT": "/mine"}).roots == [Path("/mine")]
 
 
 def test_runs_are_looked_for_in_the_roots_of_all_profiles(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_root_that_cannot_be_read_hides_no_other_and_is_told(tmp_path: Path) -
     text = f'root = "{tmp_path}/runs"\n[clusters.lab]\nscheduler = "local"\nroot = "/{"x" * 300}"\n'
     here = Place(tmp_path, env={**settings(tmp_path, text), "ONWARD_ROOT": ""})
     one = here.play("here")
-    told = Here(here.desk).runs(state=None, newest=None)
+    told = LocalHost(here.desk).runs(state=None, newest=None)
     tended = tend(here.desk)
     assert [run["folder"] for run in told["runs"]] == [str(one.dir.path)]
     assert told["broken"] == [f"the runs in /{'x' * 300} cannot be read: File name too long"]
@@ -64,7 +64,7 @@ def test_a_folder_that_was_removed_under_ones_feet_is_said_clearly(tmp_path: Pat
     monkeypatch.chdir(gone)
     gone.rmdir()
     with pytest.raises(InvalidInput, match="no longer there"):
-        Desk(env={}).runs()
+        OperationsContext(env={}).runs()
 
 
 def test_a_cluster_has_one_scheduler_object(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_cluster_has_one_scheduler_object(tmp_path: Path) -> None:
         made.append(cluster)
         return FakeScheduler()
 
-    desk = Desk(env={}, make_scheduler=make)
+    desk = OperationsContext(env={}, make_scheduler=make)
     a, b = Cluster(name="a", scheduler="local"), Cluster(name="b", scheduler="local")
     assert desk.scheduler(a) is desk.scheduler(a)
     assert desk.scheduler(a) is not desk.scheduler(b)
@@ -83,9 +83,9 @@ def test_a_cluster_has_one_scheduler_object(tmp_path: Path) -> None:
 
 def test_a_profile_is_turned_into_its_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONWARD_STATE_DIR", str(tmp_path))
-    assert isinstance(Desk(env={}).scheduler(Cluster(name="x", scheduler="local", cpus=1)), LocalScheduler)
+    assert isinstance(OperationsContext(env={}).scheduler(Cluster(name="x", scheduler="local", cpus=1)), LocalScheduler)
     with pytest.raises(InvalidInput, match="no scheduler 'sun'"):
-        Desk(env={}).scheduler(Cluster(name="x", scheduler="sun"))
+        OperationsContext(env={}).scheduler(Cluster(name="x", scheduler="sun"))
 
 
 def test_a_user_whom_nobody_knows_is_named_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,4 +93,4 @@ def test_a_user_whom_nobody_knows_is_named_by_number(monkeypatch: pytest.MonkeyP
         raise KeyError("getpwuid(): uid not found")
 
     monkeypatch.setattr(getpass, "getuser", unknown)
-    assert Desk(env={}).user == str(os.getuid())
+    assert OperationsContext(env={}).user == str(os.getuid())

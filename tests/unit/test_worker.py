@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from onward.model.attempt import AttemptEnd
-from onward.model.pipeline import AdapterRule, Benchmark
-from onward.model.score import Score
-from onward.model.task import TaskState
-from onward.rundir.tasks import Owners, history, read_result, standings, task_dir, try_again
+from onward.model.pipelines.attempt import AttemptEnd
+from onward.model.pipelines.plan import AdapterRule, Benchmark
+from onward.model.pipelines.score import Score
+from onward.model.pipelines.task import TaskState
+from onward.pipelines.benchmarks.growing_file import GrowingFile, end_the_line
+from onward.pipelines.benchmarks.slots import Slots, worth_beginning
+from onward.pipelines.benchmarks.trial_verdict import CommandExit, judge_trial
+from onward.rundir.pipeline.tasks import AttemptOwners, allow_another_attempt, read_result, task_dir, task_history, task_standings
 from onward.sdk import contract
 from onward.sdk.saving import committed, step_of
-from onward.supervisor.growing import Growing, end_the_line
 from onward.supervisor.processes.guard import end_marked
-from onward.supervisor.slots import Slots, worth_beginning
-from onward.supervisor.trial_verdict import Ended, judge
 from tests.workers import ITEM_COUNT, ITEMS, Field, benchmark
 
 Make = Callable[..., Field]
@@ -47,7 +47,7 @@ def until(holds: Callable[[], bool], *, within: float = 20) -> None:
 
 
 def states(field: Field) -> set[TaskState]:
-    return {standing.state for standing in standings(field.dir, field.plan, field.tasks).values()}
+    return {standing.state for standing in task_standings(field.dir, field.plan, field.tasks).values()}
 
 
 # ── whole workers ─────────────────────────────────────────────────────────────
@@ -88,14 +88,14 @@ def test_a_worker_that_is_asked_to_leave_keeps_what_is_done_and_the_next_leg_doe
     assert pipeline.work() == contract.EXIT_DONE
     assert pipeline.printed(pipeline.tasks[0]) == ["1", "2", "3", "4", "5"], "each once, over both attempts"
     assert task_dir(pipeline.dir, pipeline.tasks[0]).items_done(2).read_text() == "1\n2\n"
-    first = history(task_dir(pipeline.dir, pipeline.tasks[0]), Owners(pipeline.root))
+    first = task_history(task_dir(pipeline.dir, pipeline.tasks[0]), AttemptOwners(pipeline.root))
     assert first.done and len(first.attempts) == 2
 
 
 def test_a_task_that_fails_is_tried_again_and_then_left_with_its_last_words(field: Make) -> None:
     pipeline = field(benchmark("bad", text="echo no such data >&2; exit 3", retries=1), benchmark("good"))
     assert pipeline.work() == contract.EXIT_DONE
-    bad = standings(pipeline.dir, pipeline.plan, pipeline.tasks)[pipeline.tasks[0].id]
+    bad = task_standings(pipeline.dir, pipeline.plan, pipeline.tasks)[pipeline.tasks[0].id]
     assert (bad.state, bad.reason, bad.evidence) == (TaskState.FAILED, "the command failed (exit code 3) (2 times)", "no such data")
     assert read_result(task_dir(pipeline.dir, pipeline.tasks[1]))
 
@@ -106,7 +106,7 @@ def test_failed_tasks_are_tried_again_on_request_and_keep_the_items_they_had(fie
     pipeline.work()
     assert states(pipeline) == {TaskState.FAILED}
     (tmp_path / "mended").touch()
-    assert len(try_again(pipeline.dir, pipeline.plan, pipeline.tasks, by="ada", at=1.0)) == 1
+    assert len(allow_another_attempt(pipeline.dir, pipeline.plan, pipeline.tasks, by="ada", at=1.0)) == 1
     assert pipeline.work() == contract.EXIT_DONE
     assert pipeline.printed(pipeline.tasks[0]) == ["1", "2", "3", "4", "5"] and states(pipeline) == {TaskState.DONE}
 
@@ -114,7 +114,7 @@ def test_failed_tasks_are_tried_again_on_request_and_keep_the_items_they_had(fie
 def test_a_task_that_takes_longer_than_its_timeout_is_ended_with_all_it_started(field: Make, tmp_path: Path) -> None:
     pipeline = field(benchmark(text=f"echo going; (sleep 60; touch {tmp_path}/lived) & sleep 60", timeout=1, retries=0))
     assert pipeline.work() == contract.EXIT_DONE
-    (standing,) = standings(pipeline.dir, pipeline.plan, pipeline.tasks).values()
+    (standing,) = task_standings(pipeline.dir, pipeline.plan, pipeline.tasks).values()
     assert (standing.reason, standing.evidence) == ("it took longer than its timeout of 1 s", "going")
     assert end_marked([{contract.ATTEMPT: f"{task_dir(pipeline.dir, pipeline.tasks[0]).path}#1"}]) == (0, set()), "nothing of it is left"
 
@@ -131,7 +131,7 @@ def test_a_task_that_takes_longer_than_its_timeout_is_ended_with_all_it_started(
 def test_a_task_that_cannot_be_done_says_why(field: Make, made: Benchmark, reason: str) -> None:
     pipeline = field(made)
     assert pipeline.work() == contract.EXIT_DONE
-    (standing,) = standings(pipeline.dir, pipeline.plan, pipeline.tasks).values()
+    (standing,) = task_standings(pipeline.dir, pipeline.plan, pipeline.tasks).values()
     assert standing.state is TaskState.FAILED and standing.reason.startswith(reason)
 
 
@@ -186,23 +186,23 @@ def test_a_worker_waits_for_more_tasks_as_long_as_it_is_told_to(field: Make) -> 
 @pytest.mark.parametrize(
     ("ended", "expected"),
     [
-        (Ended(code=0), AttemptEnd.DONE),
-        (Ended(code=0, asked=True), AttemptEnd.DONE),
-        (Ended(code=0, asked=True, items=1), AttemptEnd.STOPPED),
-        (Ended(code=0, asked=True, before=1), AttemptEnd.STOPPED),
-        (Ended(code=0, asked=True, termed=True), AttemptEnd.STOPPED),
-        (Ended(code=-15, asked=True, termed=True), AttemptEnd.STOPPED),
-        (Ended(code=-9, late=5, items=3), AttemptEnd.TIMEOUT),
-        (Ended(code=75, items=1), AttemptEnd.STOPPED),
-        (Ended(code=75), AttemptEnd.FAILED),
-        (Ended(code=1, code_counts=True), AttemptEnd.DONE),
-        (Ended(code=127, code_counts=True), AttemptEnd.FAILED),
-        (Ended(code=-11, code_counts=True), AttemptEnd.FAILED),
-        (Ended(code=1), AttemptEnd.FAILED),
+        (CommandExit(code=0), AttemptEnd.DONE),
+        (CommandExit(code=0, asked=True), AttemptEnd.DONE),
+        (CommandExit(code=0, asked=True, items=1), AttemptEnd.STOPPED),
+        (CommandExit(code=0, asked=True, before=1), AttemptEnd.STOPPED),
+        (CommandExit(code=0, asked=True, termed=True), AttemptEnd.STOPPED),
+        (CommandExit(code=-15, asked=True, termed=True), AttemptEnd.STOPPED),
+        (CommandExit(code=-9, late=5, items=3), AttemptEnd.TIMEOUT),
+        (CommandExit(code=75, items=1), AttemptEnd.STOPPED),
+        (CommandExit(code=75), AttemptEnd.FAILED),
+        (CommandExit(code=1, code_counts=True), AttemptEnd.DONE),
+        (CommandExit(code=127, code_counts=True), AttemptEnd.FAILED),
+        (CommandExit(code=-11, code_counts=True), AttemptEnd.FAILED),
+        (CommandExit(code=1), AttemptEnd.FAILED),
     ],
 )
-def test_how_a_command_leaves_says_how_its_attempt_ended(ended: Ended, expected: AttemptEnd) -> None:
-    assert judge(ended)[0] is expected
+def test_how_a_command_leaves_says_how_its_attempt_ended(ended: CommandExit, expected: AttemptEnd) -> None:
+    assert judge_trial(ended)[0] is expected
 
 
 def test_tasks_share_the_cpus_and_gpus_of_a_worker() -> None:
@@ -222,7 +222,7 @@ def test_a_task_that_keeps_nothing_when_it_is_stopped_is_not_begun_without_the_t
 
 def test_a_growing_file_is_read_by_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    growing = Growing(path)
+    growing = GrowingFile(path)
     assert list(growing.lines()) == []
     path.write_text("a\nb")
     assert list(growing.lines()) == ["a"]

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from onward.sdk import files
-from onward.sdk.files import draft_name, draft_of, write_whole
+from onward.sdk import atomic_files
+from onward.sdk.atomic_files import draft_name, draft_of, write_whole
 
 _WRITE = """
 import os, sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from onward.sdk.files import write_whole
+from onward.sdk.atomic_files import write_whole
 
 os.fsync = lambda handle: None  # this is about names, not about disks
 target, writer = Path(sys.argv[1]), sys.argv[2]
@@ -108,8 +108,8 @@ def test_drafts_of_dead_writers_are_removed_by_the_next_process_that_writes_ther
         patch.setattr(os, "getpid", lambda: dead.pid)
         left = draft_name("spec.json")
     mine = draft_name("spec.json")
-    elsewhere = draft_name("spec.json").replace(files._here(), "0" * 12)
-    old = draft_name("other.json").replace(files._here(), "0" * 12)
+    elsewhere = draft_name("spec.json").replace(atomic_files._here(), "0" * 12)
+    old = draft_name("other.json").replace(atomic_files._here(), "0" * 12)
     for name in (left, mine, elsewhere, old, "notes.part", ".notes.part"):
         (tmp_path / name).write_text("half")
     os.utime(tmp_path / old, (time.time() - 2 * 86400,) * 2)

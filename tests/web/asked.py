@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onward.model.outcome import Outcome, OutcomeState, Result
-from onward.model.request import Input, Request
-from onward.tracker.requests import Requests
+from onward.model.requests.outcome import Outcome, OutcomeFile, OutcomeState
+from onward.model.requests.request import Request, RequestInput
+from onward.tracker.requests.store import Requests
 from tests.web.story import AT_WORK, DEAD
 
 DONE, RUNNING, FAILED, UNSENT = "page-0017", "page-0021", "v1-6f0c2f52-8f6e-4a43", "page-0014"
@@ -32,7 +32,7 @@ class Told:
 
     def came(self, id: str, minutes: float, **others: Any) -> Request:
         url = "https://rodan.lab.org/uploads/folio"
-        inputs = [Input(name=name, url=f"{url}/{file}.png", size=size) for name, file, size in _INPUTS]
+        inputs = [RequestInput(name=name, url=f"{url}/{file}.png", size=size) for name, file, size in _INPUTS]
         usual = {"sender": "rodan", "protocol": "v2", "recipe": "patchwise", "reply_to": f"rodan.answers.{id}", "correlation_id": id}
         given = {"inputs": tuple(inputs), "settings": _SETTINGS, "resources": {"mem": "16G"}, "body_sha256": "0" * 64}
         return Request(**{"id": id, "received": self.now - 60 * minutes, **usual, **given, **others})
@@ -57,7 +57,7 @@ def ask(folder: Path, now: float) -> None:
     model.write_bytes(b"weights" * 90_000)
     digest = hashlib.sha256(model.read_bytes()).hexdigest()
     names = ("Background Model", "Model 0", "Model 1")
-    models = tuple(Result(name=name, path=str(model), size=model.stat().st_size, sha256=digest) for name in names)
+    models = tuple(OutcomeFile(name=name, path=str(model), size=model.stat().st_size, sha256=digest) for name in names)
     done = Outcome(
         state=OutcomeState.DONE, reason="the training finished", metrics={"layer 0/val_accuracy": 0.981, "loss": 0.061}, results=models
     )

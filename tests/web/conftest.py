@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from onward.api.page import STATIC
+from onward.api.web_app import STATIC
 from tests.needs import missing
 from tests.servers import Running
 from tests.web.browser import Watch, chromium, log_in, new_context, open_list

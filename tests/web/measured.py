@@ -9,17 +9,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onward.model import event as ev
-from onward.model.attempt import Attempt, AttemptEnd, Owner
-from onward.model.pipeline import Benchmark, CheckpointChoice, Model, Plan, Pool, Stage, StageKind, SummaryRule, plan_to_json
-from onward.model.score import Score, TaskResult
-from onward.model.spec import Member, RunDraft, Value, spec_to_json
-from onward.model.task import Seen, Task, tasks_of
+from onward.model import events as ev
+from onward.model.pipelines.attempt import Attempt, AttemptEnd, AttemptOwner
+from onward.model.pipelines.plan import (
+    Benchmark,
+    CheckpointChoice,
+    ExistingModel,
+    PipelinePlan,
+    Stage,
+    StageKind,
+    SummaryRule,
+    WorkerPool,
+    plan_to_json,
+)
+from onward.model.pipelines.score import Score, TaskResult
+from onward.model.pipelines.task import PublishedCheckpoint, Task, tasks_of
+from onward.model.spec import ParamValue, PipelineMembership, RunDraft, spec_to_json
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal
 from onward.rundir.layout import RunDir
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.rundir.tasks import end_attempt, task_dir, write_result
+from onward.rundir.pipeline.layout import PipelineDir
+from onward.rundir.pipeline.tasks import end_attempt, task_dir, write_result
 from tests.histories import make_spec
 
 GOING, SWEEP = "2026-11-15_D_moons", "2026-11-14_A_sweep"
@@ -35,7 +45,7 @@ def _draft(name: str) -> RunDraft:
     return RunDraft(name=name, experiment="moons", cluster="local", command=("python", f"{name}.py"))
 
 
-def _stage(name: str, kind: StageKind, *needs: str, done_by: str | None = None, matrix: Mapping[str, Value] | None = None) -> Stage:
+def _stage(name: str, kind: StageKind, *needs: str, done_by: str | None = None, matrix: Mapping[str, ParamValue] | None = None) -> Stage:
     return Stage(name=name, kind=kind, draft=_draft(name), needs=needs, done_by=done_by, matrix=matrix or {})
 
 
@@ -59,15 +69,15 @@ def _going(root: Path, now: float) -> None:
         Benchmark(name="margin", command=("x",), of=("base", "train"), pool="cpu", shards=2, checkpoints=every, retries=0),
         Benchmark(name="loss", command=("x",), of=("train",), pool="cpu", checkpoints=every, better="min", seeds=(1, 2, 3)),
     )
-    plan = Plan(
+    plan = PipelinePlan(
         name="moons",
         experiment="moons",
         cluster="local",
         created=told.at,
         stages=stages,
         benchmarks=benchmarks,
-        models=(Model(name="base", path="/models/base"),),
-        pools=(Pool(name="cpu", draft=_draft("worker")),),
+        models=(ExistingModel(name="base", path="/models/base"),),
+        pools=(WorkerPool(name="cpu", draft=_draft("worker")),),
         summary=SummaryRule(baseline="base"),
     )
     told.run("prepare", "p1prepar", begun=told.at + 60, closed=("finished", "the training finished", ""))
@@ -97,14 +107,14 @@ def _sweep(root: Path, now: float) -> None:
     rates = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
     trains = tuple(_stage(f"train-{n:02d}", StageKind.TRAIN, "env-main", matrix={"lr": rate, "seed": 1}) for n, rate in enumerate(rates, 1))
     names = tuple(stage.name for stage in trains)
-    plan = Plan(
+    plan = PipelinePlan(
         name="sweep",
         experiment="moons",
         cluster="local",
         created=told.at,
         stages=(_stage("env-main", StageKind.ENVIRONMENT), *trains),
         benchmarks=(Benchmark(name="accuracy", command=("x",), of=names, pool="cpu", shards=2, retries=0),),
-        pools=(Pool(name="cpu", draft=_draft("worker")),),
+        pools=(WorkerPool(name="cpu", draft=_draft("worker")),),
     )
     told.run("env-main", "p2enviro", begun=told.at + 5, closed=("finished", "the environment is built", ""))
     cause = "the training ended with exit code 1"
@@ -129,18 +139,18 @@ class Told:
         self.dir = PipelineDir(folder)
         self.dir.make()
         self.at = at
-        self._seen: dict[str, tuple[Seen, ...]] = {}
+        self._seen: dict[str, tuple[PublishedCheckpoint, ...]] = {}
 
-    def write(self, plan: Plan, checkpoints: Mapping[str, tuple[int, ...]], *, last: bool = False) -> None:
+    def write(self, plan: PipelinePlan, checkpoints: Mapping[str, tuple[int, ...]], *, last: bool = False) -> None:
         for of, steps in checkpoints.items():
-            self._seen[of] = tuple(Seen(step=step, number=number, last=last) for number, step in enumerate(steps, 1))
+            self._seen[of] = tuple(PublishedCheckpoint(step=step, number=number, last=last) for number, step in enumerate(steps, 1))
             for seen in self._seen[of]:
                 note = {"number": seen.number, "step": seen.step, "name": f"leg-0001.step-{seen.step:08d}"}
                 self.dir.seen(of, seen.number).write_text(json.dumps(note))
                 self.dir.checkpoint(of, seen.step).mkdir()
         self.dir.plan.write_text(json.dumps(plan_to_json(plan)))
 
-    def tasks(self, plan: Plan) -> tuple[Task, ...]:
+    def tasks(self, plan: PipelinePlan) -> tuple[Task, ...]:
         return tasks_of(plan, self._seen)
 
     def run(
@@ -156,7 +166,7 @@ class Told:
     ) -> RunDir:
         dir = self.dir.member(name)
         dir.make()
-        member = Member(pipeline=str(self.dir.path), stage="cpu" if worker else name, worker=worker)
+        member = PipelineMembership(pipeline=str(self.dir.path), stage="cpu" if worker else name, worker=worker)
         spec = make_spec(id=id, name=f"{self.dir.path.name[13:]}-{name}", experiment="moons", created=self.at, member=member)
         dir.spec.write_text(json.dumps(spec_to_json(spec)))
         if held:
@@ -199,6 +209,12 @@ class Told:
     def failed(self, task: Task, reason: str, evidence: str) -> None:
         self.claimed(task, "gone")
         attempt = Attempt(
-            number=1, owner=Owner(run="gone", leg=1), host="laptop", at=self.at, end=AttemptEnd.FAILED, reason=reason, evidence=evidence
+            number=1,
+            owner=AttemptOwner(run="gone", leg=1),
+            host="laptop",
+            at=self.at,
+            end=AttemptEnd.FAILED,
+            reason=reason,
+            evidence=evidence,
         )
         end_attempt(task_dir(self.dir, task), attempt)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from onward.checkpoints.manifest import FileEntry, Manifest
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.run import LegEnd
 from onward.model.spec import Cluster, Limits, Resources, RunSpec, spec_to_json
 from onward.rundir.journal import Journal

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from onward.api.page import STATIC
+from onward.api.web_app import STATIC
 from tests.needs import missing
 from tests.servers import Running
 from tests.web.browser import log_in, new_context

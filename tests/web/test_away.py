@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
-from onward.api.page import STATIC
+from onward.api.web_app import STATIC
 from tests.benches import until
 from tests.needs import missing
 from tests.servers import Running

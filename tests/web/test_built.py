@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.api.page import STATIC
+from onward.api.web_app import STATIC
 from tests.needs import missing
 from tests.web import types
 

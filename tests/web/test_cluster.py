@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from onward.operations.cluster import Seen, picture
+from onward.operations.clusters.snapshot_cache import CachedSnapshot, snapshot_record
 from tests.servers import Running
 from tests.unit.test_cluster_page import LAB, recorded
 
@@ -16,7 +16,7 @@ LIST = {"clusters": [{"name": "lab", "scheduler": "slurm", "host": "login.exampl
 
 
 def told(**others: Any) -> dict[str, Any]:
-    return {**picture(Seen(cluster=LAB, snapshot=recorded(), age=3.0)), **others}
+    return {**snapshot_record(CachedSnapshot(cluster=LAB, snapshot=recorded(), age=3.0)), **others}
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from onward.api.page import STATIC
-from onward.model.score import Score, TaskResult
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.rundir.task_layout import TaskDir
-from onward.rundir.tasks import write_result
+from onward.api.web_app import STATIC
+from onward.model.pipelines.score import Score, TaskResult
+from onward.rundir.pipeline.layout import PipelineDir
+from onward.rundir.pipeline.task_layout import TaskDir
+from onward.rundir.pipeline.tasks import write_result
 from tests.needs import missing
 from tests.servers import Running
 from tests.web.browser import Watch

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from onward.api.page import STATIC
-from onward.model.request import Ending
-from onward.tracker.requests import Requests
+from onward.api.web_app import STATIC
+from onward.model.requests.request import RequestEnding
+from onward.tracker.requests.store import Requests
 from tests.needs import missing
 from tests.servers import Running
 from tests.web.asked import DONE, FAILED, RUNNING, UNSENT, ask
@@ -72,7 +72,7 @@ def test_an_open_one_is_cancelled_once_one_is_sure(page: Page, server: Running) 
     store = Requests.open(server.folder / "tracker.requests.db", create=False)
     asked = store.of(RUNNING)
     store.close()
-    assert asked.ending is Ending.CANCELLED
+    assert asked.ending is RequestEnding.CANCELLED
 
 
 def test_one_that_is_not_there_says_so(page: Page, watched: tuple[Page, Watch]) -> None:

@@ -8,8 +8,8 @@ import time
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from onward.operations.tracking import open_tracker, place_of
-from onward.tracker.tokens import Scope
+from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.tracker.access.tokens import Scope
 from tests.servers import Running
 from tests.web.browser import Watch, log_in, new_context
 from tests.web.test_access import serious
@@ -38,7 +38,7 @@ def test_a_token_is_made_shown_once_works_and_is_revoked(page: Page, server: Run
 
 def test_tokens_that_end_within_a_fortnight_are_marked(page: Page, server: Running) -> None:
     now = time.time()
-    with open_tracker(place_of({}, server.db)) as opened:
+    with open_tracker(tracker_location({}, server.db)) as opened:
         token, _ = opened.tokens.create(Scope.USER, name="old notebook", expires=now + 5 * 86400, now=now - 85 * 86400)
     page.goto("/tokens")
     expect(page.get_by_text("One token ends within 14 days")).to_be_visible()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page
 
-from onward.operations.cluster import Seen, picture
+from onward.operations.clusters.snapshot_cache import CachedSnapshot, snapshot_record
 from tests.servers import Running
 from tests.unit.test_cluster_page import LAB, recorded
 from tests.web.asked import DONE, FAILED, ask
@@ -86,7 +86,7 @@ def _alert(server: Running, token: str) -> None:
 
 def with_a_cluster(context: BrowserContext) -> None:
     """The cluster's page shows a recorded Slurm."""
-    told = picture(Seen(cluster=LAB, snapshot=recorded(), age=3.0))
+    told = snapshot_record(CachedSnapshot(cluster=LAB, snapshot=recorded(), age=3.0))
     context.route("**/api/v1/clusters", lambda route: route.fulfill(json=_CLUSTERS))
     context.route(re.compile(r"/api/v1/clusters/lab"), lambda route: route.fulfill(json=told))
 

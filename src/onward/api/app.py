@@ -10,88 +10,70 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from onward import __version__
-from onward.api import chores
-from onward.api.background import Background
-from onward.api.book import TokenBook
-from onward.api.credentials import cookie_of
-from onward.api.deps import admitted
-from onward.api.described import describe
-from onward.api.door import Door
-from onward.api.gate import Gate
-from onward.api.hosts import HostRules
-from onward.api.invalid import wrongs
-from onward.api.limits import BURST, Rate, Streams
-from onward.api.links import Links
-from onward.api.live import Live
-from onward.api.login import Login
+from onward.api.access.allowed_hosts import HostRules
+from onward.api.access.credentials import cookie_of
+from onward.api.access.gate import AccessGate
+from onward.api.access.login import LoginPage
+from onward.api.access.rate_limits import BURST, RateLimit, StreamLimit
+from onward.api.access.result_links import ResultLinks
+from onward.api.access.rights.route_lookup import Routes
+from onward.api.access.signed_hints import SignedHints
+from onward.api.access.token_cache import TokenCache
+from onward.api.background import chores
+from onward.api.background.chore_threads import Background
+from onward.api.background.live_events import LiveEvents
+from onward.api.dependencies import admitted
+from onward.api.ingest.fast_path import FastPath
 from onward.api.mlflow import router as mlflow
-from onward.api.page import Page
-from onward.api.problems import Problem, problem_of
-from onward.api.rights.routes import Routes
-from onward.api.routes import (
-    acts,
-    aggregates,
-    alert_channels,
-    alerts,
-    artifacts,
-    bests,
+from onward.api.openapi import complete_openapi
+from onward.api.routes import alert_channels, alert_rules, pipelines, requests
+from onward.api.routes.files import artifacts, log_search, logs
+from onward.api.routes.ingest import records, scheduler_hints
+from onward.api.routes.metrics import aggregates, metric_keys, series, sparklines
+from onward.api.routes.runs import (
+    actions,
     checkpoints,
-    clusters,
     code_diff,
-    docs,
+    crud,
     drafts,
+    expected_start,
     experiments,
-    export,
-    filter_words,
-    health,
-    hints,
-    live,
-    log_search,
-    logs,
-    metric_keys,
+    machine_usage,
     notes,
     overview,
-    params,
-    params_files,
-    pipelines,
-    records,
-    requests,
-    run_groups,
-    runs,
-    seed,
-    series,
-    sparklines,
-    start,
-    system,
+    param_diff,
+    params_form,
     timeline,
-    tokens,
-    views,
 )
+from onward.api.routes.search import best_runs, export, filter_completion, run_groups, saved_views
+from onward.api.routes.server import clusters, docs_page, health, live_stream, tokens, unreadable_folders
+from onward.api.schemas.base import DEEPEST
 from onward.api.services import Services
-from onward.api.shapes import DEEPEST
-from onward.api.signed import Signatures
-from onward.api.trouble import folders
+from onward.api.transport.problems import Problem, problem_of
+from onward.api.transport.validation_errors import validation_problems
+from onward.api.web_app import WebApp
+from onward.contrib.seed_tracker import routes
 from onward.errors import OnwardError, StorageFull
-from onward.operations.tracking import Place
-from onward.operations.wiring import Desk
-from onward.tracker.pushed_files import PushedFiles
+from onward.operations.context import OperationsContext
+from onward.operations.tracker_access.location import TrackerLocation
+from onward.tracker.access.token_store import TokenStore
+from onward.tracker.ingest.pushed_files import PushedFiles
 from onward.tracker.store import Tracker
-from onward.tracker.token_store import TokenStore
 
 _ABOUT = """Runs, their metrics, files and logs. Every call needs a token: `Authorization: Bearer …`, `X-API-Key: …`,
 Basic with the token as password, an address that begins with `/t/<token>/`, or the login cookie. Errors are RFC 9457 problems."""
 
 _ROUTES = (
-    *(health, docs, experiments, runs, run_groups, acts, drafts, series, aggregates, metric_keys, params, notes, artifacts),
-    *(logs, checkpoints, code_diff, live, records, export, tokens, seed, hints, clusters),
-    *(overview, timeline, log_search, sparklines, system, views, filter_words, params_files, start),
-    *(alerts, alert_channels, bests, requests, pipelines, folders),
+    *(health, docs_page, experiments, crud, run_groups, actions, drafts, series, aggregates, metric_keys, param_diff, notes, artifacts),
+    *(logs, checkpoints, code_diff, live_stream, records, export, tokens, routes, scheduler_hints, clusters),
+    *(overview, timeline, log_search, sparklines, machine_usage, saved_views, filter_completion, params_form, expected_start),
+    *(alert_rules, alert_channels, best_runs, requests, pipelines, unreadable_folders),
 )
 
 
 @dataclass(kw_only=True)
-class Server:
-    gate: Gate
+class ApiServer:
+    gate: AccessGate
     services: Services
     background: Background
     api: FastAPI
@@ -104,48 +86,48 @@ class Server:
 def make_server(
     tracker: Tracker,
     store: TokenStore,
-    desk: Desk,
-    place: Place,
+    desk: OperationsContext,
+    place: TrackerLocation,
     *,
     hosts: HostRules,
     root: str = "",
     secure: bool = False,
     tend: bool = True,
     url: str = "",
-) -> Server:
+) -> ApiServer:
     allowed = desk.settings.server
     services = Services(
         tracker=tracker,
         tokens=store,
-        book=TokenBook(store, desk.clock),
-        live=Live(),
+        book=TokenCache(store, desk.clock),
+        live=LiveEvents(),
         desk=desk,
         clock=desk.clock,
         files=place.files,
         pushed=PushedFiles(place.files),
-        streams=Streams(allowed.streams),
+        streams=StreamLimit(allowed.streams),
         secrets=place.note.with_suffix(".secrets"),
         requests_at=place.requests,
         url=url,
     )
     api = make_api(services)
-    login = Login(store, desk.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)
-    gate = Gate(
-        Page(api),
+    login = LoginPage(store, desk.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)
+    gate = AccessGate(
+        WebApp(api),
         routes=Routes(api),
         book=services.book,
         hosts=hosts,
         login=login,
-        hot=Door(services),
+        hot=FastPath(services),
         root=root,
-        signed=Signatures(tracker, store, desk.clock),
-        links=Links(services.requests, desk.clock.now),
-        rate=Rate(allowed.requests, room=allowed.requests * BURST, clock=desk.clock),
+        signed=SignedHints(tracker, store, desk.clock),
+        links=ResultLinks(services.requests, desk.clock.now),
+        rate=RateLimit(allowed.requests, room=allowed.requests * BURST, clock=desk.clock),
     )
     services.counts = lambda: dict(gate.answered)
-    background = Background(chores.all_of(services, tend=tend))
+    background = Background(chores.server_chores(services, tend=tend))
     services.hinted = lambda: background.hurry("tend")
-    return Server(gate=gate, services=services, background=background, api=api)
+    return ApiServer(gate=gate, services=services, background=background, api=api)
 
 
 def make_api(services: Services) -> FastAPI:
@@ -162,7 +144,7 @@ def make_api(services: Services) -> FastAPI:
     api.state.services = services
     for router in (*(room.router for room in _ROUTES), mlflow):
         api.include_router(router)
-    describe(api)
+    complete_openapi(api)
     api.add_exception_handler(OnwardError, _known)
     api.add_exception_handler(RequestValidationError, _invalid)
     api.add_exception_handler(HTTPException, _http)
@@ -180,7 +162,7 @@ def _known(request: Request, error: Exception) -> Response:
 
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = wrongs(error.errors(), error.body)
+    found = validation_problems(error.errors(), error.body)
     said = "; ".join(f"{one['at']}: {one['problem']}" for one in found[:3])
     return _answer(request, Problem(status=400, detail=f"the request is not as it should be: {said}", errors=found[:20]))
 

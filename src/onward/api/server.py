@@ -13,11 +13,11 @@ from typing import Any
 
 import uvicorn
 
-from onward.api.app import Server
-from onward.api.connections.strangers import strangers_for_this_process
-from onward.api.hosts import split_host
-from onward.api.logs import note
-from onward.api.wire import Wire
+from onward.api.access.allowed_hosts import split_host
+from onward.api.app import ApiServer
+from onward.api.server_log import note
+from onward.api.transport.http_protocol import OnwardHttpProtocol
+from onward.api.transport.unidentified_connections import connections_for_this_process
 from onward.errors import Conflict, InvalidInput, NotFound
 
 _GRACE = 10  # seconds for answers under way
@@ -104,11 +104,11 @@ def open_socket(listening: Listening) -> socket.socket:
     return opened
 
 
-def serve(server: Server, listening: Listening, opened: socket.socket, *, ready: Callable[[], None]) -> None:
+def serve(server: ApiServer, listening: Listening, opened: socket.socket, *, ready: Callable[[], None]) -> None:
     """Until a signal says to stop. The store is still open afterwards; whoever opened it closes it."""
     config: dict[str, Any] = {
         "loop": "auto",  # uvloop where it is installed
-        "http": type("ThisServersWire", (Wire,), {"strangers": strangers_for_this_process()}),
+        "http": type("ThisServersWire", (OnwardHttpProtocol,), {"strangers": connections_for_this_process()}),
         "ws": "none",
         "lifespan": "off",
         "log_config": None,

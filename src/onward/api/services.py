@@ -10,20 +10,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onward.api.book import TokenBook
-from onward.api.limits import Streams
-from onward.api.live import Live
-from onward.api.logs import note
+from onward.api.access.rate_limits import StreamLimit
+from onward.api.access.token_cache import TokenCache
+from onward.api.background.live_events import LiveEvents
+from onward.api.server_log import note
 from onward.clock import Clock
-from onward.operations.wiring import Desk
-from onward.tracker.pushed_files import PushedFiles
-from onward.tracker.token_store import TokenStore
+from onward.operations.context import OperationsContext
+from onward.tracker.access.token_store import TokenStore
+from onward.tracker.ingest.pushed_files import PushedFiles
 
 if TYPE_CHECKING:
-    from onward.operations.alerting import Alerting
-    from onward.operations.cluster import Clusters
-    from onward.operations.pipeline_list import PipelineList
-    from onward.tracker.requests import Requests
+    from onward.operations.alerts.service import AlertService
+    from onward.operations.clusters.snapshot_cache import SnapshotCache
+    from onward.operations.pipelines.listing import PipelineList
+    from onward.tracker.requests.store import Requests
     from onward.tracker.store import Tracker
 
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 class Services:
     tracker: Tracker
     tokens: TokenStore
-    book: TokenBook
-    live: Live
-    desk: Desk
+    book: TokenCache
+    live: LiveEvents
+    desk: OperationsContext
     clock: Clock
     files: Path  # what was uploaded, a folder a run
     pushed: PushedFiles  # what jobs sent of folders that are not seen here
-    streams: Streams
+    streams: StreamLimit
     secrets: Path  # of the channels of alerts: a file
     requests_at: str  # the gateway's store: a file, or a PostgreSQL address
     url: str = ""  # how people reach this server
@@ -49,12 +49,12 @@ class Services:
     hinted: Callable[[], None] = lambda: None  # a scheduler said that something happened: look soon
 
     @cached_property
-    def alerting(self) -> Alerting:
+    def alerting(self) -> AlertService:
         """Loaded by the first who asks, for the same reason as below."""
-        from onward.operations.alerting import Alerting
-        from onward.operations.channel_secrets import ChannelSecrets
+        from onward.operations.alerts.channel_secrets import ChannelSecrets
+        from onward.operations.alerts.service import AlertService
 
-        return Alerting(
+        return AlertService(
             tracker=self.tracker, secrets=ChannelSecrets(self.secrets), clock=self.clock, roots=lambda: self.desk.roots, url=self.url
         )
 
@@ -62,23 +62,23 @@ class Services:
         """The gateway's store, or None while no gateway has made one."""
         if self._requests is None:
             from onward.errors import NotFound
-            from onward.tracker.requests import Requests
+            from onward.tracker.requests.store import Requests
 
             with contextlib.suppress(NotFound):
                 self._requests = Requests.open(self.requests_at, create=False)
         return self._requests
 
     @cached_property
-    def clusters(self) -> Clusters:
+    def clusters(self) -> SnapshotCache:
         """Asked through the desk, and kept for all who look. Loaded by the first of them: a server should be ready soon."""
-        from onward.operations.cluster import Clusters, ask
-        from onward.operations.reach import Reach
+        from onward.operations.clusters.snapshot_cache import SnapshotCache, ask_cluster
+        from onward.operations.hosts.all_hosts import Hosts
 
-        reach = Reach(self.desk, lambda words: note(logging.INFO, "cluster", words))
-        return Clusters(self.desk.settings, lambda name: ask(reach, name), self.clock)
+        reach = Hosts(self.desk, lambda words: note(logging.INFO, "cluster", words))
+        return SnapshotCache(self.desk.settings, lambda name: ask_cluster(reach, name), self.clock)
 
     @cached_property
     def pipelines(self) -> PipelineList:
-        from onward.operations.pipeline_list import PipelineList
+        from onward.operations.pipelines.listing import PipelineList
 
         return PipelineList(self.desk)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from onward.cli.render import out_json
+from onward.cli.output import json_to_stdout
 
 
 def schema(
@@ -14,9 +14,9 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a params or pipeline file."""
     from onward.errors import InvalidInput
-    from onward.pipelines.pipeline_sections import pipeline_schema
-    from onward.pipelines.sections import json_schema
+    from onward.inputs.params.sections import json_schema
+    from onward.inputs.pipeline.sections import pipeline_schema
 
     if of not in ("params", "pipeline"):
         raise InvalidInput(f"there is no schema of {of!r}", hint="onward schema params, or onward schema pipeline")
-    out_json(json_schema() if of == "params" else pipeline_schema())
+    json_to_stdout(json_schema() if of == "params" else pipeline_schema())

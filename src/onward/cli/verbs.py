@@ -4,49 +4,31 @@ from __future__ import annotations
 
 import typer
 
-from onward.cli import (
-    backup,
-    checkpoints,
-    clean,
-    clone,
-    cluster,
-    clusters,
-    control,
-    doctor,
-    epilog,
-    gateway,
-    import_,
-    logs,
-    pipeline,
-    pipeline_run,
-    pipeline_summary,
-    report,
-    request,
-    runs,
-    schema,
-    show,
-    submit,
-    sync,
-    tend,
-    token,
-    top,
-    up,
-)
-from onward.cli.desk import NamesARun
+from onward.cli import schema
+from onward.cli.clusters import listing as clusters
+from onward.cli.clusters import snapshot
+from onward.cli.context import RunCommand
+from onward.cli.maintenance import clean, doctor, tend
+from onward.cli.pipelines import plan, run, summary
+from onward.cli.requests import gateway, request
+from onward.cli.runs import checkpoints, control, logs, report, show, top
+from onward.cli.runs import listing as runs
+from onward.cli.server import backup, epilog, imports, sync, tokens, up
+from onward.cli.submit import clone, commands
 
 
 def register(app: typer.Typer) -> None:
-    app.command("submit", cls=submit.TakesACommand)(submit.submit)
-    app.command("run", cls=submit.TakesACommand)(submit.run)
+    app.command("submit", cls=commands.SubmitCommand)(commands.submit)
+    app.command("run", cls=commands.SubmitCommand)(commands.run)
     app.command("runs")(runs.runs)
-    app.command("show", cls=NamesARun)(show.show)
-    app.command("logs", cls=NamesARun)(logs.logs)
-    app.command("cancel", cls=NamesARun)(control.cancel)
-    app.command("stop", cls=NamesARun)(control.stop)
-    app.command("resume", cls=NamesARun)(control.resume)
-    app.command("clone", cls=NamesARun)(clone.clone)
-    app.command("checkpoints", cls=NamesARun)(checkpoints.checkpoints)
-    app.command("cluster")(cluster.cluster)
+    app.command("show", cls=RunCommand)(show.show)
+    app.command("logs", cls=RunCommand)(logs.logs)
+    app.command("cancel", cls=RunCommand)(control.cancel)
+    app.command("stop", cls=RunCommand)(control.stop)
+    app.command("resume", cls=RunCommand)(control.resume)
+    app.command("clone", cls=RunCommand)(clone.clone)
+    app.command("checkpoints", cls=RunCommand)(checkpoints.checkpoints)
+    app.command("cluster")(snapshot.cluster)
     app.command("clusters")(clusters.clusters)
     app.command("doctor")(doctor.doctor)
     app.command("tend")(tend.tend)
@@ -54,14 +36,14 @@ def register(app: typer.Typer) -> None:
     app.command("top")(top.top)
     app.command("schema")(schema.schema)
     app.command("up")(up.up)
-    app.add_typer(token.app, name="token")
+    app.add_typer(tokens.app, name="token")
     app.command("backup")(backup.backup)
     app.command("report")(report.report)
     app.command("request")(request.request)
     app.command("sync")(sync.sync)
-    pipeline_run.register(pipeline.app)
-    pipeline_summary.register(pipeline.app)
-    app.add_typer(pipeline.app, name="pipeline")
-    app.add_typer(import_.app, name="import")
+    run.register(plan.app)
+    summary.register(plan.app)
+    app.add_typer(plan.app, name="pipeline")
+    app.add_typer(imports.app, name="import")
     app.add_typer(epilog.app, name="epilog")
     app.add_typer(gateway.app, name="gateway")

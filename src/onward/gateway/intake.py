@@ -14,14 +14,15 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from onward.clock import Clock
+from onward.contrib.rodan import messages
 from onward.errors import InvalidInput, NotFound
-from onward.gateway import v1, v2
-from onward.gateway.incoming import Incoming, Refusal
-from onward.gateway.v2 import Control, ControlKind
-from onward.model.gateway import GatewaySettings
-from onward.model.request import Outgoing, OutgoingKind, Request, RequestRecord
-from onward.operations.serve_parts import KnowsRecipes
-from onward.tracker.requests import Requests, Taken
+from onward.gateway.messages import v2
+from onward.gateway.messages.incoming import Incoming, Refusal
+from onward.gateway.messages.v2 import Control, ControlKind
+from onward.model.requests.gateway_settings import GatewaySettings
+from onward.model.requests.request import Outgoing, OutgoingKind, Request, RequestRecord
+from onward.operations.requests.context import RecipeLookup
+from onward.tracker.requests.store import Acceptance, Requests
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ _MIB = 1 << 20
 _MOST_WORDS = 4000  # of a sender's own mistakes, told back
 
 
-class Door(StrEnum):
+class InboundQueue(StrEnum):
     """Which queue a message came by."""
 
     REQUESTS = "requests"
@@ -38,7 +39,7 @@ class Door(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
+class IntakeDecision:
     """A message that may be acknowledged, once what is here has been done."""
 
     aside: str = ""  # put it aside for this reason
@@ -47,7 +48,7 @@ class Done:
 
 
 class Intake:
-    def __init__(self, *, requests: Requests, recipes: KnowsRecipes, settings: GatewaySettings, clock: Clock) -> None:
+    def __init__(self, *, requests: Requests, recipes: RecipeLookup, settings: GatewaySettings, clock: Clock) -> None:
         self._requests = requests
         self._recipes = recipes
         self._settings = settings
@@ -55,7 +56,7 @@ class Intake:
         self._most = settings.message * _MIB
         self.hosts = allowed_hosts(settings)
 
-    def take(self, given: Sequence[tuple[Door, Incoming]]) -> list[Done]:
+    def take(self, given: Sequence[tuple[InboundQueue, Incoming]]) -> list[IntakeDecision]:
         """In order; one for each."""
         read = [self._read(door, incoming) for door, incoming in given]
         asked = [one for one in read if isinstance(one, Request)]
@@ -64,23 +65,23 @@ class Intake:
             _tell(asked, taken)
         return [self._done(one, incoming) for one, (_, incoming) in zip(read, given, strict=True)]
 
-    def _done(self, read: Request | Control | Refusal, incoming: Incoming) -> Done:
+    def _done(self, read: Request | Control | Refusal, incoming: Incoming) -> IntakeDecision:
         match read:
             case Request():
-                return Done(news=True)
+                return IntakeDecision(news=True)
             case Control():
                 return self._controlled(read, incoming)
             case Refusal():
                 return self._refused(read, incoming)
 
-    def _read(self, door: Door, incoming: Incoming) -> Request | Control | Refusal:
+    def _read(self, door: InboundQueue, incoming: Incoming) -> Request | Control | Refusal:
         match door:
-            case Door.CONTROL:
+            case InboundQueue.CONTROL:
                 return v2.control_of(incoming, most=self._most)
-            case Door.REQUESTS:
+            case InboundQueue.REQUESTS:
                 return self._checked(v2.request_of(incoming, most=self._most, now=self._clock.now()))
-            case Door.V1:
-                return self._checked(v1.request_of(incoming, self._settings.v1, most=self._most, now=self._clock.now()))
+            case InboundQueue.V1:
+                return self._checked(messages.request_of(incoming, self._settings.v1, most=self._most, now=self._clock.now()))
 
     def _checked(self, read: Request | Refusal) -> Request | Refusal:
         """What its recipe says to it. One that was accepted before stays so, though its recipe may be another by now."""
@@ -95,17 +96,17 @@ class Intake:
             return Refusal(reason=error.message, next=error.hint, request=read, aside=False)
         return read
 
-    def _refused(self, refusal: Refusal, incoming: Incoming) -> Done:
+    def _refused(self, refusal: Refusal, incoming: Incoming) -> IntakeDecision:
         reason = refusal.reason[:_MOST_WORDS]
         aside = reason if refusal.aside else ""
         if refusal.request is not None:
             self._requests.refuse(refusal.request, reason, next=refusal.next)
             log.info("request %s is refused: %s", refusal.request.id, _line(reason))
-            return Done(aside=aside, news=True)
+            return IntakeDecision(aside=aside, news=True)
         log.warning("a message that is no request is put aside: %s", _line(reason))
         if incoming.reply_to:
             self._requests.outbox.post(self._error(incoming, refusal))
-        return Done(aside=aside, news=bool(incoming.reply_to))
+        return IntakeDecision(aside=aside, news=bool(incoming.reply_to))
 
     def _error(self, incoming: Incoming, refusal: Refusal) -> Outgoing:
         """Of the same message, delivered again, it is the same."""
@@ -120,7 +121,7 @@ class Intake:
             made=self._clock.now(),
         )
 
-    def _controlled(self, control: Control, incoming: Incoming) -> Done:
+    def _controlled(self, control: Control, incoming: Incoming) -> IntakeDecision:
         now = self._clock.now()
         record = self._requests.find(control.id)
         asked = control.kind is ControlKind.CANCEL and record is not None
@@ -137,7 +138,7 @@ class Intake:
             payload=_status(record) if record else {"state": "unknown", "words": "there is no request of this id"},
             made=now,
         )
-        return Done(answer=answer if incoming.reply_to else None, news=asked)
+        return IntakeDecision(answer=answer if incoming.reply_to else None, news=asked)
 
 
 def allowed_hosts(settings: GatewaySettings) -> tuple[str, ...]:
@@ -157,16 +158,16 @@ def _status(record: RequestRecord) -> dict[str, object]:
     }
 
 
-def _tell(asked: Sequence[Request], taken: Sequence[Taken]) -> None:
+def _tell(asked: Sequence[Request], taken: Sequence[Acceptance]) -> None:
     for request, how in zip(asked, taken, strict=True):
         match how:
-            case Taken.ACCEPTED:
+            case Acceptance.ACCEPTED:
                 log.info("request %s of %s for %s is accepted", request.id, request.sender, request.recipe)
-            case Taken.SAME:
+            case Acceptance.SAME:
                 log.info("request %s came again", request.id)
-            case Taken.OTHER:
+            case Acceptance.OTHER:
                 log.warning("another message came with the id of request %s, and is refused", request.id)
-            case Taken.FULL:
+            case Acceptance.FULL:
                 log.warning("request %s of %s is refused: too many are open", request.id, request.sender)
 
 

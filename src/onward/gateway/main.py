@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from onward.clock import Clock
 from onward.errors import HostUnreachable, OnwardError
-from onward.gateway.broker import Broker
-from onward.gateway.consumer import Consumer
 from onward.gateway.intake import Intake
-from onward.gateway.parcels import Packing
-from onward.gateway.publisher import Publisher
-from onward.gateway.replies import Replies
-from onward.gateway.topology import ensure
-from onward.model.gateway import GatewaySettings
-from onward.operations.serve import Stepped
-from onward.operations.serve_parts import KnowsRecipes
-from onward.tracker.requests import Requests
+from onward.gateway.messages.encoding import ReplyEncoder
+from onward.gateway.messages.packed_results import ResultPacker
+from onward.gateway.rabbitmq.connection import Broker
+from onward.gateway.rabbitmq.consumer import Consumer
+from onward.gateway.rabbitmq.publisher import Publisher
+from onward.gateway.rabbitmq.queues import ensure_queues
+from onward.model.requests.gateway_settings import GatewaySettings
+from onward.operations.requests.context import RecipeLookup
+from onward.operations.requests.service import ServiceStep
+from onward.tracker.requests.store import Requests
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
@@ -43,7 +43,7 @@ _GRACE = 30.0  # seconds for a step under way
 
 
 class Serves(Protocol):
-    def step(self) -> Stepped: ...
+    def step(self) -> ServiceStep: ...
 
     def close(self) -> None: ...
 
@@ -53,7 +53,7 @@ class GatewayParts:
     broker: Broker
     settings: GatewaySettings
     requests: Requests
-    recipes: KnowsRecipes
+    recipes: RecipeLookup
     serve: Serves
     clock: Clock
     server: Callable[[], str | None]  # where senders fetch large results
@@ -64,8 +64,8 @@ class Gateway:
         self._parts = parts
         self._ready = ready
         self._intake = Intake(requests=parts.requests, recipes=parts.recipes, settings=parts.settings, clock=parts.clock)
-        packing = Packing(inline=parts.settings.inline * _MIB, kept=parts.settings.kept, server=parts.server, sign=parts.requests.sign)
-        self._replies = Replies(packing, parts.clock)
+        packing = ResultPacker(inline=parts.settings.inline * _MIB, kept=parts.settings.kept, server=parts.server, sign=parts.requests.sign)
+        self._replies = ReplyEncoder(packing, parts.clock)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = asyncio.Event()
         self._news = threading.Event()
@@ -123,7 +123,7 @@ class Gateway:
             tries += 1
 
     async def _declare(self, connection: AbstractConnection) -> None:
-        for found in await ensure(connection, self._parts.settings):
+        for found in await ensure_queues(connection, self._parts.settings):
             if found.made or found.odd:
                 log.log(logging.WARNING if found.odd else logging.INFO, "%s", found.words)
 

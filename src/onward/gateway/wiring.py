@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from onward.gateway.broker import Broker, forget_secrets
+from onward.contrib.rodan.login import RodanLogin
 from onward.gateway.intake import allowed_hosts
 from onward.gateway.main import Gateway, GatewayParts
-from onward.model.gateway import GatewaySettings
-from onward.operations.results import collect
-from onward.operations.rodan import RodanLogin
-from onward.operations.serve import Serve
-from onward.operations.serve_parts import ServeSettings
-from onward.operations.tracking import Place
-from onward.operations.wiring import Desk
-from onward.pipelines.recipes import read_recipes
-from onward.tracker.requests import Requests
+from onward.gateway.rabbitmq.connection import Broker, forget_secrets
+from onward.inputs.recipes.catalog import read_recipes
+from onward.model.requests.gateway_settings import GatewaySettings
+from onward.operations.context import OperationsContext
+from onward.operations.requests.context import RequestSettings
+from onward.operations.requests.result_files import collect
+from onward.operations.requests.service import RequestService
+from onward.operations.tracker_access.location import TrackerLocation
+from onward.tracker.requests.store import Requests
 
 _RODAN_SECRETS = ("RODAN_PASSWORD",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logins:
+class GatewayLogins:
     """Who the gateway is, at the broker and at Rodan."""
 
     settings: GatewaySettings
@@ -32,7 +32,7 @@ class Logins:
     rodan: RodanLogin | None = None
 
     @classmethod
-    def taken(cls, env: MutableMapping[str, str], settings: GatewaySettings, *, v1: bool = False) -> Logins:
+    def taken(cls, env: MutableMapping[str, str], settings: GatewaySettings, *, v1: bool = False) -> GatewayLogins:
         """Read from the environment, and out of it: nothing that this process starts gets to see them."""
         old = replace(settings.v1, enabled=settings.v1.enabled or v1)
         broker = Broker.of(env, settings)
@@ -47,7 +47,12 @@ class Logins:
 
 @contextmanager
 def open_gateway(
-    logins: Logins, desk: Desk, place: Place, *, tends: Callable[[], bool] | None = None, ready: Callable[[], None] = lambda: None
+    logins: GatewayLogins,
+    desk: OperationsContext,
+    place: TrackerLocation,
+    *,
+    tends: Callable[[], bool] | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> Iterator[Gateway]:
     """`tends`: whether runs are to be looked after from here; where none is given, unless a server of the same place does."""
     settings = logins.settings
@@ -57,11 +62,11 @@ def open_gateway(
     finally:
         os.umask(before)
     recipes = read_recipes(settings.recipes)
-    serve = Serve(
+    serve = RequestService(
         desk=desk,
         requests=requests,
         recipes=recipes,
-        settings=ServeSettings(
+        settings=RequestSettings(
             collect=collect,
             hosts=allowed_hosts(settings),
             login=logins.rodan or (lambda request: None),

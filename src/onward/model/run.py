@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from onward.model import event as ev
+from onward.model import events as ev
 from onward.model.spec import Limits, Resources, RunSpec
 
 
@@ -142,7 +142,7 @@ class Run:
 def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
     """Make a Run of its events. They are put in order here, so that nothing depends on the order in which files are read."""
     run = Run(spec=spec)
-    found: dict[int, ev.Found] = {}
+    found: dict[int, ev.EndFound] = {}
     closings: list[ev.Closed] = []
     for event in sorted(events, key=lambda e: (e.leg, e.at, e.kind)):
         leg = run.legs.setdefault(event.leg, Leg(number=event.leg))
@@ -177,7 +177,7 @@ def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
                 leg.asked = event
             case ev.Ended():
                 leg.own = event
-            case ev.Found() if event.leg not in found or event.end != LegEnd.LOST:  # any answer beats having had none
+            case ev.EndFound() if event.leg not in found or event.end != LegEnd.LOST:  # any answer beats having had none
                 found[event.leg] = event
             case ev.LimitMoved():
                 leg.claimed = replace(leg.claimed, deadline=event.deadline) if leg.claimed else None
@@ -203,7 +203,7 @@ def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
     return run
 
 
-def _settle(leg: Leg, found: ev.Found | None) -> None:
+def _settle(leg: Leg, found: ev.EndFound | None) -> None:
     """A leg's own last word beats what the scheduler said of it."""
     last = leg.own or found
     if last is not None:

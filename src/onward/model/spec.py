@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from onward.model.inputs import RunInputs
-from onward.model.plain import value_to_json
+from onward.model.plain_data import value_to_json
+from onward.model.requests.inputs import RunInputs
 
-Value = str | int | float | bool | None
+ParamValue = str | int | float | bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class Script:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class PipelineMembership:
     """Whose part a run is: the folder of the pipeline, and which of its stages this run carries out."""
 
     pipeline: str
@@ -153,7 +153,7 @@ class RunSpec:
     workdir: str  # where the command starts, relative to the frozen code, or absolute where code is not frozen
     created: float
     user: str
-    params: Mapping[str, Value] = field(default_factory=dict)
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)
     limits: Limits = field(default_factory=Limits)
     checkpoints: CheckpointRule = field(default_factory=CheckpointRule)
@@ -163,10 +163,10 @@ class RunSpec:
     environment: Environment = field(default_factory=Environment)
     outputs: Outputs | None = None
     script: Script | None = None
-    code: Mapping[str, Value] = field(default_factory=dict)  # git commit and branch, or how the copy was made
+    code: Mapping[str, ParamValue] = field(default_factory=dict)  # git commit and branch, or how the copy was made
     parent: str | None = None  # the run that this is a clone of
     tracker: str | None = None  # address of the server that jobs send their records to, where it cannot see the run's folder
-    member: Member | None = None  # of the pipeline that queues its first leg
+    member: PipelineMembership | None = None  # of the pipeline that queues its first leg
     request: str | None = None  # the gateway's request that it serves
 
 
@@ -178,7 +178,7 @@ class RunDraft:
     experiment: str
     cluster: str  # "auto", a scheduler's name or a profile's
     command: tuple[str, ...]
-    params: Mapping[str, Value] = field(default_factory=dict)
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)
     limits: Limits = field(default_factory=Limits)
     checkpoints: CheckpointRule = field(default_factory=CheckpointRule)
@@ -219,7 +219,7 @@ _PARTS: Mapping[str, type] = {
     "environment": Environment,
     "outputs": Outputs,
     "script": Script,
-    "member": Member,
+    "member": PipelineMembership,
 }
 
 

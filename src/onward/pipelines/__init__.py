@@ -1,1 +1,4 @@
-"""What people write: params files, pipelines, flag lines and batch scripts in; drafts of runs and plans out."""
+"""What runs a pipeline inside jobs: advance it, build environments, keep checkpoints for benchmarks.
+
+Standard library only. What people write is in onward.inputs; supervisor may not import this room.
+"""

@@ -12,7 +12,7 @@ from onward.model.cluster import ClusterSnapshot, Node, Queue
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opening:
+class CapacityOpening:
     """`nodes` nodes with so much free on each, in one queue. Without GPUs, or with those of one type."""
 
     queue: str
@@ -25,10 +25,10 @@ class Opening:
     ahead: int = 0  # jobs that wait for room in this queue
 
 
-def what_could_start(snapshot: ClusterSnapshot) -> tuple[Opening, ...]:
+def what_could_start(snapshot: ClusterSnapshot) -> tuple[CapacityOpening, ...]:
     """For each queue that starts jobs: the largest shape without GPUs, and the largest with each type of them."""
     nodes = {node.name: node for node in snapshot.nodes if node.state.takes_jobs}
-    found: list[Opening] = []
+    found: list[CapacityOpening] = []
     lines = _in_line(snapshot)
     for queue in snapshot.queues:
         free = [nodes[name] for name in queue.nodes if name in nodes and name not in queue.closed_on and nodes[name].cpus_free]
@@ -39,13 +39,13 @@ def what_could_start(snapshot: ClusterSnapshot) -> tuple[Opening, ...]:
     return tuple(found)
 
 
-def _largest(queue: Queue, free: list[Node], kind: str | None, ahead: int) -> Opening:
+def _largest(queue: Queue, free: list[Node], kind: str | None, ahead: int) -> CapacityOpening:
     """The best single node, and how many are at least as good."""
     able = [node for node in free if kind is None or _gpus_free(node, kind)]
     sizes = [_size(queue, node, kind) for node in able]
     gpus, cpus, mem = max(sizes)
     alike = sum(1 for size in sizes if all(have >= want for have, want in zip(size, (gpus, cpus, mem), strict=True)))
-    return Opening(
+    return CapacityOpening(
         queue=queue.name,
         nodes=min(alike, queue.max_nodes or alike),
         cpus=cpus,

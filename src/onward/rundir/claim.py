@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from onward.errors import AlreadyClaimed
-from onward.model.event import Claimed
-from onward.rundir.beneath import names_beneath, read_beneath, stat_beneath
+from onward.model.events import Claimed
+from onward.rundir.files.no_links import names_beneath, read_beneath, stat_beneath
 from onward.rundir.layout import RunDir, leg_of
-from onward.sdk.files import draft_name, sync_folder
+from onward.sdk.atomic_files import draft_name, sync_folder
 
 _TOKEN = secrets.token_hex(8)  # of this process: a job that the scheduler starts again has the same id, and may have the same pid
 
@@ -23,14 +23,14 @@ _TOKEN = secrets.token_hex(8)  # of this process: a job that the scheduler start
 def claim(run: RunDir, leg: int, *, job: str, repeated: bool = False) -> None:
     """Take the leg or raise AlreadyClaimed. `repeated`: an attempt of this process failed before, and may have succeeded all the same."""
     told = {"leg": leg, "job": job, "host": socket.gethostname(), "pid": os.getpid(), "token": _TOKEN}
-    if not take(run.claim(leg), json.dumps(told)):
+    if not take_file(run.claim(leg), json.dumps(told)):
         holder = claim_holder(run, leg)
         if repeated and holder == told:
             return
         raise AlreadyClaimed(f"leg {leg} was claimed by job {holder.get('job')} on {holder.get('host')}")
 
 
-def take(final: Path, text: str) -> bool:
+def take_file(final: Path, text: str) -> bool:
     """Make `final` hold `text`, or leave it to whoever was first. By a hard link, which fails if the name exists, on network file
     systems too."""
     final.parent.mkdir(parents=True, exist_ok=True)

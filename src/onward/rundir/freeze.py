@@ -18,9 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 import onward
-from onward.sdk.files import write_whole
+from onward.sdk.atomic_files import write_whole
 
-ROOMS = ("sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor")
+ROOMS = ("sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor", "pipelines")
 MODULES = ("__init__.py", "errors.py", "clock.py")
 # Any Python must be able to read this, from 2.7 on: it is what says that it is too old.
 _FRONT_DOOR = """\

@@ -13,13 +13,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from onward.model.event import Claimed, Event, event_of, parse_event
+from onward.model.events import Claimed, Event, event_of, parse_event
 from onward.model.run import Run, fold
 from onward.model.spec import RunSpec, spec_from_json
-from onward.rundir.beneath import folder_beneath, open_at, read_beneath, read_whole
 from onward.rundir.claim import claim_event, claimed_legs
+from onward.rundir.files.no_links import open_at, open_folder_beneath, read_beneath, read_whole
 from onward.rundir.layout import RunDir
-from onward.sdk.files import write_all
+from onward.sdk.atomic_files import write_all
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Journal:
 
     def _append(self) -> None:
         if self._handle < 0:
-            with folder_beneath(self._root, self._path.parent, make=True) as folder:
+            with open_folder_beneath(self._root, self._path.parent, make=True) as folder:
                 self._handle = open_at(folder, self._path.name, self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         before, self._torn = b"\n" if self._torn else b"", True
         write_all(self._handle, before + b"".join(self._waiting))
@@ -90,14 +90,14 @@ def desk_journal(run: RunDir, *, patient: bool = False) -> Journal:
     return Journal(run.desk_journal(f"{time.time():.3f}-{secrets.token_hex(4)}"), patient=patient)
 
 
-class NotARun(ValueError):
+class NotARunFolder(ValueError):
     """A folder that does not hold what a run's folder holds. Its words say where and what."""
 
 
 def read_events(run: RunDir) -> list[Event]:
     found: list[Event] = []
     try:
-        with folder_beneath(run.root, run.journals) as folder:
+        with open_folder_beneath(run.root, run.journals) as folder:
             for name in sorted(os.listdir(folder)):
                 if name.endswith(".jsonl"):
                     found += _read_file(folder, run.journals / name)
@@ -112,7 +112,7 @@ def read_spec(run: RunDir) -> RunSpec:
     with _as_words(f"{run.spec} is no run's spec"):
         spec = spec_from_json(json.loads(data))
         if not isinstance(spec.id, str) or not _ID.fullmatch(spec.id):
-            raise NotARun(f"{run.spec} is no run's spec: {spec.id!r:.80} is no run's id")
+            raise NotARunFolder(f"{run.spec} is no run's spec: {spec.id!r:.80} is no run's id")
         return spec
 
 
@@ -133,16 +133,16 @@ def read_folded(run: RunDir) -> tuple[Run, list[Event]]:
 def _as_words(what: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, NotARun):
+    except (OSError, NotARunFolder):
         raise
     except RecursionError as error:
-        raise NotARun(f"{what}: it is nested too deep") from error
+        raise NotARunFolder(f"{what}: it is nested too deep") from error
     except KeyError as error:
-        raise NotARun(f"{what}: it has no {error}") from error
+        raise NotARunFolder(f"{what}: it has no {error}") from error
     except ValueError as error:
-        raise NotARun(f"{what}: {error!s:.300}") from error
+        raise NotARunFolder(f"{what}: {error!s:.300}") from error
     except Exception as error:  # values of other types than ours end anywhere
-        raise NotARun(f"{what}: it holds a value of another kind than Onward writes ({error!s:.300})") from error
+        raise NotARunFolder(f"{what}: it holds a value of another kind than Onward writes ({error!s:.300})") from error
 
 
 def read_history(run: RunDir) -> list[Event]:

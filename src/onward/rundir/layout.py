@@ -31,7 +31,7 @@ class RunDir:
     def root(self) -> Path:
         """The runs folder. It may be a link; below it, no link is followed: see `beneath`."""
         parent = self.path.parent
-        return parent.parent if parent.name == contract.BY_HAND else parent
+        return parent.parent if parent.name == contract.UNMANAGED_FOLDER else parent
 
     # ── params/ ───────────────────────────────────────────────────────────────
     @property

@@ -75,7 +75,7 @@ class Mirror:
             twin = self._twins.get(path)
             if twin is None:
                 place = target / path.relative_to(source)
-                instead = place_beside(place, self._leg) if source == self._named_by_training else None
+                instead = mirror_path_beside(place, self._leg) if source == self._named_by_training else None
                 twin = self._twins[path] = _Twin(path, place, instead=instead)
             if size > twin.have:
                 waiting.append((twin, size))
@@ -189,13 +189,13 @@ def carry(local: LegLocal, run: RunDir) -> None:
         mirror.close()
 
 
-def place_of(path: Path, local: LegLocal, run: RunDir) -> Path:
+def mirror_path(path: Path, local: LegLocal, run: RunDir) -> Path:
     """Where a TensorBoard file on the node is copied to. The answer stays the same for as long as the leg lives."""
     place = run.tensorboard / path.relative_to(local.tensorboard)
-    return place if _is_beginning_of(place, path) else place_beside(place, local)
+    return place if _is_beginning_of(place, path) else mirror_path_beside(place, local)
 
 
-def place_beside(place: Path, local: LegLocal) -> Path:
+def mirror_path_beside(place: Path, local: LegLocal) -> Path:
     """For a file whose name is taken by that of an earlier leg: events.out.tfevents.x.leg-0002, or ….leg-0002.node-1"""
     return place.with_name(f"{place.name}.{local.path.name}")
 

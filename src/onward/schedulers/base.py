@@ -18,14 +18,17 @@ from onward.model.spec import Resources
 
 
 @dataclass(frozen=True, kw_only=True)
-class Habits:
-    """What only some schedulers do. One that has an attribute `habits` says so there; the others need not know of it."""
+class Capabilities:
+    """What only some schedulers do. One that has an attribute `capabilities` says so there; the others need not know of it."""
 
     finishing_seconds: float = 0.0  # a job that has left the queue may be unknown for so long, before its end is told
     deletes_unseen: bool = False  # a job that was deleted while it waited is not known any more, as if it had never been
     delete_notice: int | None = None  # the signal that comes some seconds before a deleted job is killed
     again_exit: int | None = None  # exit code by which a job there asks to be run again
     final_exit: int | None = None  # exit code by which it says that it is not to be
+
+
+Habits = Capabilities  # the name until 0.1: plugins written then have `habits = Habits(...)`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +41,9 @@ class ExpectedStart:
     refused: str = ""
 
 
-def habits_of(scheduler: object) -> Habits:
-    found = getattr(scheduler, "habits", None)
-    return found if isinstance(found, Habits) else Habits()
+def capabilities_of(scheduler: object) -> Capabilities:
+    found = getattr(scheduler, "capabilities", None) or getattr(scheduler, "habits", None)
+    return found if isinstance(found, Capabilities) else Capabilities()
 
 
 def advice_of(scheduler: object, resources: Resources) -> Sequence[str]:

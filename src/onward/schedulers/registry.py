@@ -12,9 +12,9 @@ from onward.model.spec import Cluster
 from onward.schedulers.base import Scheduler
 
 _BUILT_IN: Mapping[str, tuple[str, str]] = {
-    "local": ("onward.schedulers.local", "LocalScheduler"),
-    "slurm": ("onward.schedulers.slurm", "SlurmScheduler"),
-    "gridengine": ("onward.schedulers.gridengine", "GridEngineScheduler"),
+    "local": ("onward.schedulers.local.scheduler", "LocalScheduler"),
+    "slurm": ("onward.schedulers.slurm.scheduler", "SlurmScheduler"),
+    "gridengine": ("onward.schedulers.gridengine.scheduler", "GridEngineScheduler"),
 }
 
 
@@ -25,7 +25,7 @@ def known_names() -> tuple[str, ...]:
     return (*_BUILT_IN, *(name for name in plugin_names() if name not in _BUILT_IN))
 
 
-def is_known(name: str) -> bool:
+def is_known_scheduler(name: str) -> bool:
     """As `name in known_names()`, without a look at the installed packages where it is built in."""
     return name in _BUILT_IN or name in known_names()
 

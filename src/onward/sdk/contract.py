@@ -28,7 +28,7 @@ TASK = "ONWARD_TASK"  # of a benchmark: the task it is to do
 ITEMS_DONE = "ONWARD_ITEMS_DONE"  # a file with the items of it that are done, a line each
 ATTEMPT = "ONWARD_ATTEMPT"  # the folder of the task and the attempt: what was left running by one that is over is found by it
 
-BY_HAND = "by-hand"  # the folder, under ONWARD_ROOT, of trainings that nobody submitted
+UNMANAGED_FOLDER = "by-hand"  # the folder, under ONWARD_ROOT, of trainings that nobody submitted
 
 # ── exit codes of the training process ────────────────────────────────────────
 EXIT_DONE = 0

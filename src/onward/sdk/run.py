@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onward.sdk import contract
-from onward.sdk.door import Door, flattened
 from onward.sdk.ranks import Ranks, ranks_of
-from onward.sdk.said import say, say_once
-from onward.sdk.saving import Saving, committed, step_of
+from onward.sdk.saving import CheckpointSaver, committed, step_of
 from onward.sdk.spool import WIDE, SpoolWriter
-from onward.sdk.stop import stop_of
+from onward.sdk.stderr import say, say_once
+from onward.sdk.stop import stop_source
+from onward.sdk.wandb.run_methods import WandbRun, flattened
 
 _FLOATS = {float}
-_run: Run | None = None
+_run: TrainingRun | None = None
 _early: dict[str, object] = {}  # config that was set before there was a run
 
 
@@ -32,7 +32,7 @@ def init(
     log_from: str = "first",
     agree: bool = True,
     **others: object,
-) -> Run:
+) -> TrainingRun:
     """The run this process belongs to. Called again, it returns the same one.
 
     `config` (a mapping, or argparse's namespace) are params too, and `project` is the experiment of a run by hand: W&B's words.
@@ -46,16 +46,16 @@ def init(
     names another run (project, name, id, group, job_type, other values in `config`) finishes the one before and begins it.
     """
     global _run
-    from onward.sdk.asked import differs, sorted_out
+    from onward.sdk.wandb.init_arguments import known_arguments, names_another_run
 
-    asked = sorted_out({"name": name, "project": project, **others})
-    if _run is not None and differs(_run, asked, config):
+    asked = known_arguments({"name": name, "project": project, **others})
+    if _run is not None and names_another_run(_run, asked, config):
         _run.finish()
         _run = None  # the next training of this process
     if _run is None:
         if log_from not in ("first", "all"):
             raise ValueError(f"init(log_from={log_from!r}): expected 'first' (rank 0 alone) or 'all'")
-        _run = Run.of_environment(name=name, log_from=log_from, agree=agree, asked=asked)
+        _run = TrainingRun.of_environment(name=name, log_from=log_from, agree=agree, asked=asked)
         _run.listen_for_term()
         if config is not None or _early:
             params = {**(params or {}), **_run.configure(config, _early)}
@@ -68,7 +68,7 @@ def init(
     return _run
 
 
-class Run(Door):
+class TrainingRun(WandbRun):
     def __init__(
         self,
         *,
@@ -94,11 +94,11 @@ class Run(Door):
         self._may_log = (self._ranks.first or log_from == "all") and not self.disabled
         self._logs = self._may_log
         self._spool = SpoolWriter(str(spool), leg=leg, rank=self._ranks.rank if self._ranks.several else None)
-        self._stop = stop_of(os.environ, self._ranks, agree=agree)
+        self._stop = stop_source(os.environ, self._ranks, agree=agree)
         self._step = -1
         self._asked_to_stop = False
         self._last: dict[str, float] = {}
-        self._saving = Saving(checkpoints, ranks=self._ranks, by_hand=by_hand, metrics=self._last, skipped=self._skipped)
+        self._saving = CheckpointSaver(checkpoints, ranks=self._ranks, by_hand=by_hand, metrics=self._last, skipped=self._skipped)
         self._held: dict[str, object] = {}
         self._held_step: int | None = None
         self._saved = {}
@@ -107,7 +107,7 @@ class Run(Door):
     @classmethod
     def of_environment(
         cls, *, name: str | None, log_from: str = "first", agree: bool = True, asked: Mapping[str, object] | None = None
-    ) -> Run:
+    ) -> TrainingRun:
         env = os.environ
         ranks = ranks_of(env)
         if contract.CHECKPOINT_DIR in env:
@@ -128,8 +128,9 @@ class Run(Door):
         return cls._by_hand(ranks, log_from, {**(asked or {}), "name": name})
 
     @classmethod
-    def _by_hand(cls, ranks: Ranks, log_from: str, asked: dict[str, object]) -> Run:
-        from onward.sdk import by_hand, ending
+    def _by_hand(cls, ranks: Ranks, log_from: str, asked: dict[str, object]) -> TrainingRun:
+        from onward.sdk.unmanaged import exit_state
+        from onward.sdk.unmanaged import folder as by_hand
 
         id = str(asked.get("id") or "") or None
         folder = by_hand.folder_for(str(asked["name"] or by_hand.script_name()), ranks, id=id, resume=asked.get("resume"))
@@ -148,7 +149,7 @@ class Run(Door):
         if id and run.leg > 1:
             run._step = by_hand.last_step(folder)
         if run._logs and ranks.first:
-            ending.watch(run, run._ended)
+            exit_state.watch_exit(run, run._ended)
         if not run.disabled:
             (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             if contract.RUN_DIR not in os.environ and ranks.first:
@@ -178,9 +179,9 @@ class Run(Door):
         plain = {str(key): value if isinstance(value, str | int | float | bool) else str(value) for key, value in (params or {}).items()}
         told: dict[str, object] = {"experiment": str(project)} if project else {}
         if self.by_hand:
-            from onward.sdk.process import identity, user_name
+            from onward.sdk.process_identity import this_process, user_name
 
-            told |= {"name": self.name, "user": user_name(), "process": identity()}
+            told |= {"name": self.name, "user": user_name(), "process": this_process()}
         self._spool.write({"kind": "init", "total": total_steps, "params": plain, "pid": os.getpid(), **told})
         self.describe()
 
@@ -188,16 +189,16 @@ class Run(Door):
         if self._logs:
             self._spool.write(record)
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> TrainingRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None:
             self.finish()
         elif self.by_hand:
-            from onward.sdk.ending import verdict
+            from onward.sdk.unmanaged.exit_state import exit_state
 
-            self._ended(*verdict(error, None))
+            self._ended(*exit_state(error, None))
 
     def listen_for_term(self) -> None:
         """Take a first SIGTERM as a request to stop: where a scheduler ends every process of a job at once (preemption),
@@ -336,9 +337,9 @@ class Run(Door):
             self.log({})
         self._keep_saved()
         if self.by_hand:
-            from onward.sdk.ending import verdict
+            from onward.sdk.unmanaged.exit_state import exit_state
 
-            self._ended(*verdict(None, exit_code))
+            self._ended(*exit_state(None, exit_code))
             return
         if not self._asked_to_stop and not exit_code:
             self._tell({"kind": "finish", "s": self._step})
@@ -346,11 +347,11 @@ class Run(Door):
 
     def _ended(self, state: str, reason: str) -> None:
         """By hand there is nobody else to say how it ended; one that was asked to stop and leaves is to go on."""
-        from onward.sdk import ending
+        from onward.sdk.unmanaged import exit_state
 
-        ending.forget(self)
+        exit_state.forget_exit(self)
         if state == "finished" and self._asked_to_stop:
-            state, reason = ending.verdict(None, contract.EXIT_AGAIN)
+            state, reason = exit_state.exit_state(None, contract.EXIT_AGAIN)
         self._tell({"kind": "finish", "s": self._step} if state == "finished" else {"kind": "end", "state": state, "reason": reason[:2000]})
         self.finished, self._logs = True, False
 
@@ -362,10 +363,13 @@ class Run(Door):
             self._tell({"kind": "reopen"})
 
 
+Run = TrainingRun  # the public name: onward.Run
+
+
 # ── the same, for the run of this process ─────────────────────────────────────
 
 
-def of_process() -> Run:
+def of_process() -> TrainingRun:
     return _run or init()
 
 
@@ -398,7 +402,7 @@ def current(name: str) -> object:
     if name == "run":
         return None if _run is None or _run.finished else _run
     if name == "config" and _run is None:
-        from onward.sdk.config import early
+        from onward.sdk.wandb.config import early_config
 
-        return early(_early)
+        return early_config(_early)
     return getattr(of_process(), name)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from onward.sdk import contract
-from onward.sdk.files import sync_folder, write_whole
+from onward.sdk.atomic_files import sync_folder, write_whole
 from onward.sdk.ranks import Ranks
-from onward.sdk.said import say
+from onward.sdk.stderr import say
 
 _BY_HAND_KEEPS = 3
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -23,7 +23,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 Skipped = Callable[[int, str], None]  # a step that was not saved, and why
 
 
-class Saving:
+class CheckpointSaver:
     def __init__(self, folder: Path, *, ranks: Ranks, by_hand: bool, metrics: Mapping[str, float], skipped: Skipped) -> None:
         """`metrics`: the last value of each, which goes with a checkpoint. `by_hand`: no supervisor carries the folder elsewhere."""
         self._folder = folder
@@ -75,7 +75,7 @@ class Saving:
 
     def _partial(self, step: int, shared: bool) -> Path:
         if shared:
-            from onward.sdk.shares import partial_share
+            from onward.sdk.rank_shares import partial_share
 
             return partial_share(self._folder, step, self._ranks.rank)
         return self._folder / f"{contract.PARTIAL_PREFIX}{contract.step_folder(step)}-{os.getpid()}"
@@ -85,11 +85,11 @@ class Saving:
         return {"step": step, "seconds": round(self._seconds, 3), "metrics": metrics}
 
     def _commit_share(self, partial: Path, step: int) -> None:
-        from onward.sdk.shares import commit_share, join_by_hand
+        from onward.sdk.rank_shares import commit_share, join_unmanaged
 
         commit_share(partial, self._folder, step, self._ranks, self._note(step))
         if self._by_hand:
-            joined = join_by_hand(self._folder, step, self._ranks)
+            joined = join_unmanaged(self._folder, step, self._ranks)
             if joined:
                 self._commit(joined, step)
 

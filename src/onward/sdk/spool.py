@@ -108,9 +108,9 @@ class SpoolWriter:
 
 
 def _wide() -> ModuleType:
-    from onward.sdk import wide  # few trainings need it
+    from onward.sdk import packed_metrics  # few trainings need it
 
-    return wide
+    return packed_metrics
 
 
 def _forked() -> None:

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from onward.sdk import contract
-from onward.sdk.files import draft_of
+from onward.sdk.atomic_files import draft_of
 from onward.sdk.ranks import Ranks
 
 GO, LEAVE, WAIT = "go", "leave", "wait"
@@ -41,7 +41,7 @@ class StopFile:
         return self._asked
 
 
-class Promise:
+class StopPromise:
     """One rank's side of the agreement, without any files: what it may do at its present call."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class AgreedStop:
         self._path = path
         self._note = os.path.join(folder, contract.rank_name(ranks.rank) + ".json")
         self._ranks = ranks
-        self._promise = Promise()
+        self._promise = StopPromise()
         self._number: int | None = None
         self._allowed = 0
         self._asked = False
@@ -155,7 +155,7 @@ class AgreedStop:
             self._told = None  # tried again at the next call
 
 
-def stop_of(env: dict[str, str] | os._Environ[str], ranks: Ranks, *, agree: bool) -> StopFile | AgreedStop:
+def stop_source(env: dict[str, str] | os._Environ[str], ranks: Ranks, *, agree: bool) -> StopFile | AgreedStop:
     path, folder = env.get(contract.STOP_FILE, ""), env.get(contract.RANKS_DIR, "")
     if ranks.several and agree and path and folder:
         return AgreedStop(path, folder, ranks)

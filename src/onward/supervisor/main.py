@@ -19,26 +19,26 @@ from typing import TYPE_CHECKING
 
 from onward.clock import Clock, SystemClock
 from onward.errors import AlreadyClaimed, InputRefused, OnwardError
-from onward.model import event as ev
-from onward.model.patience import storage_patience
+from onward.model import events as ev
+from onward.model.policy.storage_patience import storage_patience
 from onward.model.run import LegEnd, Run
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir, own_run
-from onward.schedulers.base import habits_of
+from onward.schedulers.base import capabilities_of
+from onward.schedulers.job_script import STORAGE_PATIENCE, STORAGE_WAITED
 from onward.schedulers.registry import scheduler_for
-from onward.schedulers.script import STORAGE_PATIENCE, STORAGE_WAITED
-from onward.supervisor.beginning import Successor, give_up_start, is_free, leg_of_job, may_begin
-from onward.supervisor.disk.waiting import wait_out
-from onward.supervisor.ending import go_on_or_close, leave_job, write_end
-from onward.supervisor.member import leave, over
-from onward.supervisor.notice import Notice
-from onward.supervisor.scene import Scene
-from onward.supervisor.signals import Signals
-from onward.supervisor.surroundings import local_folder
+from onward.supervisor import pipeline_hooks
+from onward.supervisor.leg.begin import Successor, abandon_start, is_free, leg_of_job, may_begin
+from onward.supervisor.leg.context import LegContext
+from onward.supervisor.leg.end import continue_or_close, leave_job, write_end
+from onward.supervisor.leg.storage_wait import wait_for_storage
+from onward.supervisor.preparation.environment import local_folder
+from onward.supervisor.stop.kill_notice import KillNotice
+from onward.supervisor.stop.signals import Signals
 
 if TYPE_CHECKING:
-    from onward.supervisor.training import Training
+    from onward.supervisor.leg.watch import TrainingWatch
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def live_leg(path: Path, leg: int) -> int:
     patience, waited = _patience()
     began = _job_began(clock.now())
     ending: Callable[[], bool] = lambda: signals.ending  # noqa: E731
-    scene, run = wait_out(
+    scene, run = wait_for_storage(
         "reading the run's folder",
         lambda: _set_scene(own_run(path), leg, clock=clock, began=began),
         clock=clock,
@@ -63,7 +63,7 @@ def live_leg(path: Path, leg: int) -> int:
     )
     scene.patience, scene.waited, scene.ending = patience, waited, ending
     scene.wait_for_storage_anew()
-    signals.expect_delete_notice(habits_of(scene.scheduler).delete_notice, Notice(scene))
+    signals.expect_delete_notice(capabilities_of(scene.scheduler).delete_notice, KillNotice(scene))
     log.info("job %s on %s", scene.allocation.job, ", ".join(scene.allocation.hosts))
 
     # ── queue the successor before anything that can fail ─────────────────────
@@ -74,9 +74,9 @@ def live_leg(path: Path, leg: int) -> int:
         if not scene.patiently("finding out what became of earlier legs", lambda: may_begin(scene)):
             if successor:
                 successor.take_back("its predecessor did not begin")
-            _for_its_pipeline(scene, over, leave)
+            _for_its_pipeline(scene, pipeline_hooks.when_run_is_over, pipeline_hooks.when_leg_leaves)
             return leave_job(scene, 0)
-        scene.patiently("loading the rest of the supervisor", _load)
+        scene.patiently("loading the rest of the supervisor", lambda: _load(scene))
         local = _claim(scene)
     except AlreadyClaimed as error:
         log.info("%s; this job leaves", error)
@@ -84,13 +84,13 @@ def live_leg(path: Path, leg: int) -> int:
             successor.take_back("its predecessor did not begin")
         return 0
     except OSError as error:
-        return give_up_start(scene, run, successor, error)
+        return abandon_start(scene, run, successor, error)
 
     # ── what is done while the scheduler answers ──────────────────────────────
-    from onward.supervisor.course import train  # loaded by now
-    from onward.supervisor.push import push_last
-    from onward.supervisor.salvage import salvage
-    from onward.supervisor.watchers import never_hurts_training
+    from onward.supervisor.background import never_hurts_training
+    from onward.supervisor.disk.salvage import salvage
+    from onward.supervisor.leg.train import train  # loaded by now
+    from onward.supervisor.telemetry.push import push_last
 
     scene.wait_for_storage_anew()
     with never_hurts_training("queueing what the next leg needs"):
@@ -102,7 +102,7 @@ def live_leg(path: Path, leg: int) -> int:
         successor.done.wait(_HANDOVER_PATIENCE)
 
     # ── train ─────────────────────────────────────────────────────────────────
-    training: Training | None = None
+    training: TrainingWatch | None = None
     try:
         outcome, training = train(scene, local, signals)
         if training.fenced:
@@ -129,28 +129,32 @@ def live_leg(path: Path, leg: int) -> int:
         if successor:
             successor.give_up()
         _leave(scene, local, training)
-        scene.patiently("deciding how the run goes on", lambda: go_on_or_close(scene))
+        scene.patiently("deciding how the run goes on", lambda: continue_or_close(scene))
     except OSError as error:
         log.error("the run's folder cannot be used any more; the next leg finds out how this one ended: %s", error)
     scene.journal.close()
-    _for_its_pipeline(scene, over)
+    _for_its_pipeline(scene, pipeline_hooks.when_run_is_over)
     if scene.spec.tracker:
         with never_hurts_training("the last push"):
             age = clock.now() - scene.spec.created
             push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE, age=age)
-    _for_its_pipeline(scene, leave)
+    _for_its_pipeline(scene, pipeline_hooks.when_leg_leaves)
     return leave_job(scene, _exit_code(scene))
 
 
-def _load() -> None:
+def _load(scene: LegContext) -> None:
     """Half of what there is to load, while the scheduler answers. The archive lies in the run's folder: it may be away like the rest."""
     try:
-        from onward.supervisor import course, push, salvage  # noqa: F401
+        from onward.supervisor.disk import salvage  # noqa: F401
+        from onward.supervisor.leg import train  # noqa: F401
+        from onward.supervisor.telemetry import push  # noqa: F401
+
+        pipeline_hooks.load(scene)
     except ImportError as error:
         raise OSError(errno.EIO, f"Onward's own code cannot be read: {error}") from error
 
 
-def _claim(scene: Scene) -> LegLocal:
+def _claim(scene: LegContext) -> LegLocal:
     """Take the leg, for ever, and say so. An attempt that failed may have succeeded on the storage's side: then the leg is ours."""
     attempts = 0
 
@@ -175,7 +179,7 @@ def _claim(scene: Scene) -> LegLocal:
     return local
 
 
-def _for_its_pipeline(scene: Scene, *acts: Callable[[Scene], None]) -> None:
+def _for_its_pipeline(scene: LegContext, *acts: Callable[[LegContext], None]) -> None:
     """What a leg does for the pipeline that it is part of, if it is part of one."""
     try:
         for act in acts:
@@ -184,7 +188,7 @@ def _for_its_pipeline(scene: Scene, *acts: Callable[[Scene], None]) -> None:
         log.error("the pipeline's folder cannot be used; the next leg of it, or `onward tend`, goes on with it: %s", error)
 
 
-def _exit_code(scene: Scene) -> int:
+def _exit_code(scene: LegContext) -> int:
     try:
         ended = read_run(scene.dir).legs[scene.leg].end
     except OSError:
@@ -192,20 +196,20 @@ def _exit_code(scene: Scene) -> int:
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 
 
-def _leave(scene: Scene, local: LegLocal, training: Training | None) -> None:
+def _leave(scene: LegContext, local: LegLocal, training: TrainingWatch | None) -> None:
     """Remove the node's folder, unless it holds what must not be lost: the next leg on this node publishes it."""
-    from onward.checkpoints.left import unpublished
-    from onward.supervisor.relay_files import files_left
+    from onward.checkpoints.unpublished import unpublished
+    from onward.supervisor.relay.artifacts import has_pending_artifacts
 
     left_behind = training is not None and training.left_behind
-    if left_behind or files_left(local) or unpublished(local.checkpoints, scene.dir.checkpoints, leg=scene.leg):
+    if left_behind or has_pending_artifacts(local) or unpublished(local.checkpoints, scene.dir.checkpoints, leg=scene.leg):
         return
     shutil.rmtree(local.path, ignore_errors=True)
     with contextlib.suppress(OSError):
         local.path.parent.rmdir()  # unless another leg of this run is on this node
 
 
-def _set_scene(dir: RunDir, leg: int, *, clock: Clock, began: float) -> tuple[Scene, Run]:
+def _set_scene(dir: RunDir, leg: int, *, clock: Clock, began: float) -> tuple[LegContext, Run]:
     spec = read_spec(dir)
     scheduler = scheduler_for(spec.cluster)
     allocation = scheduler.allocation()
@@ -217,7 +221,7 @@ def _set_scene(dir: RunDir, leg: int, *, clock: Clock, began: float) -> tuple[Sc
     if allocation.deadline is None and limit:
         allocation = replace(allocation, deadline=(allocation.started or began) + limit)
     journal = Journal(dir.leg_journal(leg), patient=True)
-    scene = Scene(dir=dir, spec=spec, leg=leg, scheduler=scheduler, allocation=allocation, clock=clock, journal=journal)
+    scene = LegContext(dir=dir, spec=spec, leg=leg, scheduler=scheduler, allocation=allocation, clock=clock, journal=journal)
     return scene, run
 
 

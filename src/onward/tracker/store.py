@@ -39,26 +39,26 @@ from sqlalchemy import Connection, select
 
 from onward.errors import StorageUnavailable
 from onward.tracker import schema
-from onward.tracker.alerts import Alerts
-from onward.tracker.compact import Upkeep
-from onward.tracker.db import Database, open_database
-from onward.tracker.db_place import at_start
-from onward.tracker.elect import Election
-from onward.tracker.experiments import Experiments
-from onward.tracker.ingest import Ingest
-from onward.tracker.ingest_files import Files
-from onward.tracker.ingest_push import Push
-from onward.tracker.migrate import migrate
-from onward.tracker.models import Models
-from onward.tracker.notices import Notices
-from onward.tracker.runs import Runs
-from onward.tracker.series import Series
-from onward.tracker.standings import Standings
-from onward.tracker.tensorboard import EventFiles
-from onward.tracker.trouble import Trouble
-from onward.tracker.views import Views
-from onward.tracker.wide.tails import settle_all
-from onward.tracker.writer import Batch, Writer
+from onward.tracker.alerts.outbox import Notices
+from onward.tracker.alerts.rules import Alerts
+from onward.tracker.db.database import Database, open_database
+from onward.tracker.db.election import Election
+from onward.tracker.db.location import with_connection_hint
+from onward.tracker.db.migrate import migrate
+from onward.tracker.db.storage_health import StorageHealth
+from onward.tracker.db.writer import Batch, Writer
+from onward.tracker.ingest.folders.tail import FolderTail
+from onward.tracker.ingest.pushed_journals import PushedJournals
+from onward.tracker.ingest.receive import Ingest
+from onward.tracker.runs.experiments import Experiments
+from onward.tracker.runs.logged_models import LoggedModels
+from onward.tracker.runs.registry import Runs
+from onward.tracker.runs.summaries import RunSummaries
+from onward.tracker.search.saved_views import SavedViews
+from onward.tracker.series.charts import Series
+from onward.tracker.series.compaction import Compactor
+from onward.tracker.series.wide.tails import settle_all
+from onward.tracker.tensorboard.tail import EventFiles
 
 T = TypeVar("T")
 _KEY = "store.key"
@@ -77,15 +77,15 @@ class Tracker:
         self.runs = Runs(database, self._writer)
         self.ingest = Ingest(self._writer)
         self.series = Series(database)
-        self.models = Models(database, self._writer)
-        self.standings = Standings(database, self._writer)
-        self.views = Views(database, self._writer)
+        self.models = LoggedModels(database, self._writer)
+        self.standings = RunSummaries(database, self._writer)
+        self.views = SavedViews(database, self._writer)
         self.alerts = Alerts(database, self._writer)
         self.notices = Notices(database, self._writer)
-        self.files = Files(database, self._writer)
+        self.files = FolderTail(database, self._writer)
         self.event_files = EventFiles(database, self._writer)
-        self.push = Push(database, self._writer)
-        self.upkeep = Upkeep(database, self._writer)
+        self.push = PushedJournals(database, self._writer)
+        self.upkeep = Compactor(database, self._writer)
         self.election = Election(database)
         database.settlers.append(lambda: self._writer.do(_settle_all))
 
@@ -99,7 +99,7 @@ class Tracker:
             database.close()
             if database.is_file:
                 raise
-            raise at_start(error, database.engine.url) from error
+            raise with_connection_hint(error, database.engine.url) from error
         except BaseException:
             database.close()
             raise
@@ -154,7 +154,7 @@ class Tracker:
         return str(held) if held else self.write(job)
 
     @property
-    def trouble(self) -> Trouble:
+    def trouble(self) -> StorageHealth:
         return self._writer.trouble
 
     def must_store(self) -> None:

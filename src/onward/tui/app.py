@@ -14,35 +14,35 @@ from textual.binding import BindingType
 from textual.widgets import Input
 
 from onward.errors import OnwardError
-from onward.tui.acts import Acts
-from onward.tui.canvas import Canvas
-from onward.tui.frame import fault, frame
-from onward.tui.gather import Size, gather
-from onward.tui.hand import Hand
-from onward.tui.source import Source
-from onward.tui.view import Board, View
+from onward.tui.background import BackgroundThread
+from onward.tui.drawing.canvas import Canvas
+from onward.tui.drawing.frame import failure_frame, frame
+from onward.tui.keys.actions import KeyActions
+from onward.tui.refresh import ScreenSize, refresh_screen
+from onward.tui.sources.interface import DataSource
+from onward.tui.state import ScreenData, ScreenState
 
 EVERY = 2.0  # seconds between two looks
 Question = Literal["filter", "search", "stop"]
 
 
-class Top(Acts, App[list[str]]):
+class TopApp(KeyActions, App[list[str]]):
     """Ends with the addresses that were asked for, so that they can be printed where they can be copied."""
 
     CSS = "Screen { background: ansi_default; } Input { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", ""), ("ctrl+c", "quit", "")]
 
-    def __init__(self, source: Source, *, every: float = EVERY, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, source: DataSource, *, every: float = EVERY, now: Callable[[], float] = time.time) -> None:
         super().__init__(ansi_color=True)
         self.animation_level = "none"
         self.source = source
-        self.view = View()
-        self.board = Board(words="")
+        self.view = ScreenState()
+        self.board = ScreenData(words="")
         self.links: list[str] = []
         self._every = every
         self._now = now
-        self._hand = Hand()
+        self._hand = BackgroundThread()
         self._busy = False
         self._again = False
         self._acts = 0
@@ -78,18 +78,18 @@ class Top(Acts, App[list[str]]):
             return
         self._busy = True
         view, board = replace(self.view), replace(self.board)
-        size = Size(width=self.size.width, height=self.size.height)
+        size = ScreenSize(width=self.size.width, height=self.size.height)
 
         def ask() -> None:
             try:
-                found = gather(self.source, view, board, size, self._now())
+                found = refresh_screen(self.source, view, board, size, self._now())
             except Exception as error:  # a thread has nobody to tell
                 found = replace(board, trouble=f"this is a fault of Onward's: {type(error).__name__}: {error}")
             self._tell(lambda: self._heard(view, found))
 
         self._hand.do(ask)
 
-    def _heard(self, asked: View, found: Board) -> None:
+    def _heard(self, asked: ScreenState, found: ScreenData) -> None:
         self._busy = False
         if self.view.chosen is None or (self.view.chosen not in {row.id for row in found.runs.rows} if found.runs else False):
             self.view.choose(asked.chosen)
@@ -134,7 +134,7 @@ class Top(Acts, App[list[str]]):
         try:
             lines = frame(self.view, board, width=self.size.width, height=height, now=self._now())
         except Exception as error:  # a screen that cannot be drawn must not take the others with it
-            lines = fault(error, width=self.size.width, height=height)
+            lines = failure_frame(error, width=self.size.width, height=height)
         self.canvas.show(lines)
 
     def say(self, words: str) -> None:

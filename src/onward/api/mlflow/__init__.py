@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from onward.api.mlflow import about, artifacts, experiments, metrics, models, runs
+from onward.api.mlflow import artifacts, experiments, metrics, models, runs, server_info
 
 router = APIRouter()
-for part in (experiments, runs, metrics, models, artifacts, about):
+for part in (experiments, runs, metrics, models, artifacts, server_info):
     router.include_router(part.router)

@@ -14,16 +14,16 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import StreamingResponse
 
-from onward.api.admission import Caller
-from onward.api.deps import Svc, Who
-from onward.api.folders import LARGEST, files_of, model_folder, room_for, room_for_model
+from onward.api.access.caller import ApiCaller
+from onward.api.dependencies import Svc, Who
 from onward.api.mlflow import wire
-from onward.api.routes.artifacts import send_file, store_stream
+from onward.api.routes.files.artifacts import send_file, store_stream
+from onward.api.run_folders.locate import LARGEST, files_of, model_folder, room_for, room_for_model
 from onward.api.services import Services
 from onward.errors import InvalidInput, NotFound
-from onward.tracker.artifact_files import ArtifactFiles, components
-from onward.tracker.artifact_store import Artifact, forget_artifact, put_artifact
-from onward.tracker.models import Model
+from onward.tracker.runs.artifact_files import ArtifactFiles, components
+from onward.tracker.runs.artifacts import ArtifactRecord, forget_artifact, put_artifact
+from onward.tracker.runs.logged_models import LoggedModelRecord
 
 router = APIRouter(prefix="/api/2.0", tags=["MLflow: artifacts"])
 _FILES = "/mlflow-artifacts/artifacts"
@@ -47,7 +47,7 @@ async def upload(request: Request, path: FilePath, svc: Svc, who: Who) -> dict[s
     components(place.path)
     stored = await store_stream(place.files, place.path, request.stream())
     if place.run:
-        artifact = Artifact(path=place.path, kind="", bytes=stored.size, sha256=stored.sha256, stored=True, created=svc.clock.now())
+        artifact = ArtifactRecord(path=place.path, kind="", bytes=stored.size, sha256=stored.sha256, stored=True, created=svc.clock.now())
         await asyncio.to_thread(put_artifact, svc.tracker, place.run, artifact)
     return {}
 
@@ -102,7 +102,7 @@ def _entry(file: Any, path: str) -> dict[str, Any]:
     return shown if file.is_dir else {**shown, "file_size": file.size}
 
 
-def _locate(svc: Services, who: Caller, path: str, *, write: bool = False, put: bool = False) -> Located:
+def _locate(svc: Services, who: ApiCaller, path: str, *, write: bool = False, put: bool = False) -> Located:
     parts = components(path.strip("/") or "x")
     match parts:
         case [_, "models", id, "artifacts", *rest]:
@@ -123,6 +123,6 @@ def _locate(svc: Services, who: Caller, path: str, *, write: bool = False, put: 
             raise InvalidInput("Invalid path", hint="artifacts lie under EXPERIMENT/RUN/artifacts")
 
 
-def _model_files(svc: Services, model: Model, *, largest: int = LARGEST) -> ArtifactFiles:
+def _model_files(svc: Services, model: LoggedModelRecord, *, largest: int = LARGEST) -> ArtifactFiles:
     folder, root = model_folder(svc, model)
     return ArtifactFiles(folder, root=root, largest=largest, private=root == svc.files)

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from onward.api.admission import Caller
-from onward.api.deps import Svc, Who
+from onward.api.access.caller import ApiCaller
+from onward.api.dependencies import Svc, Who
 from onward.api.mlflow import wire
-from onward.api.mlflow.bodies import Body
+from onward.api.mlflow.request_body import Body
 from onward.api.services import Services
 from onward.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from onward.tracker.experiments import Experiment
-from onward.tracker.mlflow_filter import EXPERIMENTS, Clause, clauses, holds, orders
+from onward.tracker.runs.experiments import Experiment
+from onward.tracker.search.mlflow_filter import EXPERIMENTS, Clause, clauses, holds, orders
 
 router = APIRouter(prefix="/api/2.0/mlflow/experiments", tags=["MLflow: experiments"])
 _LONGEST = 250  # characters of a place for artifacts
@@ -112,7 +112,7 @@ def search_by_address(
     return _search(asked, svc, who)
 
 
-def _search(body: Body, svc: Services, who: Caller) -> dict[str, Any]:
+def _search(body: Body, svc: Services, who: ApiCaller) -> dict[str, Any]:
     size = wire.page_size(body, 1000, 50_000)
     start = wire.offset_of(body.get("page_token"))
     asked = clauses(wire.text(body, "filter", needed=False), EXPERIMENTS)
@@ -127,12 +127,12 @@ def _search(body: Body, svc: Services, who: Caller) -> dict[str, Any]:
     return {**answer, "next_page_token": wire.page_token(start + size)} if len(found) > start + size else answer
 
 
-def own(svc: Services, who: Caller) -> Experiment | None:
+def own(svc: Services, who: ApiCaller) -> Experiment | None:
     """The one that a run's token is held to; None: held to none."""
     return None if who.person else svc.tracker.experiments.get(svc.tracker.runs.get(who.run or "").experiment)
 
 
-def must_be_own(svc: Services, who: Caller, experiment: int) -> None:
+def must_be_own(svc: Services, who: ApiCaller, experiment: int) -> None:
     mine = own(svc, who)
     if mine is not None:
         _must_be_mine(mine, experiment == mine.id)

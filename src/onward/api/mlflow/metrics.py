@@ -8,14 +8,14 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from onward.api.deps import Svc, Who
+from onward.api.dependencies import Svc, Who
 from onward.api.mlflow import wire
-from onward.api.mlflow.bodies import Body
+from onward.api.mlflow.request_body import Body
 from onward.api.mlflow.runs import live, own_models, set_tags
 from onward.api.services import Services
 from onward.errors import InvalidInput, NotFound
-from onward.tracker.mlflow_search import keeps_all
-from onward.tracker.run_rows import RunInfo
+from onward.tracker.runs.rows import RunInfo
+from onward.tracker.search.mlflow_search import keeps_all
 
 router = APIRouter(prefix="/api/2.0/mlflow", tags=["MLflow: metrics"])
 

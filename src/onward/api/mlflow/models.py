@@ -7,17 +7,17 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from onward.api.admission import Caller
-from onward.api.deps import Svc, Who
+from onward.api.access.caller import ApiCaller
+from onward.api.dependencies import Svc, Who
 from onward.api.mlflow import wire
-from onward.api.mlflow.bodies import Body
 from onward.api.mlflow.experiments import find as find_experiment
 from onward.api.mlflow.experiments import must_be_own
+from onward.api.mlflow.request_body import Body
 from onward.api.mlflow.runs import live, own_models
 from onward.api.services import Services
 from onward.errors import InvalidInput
-from onward.tracker.mlflow_filter import MODELS, Clause, Order, clauses, holds, orders
-from onward.tracker.models import Model
+from onward.tracker.runs.logged_models import LoggedModelRecord
+from onward.tracker.search.mlflow_filter import MODELS, Clause, Order, clauses, holds, orders
 
 router = APIRouter(prefix="/api/2.0/mlflow", tags=["MLflow: models"])
 Measured = tuple[str, str]  # a dataset's name and digest
@@ -151,13 +151,13 @@ def log_model(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     return {}
 
 
-def _own(svc: Services, who: Caller, id: str) -> Model:
+def _own(svc: Services, who: ApiCaller, id: str) -> LoggedModelRecord:
     model = svc.tracker.models.get(id)
     who.must_own(model.run, f"model {id}")
     return model
 
 
-def _passes(model: Model, clause: Clause, among: Sequence[Measured]) -> bool:
+def _passes(model: LoggedModelRecord, clause: Clause, among: Sequence[Measured]) -> bool:
     match clause.room:
         case "tag":
             return holds(clause, model.tags.get(clause.key))
@@ -169,13 +169,13 @@ def _passes(model: Model, clause: Clause, among: Sequence[Measured]) -> bool:
             return holds(clause, _attribute(model, clause.key))
 
 
-def _values(model: Model, key: str, among: Sequence[Measured]) -> list[float]:
+def _values(model: LoggedModelRecord, key: str, among: Sequence[Measured]) -> list[float]:
     """What was measured of a model; `among`: on these datasets alone."""
     mine = [metric for metric in model.metrics if metric.key == key]
     return [m.value for m in mine if not among or any(m.dataset == name and digest in ("", m.digest) for name, digest in among)]
 
 
-def _attribute(model: Model, key: str) -> str | float:
+def _attribute(model: LoggedModelRecord, key: str) -> str | float:
     match key:
         case "creation_time":
             return float(wire.milliseconds(model.created) or 0)
@@ -197,7 +197,7 @@ def _attribute(model: Model, key: str) -> str | float:
             return model.name
 
 
-def _sorted(found: list[Model], order: Order, among: Sequence[Measured], *, down: bool) -> list[Model]:
+def _sorted(found: list[LoggedModelRecord], order: Order, among: Sequence[Measured], *, down: bool) -> list[LoggedModelRecord]:
     """What has no value comes last, whichever way, in the order that it has."""
     if order.room == "metric":
         valued = [(m, _values(m, order.key, among)) for m in found]

@@ -7,19 +7,19 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from onward.api.admission import Caller
-from onward.api.deps import Svc, Who
+from onward.api.access.caller import ApiCaller
+from onward.api.dependencies import Svc, Who
 from onward.api.mlflow import wire
-from onward.api.mlflow.bodies import Body
 from onward.api.mlflow.experiments import find as find_experiment
-from onward.api.mlflow.names import new_name
+from onward.api.mlflow.random_names import new_name
+from onward.api.mlflow.request_body import Body
 from onward.api.services import Services
 from onward.errors import InvalidInput
-from onward.tracker.experiments import DEFAULT
-from onward.tracker.ingest import put_away
-from onward.tracker.mlflow_search import Search, search_runs, view_run
-from onward.tracker.run_rows import RunInfo, RunView
-from onward.tracker.runs import NewRun
+from onward.tracker.ingest.receive import put_away
+from onward.tracker.runs.experiments import DEFAULT
+from onward.tracker.runs.registry import NewRun
+from onward.tracker.runs.rows import RunInfo, RunView
+from onward.tracker.search.mlflow_search import Search, search_runs, view_run
 
 router = APIRouter(prefix="/api/2.0/mlflow/runs", tags=["MLflow: runs"])
 _BEFORE = "ended_before"
@@ -145,14 +145,14 @@ def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 # ── what other routes need ────────────────────────────────────────────────────
 
 
-def known(svc: Services, who: Caller, body: Body) -> RunInfo:
+def known(svc: Services, who: ApiCaller, body: Body) -> RunInfo:
     """The run a body names, where the caller may write to it."""
     info = svc.tracker.runs.get(wire.text(body, "run_id", "run_uuid"))
     who.must_write(info.run_id)
     return info
 
 
-def live(svc: Services, who: Caller, body: Body) -> RunInfo:
+def live(svc: Services, who: ApiCaller, body: Body) -> RunInfo:
     """The same, where it was not deleted."""
     info = known(svc, who, body)
     if info.archived is not None:
@@ -160,7 +160,7 @@ def live(svc: Services, who: Caller, body: Body) -> RunInfo:
     return info
 
 
-def own_models(svc: Services, who: Caller, models: Iterable[str]) -> None:
+def own_models(svc: Services, who: ApiCaller, models: Iterable[str]) -> None:
     """A run's token may speak of models that its run made."""
     if not who.person:
         for id in dict.fromkeys(models):

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from onward.errors import InvalidInput
-from onward.tracker.experiments import Experiment
-from onward.tracker.ingest import Point
-from onward.tracker.mlflow_search import STATES, STATUSES
-from onward.tracker.models import Dataset, Model, ModelMetric
-from onward.tracker.run_rows import RunInfo, RunView
-from onward.tracker.texts import check_key
+from onward.tracker.db.storable_text import check_key
+from onward.tracker.ingest.receive import Point
+from onward.tracker.runs.experiments import Experiment
+from onward.tracker.runs.logged_models import Dataset, LoggedModelMetric, LoggedModelRecord
+from onward.tracker.runs.rows import RunInfo, RunView
+from onward.tracker.search.mlflow_search import STATES, STATUSES
 
 MOST_METRICS: Final = 1000
 MOST_PARAMS: Final = 100
@@ -301,11 +301,11 @@ def _short(body: Mapping[str, Any], name: str, most: int) -> str:
     return found
 
 
-def model_place(found: Model) -> str:
+def model_place(found: LoggedModelRecord) -> str:
     return f"mlflow-artifacts:/{found.experiment}/models/{found.id}/artifacts"
 
 
-def model_json(found: Model) -> dict[str, Any]:
+def model_json(found: LoggedModelRecord) -> dict[str, Any]:
     info = {
         "model_id": found.id,
         "experiment_id": str(found.experiment),
@@ -323,7 +323,7 @@ def model_json(found: Model) -> dict[str, Any]:
     return {"info": info, "data": {name: value for name, value in data.items() if value}}
 
 
-def model_metric_json(model: str, metric: ModelMetric) -> dict[str, Any]:
+def model_metric_json(model: str, metric: LoggedModelMetric) -> dict[str, Any]:
     shown = {
         "key": metric.key,
         "value": value_json(metric.value),
@@ -337,7 +337,7 @@ def model_metric_json(model: str, metric: ModelMetric) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def model_metric(item: Mapping[str, Any], point: Point) -> ModelMetric:
+def model_metric(item: Mapping[str, Any], point: Point) -> LoggedModelMetric:
     key, step, at, value = point
     dataset, digest = (text(item, name, needed=False) or None for name in ("dataset_name", "dataset_digest"))
-    return ModelMetric(key=key, value=value, step=step, time=at, run=None, dataset=dataset, digest=digest)
+    return LoggedModelMetric(key=key, value=value, step=step, time=at, run=None, dataset=dataset, digest=digest)

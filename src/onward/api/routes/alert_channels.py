@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
-from onward.api.deps import Svc
+from onward.api.dependencies import Svc
+from onward.api.schemas.base import In, Text
 from onward.api.services import Services
-from onward.api.shapes import In, Text
 from onward.errors import InvalidInput, NotDelivered
-from onward.model.message import Quiet
-from onward.operations.deliver import PREFIX, check_url
-from onward.tracker.alerts import Channel
+from onward.model.alerts.message import QuietHours
+from onward.operations.alerts.webhooks import PREFIX, check_webhook_url
+from onward.tracker.alerts.rules import Channel
 
 router = APIRouter(prefix="/api/v1/alerts/channels", tags=["alerts"])
 
@@ -91,7 +91,7 @@ class NewChannel(BaseModel):
     key: str | None = Field(description="That signs a webhook's messages, where it was made now: shown this once.")
 
 
-class Tested(BaseModel):
+class ChannelTestResult(BaseModel):
     delivered: bool
     words: str = Field(description="What kept it from arriving, and what to do.")
 
@@ -122,13 +122,13 @@ def delete(svc: Svc, channel: ChannelId) -> None:
 
 
 @router.post("/{channel}/test", summary="Send a test to a channel")
-def test(svc: Svc, channel: ChannelId) -> Tested:
+def test(svc: Svc, channel: ChannelId) -> ChannelTestResult:
     """An admin's call. Sends at once, quiet hours or not, and says whether it was taken."""
     try:
         svc.alerting.test(svc.tracker.alerts.channel(channel))
     except NotDelivered as error:
-        return Tested(delivered=False, words=error.message)
-    return Tested(delivered=True, words="")
+        return ChannelTestResult(delivered=False, words=error.message)
+    return ChannelTestResult(delivered=True, words="")
 
 
 def _save(svc: Services, held: Channel | None, asked: SlackIn | WebhookIn | EmailIn) -> NewChannel:
@@ -141,7 +141,7 @@ def _save(svc: Services, held: Channel | None, asked: SlackIn | WebhookIn | Emai
         name=asked.name,
         kind=asked.kind,
         target=target,
-        quiet=Quiet(**asked.quiet.model_dump()) if asked.quiet else None,
+        quiet=QuietHours(**asked.quiet.model_dump()) if asked.quiet else None,
         enabled=asked.enabled,
         created=held.created if held else 0.0,
     )
@@ -169,7 +169,7 @@ def _parts(asked: SlackIn | WebhookIn | EmailIn, before: dict[str, str]) -> tupl
         key = asked.key or before.get("key")
         made = None if key else PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
         secret["key"] = key or made or ""
-    return secret, {"host": check_url(url).hostname or ""}, made
+    return secret, {"host": check_webhook_url(url).hostname or ""}, made
 
 
 def _told(svc: Services, channel: Channel) -> ChannelOut:

@@ -11,16 +11,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
-from onward.api.admission import Caller
-from onward.api.deps import Svc, Who
-from onward.api.logs import note
-from onward.api.pipeline_shapes import PipelineDetails, PipelineList, details_of, row_of
-from onward.api.routes.naming import must_be_storable
+from onward.api.access.caller import ApiCaller
+from onward.api.dependencies import Svc, Who
+from onward.api.routes.path_params import must_be_storable
+from onward.api.schemas.base import json_response
+from onward.api.schemas.pipelines import PipelineDetails, PipelineListOut, pipeline_details, pipeline_row
+from onward.api.server_log import note
 from onward.api.services import Services
-from onward.api.shapes import plainly
 from onward.errors import NotFound
-from onward.rundir.pipeline_layout import PipelineDir
-from onward.tracker.standings import standings_of
+from onward.rundir.pipeline.layout import PipelineDir
+from onward.tracker.runs.summaries import summaries_of
 
 router = APIRouter(prefix="/api/v1/pipelines", tags=["pipelines"])
 
@@ -30,7 +30,7 @@ Baseline = Annotated[
 ]
 
 
-@router.get("", summary="List pipelines", response_model=PipelineList)
+@router.get("", summary="List pipelines", response_model=PipelineListOut)
 def listed(
     svc: Svc,
     text: Annotated[str, Query(max_length=250, description="Part of a folder's name.")] = "",
@@ -40,19 +40,19 @@ def listed(
     """Those under the server's roots, newest first."""
     must_be_storable(text)
     found, following, problems = svc.pipelines.page(text=text, limit=limit, before=before)
-    return plainly({"pipelines": [row_of(one) for one in found], "next": following, "problems": problems})
+    return json_response({"pipelines": [pipeline_row(one) for one in found], "next": following, "problems": problems})
 
 
 @router.get("/{name}", summary="Show a pipeline", response_model=PipelineDetails)
 def shown(svc: Svc, name: PipelineName, baseline: Baseline = None) -> Response:
     """How it stands and why, what failed, and what its benchmarks say so far. No scheduler is asked."""
-    return plainly(_told(svc, svc.pipelines.find(name), baseline))
+    return json_response(_told(svc, svc.pipelines.find(name), baseline))
 
 
 @router.post("/{name}/cancel", summary="Cancel a pipeline", response_model=PipelineDetails)
 def cancel(svc: Svc, who: Who, name: PipelineName) -> Response:
     """Nothing more of it begins, and what runs is ended."""
-    from onward.operations.pipeline_acts import cancel_pipeline
+    from onward.operations.pipelines.control import cancel_pipeline
 
     return _act(svc, who, name, "cancel", lambda dir: cancel_pipeline(svc.desk, dir))
 
@@ -60,12 +60,12 @@ def cancel(svc: Svc, who: Who, name: PipelineName) -> Response:
 @router.post("/{name}/rerun", summary="Do again what failed", response_model=PipelineDetails)
 def rerun(svc: Svc, who: Who, name: PipelineName) -> Response:
     """Stages and tasks that failed or were cancelled, and what was kept from beginning by them. What is done stays done."""
-    from onward.operations.pipeline_acts import again
+    from onward.operations.pipelines.control import retry_failed
 
-    return _act(svc, who, name, "rerun", lambda dir: again(svc.desk, dir))
+    return _act(svc, who, name, "rerun", lambda dir: retry_failed(svc.desk, dir))
 
 
-def _act(svc: Services, who: Caller, name: str, what: str, do: Callable[[PipelineDir], object]) -> Response:
+def _act(svc: Services, who: ApiCaller, name: str, what: str, do: Callable[[PipelineDir], object]) -> Response:
     dir = svc.pipelines.find(name)
     try:
         do(dir)
@@ -73,16 +73,16 @@ def _act(svc: Services, who: Caller, name: str, what: str, do: Callable[[Pipelin
         svc.tracker.files.look(svc.desk.roots)
         svc.hinted()
     note(logging.INFO, what, f"{what} of the pipeline {dir.path.name} over HTTP", token=who.token)
-    return plainly(_told(svc, dir))
+    return json_response(_told(svc, dir))
 
 
 def _told(svc: Services, dir: PipelineDir, baseline: str | None = None) -> dict[str, object]:
-    from onward.operations.pipeline_look import record
-    from onward.operations.pipeline_summary import summary_of
+    from onward.operations.pipelines.record import pipeline_record
+    from onward.operations.pipelines.summary import summary_of
 
     if baseline:
         must_be_storable(baseline)
-    return details_of(record(svc.desk, dir, known=lambda run: _reason(svc, run)), summary_of(dir, baseline=baseline))
+    return pipeline_details(pipeline_record(svc.desk, dir, known=lambda run: _reason(svc, run)), summary_of(dir, baseline=baseline))
 
 
 def _reason(svc: Services, run: str) -> str | None:
@@ -92,5 +92,5 @@ def _reason(svc: Services, run: str) -> str | None:
     except NotFound:
         return None
     with svc.tracker.reading() as connection:
-        held = standings_of(connection, [info.inner]).get(info.inner)
+        held = summaries_of(connection, [info.inner]).get(info.inner)
     return (held.why if held else "") or info.reason

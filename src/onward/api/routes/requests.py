@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 
-from onward.api.deps import Svc, Who
-from onward.api.logs import note
-from onward.api.request_shapes import RequestDetails, RequestList, details_of, row_of
-from onward.api.routes.artifacts import send_file
-from onward.api.routes.naming import must_be_storable
+from onward.api.dependencies import Svc, Who
+from onward.api.routes.files.artifacts import send_file
+from onward.api.routes.path_params import must_be_storable
+from onward.api.schemas.requests import RequestDetails, RequestList, request_details, request_row
+from onward.api.server_log import note
 from onward.api.services import Services
 from onward.errors import Conflict, NotFound
-from onward.model.outcome import OutcomeState
-from onward.model.request import MOST_ID, OPEN
-from onward.rundir.artifact_files import ArtifactFiles
+from onward.model.requests.outcome import OutcomeState
+from onward.model.requests.request import MOST_ID, OPEN_STATES
+from onward.rundir.files.artifacts import ArtifactFiles
 
 if TYPE_CHECKING:
-    from onward.tracker.requests import Requests
+    from onward.tracker.requests.store import Requests
 
 router = APIRouter(prefix="/api/v1/requests", tags=["requests"])
 
@@ -31,7 +31,7 @@ RequestId = Annotated[str, Path(min_length=1, max_length=MOST_ID, description="T
 ResultName = Annotated[str, Path(min_length=1, max_length=250, description="The result's name, as the reply has it.")]
 
 
-class Standing(StrEnum):
+class RequestStateFilter(StrEnum):
     """Which requests: those that are open, or those that ended so."""
 
     OPEN = "open"
@@ -43,18 +43,20 @@ class Standing(StrEnum):
     @property
     def words(self) -> frozenset[str]:
         match self:
-            case Standing.OPEN:
-                return frozenset(OPEN)
-            case Standing.FAILED:
-                return frozenset(OutcomeState) - {Standing.DONE, Standing.CANCELLED, Standing.REFUSED}
-            case Standing.DONE | Standing.CANCELLED | Standing.REFUSED:
+            case RequestStateFilter.OPEN:
+                return frozenset(OPEN_STATES)
+            case RequestStateFilter.FAILED:
+                return frozenset(OutcomeState) - {RequestStateFilter.DONE, RequestStateFilter.CANCELLED, RequestStateFilter.REFUSED}
+            case RequestStateFilter.DONE | RequestStateFilter.CANCELLED | RequestStateFilter.REFUSED:
                 return frozenset({self})
 
 
 @router.get("", summary="List requests")
 def listed(
     svc: Svc,
-    state: Annotated[Standing | None, Query(description="Only those that stand so; `failed`: ended otherwise than the others.")] = None,
+    state: Annotated[
+        RequestStateFilter | None, Query(description="Only those that stand so; `failed`: ended otherwise than the others.")
+    ] = None,
     text: Annotated[str, Query(max_length=250, description="Part of an id, a sender or a recipe; or a run's id.")] = "",
     limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 100,
     before: Annotated[int | None, Query(ge=0, le=1 << 53, description="`next` of the page before.")] = None,
@@ -67,7 +69,7 @@ def listed(
     found = store.list(states=state.words if state else (), text=text, limit=limit, before=before)
     replies = store.outbox.replies([one.id for one in found])
     return RequestList(
-        requests=[row_of(one, replies.get(one.id)) for one in found],
+        requests=[request_row(one, replies.get(one.id)) for one in found],
         next=found[-1].number if len(found) == limit else None,
         counts=_counts(store.counts()),
     )
@@ -124,10 +126,10 @@ def _store(svc: Services, id: str) -> Requests:
 
 
 def _told(store: Requests, id: str) -> RequestDetails:
-    return details_of(store.of(id), store.outbox.of(id))
+    return request_details(store.of(id), store.outbox.of(id))
 
 
 def _counts(held: Mapping[str, int]) -> dict[str, int]:
     """By standing, and of all."""
-    each = {str(one): sum(held.get(word, 0) for word in one.words) for one in Standing}
+    each = {str(one): sum(held.get(word, 0) for word in one.words) for one in RequestStateFilter}
     return {"all": sum(each.values()), **each}

@@ -8,30 +8,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from onward.checkpoints.manifest import link_within
-from onward.checkpoints.watching import names
+from onward.checkpoints.watching import file_names
 
-Seen = tuple[str, int, int]  # name relative to the folder, size, time of the last write in nanoseconds
-Fingerprint = tuple[Seen, ...]
+FileVersion = tuple[str, int, int]  # name relative to the folder, size, time of the last write in nanoseconds
+Fingerprint = tuple[FileVersion, ...]
 
 
 def entries(folder: Path) -> list[os.DirEntry[str]]:
     """By name, without what is hidden or unfinished. This looks at no file."""
     try:
         with os.scandir(folder) as found:
-            return sorted((entry for entry in found if not names.unfinished(entry.name)), key=lambda entry: entry.name)
+            return sorted((entry for entry in found if not file_names.unfinished(entry.name)), key=lambda entry: entry.name)
     except FileNotFoundError:
         return []
 
 
-def files(entry: os.DirEntry[str], links: dict[str, str]) -> list[Seen]:
+def files(entry: os.DirEntry[str], links: dict[str, str]) -> list[FileVersion]:
     """The files of an entry but its logs: itself, or all within. What goes away meanwhile is not there. `links` takes where links lead."""
     if entry.is_dir(follow_symlinks=False):
-        return [seen for seen in within(entry.path, entry.name, links) if not names.is_log(seen[0].rpartition("/")[2])]
-    found = None if names.is_log(entry.name) else _one(entry, entry.name, links)
+        return [seen for seen in within(entry.path, entry.name, links) if not file_names.is_log(seen[0].rpartition("/")[2])]
+    found = None if file_names.is_log(entry.name) else _one(entry, entry.name, links)
     return [found] if found else []
 
 
-def within(path: str, name: str, links: dict[str, str]) -> Iterator[Seen]:
+def within(path: str, name: str, links: dict[str, str]) -> Iterator[FileVersion]:
     """All files beneath a folder."""
     try:
         with os.scandir(path) as found:
@@ -46,7 +46,7 @@ def within(path: str, name: str, links: dict[str, str]) -> Iterator[Seen]:
             yield seen
 
 
-def _one(entry: os.DirEntry[str], name: str, links: dict[str, str]) -> Seen | None:
+def _one(entry: os.DirEntry[str], name: str, links: dict[str, str]) -> FileVersion | None:
     """A file, through a link too; a link to a neighbouring folder (`latest -> step-100`) as such. A link to nowhere is nothing."""
     try:
         found = entry.stat()

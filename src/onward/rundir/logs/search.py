@@ -22,7 +22,7 @@ ERRORS: tuple[bytes, ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Match:
+class TextMatch:
     offset: int  # where the text begins
     length: int
     line_offset: int
@@ -30,21 +30,21 @@ class Match:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    matches: tuple[Match, ...]
+class TextMatches:
+    matches: tuple[TextMatch, ...]
     next: int | None  # where a further search goes on; None: the log has been searched up to its end, or its beginning
     searched: int  # bytes
 
 
-def search(
+def search_log(
     file: BinaryIO, size: int, texts: Sequence[bytes], *, start: int, limit: int, case: bool = True, back: bool = False, most: int = MOST
-) -> Found:
+) -> TextMatches:
     """One match a line, from `start` on; with `back`, of the lines that begin before it, the last first. `size`: up to where."""
     wanted = [text if case else text.lower() for text in texts if text]
     longest = max(map(len, wanted), default=1)
     start = min(max(start, 0), size)
     end = max(start - most, 0) if back else min(start + most, size)
-    matches: list[Match] = []
+    matches: list[TextMatch] = []
     line_done = start  # forwards, where the line of the last match ends; backwards, where it begins
     for at, piece in _pieces(file, start, end, size, longest - 1, back=back):
         shown = piece if case else piece.lower()
@@ -57,9 +57,9 @@ def search(
             line_done = match.line_offset if back else _line_end(file, offset, size)
             if len(matches) == limit:
                 left = line_done > 0 if back else line_done < size
-                return Found(matches=tuple(matches), next=line_done if left else None, searched=abs(offset - start))
+                return TextMatches(matches=tuple(matches), next=line_done if left else None, searched=abs(offset - start))
     over = end == 0 if back else end == size
-    return Found(matches=tuple(matches), next=None if over else end, searched=abs(end - start))
+    return TextMatches(matches=tuple(matches), next=None if over else end, searched=abs(end - start))
 
 
 def _pieces(file: BinaryIO, start: int, end: int, size: int, overlap: int, *, back: bool) -> Iterator[tuple[int, bytes]]:
@@ -90,7 +90,7 @@ def _places(piece: bytes, texts: Sequence[bytes], *, back: bool) -> Iterator[tup
                 heads[m] = piece.rfind(texts[m], 0, edge) if back else piece.find(texts[m], edge)
 
 
-def _match(file: BinaryIO, offset: int, length: int, size: int) -> Match:
+def _match(file: BinaryIO, offset: int, length: int, size: int) -> TextMatch:
     first = max(offset - _LINE, 0)
     file.seek(first)
     around = file.read(min(_LINE * 2 + length, size - first))
@@ -99,7 +99,7 @@ def _match(file: BinaryIO, offset: int, length: int, size: int) -> Match:
     end = around.find(b"\n", here)
     line = around[begin : len(around) if end < 0 else end]
     line_offset = first + begin if begin or not first else _line_start(file, first)
-    return Match(offset=offset, length=length, line_offset=line_offset, line=line.decode(errors="replace"))
+    return TextMatch(offset=offset, length=length, line_offset=line_offset, line=line.decode(errors="replace"))
 
 
 def _line_start(file: BinaryIO, before: int) -> int:

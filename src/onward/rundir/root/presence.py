@@ -39,6 +39,6 @@ def is_seen(root: Path) -> bool:
         if (root / OWN).is_dir():  # in every root that this version has used: one question, however many runs there are
             return True
         with os.scandir(root) as entries:
-            return any(entry.name == contract.BY_HAND or is_dated(entry.name) for entry in entries)
+            return any(entry.name == contract.UNMANAGED_FOLDER or is_dated(entry.name) for entry in entries)
     except (FileNotFoundError, NotADirectoryError):
         return False

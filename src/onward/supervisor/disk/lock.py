@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from onward.sdk.files import write_all
+from onward.sdk.atomic_files import write_all
 from onward.supervisor.disk.owner import identity, is_this_process
 
 LOCK = "stager.lock"
@@ -26,7 +26,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # a disk that knows 
 
 
 @contextmanager
-def held(folder: Path, *, patience: float = 0.0, end_holder: bool = False) -> Iterator[bool]:
+def locked_folder(folder: Path, *, patience: float = 0.0, end_holder: bool = False) -> Iterator[bool]:
     """Whether the folder is ours until the end of the block. Waits `patience` seconds for it; `end_holder`: then the process that
     holds it is killed, and waited for as long again. False also where the folder has gone."""
     handle = _take(folder, patience)

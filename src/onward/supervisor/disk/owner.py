@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onward.sdk.files import write_whole
+from onward.sdk.atomic_files import write_whole
 
 OWNER = "owner.json"
 _LOOK_SECONDS = 0.05
 
 
-def own(folder: Path, *, run: Path | None = None) -> None:
+def mark_as_own(folder: Path, *, run: Path | None = None) -> None:
     """Say that this process looks after the folder, and which run's folder what it holds belongs to."""
     told = identity()
     if run:

@@ -1,1 +1,0 @@
-"""Connections to the server, before anybody is known by a token."""

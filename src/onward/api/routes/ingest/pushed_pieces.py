@@ -1,0 +1,105 @@
+"""Runs whose folders this server cannot see: announced at submit, their files sent by their jobs, a piece at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query, Request
+from pydantic import BaseModel, BeforeValidator, Field
+
+from onward.api.dependencies import Svc, Who
+from onward.api.routes.path_params import RunId, must_be_storable, run_of
+from onward.api.routes.server.tokens import NewToken, TokenOut
+from onward.api.run_folders.pushed import PushedPiece, take_piece
+from onward.api.schemas.base import shallow
+from onward.errors import InvalidInput
+from onward.rundir.packed_lines import KIND
+from onward.tracker.access.tokens import Scope
+
+router = APIRouter(prefix="/api/v1/runs", tags=["records"])
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_PACKED = {"requestBody": {"content": {KIND: _BYTES}}}
+_PIECE = {"requestBody": {"content": {"application/x-ndjson": _BYTES, "application/octet-stream": _BYTES}}}
+
+
+_Spec = Annotated[dict[str, Any], Body(description="params/spec.json as it is."), BeforeValidator(shallow)]
+
+
+class Announced(BaseModel):
+    run_id: str
+
+
+class NextOffset(BaseModel):
+    next: int = Field(description="From which byte to send on: what is before it is committed.")
+    packed: bool = Field(default=True, description="Lines of spools may be sent packed, to `packed-pieces`.")
+    missing: bool = Field(default=False, description="Nothing was taken: send the same packed lines again, with all of their skeletons.")
+
+
+@router.put("/{run_id}/spec", summary="Announce a run that jobs will send records of")
+def announce(
+    svc: Svc,
+    who: Who,
+    run_id: RunId,
+    spec: _Spec,
+) -> Announced:
+    """Said again, it changes nothing."""
+    who.must_write(run_id)
+    must_be_storable(run_id)
+    if spec.get("id") != run_id:
+        raise InvalidInput(f"this is the spec of another run than {run_id[:40]!r}")
+    return Announced(run_id=svc.tracker.push.announce(spec))
+
+
+@router.post("/{run_id}/tokens", summary="Make a run's own token", status_code=201)
+def token(svc: Svc, who: Who, run_id: RunId) -> NewToken:
+    """May append to this run and read it, and nothing else: for its jobs. It ends with the run. The secret is in this answer alone."""
+    run = run_of(svc, run_id)
+    who.must_write(run.run_id)
+    now = svc.clock.now()
+    made, secret = svc.tokens.create(Scope.RUN, name=f"{who.name}: jobs of {run.name}"[:250], run=run.run_id, now=now)
+    return NewToken(token=TokenOut.of(made, now), secret=secret.text)
+
+
+@router.post("/{run_id}/pieces", summary="Send a piece of a file of a run's folder", openapi_extra=_PIECE)
+async def piece(
+    svc: Svc,
+    who: Who,
+    run_id: RunId,
+    request: Request,
+    file: Annotated[
+        str,
+        Query(
+            description="As in the folder: journal/leg-0001.jsonl, spool/…, logs/leg-0001.out, results/tensorboard/…, results/artifacts/…",
+            max_length=2000,
+        ),
+    ],
+    offset: Annotated[int, Query(description="Where in the file it begins.", ge=0, le=1 << 53)],
+    size: Annotated[int | None, Query(description="Of an artifact: the bytes of the whole.", ge=0, le=1 << 53)] = None,
+    modified: Annotated[
+        int | None,
+        Query(description="Of an artifact: when it was changed, in nanoseconds; another time is another content.", ge=0, le=(1 << 63) - 1),
+    ] = None,
+) -> NextOffset:
+    """What is known already is passed over, so that a piece may come twice, or the folder be read too. Of journals and spools whole lines
+    are taken; an artifact is there when all of it is."""
+    who.must_write(run_id)
+    must_be_storable(run_id)
+    taken = PushedPiece(file=file, offset=offset, data=await request.body(), size=size, modified=modified)
+    return NextOffset(next=await asyncio.to_thread(take_piece, svc, run_id, taken))
+
+
+@router.post("/{run_id}/packed-pieces", summary="Send lines of a spool in few bytes", openapi_extra=_PACKED)
+async def packed_piece(
+    svc: Svc,
+    who: Who,
+    run_id: RunId,
+    request: Request,
+    file: Annotated[str, Query(description="As in the folder: spool/leg-0001.train-1.jsonl", max_length=2000)],
+    offset: Annotated[int, Query(description="Where in the file the lines begin.", ge=0, le=1 << 53)],
+) -> NextOffset:
+    """The same as `pieces` of whole lines, which are packed as `onward.rundir.packed_lines` says."""
+    who.must_write(run_id)
+    must_be_storable(run_id)
+    taken = await asyncio.to_thread(svc.tracker.push.packed_piece, run_id, file, offset, await request.body())
+    return NextOffset(next=offset, missing=True) if taken is None else NextOffset(next=taken)

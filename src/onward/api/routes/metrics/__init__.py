@@ -1,0 +1,1 @@
+"""Routes that read metrics: charts, aggregates, metric keys and sparklines."""

@@ -1,0 +1,217 @@
+"""Series: charts at a resolution, raw points, and points taken in."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query, Response
+from pydantic import BaseModel, Field
+
+from onward.api.dependencies import Svc
+from onward.api.ingest.point_parser import many_points, one_point, step_of_points
+from onward.api.routes.path_params import RunId, must_be_storable, run_of
+from onward.api.schemas.base import In, Key, MetricOut, Number, Text, json_response, metric_record, number
+from onward.api.services import Services
+from onward.errors import InvalidInput
+from onward.tracker.series.charts import Chart
+
+router = APIRouter(prefix="/api/v1", tags=["series"])
+
+_BUCKETS = 200
+_MOST_SERIES = 5000
+_STEP = (1 << 63) - 1
+
+Buckets = Annotated[int, Query(ge=1, le=10_000, description="At most so many: the resolution.")]
+First = Annotated[int | None, Query(ge=-_STEP, le=_STEP, description="From this step on.")]
+Last = Annotated[int | None, Query(ge=-_STEP, le=_STEP, description="Up to this step.")]
+
+
+class ChartOut(BaseModel):
+    """Columns side by side, by step. A bucket's `low` and `high` are of its finite values: no spike is lost."""
+
+    run: str
+    metric: str
+    points: int = Field(description="How many points there really are in the range.")
+    superseded: int = Field(description="How many of the series a later leg has hidden.")
+    total: int = Field(description="How many points the whole series has, the hidden too: what a live chart checks itself by.")
+    began: float | None = Field(description="When the run started: where its relative time begins.")
+    legs: list[tuple[int, int]] = Field(description="Of each leg that shows, its number and its first step in the series.")
+    exact: bool = Field(description="Each bucket is one point; then there is `values` instead of `lows` and `highs`.")
+    steps: list[int]
+    values: list[Number] | None = Field(default=None, description="NaN and infinities are the texts NaN, Infinity, -Infinity.")
+    lows: list[float | None] | None = Field(default=None, description="Null where a bucket has no finite value.")
+    highs: list[float | None] | None = None
+    means: list[float | None] | None = Field(default=None, description="Where asked for, and not exact.")
+    times: list[float] | None = Field(default=None, description="Where asked for: of each bucket's first point.")
+    bads: list[int] | None = Field(default=None, description="NaN and infinities in each bucket; left out where there are none.")
+
+
+class ChartList(BaseModel):
+    series: list[ChartOut]
+
+
+Edge = Annotated[int, Field(ge=-_STEP, le=_STEP)] | None
+Span = tuple[Edge, Edge]
+
+
+class SeriesSearch(In):
+    runs: list[Annotated[Text, Field(max_length=64)]] = Field(min_length=1, max_length=1000)
+    metrics: list[Key] = Field(min_length=1, max_length=1000)
+    buckets: int = Field(default=_BUCKETS, ge=1, le=10_000)
+    first: int | None = Field(default=None, ge=-_STEP, le=_STEP)
+    last: int | None = Field(default=None, ge=-_STEP, le=_STEP)
+    spans: dict[Annotated[Text, Field(max_length=64)], Span] = Field(
+        default_factory=dict, max_length=1000, description="Runs with a first and a last step of their own (null: open)."
+    )
+    means: bool = False
+    times: bool = False
+
+
+class PointOut(BaseModel):
+    step: int
+    time: float
+    value: Number
+    leg: int
+    superseded: bool
+
+
+class PointList(BaseModel):
+    points: list[PointOut]
+    next: int | None = Field(description="The offset of the next page; null on the last.")
+
+
+class MetricList(BaseModel):
+    metrics: dict[str, MetricOut]
+
+
+class PointIn(In):
+    name: Key
+    value: float | str = Field(description="A number, or NaN, Infinity, -Infinity.")
+    step: int = Field(default=0, ge=-_STEP, le=_STEP)
+    timestamp: float | str | None = Field(default=None, description="Unix seconds or milliseconds, or ISO 8601; now where it is left out.")
+
+
+class PointsIn(In):
+    points: list[PointIn] = Field(max_length=10_000)
+
+
+class StepIn(In):
+    step: int = Field(default=0, ge=-_STEP, le=_STEP)
+    metrics: dict[Key, float | str] = Field(max_length=10_000)
+    timestamp: float | str | None = None
+
+
+class Stored(BaseModel):
+    stored: int = Field(description="Points that are committed now.")
+
+
+@router.get("/series", summary="Draw series", response_model=ChartList)
+def charts(
+    svc: Svc,
+    run: Annotated[list[str], Query(description="The runs; repeat.", min_length=1, max_length=1000)],
+    metric: Annotated[list[str], Query(description="The metrics; repeat.", min_length=1, max_length=1000)],
+    buckets: Buckets = _BUCKETS,
+    first: First = None,
+    last: Last = None,
+    means: Annotated[bool, Query(description="With the mean of each bucket.")] = False,
+    times: Annotated[bool, Query(description="With the time of each bucket.")] = False,
+) -> Response:
+    """Legs stitched; of what several legs logged, the newest shows. A metric that a run does not have is left out."""
+    return _charts(svc, run, metric, buckets=buckets, first=first, last=last, means=means, times=times)
+
+
+@router.post("/series/search", summary="Draw many series", response_model=ChartList)
+def search(svc: Svc, asked: SeriesSearch) -> Response:
+    """As the other, for what is too long for an address. Changes nothing."""
+    given = asked.model_dump(exclude={"runs", "metrics"})
+    return _charts(svc, asked.runs, asked.metrics, **given)
+
+
+@router.get("/runs/{run_id}/metrics", summary="List a run's metrics", response_model=MetricList)
+def metrics(svc: Svc, run_id: RunId) -> Response:
+    """Each with its last and best values."""
+    found = svc.tracker.series.metrics(run_of(svc, run_id).run_id)
+    return json_response({"metrics": {key: metric_record(metric) for key, metric in found.items()}})
+
+
+@router.get("/runs/{run_id}/points", summary="Read raw points", response_model=PointList)
+def points(
+    svc: Svc,
+    run_id: RunId,
+    metric: Annotated[str, Query(description="The metric.", max_length=250)],
+    first: First = None,
+    last: Last = None,
+    superseded: Annotated[bool, Query(description="With those that a later leg has hidden.")] = False,
+    limit: Annotated[int, Query(ge=1, le=100_000, description="At most so many in an answer.")] = 10_000,
+    offset: Annotated[int, Query(ge=0, le=1 << 53, description="How many to pass over: the `next` of the answer before.")] = 0,
+) -> Response:
+    """By step and time."""
+    must_be_storable(metric)
+    found = svc.tracker.series.points(
+        run_of(svc, run_id).run_id, metric, first=first, last=last, superseded=superseded, limit=limit + 1, offset=offset
+    )
+    shown = [{"step": p.step, "time": p.time, "value": number(p.value), "leg": p.leg, "superseded": p.superseded} for p in found[:limit]]
+    return json_response({"points": shown, "next": offset + limit if len(found) > limit else None})
+
+
+@router.post("/runs/{run_id}/metrics", summary="Add points", openapi_extra={"x-hot": True})
+def add(svc: Svc, run_id: RunId, asked: Annotated[PointsIn | PointIn, Body()]) -> Stored:
+    """Several, or one. Answered when they are committed. A point that is there already (step, time and value) is stored once."""
+    data = asked.model_dump(exclude_none=True)
+    return _store(svc, run_id, many_points(data, svc.clock.now()) if "points" in data else [one_point(data, svc.clock.now())])
+
+
+@router.post("/runs/{run_id}/metrics/batch", summary="Add one step's metrics", openapi_extra={"x-hot": True})
+def add_step(svc: Svc, run_id: RunId, asked: StepIn) -> Stored:
+    """Several metrics of one step. Answered when they are committed."""
+    return _store(svc, run_id, step_of_points(asked.model_dump(exclude_none=True), svc.clock.now()))
+
+
+def _store(svc: Services, run_id: str, found: list[tuple[str, int, float, float]]) -> Stored:
+    svc.tracker.ingest.points(run_id, found)
+    return Stored(stored=len(found))
+
+
+def _charts(
+    svc: Services, runs: list[str], metrics: list[str], *, buckets: int, first: int | None, last: int | None, means: bool, times: bool,
+    spans: dict[str, Span] | None = None,
+) -> Response:  # fmt: skip
+    for text in (*runs, *metrics):
+        must_be_storable(text)
+    if len(runs) * len(metrics) > _MOST_SERIES:
+        raise InvalidInput(f"{len(runs) * len(metrics)} series are too many for one answer", hint=f"ask for at most {_MOST_SERIES}")
+    drawn = svc.tracker.series.charts(runs, metrics, buckets=buckets, first=first, last=last, spans=spans)
+    return json_response({"series": [_chart(chart, means=means, times=times) for chart in drawn]})
+
+
+def _chart(chart: Chart, *, means: bool, times: bool) -> dict[str, Any]:
+    """Values to six digits: more than any screen shows, and half the bytes."""
+    told: dict[str, Any] = {
+        "run": chart.run,
+        "metric": chart.key,
+        "points": chart.points,
+        "superseded": chart.superseded,
+        "total": chart.total,
+        "began": chart.began,
+        "legs": chart.legs,
+        "exact": chart.exact,
+        "steps": chart.steps,
+    }
+    if chart.exact:
+        told["values"] = values = _short(chart.lows)
+        for place, value in chart.odd.items():
+            values[place] = number(value)
+    else:
+        told |= {"lows": _short(chart.lows), "highs": _short(chart.highs)}
+        if means:
+            told["means"] = _short(chart.means)
+    if times:
+        told["times"] = [round(time, 3) for time in chart.times]
+    if any(chart.bads):
+        told["bads"] = chart.bads
+    return told
+
+
+def _short(values: list[float | None]) -> list[Number | None]:
+    return [None if v is None or not math.isfinite(v) else v if v == 0 else float(f"{v:.6g}") for v in values]

@@ -1,0 +1,110 @@
+"""A run that is still being written: read, checked and shown as it would be submitted, as often as its author types. Changes nothing.
+
+What is wrong with a draft is no error of the call: the answer tells all of it, with its lines, and what the draft says so far.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from onward.api.dependencies import Svc
+from onward.api.routes.runs.actions import allowed_folder, must_be_near
+from onward.api.schemas.base import In, Text, finite
+from onward.api.services import Services
+from onward.errors import OnwardError
+
+router = APIRouter(prefix="/api/v1/drafts", tags=["runs"])
+
+_USUAL = "params.yaml"
+_LARGEST = 64 * 1024
+_PLACED = re.compile(r"(?:file:(?P<line>\d+): )?(?:(?P<at>[\w.\"'-]+): )?(?P<problem>.+)", re.DOTALL)
+
+
+class CodeFolder(BaseModel):
+    path: str = Field(description="Runs may be started from it, and from folders under it.")
+    file: str | None = Field(description="The text of its `params.yaml`, where it has one.")
+
+
+class CodeFolders(BaseModel):
+    folders: list[CodeFolder] = Field(description="The settings' `server.code`; empty: nobody starts runs over HTTP here.")
+
+
+class DraftIn(In):
+    file: Annotated[Text, Field(max_length=500_000)] = Field(description="A params file's text.")
+    folder: Annotated[Text, Field(max_length=4096)] = Field(default="", description="Where its command would start.")
+
+
+class DraftProblem(BaseModel):
+    line: int | None = Field(description="Of the file, from 1.")
+    at: str = Field(description="Which key; empty: the whole.")
+    problem: str
+    hint: str = ""
+
+
+class DraftOut(BaseModel):
+    data: dict[str, Any] | None = Field(description="What the file says; null where it is no YAML.")
+    problems: list[DraftProblem] = Field(description="All that is wrong with it; empty: it can be submitted.")
+    script: str = Field(description="The exact job script that would be queued.")
+    command: list[str] = Field(description="The exact command that would queue it.")
+    run_folder: str
+    notes: list[str]
+
+
+@router.get("/folders", summary="List folders that runs may be started from")
+def folders(svc: Svc) -> CodeFolders:
+    """As the settings name them."""
+    return CodeFolders(folders=[CodeFolder(path=str(place), file=_text(place / _USUAL)) for place in svc.desk.settings.server.code])
+
+
+@router.post("/search", summary="Check a draft")
+def check(svc: Svc, asked: DraftIn) -> DraftOut:
+    """What it says, what is wrong with it, and what would be queued. Queues nothing."""
+    found = DraftOut(data=_data(asked.file), problems=[], script="", command=[], run_folder="", notes=[])
+    try:
+        _preview(svc, asked, found)
+    except OnwardError as error:
+        found.problems += problems_of(error)
+    return found
+
+
+def problems_of(error: OnwardError) -> list[DraftProblem]:
+    """A line each, with its place where it says one; the hint goes with the first."""
+    lines = [match for match in map(_PLACED.fullmatch, error.message.splitlines()) if match]
+    told = [DraftProblem(line=int(m["line"]) if m["line"] else None, at=m["at"] or "", problem=m["problem"]) for m in lines]
+    if told and not told[0].line:
+        told[0].hint = error.hint
+    return told
+
+
+def _preview(svc: Services, asked: DraftIn, found: DraftOut) -> None:
+    from onward.inputs.params.file import parse_params
+    from onward.operations.submit.new_run import preview
+
+    draft = parse_params(asked.file, "file")
+    folder = allowed_folder(svc, asked.folder)
+    must_be_near(svc, draft)
+    seen = preview(svc.desk, draft, cwd=folder)
+    found.script, found.command, found.run_folder = seen.script, list(seen.command), str(seen.folder)
+    found.notes = list(seen.notes)
+
+
+def _data(text: str) -> dict[str, Any] | None:
+    from onward.inputs.yaml_lines import load_yaml
+
+    try:
+        data = load_yaml(text, "file", as_text=()).data
+    except OnwardError:
+        return None
+    return finite(data) if isinstance(data, dict) else None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text() if path.is_file() and path.stat().st_size <= _LARGEST else None
+    except (OSError, UnicodeDecodeError):
+        return None

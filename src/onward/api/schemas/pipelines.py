@@ -1,0 +1,190 @@
+"""Pipelines as the page and other clients read them: what `onward pipeline show --json` prints, with the benchmarks' table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from onward.api.schemas.base import Number, finite
+from onward.inputs.summary.table import BenchmarkSummary, SummaryCell, SummaryColumn
+from onward.inputs.summary.text import marks, number
+
+_MOST_ROWS = 1000
+
+RunWord = Literal["submitted", "running", "waiting", "finished", "failed", "cancelled"]
+
+
+class TaskCounts(BaseModel):
+    open: int
+    claimed: int = Field(description="A worker is at it.")
+    done: int
+    failed: int = Field(description="And no try is left.")
+
+
+class PipelineRow(BaseModel):
+    id: str = Field(description="Its folder's name.")
+    name: str
+    folder: str
+    experiment: str
+    cluster: str
+    created: float
+    ended: float | None
+    state: Literal["running", "finished", "failed", "cancelled"]
+    cause: str = Field(description="Why it ended so.")
+    stages_done: int
+    stages_all: int
+    tasks: TaskCounts = Field(description="Of benchmarks, as far as they are known by now: more checkpoints make more.")
+    workers_live: int
+
+
+class PipelineListOut(BaseModel):
+    pipelines: list[PipelineRow] = Field(description="Newest first.")
+    next: str | None = Field(description="`before` of the next page; none: these are the oldest.")
+    problems: list[str] = Field(description="Those of this page that cannot be read, and why.")
+
+
+class StageProgress(BaseModel):
+    step: int | None
+    total: int | None
+    eta: float | None = Field(description="When it would be done if nothing waited.")
+
+
+class StageOut(BaseModel):
+    name: str
+    label: str = Field(description="Of a sweep, with the point that it is.")
+    kind: Literal["environment", "stage", "train"]
+    needs: list[str]
+    state: Literal["held", "live", "finished", "failed", "cancelled", "unknown"]
+    run_state: RunWord | None = Field(description="None: its turn has not come, or it was skipped.")
+    run: str | None = Field(description="Its run; none: it was skipped.")
+    why: str
+    evidence: str = Field(description="The last lines of one that ended badly.")
+    skipped: bool = Field(description="Nothing of it has changed since another run did it.")
+    done_by: str | None = Field(description="The run that did it; none where that was taken away since.")
+    blocked: bool = Field(description="It never begins: something that it needs ended badly.")
+    progress: StageProgress | None
+
+
+class BenchmarkOut(BaseModel):
+    name: str
+    of: list[str] = Field(description="Stages and models that it is run on.")
+
+
+class FailedTask(BaseModel):
+    id: str
+    of: str
+    step: int | None = Field(description="None: a model, which has no steps.")
+    benchmark: str
+    seed: int
+    shard: int = Field(description="From 0.")
+    shards: int
+    reason: str
+    evidence: str = Field(description="The last lines that it wrote.")
+    hint: str
+
+
+class WorkerOut(BaseModel):
+    number: int | None
+    pool: str
+    run: str
+    state: Literal["queued", "running", "finished", "failed", "cancelled"]
+    cause: str
+
+
+class CellOut(BaseModel):
+    tasks: int = Field(description="0: this is not measured.")
+    done: int
+    failed: int
+    mean: Number | None = Field(description="None: there is nothing yet, or no such score.")
+    half: Number | None = Field(description="Of the 95 % interval; none: one measurement is all there is.")
+    text: str = Field(description="Both, with as many digits as are worth reading.")
+    items: int
+    seconds: float = Field(description="That its tasks took together.")
+    best: bool = Field(description="Of its column, among those that are whole.")
+    against: Literal["better", "worse", ""] = Field(description="Than the baseline, by more than chance.")
+    difference: Number | None = Field(description="From the baseline.")
+    p: Number | None = Field(description="For all comparisons of its column (Holm).")
+    reason: str = Field(description="Why one of its tasks failed.")
+
+
+class ColumnOut(BaseModel):
+    benchmark: str
+    metric: str
+    better: Literal["max", "min"]
+
+
+class RowOut(BaseModel):
+    key: str
+    of: str
+    step: int | None
+    label: str
+    baseline: bool
+    cells: dict[str, CellOut] = Field(description="By benchmark.")
+
+
+class SummaryOut(BaseModel):
+    columns: list[ColumnOut]
+    rows: list[RowOut] = Field(description=f"{_MOST_ROWS} at most; `onward pipeline summary` has all.")
+    rows_all: int
+    baseline: str | None
+    notes: list[str] = Field(description="How to read it, and what is lacking.")
+
+
+class PipelineDetails(PipelineRow):
+    stages: list[StageOut]
+    benchmarks: list[BenchmarkOut]
+    checkpoints: dict[str, list[int]] = Field(description="Steps that were handed to benchmarks, by training.")
+    failed_tasks: list[FailedTask] = Field(description="50 at most; `tasks` counts them.")
+    workers: list[WorkerOut]
+    summary: SummaryOut
+
+
+def pipeline_row(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": Path(told["folder"]).name, **{name: told[name] for name in PipelineRow.model_fields if name != "id"}}
+
+
+def pipeline_details(told: Mapping[str, Any], found: BenchmarkSummary) -> dict[str, Any]:
+    stages = [{**one, "progress": _progress(one["progress"])} for one in told["stages"]]
+    kept = {name: told[name] for name in ("benchmarks", "checkpoints", "failed_tasks", "workers")}
+    plain: dict[str, Any] = finite({**pipeline_row(told), **kept, "stages": stages, "summary": _summary(found)})
+    return plain
+
+
+def _progress(told: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if told is None else {name: told[name] for name in StageProgress.model_fields}
+
+
+def _summary(found: BenchmarkSummary) -> dict[str, Any]:
+    columns = {column.benchmark: column for column in found.columns}
+    return {
+        "columns": [vars(column) for column in found.columns],
+        "rows": [
+            {
+                "key": row.key,
+                "of": row.of,
+                "step": row.step,
+                "label": row.label,
+                "baseline": row.baseline,
+                "cells": {name: _cell(cell, columns[name]) for name, cell in row.cells.items()},
+            }
+            for row in found.rows[:_MOST_ROWS]
+        ],
+        "rows_all": len(found.rows),
+        "baseline": found.baseline,
+        "notes": [*marks(found), *found.notes],
+    }
+
+
+def _cell(cell: SummaryCell, column: SummaryColumn) -> dict[str, Any]:
+    against = cell.against
+    better = against is not None and column.beats(against.difference, 0.0)
+    return {
+        **{name: getattr(cell, name) for name in ("tasks", "done", "failed", "mean", "half", "items", "seconds", "best", "reason")},
+        "text": "" if cell.mean is None else number(cell.mean, cell.half),
+        "against": "" if against is None or not against.significant else "better" if better else "worse",
+        "difference": against.difference if against else None,
+        "p": against.p if against else None,
+    }

@@ -1,0 +1,1 @@
+"""`onward cluster` and `clusters`: arguments and text."""

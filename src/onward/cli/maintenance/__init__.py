@@ -1,0 +1,1 @@
+"""`onward doctor`, `tend` and `clean`: arguments and text."""

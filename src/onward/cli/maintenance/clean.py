@@ -1,0 +1,79 @@
+"""`onward clean`: how much room what is no longer needed takes, and its removal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from onward.cli.context import JsonOption, open_context
+from onward.cli.output import age_text, json_to_stdout, table, to_stderr, to_stdout
+
+if TYPE_CHECKING:
+    from onward.operations.admin.cleanup import FolderScan, Removable
+
+
+def clean(
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it; else it is only said.")] = False,
+    older: Annotated[float, typer.Option("--older", metavar="DAYS", min=0, help="Only what nothing has used for so many days.")] = 0,
+    node: Annotated[bool, typer.Option("--node", help="What killed legs left on this machine's own disks, instead.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Say what can be removed, and how much room it takes.
+
+    Work folders of runs and pipelines that are over, and environments that nothing open uses. Never results, checkpoints or logs.
+    With --node: folders of legs whose process has gone, unless they hold a checkpoint that is not published.
+    """
+    from onward.operations.admin.cleanup import remove_scanned, scan_node, scan_roots
+
+    desk = open_context()
+    found = (scan_node if node else scan_roots)(desk, older=older * 86400)
+    gone, problems = remove_scanned(desk, found, older=older * 86400) if yes else ([], [])
+    if json:
+        json_to_stdout(_told(found, gone, problems))
+    else:
+        _show(found, gone, yes=yes, node=node)
+        for problem in problems:
+            to_stderr(f"onward: {problem}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _show(found: FolderScan, gone: list[Removable], *, yes: bool, node: bool) -> None:
+    from onward.model.quantity import format_bytes
+
+    shown = gone if yes else found.items
+    if shown:
+        rows = [(item.kind, format_bytes(item.bytes), age_text(item.at), item.name, str(item.path)) for item in shown]
+        table(("WHAT", "FREES", "LAST USED", "OF", "FOLDER"), rows)
+    total = format_bytes(sum(item.bytes for item in shown))
+    for kept in found.kept:
+        to_stderr(f"kept: {kept.path}: {kept.why}")
+    if yes:
+        to_stdout(f"{total} freed")
+    elif shown:
+        to_stdout(f"{total} would be freed; onward clean {'--node ' if node else ''}--yes does it")
+    else:
+        to_stderr("there is nothing to remove")
+
+
+def _told(found: FolderScan, gone: list[Removable], problems: list[str]) -> dict[str, Any]:
+    removed = {item.path for item in gone}
+    return {
+        "schema": 1,
+        "items": [
+            {
+                "kind": item.kind,
+                "path": str(item.path),
+                "name": item.name,
+                "bytes": item.bytes,
+                "at": item.at,
+                "removed": item.path in removed,
+            }
+            for item in found.items
+        ],
+        "kept": [{"path": str(kept.path), "why": kept.why} for kept in found.kept],
+        "bytes": found.bytes,
+        "freed": sum(item.bytes for item in gone),
+        "problems": problems,
+    }

@@ -1,0 +1,1 @@
+"""`onward pipeline …`: plan, run and the rest, summary. Arguments and text; the work is in operations.pipelines."""

@@ -1,0 +1,230 @@
+"""`onward pipeline run`, and what one may ask of a pipeline that is there: show, list, attach, cancel, rerun."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from onward.cli.context import JsonOption, current_folder, open_context, repair_seen_runs, repair_while_open
+from onward.cli.output import age_text, bold, coloured, duration_text, field, json_to_stdout, progress_words, table, to_stderr, to_stdout
+from onward.cli.pipelines.plan import ClusterOption, FileArgument, SetOption, variables
+
+PipelineArgument = Annotated[
+    str, typer.Argument(metavar="PIPELINE", help="A pipeline: its folder or the folder's name, or its name: then the newest.")
+]
+_FAILED_SHOWN = 10
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+    app.command("list")(list_)
+    app.command("show")(show)
+    app.command("attach")(attach)
+    app.command("cancel")(cancel)
+    app.command("rerun")(rerun)
+
+
+def run(
+    file: FileArgument,
+    set: SetOption = None,
+    cluster: ClusterOption = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="STAGE", help="Do this stage and all that need it, changed or not.", show_default=False),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over; closing the terminal ends nothing.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Start a pipeline: everything is checked and frozen first, then the stages that need nothing are queued."""
+    from onward.inputs.pipeline.file import read_pipeline
+    from onward.inputs.yaml_lines import read_text
+    from onward.model.pipelines.plan import on_cluster
+    from onward.operations.pipelines.record import pipeline_record
+    from onward.operations.pipelines.start import from_stage, start_pipeline
+
+    desk = open_context()
+    read = read_pipeline(file, folder=current_folder(), given=variables(set), programs=desk.env.get("PATH", ""))
+    plan = on_cluster(read.plan, cluster) if cluster else read.plan
+    dir = start_pipeline(desk, from_stage(plan, from_) if from_ else plan, source=read_text(file), cwd=current_folder())
+    for note in read.notes:
+        to_stderr(f"onward: {note}")
+    told = pipeline_record(desk, dir)
+    if json:
+        json_to_stdout(told)
+    else:
+        to_stdout(dir.path.name)
+        skipped = [stage["label"] for stage in told["stages"] if stage["skipped"]]
+        to_stderr(f"{told['name']}: {told['stages_all']} stages on {told['cluster']}; folder {dir.path}")
+        if skipped:
+            to_stderr(f"  unchanged, and not done again: {', '.join(skipped)}")
+        to_stderr(f"  onward pipeline attach {dir.path.name}    onward pipeline show {dir.path.name}")
+    if wait:
+        _follow(str(dir.path), quiet=json)
+
+
+def list_(json: JsonOption = False) -> None:
+    """List pipelines, newest last."""
+    from onward.errors import StorageError
+    from onward.operations.pipelines.record import pipeline_line
+    from onward.rundir.pipeline.layout import pipelines_under
+
+    told = []
+    for dir in [dir for root in open_context().roots for dir in pipelines_under(root)]:
+        try:
+            told.append(pipeline_line(dir))
+        except StorageError as error:
+            to_stderr(f"onward: {error.message}")
+    if json:
+        json_to_stdout({"schema": 1, "pipelines": told})
+    elif told:
+        table(
+            ("PIPELINE", "STATE", "STAGES", "TASKS", "MADE", "WHY"),
+            [(Path(one["folder"]).name, one["state"], _stages(one), _tasks(one), age_text(one["created"]), one["cause"]) for one in told],
+            state_columns=(1,),
+        )
+    else:
+        to_stderr("there are no pipelines yet: onward pipeline run FILE")
+    repair_seen_runs()
+
+
+def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
+    """Show how a pipeline stands, and why."""
+    told = _look(pipeline)
+    if json:
+        json_to_stdout(told)
+    else:
+        _print(told)
+    repair_seen_runs()
+
+
+def _print(told: dict[str, Any]) -> None:
+    for text in _lines(told):
+        to_stdout(text)
+    for stage in told["stages"]:
+        if stage["state"] == "failed" and stage["evidence"]:
+            to_stdout(f"{coloured('failed')}  {stage['label']}")
+            field("it said", stage["evidence"])
+    for one in told["failed_tasks"][:_FAILED_SHOWN]:
+        to_stdout(f"{coloured('failed')}  {one['id']}")
+        field("why", one["reason"])
+        if one["evidence"]:
+            field("it said", one["evidence"])
+        if one["hint"]:
+            field("next", one["hint"])
+    for problem in (told["upload"] or {}).get("problems", ()):
+        to_stdout(f"{coloured('failed')}  upload")
+        field("why", problem)
+        field("next", "onward tend tries again, ever more seldom")
+    if told["failed_tasks"] or told["state"] in ("failed", "cancelled"):
+        to_stdout(f"once more what failed: onward pipeline rerun {Path(told['folder']).name} --failed-only")
+
+
+def attach(pipeline: PipelineArgument) -> None:
+    """Watch a pipeline until it is over. Ctrl-C, or closing the terminal, ends only the watching."""
+    _follow(pipeline)
+
+
+def cancel(pipeline: PipelineArgument) -> None:
+    """End a pipeline: nothing more begins, and what runs is cancelled."""
+    from onward.operations.pipelines.control import cancel_pipeline, find_pipeline
+
+    desk = open_context()
+    dir = find_pipeline(desk, pipeline)
+    cancel_pipeline(desk, dir)
+    to_stderr(f"{dir.path.name} is cancelled; onward pipeline rerun {dir.path.name} --failed-only goes on with it")
+
+
+def rerun(
+    pipeline: PipelineArgument,
+    failed_only: Annotated[bool, typer.Option("--failed-only", help="Only what failed or was cancelled; what is done stays done.")] = False,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="STAGE", help="A new pipeline of the same code, from this stage on.", show_default=False)
+    ] = None,
+) -> None:
+    """Do again what failed, down to the items of a benchmark, or all from a stage on."""
+    from onward.errors import InvalidInput
+    from onward.operations.pipelines.control import find_pipeline, restart_from_stage, retry_failed
+
+    if failed_only == (from_ is not None):
+        said = "--failed-only and --from are two things" if failed_only else "what is to be done again is not said"
+        raise InvalidInput(said, hint="--failed-only, or --from STAGE")
+    desk = open_context()
+    dir = find_pipeline(desk, pipeline)
+    if from_:
+        new = restart_from_stage(desk, dir, from_)
+        to_stdout(new.path.name)
+        to_stderr(f"{new.path.name} begins again with {from_}; what comes before it is taken from {dir.path.name}")
+        return
+    names = retry_failed(desk, dir)
+    to_stderr(f"{dir.path.name} goes on" + (f"; once more: {', '.join(names)}" if names else ""))
+
+
+# ── how it looks ──────────────────────────────────────────────────────────────
+
+
+def _look(pipeline: str) -> dict[str, Any]:
+    from onward.operations.pipelines.control import find_pipeline
+    from onward.operations.pipelines.record import pipeline_record
+
+    desk = open_context()
+    return pipeline_record(desk, find_pipeline(desk, pipeline))
+
+
+def _lines(told: dict[str, Any]) -> list[str]:
+    lasted = duration_text((told["ended"] or time.time()) - told["created"])
+    lines = [f"{bold(told['name'])}  {coloured(told['state'])}  on {told['cluster']}, {lasted}  {told['folder']}"]
+    if told["cause"]:
+        lines.append(f"  {told['cause']}")
+    width = max((len(stage["label"]) for stage in told["stages"]), default=0)
+    for stage in told["stages"]:
+        state = "skipped" if stage["skipped"] else stage["state"]
+        words = progress_words(stage["progress"]) if state == "live" and (stage["progress"] or {}).get("step") is not None else stage["why"]
+        lines.append(f"  {stage['label'].ljust(width)}  {coloured(state.ljust(9), state)}  {stage['run'] or '–':<8}  {words}".rstrip())
+    if sum(told["tasks"].values()):
+        lines.append(f"  tasks: {_tasks(told)}; workers: {told['workers_live']} at work, {len(told['workers'])} in all")
+    if upload := told["upload"]:
+        left = f", {upload['waiting']} on their way" if upload["waiting"] else ""
+        lines.append(f"  uploaded to {upload['to']}: {upload['arrived']}{left}")
+    return lines
+
+
+def _stages(told: dict[str, Any]) -> str:
+    return f"{told['stages_done']}/{told['stages_all']}"
+
+
+def _tasks(told: dict[str, Any]) -> str:
+    tasks = told["tasks"]
+    words = [f"{tasks['done']} of {sum(tasks.values())} done"]
+    words += [f"{tasks[state]} {word}" for state, word in (("claimed", "at work"), ("failed", "failed")) if tasks[state]]
+    return ", ".join(words) if sum(tasks.values()) else "–"
+
+
+def _follow(pipeline: str, *, quiet: bool = False) -> None:
+    """Exit code 7 where it did not finish, as for an awaited run."""
+    with repair_while_open():
+        told = _watch(pipeline, quiet=quiet)
+    if told["state"] != "finished":
+        raise typer.Exit(7)
+
+
+def _watch(pipeline: str, *, quiet: bool) -> dict[str, Any]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    told = _look(pipeline)
+    if not quiet:
+        with Live(console=Console(highlight=False), auto_refresh=False, transient=True) as live:
+            while told["state"] == "running":
+                live.update(Text.from_ansi("\n".join(_lines(told))), refresh=True)
+                time.sleep(1.0)
+                told = _look(pipeline)
+        for text in _lines(told):
+            to_stdout(text)
+    while told["state"] == "running":
+        time.sleep(1.0)
+        told = _look(pipeline)
+    return told

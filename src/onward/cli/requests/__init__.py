@@ -1,0 +1,1 @@
+"""`onward gateway` and `onward request`: both ends of the broker's queues."""

@@ -1,0 +1,75 @@
+"""`onward cancel`, `stop` and `resume`: what a person may ask of a run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from onward.cli.context import JsonOption, RunArgument, locate_run
+from onward.cli.output import json_to_stdout, to_stderr
+
+
+def cancel(run: RunArgument, json: JsonOption = False) -> None:
+    """End a run now, without a last checkpoint."""
+    found = locate_run(run, acting=True)
+    _tell(found.place.cancel(run=found.run), json)
+
+
+def stop(run: RunArgument, json: JsonOption = False) -> None:
+    """Have a run save a checkpoint, then end."""
+    found = locate_run(run, acting=True)
+    stopped = found.place.stop(run=found.run)
+    if not json and not stopped["closed"]:
+        to_stderr(f"{stopped['name']}: the training is asked to save and stop; onward show {stopped['id']} tells when it has")
+        return
+    _tell(stopped, json)
+
+
+def resume(
+    run: RunArgument,
+    time: Annotated[str | None, typer.Option("--time", "-t", metavar="TIME", help="Another limit of one leg.", show_default=False)] = None,
+    mem: Annotated[str | None, typer.Option("--mem", metavar="SIZE", help="Another memory.", show_default=False)] = None,
+    mem_max: Annotated[str | None, typer.Option("--mem-max", metavar="SIZE", help="Another most memory.", show_default=False)] = None,
+    max_legs: Annotated[str | None, typer.Option("--max-legs", metavar="N", help="Legs to allow from here on.", show_default=False)] = None,
+    max_restarts: Annotated[str | None, typer.Option("--max-restarts", metavar="N", help="Bad ends to bear.", show_default=False)] = None,
+    total_time: Annotated[
+        str | None, typer.Option("--total-time", metavar="TIME", help="Time to allow from here on.", show_default=False)
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", "-p", metavar="NAME", help="Another partition.", show_default=False)
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Go on with a run that stopped.
+
+    A stopped, failed or cancelled run goes on as its next leg, from its newest good checkpoint.
+    """
+    from onward.inputs.params.flags import changes_from_flags
+
+    flags = {
+        "time": time,
+        "mem": mem,
+        "mem-max": mem_max,
+        "max-legs": max_legs,
+        "max-restarts": max_restarts,
+        "total-time": total_time,
+        "partition": partition,
+    }
+    changes = changes_from_flags(flags)
+    found = locate_run(run, acting=True)
+    resumed = found.place.resume(run=found.run, changes=changes)
+    if json:
+        _tell(resumed, json)
+        return
+    queued = f"is job {resumed['job']}" if resumed["job"] else "is being queued by somebody else"
+    to_stderr(f"{resumed['name']}: leg {resumed['leg']} {queued}; onward logs -f {resumed['id']}")
+
+
+def _tell(run: dict[str, Any], json: bool) -> None:
+    if json:
+        json_to_stdout({"schema": 1, **{key: run[key] for key in ("id", "name", "state", "reason")}})
+    else:
+        to_stderr(f"{run['name']} is {run['state']}" + (f": {run['reason']}" if run["closed"] else ""))
+        if run["next"]:
+            to_stderr(f"  → {run['next']}")

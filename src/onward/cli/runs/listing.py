@@ -1,0 +1,81 @@
+"""`onward runs`: the list."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from onward.cli.context import JsonOption, open_hosts, repair_seen_runs
+from onward.cli.output import age_text, json_to_stdout, percent, table, to_stderr
+
+_NEWEST = 30
+
+
+def runs(
+    state: Annotated[str | None, typer.Option("--state", help="Only runs in this state.", show_default=False)] = None,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="All runs, not only the newest 30.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """List runs, newest last."""
+    from onward.errors import InvalidInput
+    from onward.model.run import RunState
+    from onward.operations.runs.record import SCHEMA
+
+    if state and state not in list(RunState):
+        raise InvalidInput(f"there is no state {state!r}", hint=f"one of {', '.join(RunState)}")
+    newest = None if everything or json or state else _NEWEST
+    reach = open_hosts()
+    replies = reach.ask(reach.places, lambda place: place.runs(state=state, newest=newest))
+    answers = [(reply.place.host, reply.answer) for reply in replies if reply.answer]
+    records = [{**entry, "host": host} for host, answer in answers for entry in answer["runs"]]
+    if len(answers) > 1:
+        records.sort(key=lambda entry: entry["created"])
+    older = sum(answer["older"] for _, answer in answers)
+    if newest and len(records) > newest:
+        older, records = older + len(records) - newest, records[-newest:]
+    for words in [words for _, answer in answers for words in answer["broken"]]:
+        to_stderr(f"onward: {words}")
+    silent = {reply.name: reply.error for reply in replies if reply.error}
+    for host, error in silent.items():
+        to_stderr(f"onward: the runs on {host} are not shown: {error.message}")
+        if error.hint:
+            to_stderr(f"  → {error.hint}")
+    if json:
+        json_to_stdout({"schema": SCHEMA, "runs": records, "unanswered": [{"host": host, "reason": str(e)} for host, e in silent.items()]})
+    elif not records:
+        roots = " or ".join(root for _, answer in answers for root in answer["roots"])
+        to_stderr(f"no run under {roots} is {state}" if state else f"no runs under {roots}; onward submit makes one")
+    else:
+        _print(records, older)
+    repair_seen_runs()
+
+
+def _print(records: list[dict[str, Any]], older: int) -> None:
+    several = len({entry["cluster"] for entry in records}) > 1
+    table(
+        ("ID", "NAME", "STATE", "LEGS", "PROGRESS", *(["CLUSTER"] if several else []), "MADE", "WHY"),
+        [
+            (
+                entry["id"],
+                entry["name"],
+                entry["state"],
+                str(sum(1 for leg in entry["legs"] if leg["started"])),
+                _progress(entry["progress"]),
+                *([entry["cluster"]] if several else []),
+                age_text(entry["created"]),
+                entry["reason"],
+            )
+            for entry in records
+        ],
+        state_columns=(2,),
+    )
+    if older:
+        to_stderr(f"and {older} older ones: --all shows them")
+
+
+def _progress(progress: dict[str, Any]) -> str:
+    step, total = progress["step"], progress["total"]
+    if step is None:
+        return "–"
+    return f"{step}/{total} {percent(step, total)} %" if total else f"step {step}"

@@ -1,0 +1,125 @@
+"""`onward show`: one run, why it is as it is, and what to do."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import Any
+
+from onward.cli.context import JsonOption, RunArgument, folder_text, locate_run, repair_seen_runs
+from onward.cli.output import (
+    age_text,
+    bold,
+    coloured,
+    duration_text,
+    field,
+    json_to_stdout,
+    progress_words,
+    safe,
+    table,
+    time_text,
+    to_stdout,
+)
+
+
+def show(run: RunArgument, json: JsonOption = False) -> None:
+    """Show a run: state and cause, progress, legs, checkpoints."""
+    from onward.operations.runs.record import SCHEMA
+
+    found = locate_run(run)
+    entry = found.place.show(run=found.run)
+    if json:
+        json_to_stdout({"schema": SCHEMA, **entry, "host": found.place.host})
+    else:
+        _print(found.place.host, entry)
+    if found.place.host is None:
+        repair_seen_runs()
+
+
+def _print(host: str | None, entry: dict[str, Any]) -> None:
+    entry["folder"] = folder_text(host, entry["folder"])
+    to_stdout(f"{bold(entry['name'])}  {entry['id']}  {coloured(entry['state'])}")
+    for label, text in _facts(entry):
+        field(label, text)
+    if entry["legs"]:
+        to_stdout("")
+        _legs(entry["legs"])
+    for leg in entry["legs"]:
+        for words in (*leg["fell_back"], *leg["warnings"]):
+            to_stdout(f"  leg {leg['number']}: {safe(words)}")
+
+
+def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [("why", entry["reason"])]
+    if entry.get("no_job_since"):
+        facts.append(("no job", f"since {age_text(entry['no_job_since'])}: this run waits until one is queued"))
+    if entry["evidence"]:
+        facts.append(("evidence", entry["evidence"]))
+    if entry["next"]:
+        facts.append(("next", entry["next"]))
+    facts.append(("progress", progress_words(entry["progress"])))
+    metrics = entry["progress"]["metrics"]
+    if metrics:
+        facts.append(("metrics", "  ".join(f"{name} {value:.5g}" for name, value in sorted(metrics.items())[:8])))
+    facts += account_words(entry)
+    good = [c for c in entry["checkpoints"] if c["state"] != "damaged"]
+    if good:
+        newest = good[-1]
+        count = f"{len(good)} checkpoint{'s' if len(good) > 1 else ''}"
+        facts.append(("saved", f"{count}, the newest of step {newest['step']} (leg {newest['leg']}), {age_text(newest['created'])}"))
+    damaged = [c for c in entry["checkpoints"] if c["state"] == "damaged"]
+    if damaged:
+        facts.append(("damaged", f"{len(damaged)} of them: onward checkpoints {entry['id']} tells which"))
+    facts += [
+        ("command", shlex.join(entry["command"])),
+        ("cluster", f"{entry['cluster']}, by {entry['user']}, {age_text(entry['created'])}"),
+        ("folder", entry["folder"]),
+    ]
+    return facts
+
+
+def account_words(entry: dict[str, Any]) -> list[tuple[str, str]]:
+    """Expected finish, what is at risk, and what became of the jobs' time; a server of before tells none of them."""
+    facts = []
+    expected, risk, effort = entry.get("finish"), entry.get("risk"), entry.get("effort")
+    if expected and (expected["legs"] or expected["waiting"]):
+        facts.append(("finish", f"about {time_text(expected['at'])}: {expected['words']}"))
+    if risk:
+        steps = f"{risk['steps']} steps, " if risk["steps"] is not None else ""
+        since = f"since the checkpoint of step {risk['since_step']}" if risk["since_step"] is not None else "since the beginning"
+        facts.append(("at risk", f"{steps}{duration_text(risk['seconds'])} of work {since}"))
+    if effort and effort["goodput"] is not None and effort["allocated"] >= 1:
+        kept = f"{effort['goodput']:.0%} of {duration_text(effort['allocated'])} in jobs became steps that stay"
+        lost = f"; {duration_text(effort['lost'])} lost" if effort["lost"] >= 1 else ""
+        facts.append(("goodput", kept + lost + (f"; {duration_text(effort['waited'])} in queues" if effort["waited"] >= 1 else "")))
+    return facts
+
+
+def _legs(legs: list[dict[str, Any]]) -> None:
+    from onward.model.analysis.why import state_words
+
+    def ran(leg: dict[str, Any]) -> str:
+        if not leg["started"] or (not leg["ended"] and leg["state"] != "running"):
+            return "–"
+        return duration_text(max(0.0, (leg["ended"] or time.time()) - leg["started"]))
+
+    def steps(leg: dict[str, Any]) -> str:
+        return f"{leg['first_step']}–{leg['last_step']}" if leg["first_step"] is not None else "–"
+
+    table(
+        ("LEG", "JOB", "STATE", "END", "STEPS", "RAN", "NODES", "WHY"),
+        [
+            (
+                str(leg["number"]),
+                leg["job"] or "–",
+                state_words(leg["state"]),
+                state_words(leg["end"] or "–"),
+                steps(leg),
+                ran(leg),
+                ",".join(leg["nodes"]) or "–",
+                leg["reason"],
+            )
+            for leg in legs
+        ],
+        state_columns=(2,),
+    )

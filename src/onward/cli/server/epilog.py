@@ -1,0 +1,75 @@
+"""`onward epilog`: have schedulers say when a job has ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onward.cli.output import to_stderr, to_stdout
+from onward.cli.server.tokens import DbOption
+
+app = typer.Typer(name="epilog", help="Have schedulers tell the server when a job ends.", no_args_is_help=True)
+
+
+@app.callback()
+def _only() -> None:
+    pass
+
+
+@app.command("install")
+def install(
+    url: Annotated[str, typer.Option("--url", help="The server's address, as the scheduler's machines reach it.")],
+    dir: Annotated[Path, typer.Option("--dir", metavar="FOLDER", help="Where to write the scripts.")] = Path("/etc/onward"),
+    token_file: Annotated[
+        str | None,
+        typer.Option(
+            "--token-file", metavar="FILE", help="Holds a webhook token; - for stdin. Else one is made in this machine's database."
+        ),
+    ] = None,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Write a new secret where there is one; the old one stands until revoked.")
+    ] = False,
+    cafile: Annotated[
+        Path | None, typer.Option("--cafile", metavar="FILE", help="The certificate to trust, of a server with its own.")
+    ] = None,
+    slurm_user: Annotated[str | None, typer.Option("--slurm-user", metavar="USER", help="SlurmUser; else whoever runs this.")] = None,
+    gridengine_user: Annotated[
+        str | None, typer.Option("--gridengine-user", metavar="USER", help="Who runs the queue's epilog; else whoever runs this.")
+    ] = None,
+    db: DbOption = None,
+) -> None:
+    """Write an epilog for Slurm's controller and one for Grid Engine's queues, and print what to put into their configuration.
+
+    They post a signed hint that a job has ended. A hint makes the server look at the scheduler; it decides nothing.
+    """
+    import time
+
+    from onward.errors import NotFound
+    from onward.operations.admin import epilog_scripts
+    from onward.operations.tracker_access.location import open_tracker, tracker_location
+    from onward.tracker.access.tokens import Scope
+
+    def secret() -> str:
+        if token_file == "-":
+            return sys.stdin.readline()
+        if token_file is not None:
+            try:
+                return Path(token_file).read_text(errors="replace")
+            except OSError as error:
+                raise NotFound(f"--token-file {token_file} cannot be read: {error.strerror}") from error
+        with open_tracker(tracker_location(os.environ, db)) as opened:
+            return opened.tokens.create(Scope.WEBHOOK, name=f"epilogs in {dir.absolute()}", now=time.time())[1].text
+
+    done = epilog_scripts.install_epilogs(
+        dir, url, secret=secret, renew=renew, cafile=cafile, slurm_user=slurm_user, gridengine_user=gridengine_user
+    )
+    for path in done.written:
+        to_stderr(f"wrote {path}")
+    for path in done.kept:
+        to_stderr(f"kept {path}; --renew writes a new one")
+    for words in epilog_scripts.installation_steps(done):
+        to_stdout(words)

@@ -1,0 +1,332 @@
+"""`onward submit` queues a run and leaves; `onward run` queues it and follows. Three doors: a params file, a flag line, a batch script."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from onward.cli.context import JsonOption, current_folder, folder_text, open_context, open_hosts
+from onward.cli.output import json_to_stdout, to_stderr, to_stdout
+
+if TYPE_CHECKING:
+    from onward.model.spec import RunDraft
+    from onward.operations.context import OperationsContext
+    from onward.operations.hosts.local import Host
+
+Text = str | None
+_FILES = (".yaml", ".yml")
+
+
+class SubmitCommand(TyperCommand):
+    """From its first word on a command is its own, flags and all, also without `--` before it; a params file may be followed by ours.
+
+    What follows `--` is a command, whatever its name: the mark is kept, as the first word.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.allow_interspersed_args = False
+        words = self.make_parser(ctx).parse_args(list(args))[0].get("words") or [""]
+        ctx.allow_interspersed_args = words[0].endswith(_FILES)
+        before = len(args) - len(words)
+        if not ctx.allow_interspersed_args and before > 0 and args[before - 1] == "--":
+            args = [*args[:before], "--", *args[before:]]
+        return super().parse_args(ctx, args)
+
+
+def _option(*names: str, of: str, help: str) -> Any:
+    return typer.Option(*names, metavar=of, help=help, show_default=False)
+
+
+Words = Annotated[list[str] | None, typer.Argument(metavar="PARAMS.YAML | SCRIPT [ARGS...] | -- COMMAND...", hidden=True)]
+Name = Annotated[Text, _option("--name", "-J", of="NAME", help="Name of the run. Default: from the script's.")]
+Experiment = Annotated[Text, _option("--experiment", of="NAME", help="The question it belongs to. Default: its name.")]
+ClusterName = Annotated[Text, _option("--cluster", of="NAME", help="auto, local, slurm, gridengine, or a profile of your settings.")]
+Time = Annotated[Text, _option("--time", "-t", of="TIME", help="Limit of one leg: minutes, HH:MM:SS or D-HH:MM:SS.")]
+Mem = Annotated[Text, _option("--mem", of="SIZE", help="Memory a node, as in 32G.")]
+Cpus = Annotated[Text, _option("--cpus-per-task", "-c", of="N", help="CPUs a task.")]
+Nodes = Annotated[Text, _option("--nodes", "-N", of="N", help="Nodes.")]
+Ntasks = Annotated[Text, _option("--ntasks", "-n", of="N", help="Tasks.")]
+NtasksPerNode = Annotated[Text, _option("--ntasks-per-node", of="N", help="Tasks a node.")]
+Gpus = Annotated[Text, _option("--gpus", "-G", of="[TYPE:]N", help="GPUs, as in 2 or a100:2.")]
+Gres = Annotated[Text, _option("--gres", of="NAME[:TYPE]:N", help="Generic resources, as in gpu:1.")]
+Partition = Annotated[Text, _option("--partition", "-p", of="NAME", help="Partition or queue.")]
+Account = Annotated[Text, _option("--account", "-A", of="NAME", help="Account to charge.")]
+Qos = Annotated[Text, _option("--qos", "-q", of="NAME", help="Quality of service.")]
+Constraint = Annotated[Text, _option("--constraint", "-C", of="FEATURES", help="Node features.")]
+Reservation = Annotated[Text, _option("--reservation", of="NAME", help="Reservation.")]
+Nodelist = Annotated[Text, _option("--nodelist", "-w", of="NODES", help="Nodes to use.")]
+Exclude = Annotated[Text, _option("--exclude", "-x", of="NODES", help="Nodes not to use.")]
+MailUser = Annotated[Text, _option("--mail-user", of="ADDRESS", help="Address for the scheduler's mails.")]
+MailType = Annotated[Text, _option("--mail-type", of="WHEN", help="When the scheduler mails.")]
+TotalTime = Annotated[Text, _option("--total-time", of="TIME", help="End the run after this much time in legs.")]
+MaxLegs = Annotated[Text, _option("--max-legs", of="N", help="End the run after this many legs.")]
+MaxRestarts = Annotated[
+    Text, _option("--max-restarts", of="N", help="Bad ends in a row without a new checkpoint that are borne. Default: 3.")
+]
+MemMax = Annotated[Text, _option("--mem-max", of="SIZE", help="After out of memory, ask for more, up to this.")]
+StallTime = Annotated[Text, _option("--stall-time", of="TIME", help="Restart a training that shows no progress for so long.")]
+Every = Annotated[Text, _option("--checkpoint-every", of="TIME", help="How often run.should_checkpoint() says yes: auto, or a time.")]
+Keep = Annotated[Text, _option("--keep", of="N", help="Checkpoints to keep (never fewer than two). Default: 3.")]
+KeepEvery = Annotated[Text, _option("--keep-every", of="STEPS", help="Keep the checkpoint of every so many steps for good.")]
+BestMetric = Annotated[Text, _option("--best-metric", of="NAME", help="Keep the checkpoint that is best by this metric.")]
+BestMode = Annotated[Text, _option("--best-mode", of="max|min", help="max or min. Default: max.")]
+Launcher = Annotated[
+    Text, _option("--launcher", of="NAME", help="What starts its processes: plain, srun, torchrun, mpirun or horovodrun. Default: plain.")
+]
+StopSignal = Annotated[
+    Text, _option("--stop-signal", of="SIGNAL", help="Signal that asks the training to stop. Default: the stop file alone.")
+]
+StopLead = Annotated[
+    Text, _option("--stop-lead", of="TIME", help="Ask the training to stop this long before the end of a leg. Default: measured.")
+]
+Params = Annotated[
+    list[str] | None, typer.Option("--param", "-P", metavar="NAME=VALUE", help="A value for {params.NAME}.", show_default=False)
+]
+Env = Annotated[list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable for the training.", show_default=False)]
+Modules = Annotated[
+    list[str] | None, typer.Option("--module", metavar="NAME", help="A module to load before the training.", show_default=False)
+]
+Conda = Annotated[Text, _option("--conda", of="NAME|FOLDER", help="Conda environment to activate.")]
+Venv = Annotated[Text, _option("--venv", of="FOLDER", help="Virtual environment to activate.")]
+Setup = Annotated[
+    list[str] | None, typer.Option("--setup", metavar="LINE", help="A line for bash to run before the training.", show_default=False)
+]
+NoFreeze = Annotated[bool, typer.Option("--no-freeze", help="Run the code where it stands, do not copy it.")]
+CodeExclude = Annotated[
+    list[str] | None, typer.Option("--code-exclude", metavar="GLOB", help="Link this instead of copying it.", show_default=False)
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact job script and command; queue nothing.")]
+
+
+def submit(
+    words: Words = None,
+    name: Name = None,
+    experiment: Experiment = None,
+    cluster: ClusterName = None,
+    time: Time = None,
+    mem: Mem = None,
+    cpus_per_task: Cpus = None,
+    nodes: Nodes = None,
+    ntasks: Ntasks = None,
+    ntasks_per_node: NtasksPerNode = None,
+    gpus: Gpus = None,
+    gres: Gres = None,
+    partition: Partition = None,
+    account: Account = None,
+    qos: Qos = None,
+    constraint: Constraint = None,
+    reservation: Reservation = None,
+    nodelist: Nodelist = None,
+    exclude: Exclude = None,
+    mail_user: MailUser = None,
+    mail_type: MailType = None,
+    total_time: TotalTime = None,
+    max_legs: MaxLegs = None,
+    max_restarts: MaxRestarts = None,
+    mem_max: MemMax = None,
+    stall_time: StallTime = None,
+    checkpoint_every: Every = None,
+    keep: Keep = None,
+    keep_every: KeepEvery = None,
+    best_metric: BestMetric = None,
+    best_mode: BestMode = None,
+    launcher: Launcher = None,
+    stop_signal: StopSignal = None,
+    stop_lead: StopLead = None,
+    param: Params = None,
+    env: Env = None,
+    module: Modules = None,
+    conda: Conda = None,
+    venv: Venv = None,
+    setup: Setup = None,
+    no_freeze: NoFreeze = False,
+    code_exclude: CodeExclude = None,
+    dry_run: DryRun = False,
+    json: JsonOption = False,
+) -> None:
+    """Queue a run and leave.
+
+    Either from a file, onward submit params.yaml, or as a line: onward submit --time 24:00:00 --gpus 1 -- python train.py,
+    or a batch script as it is: onward submit train_model.sh
+    """
+    place, drafts = _asked(dict(locals()))
+    if dry_run:
+        show_preview(place.preview(drafts[0], cwd=current_folder()), host=place.host, tasks=len(drafts), json=json)
+        return
+    told = _submit(place, drafts)
+    announce(place, told, json=json)
+    if not json and place.host is None:
+        from onward.operations.repair.timer_hint import hint_once
+
+        for line in hint_once(open_context()):
+            to_stderr(line)
+
+
+def run(**options: Any) -> None:
+    """Queue a run and follow it to its end.
+
+    It takes what submit takes. Ctrl-C stops the following, never the run.
+    """
+    from onward.errors import InvalidInput
+
+    place, drafts = _asked(options)
+    if len(drafts) > 1:
+        raise InvalidInput(
+            f"the script is an array of {len(drafts)} tasks, and one run can be followed", hint="onward submit queues them all"
+        )
+    if options["dry_run"]:
+        show_preview(place.preview(drafts[0], cwd=current_folder()), host=place.host, tasks=1, json=False)
+        return
+    [told] = _submit(place, drafts)
+    from onward.cli.runs.follow import follow
+
+    follow(place, told["folder"])
+
+
+def add_submit_flags(function: Any, *, without: Collection[str], first: Sequence[inspect.Parameter] = ()) -> None:
+    """`run` takes what `submit` takes, and `clone` most of it: one list of flags for all."""
+    signature = inspect.signature(submit, eval_str=True)
+    taken = [*first, *(p for p in signature.parameters.values() if p.name not in without)]
+    function.__signature__ = signature.replace(parameters=taken)
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
+
+
+add_submit_flags(run, without=("json",))
+
+
+def _asked(options: dict[str, Any]) -> tuple[Host, list[RunDraft]]:
+    """Where it goes, and the runs it makes: one, or one for each task of an array."""
+    from onward.inputs.scripts.batch_script import expand_array
+
+    reach = open_hosts()
+    draft = _draft(options, reach.desk)
+    place, name = reach.place_of(draft.cluster)
+    carried = draft.script is not None and place.host is not None and not options["no_freeze"]
+    draft = replace(draft, cluster=name, freeze=draft.freeze or carried)
+    return place, expand_array(draft)
+
+
+def _submit(place: Host, drafts: list[RunDraft]) -> list[dict[str, Any]]:
+    from onward.errors import OnwardError, SubmitRefused
+    from onward.inputs.scripts.refused_lines import lines_about
+
+    told: list[dict[str, Any]] = []
+    for draft in drafts:
+        try:
+            told.append(place.submit(draft, cwd=current_folder()))
+        except OnwardError as error:
+            if draft.script and isinstance(error, SubmitRefused):
+                about = lines_about(error.message, name=draft.script.name, text=draft.script_text, family=draft.script.family)
+                error.hint = "; ".join(part for part in (about, error.hint) if part)
+            if told:
+                error.hint = "; ".join(part for part in (error.hint, f"queued before it: {', '.join(one['id'] for one in told)}") if part)
+            raise
+    return told
+
+
+def show_preview(seen: dict[str, Any], *, host: str | None, tasks: int, json: bool) -> None:
+    if json:
+        json_to_stdout({"schema": 1, **seen})
+        return
+    to_stderr(f"nothing is queued; the run's folder would be {folder_text(host, seen['folder'])}, the command for its first job")
+    to_stderr(f"  {shlex.join(seen['command'])}")
+    for words in seen["notes"]:
+        to_stderr(f"  note: {words}")
+    if tasks > 1:
+        to_stderr(f"as for each of the {tasks} tasks, a run of its own;")
+    to_stderr("and this is the job script:")
+    to_stdout(seen["script"].rstrip("\n"))
+
+
+def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
+    from onward.errors import InvalidInput
+    from onward.inputs.params.file import read_params
+    from onward.inputs.params.flags import FLAGS, draft_from_flags, override
+    from onward.inputs.scripts.batch_script import is_batch_script
+
+    words = options["words"] or []
+    command = words[:1] == ["--"]
+    words = words[1:] if command else words
+    flags = {flag: options[flag.replace("-", "_")] for flag in FLAGS}
+    if not words:
+        raise InvalidInput(
+            "there is nothing to run",
+            hint="onward submit params.yaml, onward submit train_model.sh, or onward submit --time 24:00:00 -- python train.py",
+        )
+    shared = {
+        "name": options["name"],
+        "experiment": options["experiment"],
+        "cluster": options["cluster"],
+        "flags": flags,
+        "params": options["param"] or (),
+        "variables": options["env"] or (),
+        "modules": options["module"] or (),
+        "setup": options["setup"] or (),
+        "freeze": not options["no_freeze"],
+        "exclude": options["code_exclude"] or (),
+    }
+    if not command and not words[0].endswith(_FILES) and is_batch_script(words[0], current_folder()):
+        return _script_draft(words, desk, shared)
+    if not words[0].endswith(_FILES):
+        return draft_from_flags(command=words, **shared)
+    if len(words) > 1:
+        raise InvalidInput(f"after the params file {words[0]} stands {words[1]!r}", hint="a params file holds its own command")
+    return override(read_params(Path(words[0])), **shared)
+
+
+def _script_draft(words: list[str], desk: OperationsContext, shared: dict[str, Any]) -> RunDraft:
+    """A batch script: its lines are its resources, and flags before it win over them, as on sbatch's own line."""
+    from onward.errors import InvalidInput
+    from onward.inputs.params.flags import FLAGS, override
+    from onward.inputs.scripts.batch_script import read_script
+    from onward.inputs.scripts.contradictions import replaced
+
+    given = {"--param": shared["params"], "--code-exclude": shared["exclude"], "--launcher": shared["flags"].get("launcher")}
+    for flag in (flag for flag, value in given.items() if value):
+        raise InvalidInput(
+            f"{flag} means nothing to a batch script", hint=f"it is run as it is, with its arguments: onward submit {words[0]} ARGUMENT…"
+        )
+    ours = [word for word in words[1:] if word.split("=", 1)[0] in _own_flags()]
+    if "--dry-run" in ours:
+        raise InvalidInput(
+            f"--dry-run after {words[0]} is an argument of the script's, and would queue it",
+            hint=f"flags of Onward stand before it: onward submit --dry-run {words[0]}",
+        )
+    for word in ours:
+        to_stderr(f"note: {word} after {words[0]} is given to the script; flags of Onward stand before it")
+    cluster = shared["cluster"] or "auto"
+    scheduler = desk.settings.cluster(cluster)[0]
+    read = read_script(Path(words[0]), words[1:], scheduler=scheduler.scheduler, cluster=cluster, env=desk.env)
+    for note in read.notes:
+        to_stderr(f"note: {note}")
+    if not shared["flags"]["max-legs"] and not shared["flags"]["total-time"]:
+        to_stderr(f"{words[0]} is started again in each leg until it exits 0; --max-legs or --total-time bound that")
+    keys = [FLAGS[flag][2] for flag, value in shared["flags"].items() if value is not None and FLAGS[flag][1] == "resources"]
+    return override(replace(read.draft, resources=replaced(read.draft.resources, keys)), **shared)
+
+
+def _own_flags() -> set[str]:
+    hints = [parameter.annotation for parameter in inspect.signature(submit, eval_str=True).parameters.values()]
+    options = [info for hint in hints for info in getattr(hint, "__metadata__", ()) if isinstance(info, typer.models.OptionInfo)]
+    names = [str(name) for option in options for name in (option.default, *(option.param_decls or ()))]
+    return {name for name in names if name.startswith("--")}
+
+
+def announce(place: Host, told: list[dict[str, Any]], *, json: bool) -> None:
+    if json:
+        shown = [{**{key: one[key] for key in ("id", "name", "folder", "cluster", "job")}, "host": place.host} for one in told]
+        json_to_stdout({"schema": 1, **shown[0]} if len(shown) == 1 else {"schema": 1, "runs": shown})
+        return
+    for one in told:
+        to_stdout(one["id"])
+        to_stderr(f"{one['name']}: leg 1 is job {one['job']} on {one['cluster']}; folder {folder_text(place.host, one['folder'])}")
+        for words in one["warnings"]:
+            to_stderr(f"  note: {words}")
+    to_stderr(f"  onward logs -f {told[0]['id']}    onward show {told[0]['id']}")

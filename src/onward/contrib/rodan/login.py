@@ -1,0 +1,143 @@
+"""Rodan's door: a token for its files, by the login that the first gateway used.
+
+`POST /api/auth/token/` with `username` and `password`; newer ones (from 3.1 on) want `email` instead, so both are tried, the likelier
+first. Neither the password nor the token is ever part of a message; a redirect is not followed, since it would carry the password on.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import ssl
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import SplitResult, urlencode, urlsplit
+
+from onward.clock import Clock, SystemClock
+from onward.errors import InputsFailed, InvalidInput, NotAllowed
+from onward.model.requests.inputs import host_words
+from onward.model.requests.request import Request
+from onward.operations.requests.context import InputLogin
+from onward.supervisor.telemetry.tracker_server import read_token
+
+_PATIENCE = 10.0  # seconds
+_LARGEST = 1 << 16  # bytes of an answer
+_GOOD_FOR = 300.0  # seconds that a token is used again, before the next is asked for
+_REFUSED = (400, 401, 403)
+_TOKEN = re.compile(r"[!-~]{1,512}\Z")
+_HINT = "RODAN_USER and RODAN_PASSWORD (or RODAN_PASSWORD_FILE) name the login, gateway.v1.rodan or RODAN_HOST where it is"
+
+
+@dataclass(kw_only=True)
+class RodanLogin:
+    """As what a request of the first protocol has its inputs fetched. Called for each, it asks Rodan now and then."""
+
+    url: str  # https://rodan.example.org
+    user: str  # a name, or an e-mail address
+    password: str = field(repr=False)
+    ca_file: Path | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    _token: str = field(default="", repr=False)
+    _until: float = 0.0
+
+    @classmethod
+    def of(cls, env: Mapping[str, str], url: str | None) -> RodanLogin | None:
+        """By the settings and the variables that the first gateway had; None where they name no login."""
+        user = env.get("RODAN_USER") or env.get("RODAN_USERNAME") or env.get("RODAN_EMAIL")
+        where = url or env.get("RODAN_URL") or (f"http://{env['RODAN_HOST']}" if env.get("RODAN_HOST") else "")
+        password = env.get("RODAN_PASSWORD") or _password_in(env.get("RODAN_PASSWORD_FILE"))
+        if not user and not password:
+            return None
+        if not user or not password or not where:
+            missing = [what for what, there in (("a user", user), ("a password", password), ("an address", where)) if not there]
+            raise InvalidInput(f"the login at Rodan has not {' and not '.join(missing)}", hint=_HINT)
+        ca_file = Path(env["SSL_CERT_FILE"]) if env.get("SSL_CERT_FILE") else None
+        return cls(url=_checked(where), user=user, password=password, ca_file=ca_file)
+
+    def __call__(self, request: Request) -> InputLogin | None:
+        """What `ServeSettings.login` wants. Senders of the second protocol give addresses that open by themselves."""
+        return InputLogin(token=self.token(), origin=self.url) if request.protocol == "v1" and request.inputs else None
+
+    def token(self) -> str:
+        """NotAllowed where Rodan refuses the login, InputsFailed where it does not answer."""
+        if not self._token or self.clock.now() >= self._until:
+            self._token, self._until = self._log_in(), self.clock.now() + _GOOD_FOR
+        return self._token
+
+    def _log_in(self) -> str:
+        ways = ("email", "username") if "@" in self.user else ("username", "email")
+        for way in ways:
+            status, body = self._post({way: self.user, "password": self.password})
+            if status not in _REFUSED:
+                return self._token_in(status, body)
+        raise NotAllowed(f"Rodan at {self._place} refused the login of {self.user!r}", hint=_HINT)
+
+    def _token_in(self, status: int, body: bytes) -> str:
+        if status == 429 or status >= 500:
+            raise InputsFailed(f"Rodan at {self._place} answered {status} to a login", hint="it is tried again")
+        if 300 <= status < 400:
+            raise NotAllowed(
+                f"Rodan at {self._place} redirects logins, and a password goes no further", hint="give the address it leads to"
+            )
+        try:
+            told = json.loads(body)
+            token = told["token"] if status == 200 else None
+        except (ValueError, KeyError, TypeError):
+            token = None
+        if not isinstance(token, str) or not _TOKEN.match(token):
+            raise NotAllowed(f"Rodan at {self._place} answered a login with {status} and no token", hint="is this the address of a Rodan?")
+        return token
+
+    def _post(self, form: Mapping[str, str]) -> tuple[int, bytes]:
+        parts = urlsplit(self.url)
+        connection = _connection(parts, self.ca_file)
+        late = threading.Timer(_PATIENCE, connection.close)  # one that drips its answer is late all the same
+        late.daemon = True
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json", "User-Agent": "onward"}
+        try:
+            late.start()
+            connection.request("POST", f"{parts.path}/api/auth/token/", body=urlencode(form).encode(), headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read(_LARGEST)
+        except (OSError, http.client.HTTPException, AttributeError, ValueError) as error:  # the last two: closed under it, being late
+            words = getattr(error, "strerror", None) or type(error).__name__
+            raise InputsFailed(f"Rodan at {self._place} cannot be reached: {words}", hint="it is tried again") from error
+        finally:
+            late.cancel()
+            connection.close()
+
+    @property
+    def _place(self) -> str:
+        return host_words(urlsplit(self.url))
+
+
+def _connection(parts: SplitResult, ca_file: Path | None) -> http.client.HTTPConnection:
+    host = parts.hostname or ""
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, parts.port, timeout=_PATIENCE)
+    context = ssl.create_default_context(cafile=ca_file)
+    return http.client.HTTPSConnection(host, parts.port, timeout=_PATIENCE, context=context)
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        usable = False
+    if not usable or not url.isascii() or re.search(r"[\s\x00-\x1f?#]", url):
+        raise InvalidInput("the address of Rodan is none", hint="write it like https://rodan.example.org")
+    return url.rstrip("/")
+
+
+def _password_in(path: str | None) -> str | None:
+    if not path:
+        return None
+    try:
+        return read_token(Path(path).expanduser(), folder=False)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise InvalidInput(f"RODAN_PASSWORD_FILE cannot be read: {why}", hint="name a file of mode 600 with the password") from error

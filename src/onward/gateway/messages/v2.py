@@ -1,0 +1,106 @@
+"""The second protocol: a request by its own id, a recipe by its name; one reply, and progress, status and cancel. Pure.
+
+    in   onward.requests  {"id", "recipe", "inputs": {NAME: {"url", "sha256"?, "size"?}}, "settings"?, "resources"?,
+                           "deadline"?, "priority"?, "sender"?}
+         onward.control   {"kind": "cancel" | "status", "id"}
+    out  to reply_to, with the request's correlation_id and a message_id that stays the same if it is sent twice:
+         {"kind": "reply" | "progress" | "status" | "error", "id", "at", "state", …}
+
+Whoever knows a request's id may cancel it and ask for it: it should not be a number that others can guess.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from onward.errors import InvalidInput
+from onward.gateway.messages.incoming import Incoming, Refusal, read_object
+from onward.gateway.messages.packed_results import PackedResult
+from onward.inputs.recipes.request_body import REQUEST_ID, read_request
+from onward.model.requests.request import Outgoing, Request, RequestInput
+
+REQUESTS, CONTROL = "onward.requests", "onward.control"
+PROTOCOL = "v2"
+_ANYBODY = "anonymous"
+_ID = re.compile(REQUEST_ID)
+
+
+class ControlKind(StrEnum):
+    CANCEL = "cancel"
+    STATUS = "status"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    kind: ControlKind
+    id: str
+    by: str
+
+
+def request_of(incoming: Incoming, *, most: int, now: float) -> Request | Refusal:
+    try:
+        body = read_object(incoming, most=most)
+    except InvalidInput as error:
+        return Refusal(reason=error.message, next=error.hint)
+    sender = incoming.user_id or _text(body.get("sender")) or _ANYBODY
+    own = _text(body.get("id"))
+    if not _ID.fullmatch(own):
+        return Refusal(reason="the message has no id of 1 to 128 letters, digits, '.', '_', ':' or '-'", next="give each request its own")
+    held = Request(
+        id=own,
+        sender=sender[:100],
+        protocol=PROTOCOL,
+        recipe=_text(body.get("recipe"))[:64],
+        reply_to=incoming.reply_to,
+        correlation_id=incoming.correlation_id or own,
+        body_sha256=incoming.sha256,
+        received=now,
+    )
+    try:
+        read = read_request(body)
+    except InvalidInput as error:
+        return Refusal(reason=error.message, next=error.hint, request=held)
+    inputs = tuple(RequestInput(name=name, url=one.url, sha256=one.sha256, size=one.size) for name, one in read.inputs.items())
+    return _filled(held, inputs=inputs, settings=read.settings, resources=read.resources, deadline=read.deadline, priority=read.priority)
+
+
+def control_of(incoming: Incoming, *, most: int) -> Control | Refusal:
+    try:
+        body = read_object(incoming, most=most)
+    except InvalidInput as error:
+        return Refusal(reason=error.message, next=error.hint)
+    kind, own = body.get("kind"), _text(body.get("id"))
+    if kind not in tuple(ControlKind) or not _ID.fullmatch(own) or set(body) - {"kind", "id", "sender"}:
+        return Refusal(reason='a message to the control queue must be {"kind": "cancel" or "status", "id": ID}')
+    return Control(kind=ControlKind(kind), id=own, by=(incoming.user_id or _text(body.get("sender")) or _ANYBODY)[:100])
+
+
+def body_of(message: Outgoing, parcels: Mapping[str, PackedResult] | None = None) -> bytes:
+    """As it goes over the wire. `parcels`: its results, packed."""
+    told = {key: value for key, value in message.payload.items() if key != "results" and value is not None}
+    if parcels is not None:
+        told["results"] = {name: _result(one) for name, one in parcels.items()}
+    return json.dumps({"kind": str(message.kind), "id": message.request, "at": message.made, **told}).encode()
+
+
+def _result(parcel: PackedResult) -> dict[str, Any]:
+    found: dict[str, Any] = {"file": parcel.file, "size": parcel.size, "sha256": parcel.sha256, "media_type": parcel.media_type}
+    if parcel.data is not None:
+        found["data"] = base64.b64encode(parcel.data).decode()
+    if parcel.url is not None:
+        found |= {"url": parcel.url, "expires": parcel.expires}
+    return found
+
+
+def _filled(request: Request, **values: Any) -> Request:
+    return Request(**{**vars(request), **values})
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

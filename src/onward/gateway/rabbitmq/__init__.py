@@ -1,0 +1,1 @@
+"""The broker: connection, queues, consumer, publisher. Everything that needs aio-pika, and nothing that knows what a message means."""

@@ -1,0 +1,189 @@
+"""`benchmark:` of a pipeline: what is run on which checkpoints, in how many parts, and how its results are read."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+
+from onward.errors import InvalidInput
+from onward.inputs.command_line import check_placeholders
+from onward.inputs.params.sections import ResourcesIn, Section
+from onward.inputs.pipeline.stage_section import EnvironmentUse
+from onward.inputs.values import (
+    Command,
+    Count,
+    CountOrZero,
+    Duration,
+    File,
+    Glob,
+    Metric,
+    ParamName,
+    PartName,
+    Scalar,
+    ShortForm,
+    Switch,
+    choice,
+    custom_error,
+    custom_error_from,
+    listed,
+)
+from onward.model.commands.placeholders import BENCHMARK_PLACEHOLDERS
+from onward.model.pipelines.plan import AdapterRule, Benchmark, CheckpointChoice
+
+_WORDS = ("all", "best", "last")
+_KINDS = ("jsonl", "regex", "json", "exit-code", "lm-eval", "pytest-benchmark")
+
+
+def _choice_in_short(value: Any) -> Any:
+    words = [value] if isinstance(value, str) else value
+    if isinstance(words, list) and words and all(word in _WORDS for word in words):
+        return dict.fromkeys(words, True)
+    if isinstance(value, str | list):
+        raise custom_error(f"found {value!r}, expected all, best, last, a list of these, or keys such as every: 2")
+    return value
+
+
+class ChoiceIn(Section):
+    all: Switch = Field(default=False, description="Every checkpoint.")
+    every: Count | None = Field(default=None, description="Each so manieth checkpoint that the training publishes.")
+    every_steps: Count | None = Field(default=None, description="Checkpoints at multiples of so many steps.")
+    best: Switch = Field(
+        default=False, description="Each one that is the best so far when it is published, by the training's `checkpoints.best`."
+    )
+    last: Switch = Field(default=False, description="The last one, once the training is finished.")
+
+    @model_validator(mode="after")
+    def _something(self) -> ChoiceIn:
+        if not (self.all or self.every or self.every_steps or self.best or self.last):
+            raise custom_error("found no checkpoints to take, expected all, best, last, every or every-steps")
+        return self
+
+    def to_model(self) -> CheckpointChoice:
+        return CheckpointChoice(**self.model_dump())
+
+
+def _kind_alone(value: Any) -> Any:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+class AdapterIn(Section):
+    kind: Annotated[str, choice(*_KINDS)] = Field(
+        default="jsonl",
+        description="jsonl: a JSON object a line, for each item or for all. regex: named groups of `pattern`. "
+        "json: numbers of a JSON file. exit-code: 1 where it exits 0, else 0. lm-eval, pytest-benchmark: what these tools write.",
+    )
+    file: File | None = Field(default=None, description="Where the results are, seen from {results}; otherwise in what is printed.")
+    pattern: Annotated[str, BeforeValidator(str)] | None = Field(
+        default=None, description="For regex: searched in every line; each named group is a metric, as in accuracy=(?P<score>[0-9.]+)."
+    )
+    metrics: dict[ParamName, Annotated[str, BeforeValidator(str)]] = Field(
+        default_factory=dict,
+        description="For json and lm-eval: metric, and the keys to its number with dots between, as in results.gsm8k.acc.",
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> AdapterIn:
+        if (self.pattern is not None) != (self.kind == "regex"):
+            raise custom_error(
+                "found no pattern for regex, expected one"
+                if self.kind == "regex"
+                else f"found a pattern for {self.kind}, expected kind: regex"
+            )
+        if self.pattern is not None:
+            try:
+                groups = re.compile(self.pattern).groupindex
+            except re.error as error:
+                raise custom_error(f"found a pattern that cannot be read ({error}), expected a regular expression") from error
+            if not groups:
+                raise custom_error("found a pattern without a named group, expected one such as (?P<score>[0-9.]+)")
+        if self.kind == "json" and not self.metrics:
+            raise custom_error("found no metrics for json, expected them: name, and the keys to its number")
+        if self.kind == "exit-code" and (self.file or self.metrics):
+            raise custom_error("found file or metrics for exit-code, expected neither: the exit code is all it looks at")
+        return self
+
+    def to_model(self) -> AdapterRule:
+        return AdapterRule(kind=self.kind, file=self.file, pattern=self.pattern, metrics=dict(self.metrics))
+
+
+def _read_seeds(value: Any) -> Any:
+    return list(range(value)) if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1000 else value
+
+
+class BenchmarkIn(Section):
+    name: PartName = Field(description="Name of the benchmark: a column of the table.")
+    params: dict[ParamName, Scalar] = Field(default_factory=dict, description="Its parameters, flat: name and value, for {params.NAME}.")
+    command: Command = Field(
+        description="What is run for each task. {checkpoint} is the checkpoint's folder; also {step}, {shard} (from 0), {shards}, "
+        "{seed}, {results} (a folder for its files), {items.done} (a file with the items that are done, a line each)."
+    )
+    of: Annotated[list[PartName], BeforeValidator(listed), ShortForm({"type": "string"})] = Field(
+        default_factory=list, description="Stages and models it is run on. The training and all models, unless said."
+    )
+    checkpoints: Annotated[ChoiceIn, BeforeValidator(_choice_in_short), ShortForm({"type": ["string", "array"]})] = Field(
+        default_factory=lambda: ChoiceIn(last=True),
+        description="Which checkpoints: all, best, last, a list of these, or keys as below. The last, unless said.",
+    )
+    shards: Count = Field(default=1, description="Into how many parts its items are split; each is a task of its own.")
+    seeds: Annotated[list[CountOrZero], BeforeValidator(_read_seeds), ShortForm({"type": "integer", "minimum": 1})] = Field(
+        default_factory=lambda: [0], description="Seeds it is run with, each a task of its own; a number n is 0 to n - 1."
+    )
+    timeout: Duration | None = Field(default=None, description="A task that takes longer, over all its legs, has failed.")
+    retries: CountOrZero = Field(default=1, description="How often a task that failed is tried again.")
+    cpus: Count | None = Field(
+        default=None, description="CPUs that a task takes: a worker runs as many at once as it has room for. All, unless said."
+    )
+    gpus: Count | None = Field(default=None, description="GPUs that a task takes, likewise.")
+    adapter: Annotated[AdapterIn, BeforeValidator(_kind_alone), ShortForm({"enum": list(_KINDS)})] = Field(
+        default_factory=AdapterIn, description="How its results are read: a kind, or keys as below."
+    )
+    metric: Metric = Field(default="score", description="The metric that stands in the table.")
+    better: Annotated[str, choice("max", "min")] = Field(default="max", description="Whether more (max) or less (min) of it is better.")
+    environment: EnvironmentUse | None = Field(
+        default=None, description="What it runs in: the name of one of `environments`, or keys as for a training."
+    )
+    resources: ResourcesIn = Field(
+        default_factory=ResourcesIn, description="What a worker that runs it asks for; benchmarks that ask for the same share workers."
+    )
+    include: list[Glob] = Field(default_factory=list, description="Only tasks whose id matches one of these patterns.")
+    exclude: list[Glob] = Field(default_factory=list, description="No tasks whose id matches one of these patterns, such as *.seed-2.*.")
+
+    @field_validator("command")
+    @classmethod
+    def _known_placeholders(cls, command: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        try:
+            if "params" in info.data:
+                check_placeholders(command, info.data["params"], BENCHMARK_PLACEHOLDERS)
+        except InvalidInput as error:
+            raise custom_error_from(error) from error
+        return command
+
+    @field_validator("seeds")
+    @classmethod
+    def _seeds_once(cls, seeds: list[int]) -> list[int]:
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise custom_error("found no seeds, or one twice, expected each once")
+        return seeds
+
+    def to_model(self, *, of: tuple[str, ...], pool: str) -> Benchmark:
+        return Benchmark(
+            name=self.name,
+            command=self.command,
+            of=of,
+            pool=pool,
+            params=dict(self.params),
+            checkpoints=self.checkpoints.to_model(),
+            shards=self.shards,
+            seeds=tuple(self.seeds),
+            timeout=self.timeout,
+            retries=self.retries,
+            cpus=self.cpus,
+            gpus=self.gpus,
+            adapter=self.adapter.to_model(),
+            metric=self.metric,
+            better=self.better,
+            include=tuple(self.include),
+            exclude=tuple(self.exclude),
+        )

@@ -1,0 +1,217 @@
+"""`#$` lines, read as qsub reads them. Only what Onward must know becomes a word of ours; the rest goes on to qsub as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from onward.inputs.scripts.directives import MalformedDirective, RequestedOptions, ScriptOption, marked_lines, quoted, tasks_of, words_of
+
+MARK = "#$"
+CHAIN = "Onward queues the legs of a run itself, each after the one before"
+NOTIFY_SECONDS = 60  # what queues usually give between their warning and the kill
+
+_WITHOUT_VALUE = "-clear -cwd -h -hard -help -inherit -nostdin -notify -soft -terse -V -verify -version -noshell"
+_WITH_VALUE = """
+-a -A -ac -adds -ar -b -c -C -ckpt -clearp -clears -cl -dc -dl -dul -e -hold_jid -hold_jid_ad -i -j -jc -js -jsv -l -m -M -mbind
+-masterq -masterl -mods -N -now -o -p -P -par -pty -q -r -R -rdi -rou -S -sc -shell -si -sync -t -tc -tcon -umask -v -w -wd -xd -@
+"""
+_NO_VALUE = frozenset(_WITHOUT_VALUE.split())
+_ONE_VALUE = frozenset(_WITH_VALUE.split())
+
+
+def options_in(text: str) -> Iterator[ScriptOption | tuple[int, str]]:
+    """Each option; or, for what qsub would not take, the line's number and what is wrong with it."""
+    for number, line in marked_lines(text, MARK, head_only=False):
+        try:
+            words = words_of(line)
+        except MalformedDirective as error:
+            yield number, str(error)
+            continue
+        while words:
+            yield _next(words, number)
+
+
+def _next(words: list[str], line: int) -> ScriptOption | tuple[int, str]:
+    word = words.pop(0)
+    if not word.startswith("-") or word == "-":
+        return line, f"found {word!r}, expected an option: qsub does not take it either"
+    if word in _NO_VALUE:
+        return ScriptOption(name=word, value=None, line=line)
+    wanted = 2 if word == "-pe" or (word == "-binding" and words[:1] and words[0] in ("set", "env", "pe")) else 1
+    if word not in _ONE_VALUE and word not in ("-pe", "-binding"):  # one we do not know: what follows it up to the next option is its value
+        wanted = next((i for i, following in enumerate(words) if following.startswith("-")), len(words))
+    if len(words) < wanted:
+        return line, f"{word} has no value" if wanted == 1 else f"{word} has too few values, expected {wanted}"
+    values = [words.pop(0) for _ in range(wanted)]
+    if wanted > 1:
+        return ScriptOption(name=f"{word} {' '.join(quoted(value) for value in values[:-1])}", value=values[-1], line=line)
+    return ScriptOption(name=word, value=values[0] if values else None, line=line)
+
+
+# ── what they mean ────────────────────────────────────────────────────────────
+
+
+def take(option: ScriptOption, wishes: RequestedOptions) -> None:
+    name = option.name.split(" ", 1)[0]
+    if name in _REFUSED:
+        wishes.refuse(option, _REFUSED[name])
+    elif name in _DROPPED:
+        if _DROPPED[name]:
+            wishes.note(option, _DROPPED[name])
+    elif name in _KNOWN:
+        try:
+            _KNOWN[name](option, option.value or "", wishes)
+        except MalformedDirective as error:
+            wishes.refuse(option, str(error))
+    else:
+        wishes.extra.append(str(option))
+
+
+def seconds_of(value: str) -> int:
+    """Grid Engine's time: seconds, or [HH]:[MM]:SS with empty parts for zero."""
+    if re.fullmatch(r"\d{1,9}", value):
+        seconds = int(value)
+    elif match := re.fullmatch(r"(\d*):(\d*):(\d*)", value):
+        hours, minutes, rest = (int(part or 0) for part in match.groups())
+        seconds = hours * 3600 + minutes * 60 + rest
+    else:
+        raise MalformedDirective("expected a time as Grid Engine writes it: seconds, or HH:MM:SS")
+    if not seconds:
+        raise MalformedDirective("a time limit must be longer than zero")
+    return seconds
+
+
+def _limits(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+    """-l a=1,b=2: the times are ours, each other request goes on by itself."""
+    for request in value.split(","):
+        name, _, amount = request.partition("=")
+        match name:
+            case "h_rt" if amount.upper() != "INFINITY":
+                wishes.resources["time"] = seconds_of(amount)
+            case "s_rt" if amount.upper() != "INFINITY":
+                wishes.stop_signal, wishes.signal_to = "USR1", "all"
+                wishes.stop_lead = -seconds_of(amount)  # until the whole limit is known: see `settle`
+            case _:
+                wishes.extra.append(f"-l {quoted(request)}")
+
+
+def settle(wishes: RequestedOptions) -> None:
+    """What only all options together say: how long before the limit the warning of s_rt comes, and which file takes which stream."""
+    if wishes.stop_lead is not None and wishes.stop_lead < 0:
+        limit = wishes.resources.get("time")
+        lead = (limit or 0) + wishes.stop_lead
+        if limit is None or lead <= 0:
+            wishes.problems.append((1, "-l s_rt: is a warning some time before h_rt here; ask for an h_rt that is longer"))
+        wishes.stop_lead = max(lead, 1)
+    if wishes.joined:
+        wishes.err = None
+
+
+def _put(field: str) -> Callable[[ScriptOption, str, RequestedOptions], None]:
+    def put(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+        setattr(wishes, field, value)
+
+    return put
+
+
+def _output(field: str) -> Callable[[ScriptOption, str, RequestedOptions], None]:
+    def put(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+        """[host]:path, and several with commas for several hosts: the first path is taken."""
+        first = value.split(",")[0]
+        setattr(wishes, field, first.split(":", 1)[1] if re.match(r"[A-Za-z0-9_.-]*:", first) else first)
+
+    return put
+
+
+def _join(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+    if value.lower() not in ("y", "yes", "n", "no"):
+        raise MalformedDirective("expected y or n")
+    wishes.joined = value.lower().startswith("y")
+
+
+def _job_name(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+    if re.search(r"[\s/:@\\*?]", value):
+        raise MalformedDirective(r"expected a name without blanks and / : @ \ * ?, which qsub does not take either")
+    wishes.name = value
+
+
+def _here(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+    wishes.folder = "."
+
+
+def _everything(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+    wishes.carry = True
+
+
+def _variables(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+    """-v A=x,B: A is x, B as it is in the submitting shell."""
+    for part in filter(None, value.split(",")):
+        name, equals, text = part.partition("=")
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise MalformedDirective(f"found {part!r}, expected NAME or NAME=VALUE with commas between")
+        if equals:
+            wishes.variables[name] = text
+        else:
+            wishes.from_shell.append(name)
+
+
+def _array(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+    tasks_of(value)
+    if re.match(r"0\b|0-", value):
+        raise MalformedDirective("found task 0, expected tasks from 1: qsub does not take it either")
+    wishes.array = value if "-" in value or "," in value else f"1-{value}"  # `-t 7` is seven tasks
+
+
+def _notify(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
+    wishes.stop_signal, wishes.stop_lead, wishes.signal_to = "USR2", NOTIFY_SECONDS, "all"
+
+
+_KNOWN: Mapping[str, Callable[[ScriptOption, str, RequestedOptions], None]] = {
+    "-N": _job_name,
+    "-l": _limits,
+    "-o": _output("out"),
+    "-e": _output("err"),
+    "-j": _join,
+    "-cwd": _here,
+    "-wd": _put("folder"),
+    "-S": _put("shell"),
+    "-V": _everything,
+    "-v": _variables,
+    "-t": _array,
+    "-notify": _notify,
+}
+_REFUSED = {
+    "-hold_jid": f"{CHAIN}; take the line out, and submit when the other job is done",
+    "-hold_jid_ad": f"{CHAIN}; take the line out, and submit when the other job is done",
+    "-h": f"every leg would be held; {CHAIN}",
+    "-a": "every leg would wait anew; take the line out, and submit when it may begin",
+    "-tc": "each task becomes a run of its own, and none waits for another; take the line out",
+    "-now": "a leg that must start at once or not at all breaks the chain; take the line out",
+    "-b": "this is a script, and no program",
+    "-i": "a run reads nothing from outside; write < FILE behind the command in the script",
+    "-C": "only lines that begin with #$ are read",
+    "-@": "a file of options is not read; write them into the script",
+    "-verify": "onward submit --dry-run shows what would be queued",
+    "-help": "this belongs on qsub's own command line",
+    "-version": "this belongs on qsub's own command line",
+}
+_DROPPED = {
+    "-r": "",
+    "-terse": "",
+    "-clear": "",
+    "-shell": "",
+    "-sync": "not passed on; `onward run` instead of `onward submit` follows a run to its end",
+    "-ckpt": f"not passed on; {CHAIN}, also after a lost host",
+    "-c": f"not passed on; {CHAIN}, also after a lost host",
+}
+
+
+def not_handed_on(name: str) -> str | None:
+    """Why this one is never passed on; None where it may be."""
+    return _REFUSED.get(name) or (_DROPPED[name] or f"{CHAIN}; leave it out" if name in _DROPPED else None)
+
+
+def is_long(word: str) -> bool:
+    """An option of more than one letter, which sbatch would read as several."""
+    return len(word) > 2 and word in _NO_VALUE | _ONE_VALUE | {"-pe", "-binding"}

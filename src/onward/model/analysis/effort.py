@@ -1,0 +1,138 @@
+"""Effort: what a run's jobs had, how much of it became steps that stay, what would be lost now, and how long it waited. Pure.
+
+What a leg computed after the checkpoint that the run later went on from was lost. What the leg at work has computed since its newest
+checkpoint is neither kept nor lost yet: it is at risk, and counts on neither side of the goodput.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onward.model.events import Published
+from onward.model.policy.lifecycle import saves_by_itself
+from onward.model.run import Leg, LegEnd, Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """Seconds of jobs; a job of four nodes counts once."""
+
+    allocated: float
+    kept: float
+    lost: float
+    overhead: float  # before the training started and after it had gone: restoring, staging, stopping
+    at_risk: float
+    waited: float  # in queues, while nothing of the run was at work
+
+    @property
+    def goodput(self) -> float | None:
+        """Of the time whose fate is known, the share that became steps that stay."""
+        settled = self.allocated - self.at_risk
+        return min(1.0, self.kept / settled) if settled > 0 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkAtRisk:
+    """What would be lost if the leg at work died now."""
+
+    seconds: float
+    steps: int | None  # None where no step was logged
+    since_step: int | None  # the checkpoint's; None: from the beginning
+    since: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueWait:
+    """A stretch in a queue; `until` None: it goes on."""
+
+    leg: int
+    since: float
+    until: float | None
+
+
+def effort(run: Run, *, now: float) -> Effort:
+    legs = _took_place(run)
+    allocated = kept = lost = overhead = at_risk = 0.0
+    for leg in legs:
+        assert leg.claimed is not None
+        end = leg.ended if leg.end and leg.ended else now
+        had = max(0.0, end - leg.claimed.at)
+        began = min(leg.started if leg.started is not None else end, end)
+        trained = max(0.0, end - began)
+        good = min(trained, _kept(run, leg, legs, began=began, end=end))
+        allocated += had
+        overhead += had - trained
+        kept += good
+        if leg.end is None and not run.closed:
+            at_risk += trained - good
+        else:
+            lost += trained - good
+    waited = sum((wait.until or now) - wait.since for wait in queue_waits(run, now=now))
+    return Effort(allocated=allocated, kept=kept, lost=lost, overhead=overhead, at_risk=at_risk, waited=waited)
+
+
+def work_at_risk(run: Run, *, now: float, last_step: int | None) -> WorkAtRisk | None:
+    """None where no leg is at work."""
+    last = run.last_leg
+    if last is None or last.end or run.closed or last.claimed is None:
+        return None
+    newest = max(last.published, key=lambda p: p.step, default=None)
+    step = newest.step if newest else last.restored.step if last.restored else None
+    since = _taken(newest) if newest else last.started if last.started is not None else last.claimed.at
+    since = min(since, now)
+    steps = None if last_step is None else max(0, last_step - step if step is not None else last_step + 1)
+    return WorkAtRisk(seconds=now - since, steps=steps, since_step=step, since=since)
+
+
+def queue_waits(run: Run, *, now: float) -> list[QueueWait]:
+    """A leg queued early, held on the one before, waits only from that one's end on."""
+    found = []
+    for number, leg in sorted(run.legs.items()):
+        asked = _asked_at(leg)
+        if asked is None or (not leg.claimed and (leg.end or run.closed)):
+            continue
+        before = [other for other in run.legs.values() if other.number < number and other.claimed]
+        if not leg.claimed and any(other.end is None for other in before):
+            continue  # held on a leg that is at work
+        ended = max((other.ended for other in before if other.ended is not None), default=asked)
+        since = max(asked, ended)
+        until = leg.claimed.at if leg.claimed else None
+        if since <= (until if until is not None else now):
+            found.append(QueueWait(leg=number, since=since, until=until))
+    return found
+
+
+def newest_published(run: Run) -> Published | None:
+    """The newest checkpoint that was published."""
+    return max((p for leg in run.legs.values() for p in leg.published), key=lambda p: (p.leg, p.step), default=None)
+
+
+def _took_place(run: Run) -> list[Leg]:
+    return [leg for _, leg in sorted(run.legs.items()) if leg.claimed]
+
+
+def _asked_at(leg: Leg) -> float | None:
+    """When the job that the leg got, or still waits for, was asked for."""
+    if leg.claimed:
+        own = [s.at for s in leg.submissions.values() if s.job == leg.claimed.job]
+        return own[0] if own else min((s.at for s in leg.submissions.values()), default=None)
+    standing = leg.submission
+    return standing.at if standing else None
+
+
+def _kept(run: Run, leg: Leg, legs: list[Leg], *, began: float, end: float) -> float:
+    """Seconds from the leg's start until the state that the run went on from, or ended with, was reached."""
+    if leg.end is LegEnd.DONE:
+        return end - began
+    if saves_by_itself(run):  # a batch script that had its time is trusted to have used it
+        return end - began if leg.end in (LegEnd.TIME_LIMIT, LegEnd.PREEMPTED, LegEnd.AGAIN) else 0.0
+    later = [other for other in legs if other.number > leg.number and other.started is not None]
+    cut = min((other.restored.step if other.restored else -1 for other in later), default=None)
+    stays = [p for p in leg.published if cut is None or p.step <= cut]
+    newest = max(stays, key=lambda p: p.step, default=None)
+    return max(0.0, min(_taken(newest), end) - began) if newest else 0.0
+
+
+def _taken(checkpoint: Published) -> float:
+    """When the state that it holds was reached: before it was saved and staged."""
+    return checkpoint.at - checkpoint.stage_seconds - checkpoint.save_seconds

@@ -1,0 +1,4 @@
+"""Sending alerts: the service that asks the rules, webhooks, mail, the secrets of channels.
+
+Rules live in onward.model, their store in onward.tracker.
+"""

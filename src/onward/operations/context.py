@@ -1,0 +1,76 @@
+"""Put the parts together: from settings and environment to clusters, roots and schedulers."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onward.clock import Clock, SystemClock
+from onward.errors import InvalidInput
+from onward.model.spec import Cluster
+from onward.rundir.layout import RunDir, runs_under
+from onward.schedulers.base import Scheduler
+from onward.schedulers.cluster_settings import Settings
+from onward.schedulers.registry import scheduler_for
+
+
+@dataclass(kw_only=True)
+class OperationsContext:
+    """Where the verbs work from: one process outside jobs, with one scheduler object a cluster."""
+
+    env: Mapping[str, str]
+    clock: Clock = field(default_factory=SystemClock)
+    make_scheduler: Callable[[Cluster], Scheduler] = scheduler_for
+    unread: list[str] = field(default_factory=list)  # what `runs` could not look into, in words
+    _settings: Settings | None = None
+    _schedulers: dict[str, Scheduler] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        if self._settings is None:
+            from onward.settings import load_settings  # needs pydantic, which a login node may not have
+
+            self._settings = load_settings(self.env)
+        return self._settings
+
+    @property
+    def roots(self) -> list[Path]:
+        """Where runs of this machine are looked for: the root for this place first, then those of profiles that have their own."""
+        here = [profile for profile in self.settings.clusters.values() if not profile.ssh]
+        own = [profile.root for profile in here if profile.root and not self.env.get("ONWARD_ROOT")]
+        try:
+            return list(dict.fromkeys([self.settings.root(self.env, None), *own]))
+        except FileNotFoundError as error:
+            raise InvalidInput("the folder you are in is no longer there", hint="cd to one that is, or set ONWARD_ROOT") from error
+
+    @property
+    def root(self) -> Path:
+        return self.roots[0]
+
+    @property
+    def user(self) -> str:
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):  # a container whose passwd file does not know us
+            return str(os.getuid())
+
+    def runs(self) -> list[RunDir]:
+        """All runs, oldest first; within a day of several roots, root by root. Of several, one that cannot be read hides no other."""
+        found: list[RunDir] = []
+        self.unread = [profile.trouble for profile in self.settings.clusters.values() if profile.trouble]
+        for root in (roots := self.roots):
+            try:
+                found += runs_under(root)
+            except OSError as error:
+                if len(roots) == 1:
+                    raise
+                self.unread.append(f"the runs in {root} cannot be read: {error.strerror or error}")
+        return sorted(found, key=lambda run: run.path.name[:10])
+
+    def scheduler(self, cluster: Cluster) -> Scheduler:
+        if cluster.name not in self._schedulers:
+            self._schedulers[cluster.name] = self.make_scheduler(cluster)
+        return self._schedulers[cluster.name]

@@ -1,0 +1,28 @@
+"""Said once to each user: how to have runs watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from onward.operations.context import OperationsContext
+from onward.operations.repair.timer import TendTimer
+from onward.operations.tracker_access.location import state_folder, tracker_location
+
+HINT = (
+    "runs go on by themselves; should all jobs of one vanish, it waits until somebody looks. To have yours watched (said once):",
+    "  onward up    or    onward tend --install (a timer)    or in cron: */10 * * * * onward tend",
+)
+
+
+def hint_once(desk: OperationsContext) -> Sequence[str]:
+    """Nothing where they are watched already, or it was said before. A state folder that cannot be written: nothing either."""
+    try:
+        said = state_folder(desk.env) / "watching-hint-said"
+        if said.exists() or TendTimer(env=desk.env, folder=Path()).installed or tracker_location(desk.env).served_at():
+            return ()
+        said.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with said.open("x"):
+            return HINT
+    except OSError:
+        return ()

@@ -1,0 +1,180 @@
+"""Cancel, stop, resume: what a person may ask of a run. Each may be repeated after a crash and does the same once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from onward.errors import Conflict, InvalidInput, NotAllowed, SchedulerError, SchedulerUnavailable, SubmitRefused
+from onward.model import events as ev
+from onward.model.job import JobId
+from onward.model.policy.lifecycle import Close, Continue, decide, excluded_nodes, wanted_mem
+from onward.model.run import LegEnd, Run, RunState
+from onward.operations.context import OperationsContext
+from onward.operations.repair.one_run import repair_run
+from onward.operations.runs.record import is_ours, read_folder
+from onward.operations.tracker_access.server import announce_run
+from onward.rundir.journal import Journal, desk_journal
+from onward.rundir.layout import RunDir
+from onward.rundir.root.reopened_runs import mark_reopened
+from onward.rundir.run_end import ask_to_stop, close_run, is_over, reopen_run
+from onward.supervisor.leg.handover import Handover
+
+
+def cancel(desk: OperationsContext, dir: RunDir) -> Run:
+    """End the run now. From here on no leg begins, even if the scheduler cannot be reached to end the one at work."""
+    run = ask_to_cancel(desk, dir)
+    if run.closed:
+        return run
+    journal = desk_journal(dir)
+    try:
+        _handover(desk, dir, run, journal).withdraw(run, from_leg=1, reason="the run was cancelled")
+        desk.scheduler(run.spec.cluster).cancel(_live_jobs(desk, run))
+        last = run.last_leg
+        if last and last.end is None:
+            journal.write(ev.EndFound(leg=last.number, at=desk.clock.now(), end=LegEnd.CANCELLED, reason=f"cancelled by {desk.user}"))
+    except SchedulerError as error:
+        raise SchedulerUnavailable(
+            f"{run.spec.name} will not go on, but its jobs could not be ended: {error.message}",
+            hint=f"onward cancel {run.spec.id} again when the scheduler answers",
+        ) from error
+    action = decide(run)
+    if isinstance(action, Close):  # else its leg ended in this very moment, and closed it
+        close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
+    return read_folder(dir)
+
+
+def ask_to_cancel(desk: OperationsContext, dir: RunDir) -> Run:
+    """Write down that it is to end, and no more: no leg begins from here on, and `tend` ends its jobs."""
+    _mine(dir)
+    run = read_folder(dir)
+    if run.closed:
+        return _ended_already(dir, desk_journal(dir), run, "cancelled")
+    if not run.cancel:
+        desk_journal(dir).write(ev.CancelRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
+    return read_folder(dir)
+
+
+def stop(desk: OperationsContext, dir: RunDir) -> Run:
+    """Have the leg at work save and end, and the run with it; where none is at work, end the run as it stands."""
+    _mine(dir)
+    run = _settled(desk, dir)
+    journal = desk_journal(dir)
+    if run.closed:
+        return _ended_already(dir, journal, run, "stopped")
+    if not run.stop:
+        journal.write(ev.StopRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
+    ask_to_stop(dir, leg=_now(run), at=desk.clock.now(), by=desk.user)
+    run = read_folder(dir)
+    if run.state is RunState.RUNNING:
+        return run
+    try:
+        _handover(desk, dir, run, journal).withdraw(run, from_leg=1, reason="the run was stopped")
+    except SchedulerError as error:
+        raise SchedulerUnavailable(
+            f"{run.spec.name} will stop as soon as its next leg begins, but that could not be taken out of the queue: {error.message}",
+            hint=f"onward stop {run.spec.id} again when the scheduler answers",
+        ) from error
+    action = decide(run)
+    if not isinstance(action, Close):  # it never began: nothing to save
+        again = f"onward resume {run.spec.id} starts it"
+        action = Close(state=RunState.CANCELLED, cause=f"stopped by {desk.user} before it began", next=again)
+    close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
+    return read_folder(dir)
+
+
+def resume(desk: OperationsContext, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
+    """Open a stopped, failed or cancelled run again, as its next leg, from its newest good checkpoint."""
+    _mine(dir)
+    run = _settled(desk, dir)
+    if run.state is RunState.FINISHED:
+        raise Conflict(f"{run.spec.name} is finished: there is nothing to go on with", hint="submit it again for a new run")
+    if not run.closed and (run.stop or run.cancel):
+        asked = "stopped: its training was asked to save" if run.stop else "cancelled: its jobs are still to be ended"
+        raise Conflict(f"{run.spec.name} is being {asked}", hint=f"onward show {run.spec.id} tells when it is over; resume it then")
+    if not run.closed:
+        raise Conflict(
+            f"{run.spec.name} is {run.state} and needs no resuming",
+            hint=f"onward show {run.spec.id}; to change what it asks for, onward stop or cancel it first",
+        )
+    journal, closed, last = desk_journal(dir), run.closed, run.last_leg
+    live = _live_jobs(desk, run)
+    ending = [job for job in live if last and job == last.job]  # it must be gone before the next leg begins
+    for left in (leg for leg in run.legs.values() if not leg.claimed and leg.submission and leg.job and leg.job not in live):
+        assert left.submission is not None
+        words = f"job {left.job} left the queue when the run was over"
+        journal.write(ev.Gone(leg=left.number, at=desk.clock.now(), name=left.submission.name, reason=words))
+    leg = _opened_again(desk, dir, run, journal, changes)
+    run = read_folder(dir)
+    try:
+        wanted = Continue(leg=leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
+        _handover(desk, dir, run, journal).ensure_ahead(run, wanted, after=ending[0] if ending else None)
+    except (InvalidInput, SubmitRefused):  # not as it was asked for: over as before, to be resumed in another way
+        over = Close(state=RunState(closed.state), cause=closed.cause, evidence=closed.evidence, next=closed.next)
+        close_run(dir, journal, over, leg=leg, at=desk.clock.now())
+        raise
+    return read_folder(dir)
+
+
+def reopen(desk: OperationsContext, dir: RunDir) -> None:
+    """Open a run again that was cancelled before its turn in its pipeline had come. The pipeline queues it when it has."""
+    _mine(dir)
+    _opened_again(desk, dir, read_folder(dir), desk_journal(dir), {})
+
+
+def _opened_again(desk: OperationsContext, dir: RunDir, run: Run, journal: Journal, changes: Mapping[str, Any]) -> int:
+    """The number of the leg that it goes on with."""
+    known = [leg.number for leg in run.legs.values() if leg.claimed]
+    known += [event.leg for event in (run.closed, run.cancel, run.stop) if event]
+    leg = max(known) + 1
+    journal.write(ev.Resumed(leg=leg, at=desk.clock.now(), by=desk.user, changes={**run.changes, **changes}))
+    reopen_run(dir, leg=leg, at=desk.clock.now())
+    mark_reopened(dir)
+    announce_run(desk, run.spec, dir)
+    return leg
+
+
+def _mine(dir: RunDir) -> None:
+    """A run's jobs are its owner's, and so is its folder. (Root may do as root pleases.)"""
+    if os.geteuid() != 0 and not is_ours(dir):
+        raise NotAllowed(f"the run in {dir.path} is {dir.path.owner()}'s", hint="only its owner can cancel, stop or resume it")
+
+
+def _settled(desk: OperationsContext, dir: RunDir) -> Run:
+    """The run as it really stands: all its jobs may have been ended at the scheduler, with nobody left to write it down."""
+    run = read_folder(dir)
+    if not run.closed and run.last_leg and not run.stop and not run.cancel:
+        with suppress(SchedulerError):
+            repair_run(desk, dir)
+        run = read_folder(dir)
+    return run
+
+
+def _ended_already(dir: RunDir, journal: Journal, run: Run, wanted: str) -> Run:
+    """Asked twice is asked once; but a run that ended otherwise was not ended by this."""
+    assert run.closed is not None
+    if run.state is not RunState.CANCELLED:
+        raise Conflict(f"{run.spec.name} is {run.state} and cannot be {wanted}: {run.closed.cause}", hint=f"onward show {run.spec.id}")
+    if not is_over(dir):  # whoever ended it died before the last stroke
+        over = Close(state=run.state, cause=run.closed.cause, evidence=run.closed.evidence, next=run.closed.next)
+        close_run(dir, journal, over, leg=run.closed.leg, at=run.closed.at)
+    return run
+
+
+def _now(run: Run) -> int:
+    """The leg a request binds from: the newest that began, at least the one the run was resumed with."""
+    last = run.last_leg
+    return max(last.number if last else 1, run.first_leg)
+
+
+def _handover(desk: OperationsContext, dir: RunDir, run: Run, journal: Journal) -> Handover:
+    return Handover(dir=dir, scheduler=desk.scheduler(run.spec.cluster), journal=journal, clock=desk.clock)
+
+
+def _live_jobs(desk: OperationsContext, run: Run) -> list[JobId]:
+    """Every job of the run that the scheduler still has, and has as ours: also one that could not be taken back in time."""
+    named = {JobId(s.job): s.name for leg in run.legs.values() for s in leg.submissions.values() if s.job}
+    answers = desk.scheduler(run.spec.cluster).status(list(named))
+    return [job for job, status in answers.items() if status.state.live and status.name == named[job]]

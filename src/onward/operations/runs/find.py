@@ -1,0 +1,115 @@
+"""Find a run by what a person types: an id or its beginning, a folder, or a name."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onward.errors import Conflict, InvalidInput, NotFound
+from onward.operations.context import OperationsContext
+from onward.rundir.files.no_links import read_beneath
+from onward.rundir.layout import RunDir
+
+_RANKS: tuple[Callable[[str, str, str, str], bool], ...] = (  # of the text, and a run's id, name and folder: the best kind first
+    lambda text, id, name, folder: text in (id, folder),
+    lambda text, id, name, folder: text == name,
+    lambda text, id, name, folder: id.startswith(text),
+    lambda text, id, name, folder: folder.startswith(text),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunMatch:
+    """A run that a text may mean. `rank`: how well it does, 0 the best."""
+
+    rank: int
+    id: str
+    name: str
+    folder: str
+    host: str | None = None  # None: here
+
+
+def find_run(desk: OperationsContext, text: str) -> RunDir:
+    """The one run of this machine that the text means."""
+    check_text(text)
+    if is_path(text):
+        return _folder(text)
+    found = matching_runs(desk, text)
+    if found:
+        return RunDir(Path(best_match(text, found).folder))
+    raise run_not_found(text, near=near_names(desk, text), where=list(map(str, desk.roots)))
+
+
+def check_text(text: str) -> None:
+    if not text.strip():  # an unset variable in somebody's script must not mean "the only run there is"
+        raise InvalidInput("no run is named", hint="`onward runs` lists the runs; name one by its id, name or folder")
+
+
+def is_path(text: str) -> bool:
+    return "/" in text or text in (".", "..")
+
+
+def matching_runs(desk: OperationsContext, text: str) -> list[RunMatch]:
+    """All runs of this machine that the text may mean, oldest first."""
+    if is_path(text):
+        run = _named(text)
+        return [_match(0, run)] if run.is_run() else []
+    found = []
+    for run in desk.runs():
+        id, name = labels(run)
+        rank = next((rank for rank, means in enumerate(_RANKS) if means(text, id, name, run.path.name)), None)
+        if rank is not None:
+            found.append(RunMatch(rank=rank, id=id, name=name, folder=str(run.path)))
+    beside = _named(text)
+    return found or ([_match(0, beside)] if beside.is_run() else [])
+
+
+def best_match(text: str, found: Sequence[RunMatch]) -> RunMatch:
+    """The one of the best kind; several are a conflict."""
+    rank = min(match.rank for match in found)
+    first = [match for match in found if match.rank == rank]
+    if len(first) == 1:
+        return first[0]
+    newest = ", ".join(f"{match.id} ({f'{match.host}:' if match.host else ''}{Path(match.folder).name})" for match in first[-8:])
+    raise Conflict(f"{text!r} may mean {len(first)} runs", hint=f"take one by its id: {newest}")
+
+
+def near_names(desk: OperationsContext, text: str) -> list[str]:
+    return difflib.get_close_matches(text, {labels(run)[1] for run in desk.runs()}, n=1)
+
+
+def run_not_found(text: str, *, near: Iterable[str], where: Sequence[str]) -> NotFound:
+    guess = "".join(f"did you mean {name}? " for name in near)
+    return NotFound(
+        f"there is no run {text!r} under {' or '.join(where)}", hint=f"{guess}`onward runs` lists the runs; ONWARD_ROOT says where to look"
+    )
+
+
+def _named(text: str) -> RunDir:
+    """The folder of a path that somebody typed. If that is a link, or ends in `..`, where it leads: they chose it."""
+    path = Path(text).expanduser().absolute()
+    return RunDir(path.resolve() if path.is_symlink() or ".." in path.parts else path)
+
+
+def _folder(text: str) -> RunDir:
+    run = _named(text)
+    if not run.is_run():
+        raise NotFound(f"{text} is not a run's folder", hint="`onward runs` lists the runs")
+    return run
+
+
+def _match(rank: int, run: RunDir) -> RunMatch:
+    id, name = labels(run)
+    return RunMatch(rank=rank, id=id, name=name, folder=str(run.path))
+
+
+def labels(run: RunDir) -> tuple[str, str]:
+    """Its id and name; nothing where its spec cannot be read."""
+    try:
+        spec = json.loads(read_beneath(run.root, run.spec))
+        return str(spec["id"]), str(spec["name"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return "", ""

@@ -1,0 +1,286 @@
+"""What a run looks like from outside: the record that `runs`, `show` and everything that reads JSON gets. Schema 1."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from onward.checkpoints.manifest import check_sizes, read_manifest
+from onward.checkpoints.manifest import verify as verify_checkpoint
+from onward.checkpoints.restoring.newest import published_names_of
+from onward.errors import CheckpointDamaged, OnwardError, StorageError
+from onward.model.analysis.effort import effort, work_at_risk
+from onward.model.analysis.eta import TrainingPace, estimate_eta
+from onward.model.analysis.why import NO_ANSWER, JobAnswers, next_action, no_job_since, status_of, why
+from onward.model.events import Missed
+from onward.model.job import JobId, JobState, JobStatus
+from onward.model.run import Leg, LegEnd, Run, RunState
+from onward.model.spec import Cluster
+from onward.operations.context import OperationsContext
+from onward.rundir.journal import read_run
+from onward.rundir.layout import RunDir
+from onward.rundir.progress import Progress, first_step, leg_progress
+from onward.schedulers.base import Scheduler, why_of
+from onward.schedulers.slurm.wait_reasons import plain_reason
+
+SCHEMA = 1
+
+_WAITING = (JobState.QUEUED, JobState.HELD)
+_MOST_ASKED = 100  # jobs that a scheduler is asked about at once
+
+_ENDED_AS = {
+    LegEnd.DONE: JobState.FINISHED,
+    LegEnd.AGAIN: JobState.FINISHED,
+    LegEnd.TIME_LIMIT: JobState.TIMED_OUT,
+    LegEnd.PREEMPTED: JobState.PREEMPTED,
+    LegEnd.OUT_OF_MEMORY: JobState.OUT_OF_MEMORY,
+    LegEnd.CRASHED: JobState.FAILED,
+    LegEnd.STALLED: JobState.FAILED,
+    LegEnd.NODE_LOST: JobState.NODE_FAILED,
+    LegEnd.CANCELLED: JobState.CANCELLED,
+    LegEnd.LOST: JobState.UNKNOWN,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectedRun:
+    """A run with what the scheduler says of its live jobs. `answers` is None where it did not say."""
+
+    dir: RunDir
+    run: Run
+    answers: JobAnswers | None
+    at: float  # when it was looked at
+
+    def status(self, leg: Leg) -> JobStatus | None:
+        return status_of(leg, self.answers or {})
+
+
+def read_folder(dir: RunDir) -> Run:
+    """The run of a folder, or a StorageError that says which folder is broken."""
+    try:
+        return read_run(dir)
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{dir.path} cannot be read as a run: {error}", hint=f"look at {dir.spec} and {dir.journals}") from error
+
+
+def is_ours(dir: RunDir) -> bool:
+    """A scheduler tells us of our own jobs only, and what we queue runs as us: other people's runs are theirs to tend."""
+    return os.lstat(dir.path).st_uid == os.getuid()
+
+
+def inspect_run(desk: OperationsContext, dir: RunDir) -> InspectedRun:
+    seen = _ask(desk, [(dir, read_folder(dir))])[0]
+    if seen.answers is None:
+        return seen
+    return replace(seen, answers=with_reasons(desk.scheduler(seen.run.spec.cluster), [seen.run], seen.answers))
+
+
+def with_reasons(scheduler: Scheduler, runs: Iterable[Run], answers: JobAnswers) -> JobAnswers:
+    """Why the legs of runs that wait are in the queue, where their scheduler says so only when it is asked."""
+    waiting = [leg for run in runs if run.state is not RunState.RUNNING for leg in run.legs.values() if not leg.claimed]
+    queued = [status for leg in waiting if (status := status_of(leg, answers))]
+    silent = [status.id for status in queued if status.state in _WAITING and not status.reason][:_MOST_ASKED]
+    if not silent:
+        return answers
+    try:
+        reasons = why_of(scheduler, silent)
+    except OnwardError:
+        return answers
+    return {**answers, **{job: replace(answers[job], reason=reasons[job]) for job in silent if job in reasons}}
+
+
+def in_plain_words(cluster: Cluster, native: str) -> str:
+    """A scheduler's reason for people, with its own word behind it."""
+    if cluster.scheduler != "slurm" or not native:
+        return native
+    said = plain_reason(native)
+    return said if native in said else f"{said} ({native})"
+
+
+def inspect_runs(desk: OperationsContext, dirs: Iterable[RunDir]) -> tuple[list[InspectedRun], list[StorageError]]:
+    """Every run that can be read, and what is wrong with the others."""
+    runs: list[tuple[RunDir, Run]] = []
+    broken: list[StorageError] = []
+    for dir in dirs:
+        try:
+            runs.append((dir, read_folder(dir)))
+        except StorageError as error:
+            broken.append(error)
+    return _ask(desk, runs), broken
+
+
+def _ask(desk: OperationsContext, runs: list[tuple[RunDir, Run]]) -> list[InspectedRun]:
+    """Ask each cluster once for all live jobs of these runs. A cluster that does not answer costs only its column."""
+    ours = [run for dir, run in runs if is_ours(dir) and not run.closed]
+    answers: dict[str, JobAnswers | None] = {}
+    for name, cluster in {run.spec.cluster.name: run.spec.cluster for run in ours}.items():
+        jobs = [JobId(leg.job) for run in ours if run.spec.cluster.name == name for leg in run.legs.values() if leg.job and not leg.end]
+        try:
+            answers[name] = desk.scheduler(cluster).status(jobs) if jobs else {}
+        except OnwardError:
+            answers[name] = None
+    now = desk.clock.now()
+    return [
+        InspectedRun(dir=dir, run=run, answers=answers.get(run.spec.cluster.name, {}) if is_ours(dir) else None, at=now)
+        for dir, run in runs
+    ]
+
+
+def run_record(seen: InspectedRun, *, details: bool = True) -> dict[str, Any]:
+    """One run as JSON. Without details: no evidence, spec or checkpoints, for lists."""
+    run, spec = seen.run, seen.run.spec
+    result: dict[str, Any] = {
+        "id": spec.id,
+        "name": spec.name,
+        "experiment": spec.experiment,
+        "state": run.state,
+        "reason": reason(seen),
+        "no_job_since": _no_job_since(seen),
+        "folder": str(seen.dir.path),
+        "cluster": spec.cluster.name,
+        "user": spec.user,
+        "created": spec.created,
+        "legs": [_leg(seen, leg) for _, leg in sorted(run.legs.items()) if leg.claimed or leg.end or leg.submission],
+        "progress": progress(seen),
+    }
+    if details:
+        result |= {
+            "cause": run.closed.cause if run.closed else None,
+            "evidence": run.closed.evidence if run.closed else None,
+            "next": next_action(run) or None,
+            "command": list(spec.command),
+            "params": dict(spec.params),
+            "code": dict(spec.code),
+            "checkpoints": checkpoints(seen.dir),
+            **time_account(run, current_pace(result["progress"]), now=seen.at),
+        }
+    return result
+
+
+def _no_job_since(seen: InspectedRun) -> float | None:
+    since = no_job_since(seen.run, seen.answers)
+    return since if since is not None and not seen.dir.held.exists() else None
+
+
+def time_account(run: Run, pace: TrainingPace, *, now: float) -> dict[str, Any]:
+    """What became of the jobs' time, what is at risk, and when it will be done: from the events alone."""
+    spent, at_risk, expected = effort(run, now=now), work_at_risk(run, now=now, last_step=pace.step), estimate_eta(run, pace, now=now)
+    return {
+        "effort": {**asdict(spent), "goodput": spent.goodput},
+        "risk": asdict(at_risk) if at_risk else None,
+        "finish": asdict(expected) if expected else None,
+    }
+
+
+def current_pace(told: Mapping[str, Any]) -> TrainingPace:
+    """Of what `progress` says."""
+    return TrainingPace(step=told["step"], total=told["total"], rate=told["steps_per_second"], at=told.get("at"))
+
+
+def reason(seen: InspectedRun) -> str:
+    """Why the run is in the state it is in, in words."""
+    unheard = NO_ANSWER if is_ours(seen.dir) else f"its job is {seen.run.spec.user}'s"
+    return why(seen.run, seen.answers, unheard=unheard, words=partial(in_plain_words, seen.run.spec.cluster))
+
+
+def progress(seen: InspectedRun) -> dict[str, Any]:
+    """The newest step, of how many, how fast, and when it would be done if nothing waited (unix seconds)."""
+    told = Progress()
+    total = None
+    for number in sorted(seen.run.legs, reverse=True):
+        leg = seen.run.legs[number]
+        if not leg.claimed:
+            continue
+        told = leg_progress(seen.dir.spool, number)
+        total = total or (told.total if isinstance(told.total, int) and told.total > 0 else None)
+        if told.last_step is not None:
+            break
+    rate = told.steps_per_second
+    eta = None
+    if rate and total and told.last_step is not None and told.last_time is not None and not seen.run.closed:
+        eta = told.last_time + max(total - 1 - told.last_step, 0) / rate
+    metrics = {str(name): value for name, value in told.last.items() if isinstance(value, int | float)}
+    return {"step": told.last_step, "total": total, "steps_per_second": rate, "at": told.last_time, "eta": eta, "metrics": metrics}
+
+
+def checkpoints(dir: RunDir, *, verify: bool = False) -> list[dict[str, Any]]:
+    """The published ones. `state`: published (sizes match), verified (every byte was read), or damaged and why."""
+    found = []
+    for name in published_names_of(dir.checkpoints):
+        folder = dir.checkpoints / str(name)
+        entry: dict[str, Any] = {"step": name.step, "leg": name.leg, "bytes": None, "state": "published", "folder": str(folder)}
+        entry |= {"created": None, "metrics": {}}
+        try:
+            manifest = verify_checkpoint(folder) if verify else read_manifest(folder)
+            check_sizes(folder, manifest)
+            entry |= {"bytes": manifest.bytes, "created": manifest.created, "metrics": dict(manifest.metrics)}
+            entry["state"] = "verified" if verify else "published"
+        except CheckpointDamaged as error:
+            entry |= {"state": "damaged", "problem": str(error)}
+        found.append(entry)
+    return found
+
+
+def _leg(seen: InspectedRun, leg: Leg) -> dict[str, Any]:
+    status = seen.status(leg)
+    claimed, submission = leg.claimed, leg.submission
+    steps = _steps(seen, leg)
+    needless = seen.run.closed is not None and not claimed and not leg.end
+    return {
+        "number": leg.number,
+        "job": leg.job,
+        "cluster": seen.run.spec.cluster.name,
+        "state": JobState.CANCELLED if needless else _leg_state(leg, status),
+        "end": leg.end,
+        "reason": leg.reason or (status.reason if status else "not needed: the run was over before it began" if needless else ""),
+        "submitted": (status.submitted if status else None) or (submission.at if submission else None),
+        "started": claimed.at if claimed else None,
+        "deadline": claimed.deadline if claimed else None,
+        "ended": leg.ended if leg.end else None,
+        "first_step": steps[0],
+        "last_step": steps[1],
+        "resumed_step": leg.restored.step if leg.restored else None,
+        "fell_back": leg.restored.fell_back if leg.restored else [],
+        "nodes": claimed.hosts if claimed else list(status.nodes) if status else [],
+        "gpus": claimed.gpus if claimed else [],
+        "mem": submission.mem if submission else None,
+        "warnings": leg.warnings + _misses(seen.run, seen.dir, leg),
+    }
+
+
+def _misses(run: Run, dir: RunDir, leg: Leg) -> list[str]:
+    newest = max((p.step for each in run.legs.values() for p in each.published), default=-1)
+    stored = {p.step for p in leg.published}  # since then, by this leg or a later one
+    missed = [m for m in leg.missed if m.step not in stored]
+    told = [f"the checkpoint of step {m.step} was not stored: {m.reason}{_kept(m, dir, leg, newest)}" for m in missed]
+    return told if len(told) <= 3 else [*told[:1], f"… and {len(told) - 2} more", told[-1]]
+
+
+def _kept(missed: Missed, dir: RunDir, leg: Leg, newest: int) -> str:
+    """Where it lies, and how to publish it from there, as long as nothing newer is published."""
+    if not missed.kept or missed.step <= newest or not leg.claimed:
+        return ""
+    node = leg.claimed.hosts[0]
+    by_hand = shlex.join(["python3", str(dir.supervisor), "salvage", str(dir.path)])
+    return f"; it lies in {missed.kept} on {node}. The next leg on {node} publishes it, or run there: {by_hand}"
+
+
+def _leg_state(leg: Leg, status: JobStatus | None) -> str:
+    if leg.end:
+        own = leg.own is not None and leg.end is LegEnd.TIME_LIMIT
+        return JobState.FINISHED if own else _ENDED_AS[leg.end]
+    if status:
+        return status.state
+    return JobState.RUNNING if leg.claimed else JobState.QUEUED
+
+
+def _steps(seen: InspectedRun, leg: Leg) -> tuple[int | None, int | None]:
+    if leg.own:
+        return leg.own.first_step, leg.own.last_step
+    if not leg.claimed:
+        return None, None
+    return first_step(seen.dir.spool, leg.number), leg_progress(seen.dir.spool, leg.number).last_step

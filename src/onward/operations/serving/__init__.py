@@ -1,1 +1,0 @@
-"""Parts of serving requests: one run and one answer for each, also where several gateways share a root."""

@@ -1,0 +1,281 @@
+"""A host that is reached through ssh, as a place: every verb is asked of the agent there, in one call."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeVar
+
+from onward.errors import HostUnreachable, InvalidInput, NoPython, OnwardError, SubmitUnclear
+from onward.model.identity import new_id
+from onward.model.plain_data import value_from_json, value_to_json
+from onward.model.spec import RunDraft
+from onward.operations.context import OperationsContext
+from onward.operations.hosts.local import Data
+from onward.operations.ssh.call import LOOK, PATIENCE, SshCaller
+from onward.operations.ssh.code_transfer import carry_code, drop_links
+from onward.operations.submit.code_snapshot import CodeSnapshot, freeze_code
+from onward.operations.tracker_access.server import register_run, tracker_settings
+from onward.schedulers.cluster_settings import ClusterSettings
+
+_PYTHON = "python3"
+_SUBMIT = 300.0
+_TRIES = 3
+_LONGEST_PAUSE = 30.0
+
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+class RemoteHost:
+    """`profiles` are those of this host: the agent there knows no other. `say` gets the words that are no answer."""
+
+    def __init__(self, desk: OperationsContext, host: str, profiles: list[ClusterSettings], *, say: Say) -> None:
+        self.host = host
+        self._desk = desk
+        self._profiles = profiles
+        self._say = say
+        self._callers: dict[str, SshCaller] = {}  # by Python, those that a profile names first
+        for profile in sorted(profiles, key=lambda profile: profile.python is None):
+            setting = f"clusters.{profile.name}.python" if profile.python else ""
+            python = profile.python or _PYTHON
+            self._callers.setdefault(python, SshCaller(host, python=python, env=desk.env, setting=setting))
+
+    @property
+    def names(self) -> list[str]:
+        """Of its profiles."""
+        return [profile.name for profile in self._profiles]
+
+    # ── look and act ──────────────────────────────────────────────────────────
+
+    def runs(self, *, state: str | None, newest: int | None) -> Data:
+        told = self._ask("runs", within=LOOK, state=state, newest=newest)
+        return {**told, "roots": [f"{self.host}:{root}" for root in told["roots"]]}
+
+    def matches(self, *, text: str) -> Data:
+        told = self._ask("matches", within=LOOK, text=text)
+        return {
+            **told,
+            "matches": [{**match, "host": self.host} for match in told["matches"]],
+            "roots": [f"{self.host}:{root}" for root in told["roots"]],
+        }
+
+    def show(self, *, run: str) -> Data:
+        return self._ask("show", run=run)
+
+    def cancel(self, *, run: str) -> Data:
+        return self._ask("cancel", run=run)
+
+    def stop(self, *, run: str) -> Data:
+        return self._ask("stop", run=run)
+
+    def resume(self, *, run: str, changes: Mapping[str, Any]) -> Data:
+        told = self._ask("resume", run=run, changes=dict(changes))
+        self._entrust(run, None)
+        return told
+
+    def checkpoints(self, *, run: str, verify: bool) -> Data:
+        return self._ask("checkpoints", within=24 * 3600.0 if verify else PATIENCE, run=run, verify=verify)
+
+    def tend(self) -> Data:
+        return self._ask("tend", within=_SUBMIT)
+
+    def snapshot(self, *, cluster: str) -> Data:
+        return self._ask("snapshot", of=cluster, cluster=cluster)
+
+    def examine(self, *, clusters: list[str]) -> Data:
+        """Each profile by its own Python: one that is not there is said of it alone."""
+        told: Data = {}
+        failed: dict[str, OnwardError] = {}
+        for python in dict.fromkeys(profile.python for profile in self._profiles if profile.name in clusters):
+            mine = [profile.name for profile in self._profiles if profile.name in clusters and profile.python == python]
+            try:
+                answer = self._ask("examine", of=mine[0], clusters=mine)
+            except NoPython as error:
+                failed |= dict.fromkeys(mine, error)
+                continue
+            told = {key: {**told[key], **answer[key]} if key in told and isinstance(answer[key], dict) else answer[key] for key in answer}
+        if failed and not told:
+            raise next(iter(failed.values()))
+        for name, why in failed.items():
+            told["clusters"][name] = [False, name, f"{why.message} → {why.hint}"]
+            told["roots"][name] = [False, "root", "", ""]
+        return told
+
+    # ── follow ────────────────────────────────────────────────────────────────
+
+    def watch(self, *, run: str) -> Iterator[Data]:
+        last: Data = {}
+        for piece in self._follow("watch", {"run": run}):
+            last = piece or last
+            if last:
+                yield last
+            if last.get("closed"):
+                return
+
+    def logs(self, *, run: str, streams: list[str], leg: int | None, supervisor: bool, lines: int | None, follow: bool) -> Iterator[Data]:
+        """From where the last piece ended, after a connection that broke."""
+        given: Data = {"run": run, "streams": streams, "leg": leg, "supervisor": supervisor, "follow": follow}
+        given |= {"lines": lines, "offsets": {}}
+        for piece in self._follow("logs", given, again=follow):
+            if piece and "offsets" in piece:
+                given |= {"offsets": {**given["offsets"], **piece["offsets"]}, "lines": None}
+            yield piece or {}
+
+    def _follow(self, verb: str, given: Data, *, again: bool = True) -> Iterator[Data | None]:
+        """The pieces of one long call; of another, where that broke. Only what a person has to see to ends it."""
+        pause, told = 1.0, ""
+        while True:
+            try:
+                for piece in self._stream(self._request(verb, given)):
+                    if told:
+                        self._say(f"{self.host} answers again")
+                    pause, told = 1.0, ""
+                    yield piece
+                return
+            except HostUnreachable as error:
+                if not again:
+                    raise
+                if error.message != told:
+                    self._say(f"{error.message}; trying again, and the run goes on meanwhile")
+                told = error.message
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    # ── submit ────────────────────────────────────────────────────────────────
+
+    def preview(self, draft: RunDraft, *, cwd: Path) -> Data:
+        return self._ask("preview", of=draft.cluster, draft=self._sent(draft), workdir=str(cwd))
+
+    def submit(self, draft: RunDraft, *, cwd: Path) -> Data:
+        """The code is frozen here and carried there; the run is made there, with nothing of this machine's environment."""
+        id, sent = new_id(), self._sent(draft)
+        if not draft.freeze:
+            frozen = CodeSnapshot(workdir=str(cwd), facts={"frozen": False}, diff="")
+            return self._entrusted(self._make(id, sent, of=draft.cluster, folder="", frozen=frozen), draft.cluster)
+        folder = str(self._ask("arrive", of=draft.cluster, id=id, draft=sent)["folder"])
+        try:
+            frozen = self._carry(draft, cwd, folder)
+            told = self._make(id, sent, of=draft.cluster, folder=folder, frozen=frozen)
+        except (HostUnreachable, SubmitUnclear):  # the agent may be at it
+            raise
+        except BaseException:
+            with suppress(OnwardError):
+                self._ask("discard", folder=folder)
+            raise
+        return self._entrusted(told, draft.cluster)
+
+    def draft(self, *, run: str) -> RunDraft:
+        return value_from_json(RunDraft, self._ask("draft", run=run))
+
+    def clone_preview(self, draft: RunDraft, *, run: str) -> Data:
+        return self._ask("clone_preview", of=draft.cluster, draft=self._sent(draft), run=run)
+
+    def clone(self, draft: RunDraft, *, run: str) -> Data:
+        """Asked once: there is nothing by which a second asking would be known as the same."""
+        try:
+            told = self._ask("clone", of=draft.cluster, within=_SUBMIT, draft=self._sent(draft), run=run)
+        except HostUnreachable as error:
+            hint = f"onward runs, when {self.host} answers again, tells"
+            raise SubmitUnclear(f"whether a clone of {run} was queued is not known: {error.message}", hint=hint) from error
+        return self._entrusted(told, draft.cluster)
+
+    def _carry(self, draft: RunDraft, cwd: Path, folder: str) -> CodeSnapshot:
+        with tempfile.TemporaryDirectory(prefix="onward-") as scratch:
+            code = Path(scratch) / "code"
+            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._desk.root, alone=draft.inputs is not None)
+            left = drop_links(code)
+            if left:
+                named = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
+                self._say(f"not carried to {self.host}, as it is data or left out: {named}")
+            words = carry_code(self._caller_of(draft.cluster), code, folder, request=self._request("unpack", {"folder": folder}))
+            if words:
+                self._say(words)
+        return replace(frozen, facts={**frozen.facts, "from": f"{socket.gethostname()}:{frozen.facts['from']}"})
+
+    def _entrusted(self, told: Data, of: str) -> Data:
+        self._entrust(str(told["folder"]), of)
+        return told
+
+    def _entrust(self, folder: str, of: str | None) -> None:
+        """Give a run's jobs a token of the tracker's where one is named: the user's own stays here."""
+        named = tracker_settings(self._desk)
+        if named:
+            try:
+                secret = register_run(named, self._ask("spec", of=of, run=folder))
+                self._ask("entrust", of=of, run=folder, secret=secret)
+            except (OnwardError, OSError) as error:
+                self._say(f"the run starts, but its jobs cannot send to {named.url}: {error}")
+
+    def _make(self, id: str, sent: Data, *, of: str, folder: str, frozen: CodeSnapshot) -> Data:
+        """Asked again after a connection that broke: the agent knows the run by its id, and makes it once."""
+        for attempt in range(_TRIES):
+            try:
+                return self._ask("submit", of=of, within=_SUBMIT, id=id, draft=sent, folder=folder, frozen=value_to_json(frozen))
+            except HostUnreachable as error:
+                if attempt == _TRIES - 1:
+                    raise SubmitUnclear(
+                        f"whether the run {id} was queued is not known: {error.message}",
+                        hint=f"onward show {id}, when {self.host} answers again, tells",
+                    ) from error
+                self._say(f"{error.message}; asking again")
+                time.sleep(1 + attempt)
+        raise AssertionError("unreachable")
+
+    def _sent(self, draft: RunDraft) -> Data:
+        environment = draft.environment
+        for kind, place in (("venv", environment.venv), ("conda", environment.conda if "/" in (environment.conda or "") else None)):
+            if place and not place.startswith(("/", "~", "$")):
+                raise InvalidInput(
+                    f"environment.{kind}: {place} is relative to this machine's folder", hint=f"write its whole path on {self.host}"
+                )
+        return dict(value_to_json(draft))
+
+    # ── ask ───────────────────────────────────────────────────────────────────
+
+    def _ask(self, verb: str, *, of: str | None = None, within: float = PATIENCE, **given: Any) -> Data:
+        """`of`: what concerns one profile is asked by the Python it names; the rest by the first that is there."""
+        request = self._request(verb, given)
+        if self._python_of(of):
+            return self._caller_of(of).call(request, within=within)
+        return self._by_any(lambda caller: caller.call(request, within=within))
+
+    def _stream(self, request: Data) -> Iterator[Data | None]:
+        def begin(caller: SshCaller) -> Iterator[Data | None]:
+            pieces = caller.stream(request)
+            return chain([next(pieces, None)], pieces)
+
+        return self._by_any(begin)
+
+    def _by_any(self, ask: Callable[[SshCaller], T]) -> T:
+        first: NoPython | None = None
+        for python, caller in list(self._callers.items()):
+            try:
+                answer = ask(caller)
+            except NoPython as error:
+                first = first or error
+                continue
+            if first:
+                self._callers = {python: caller} | {
+                    p: c for p, c in self._callers.items() if p != python
+                }  # the next question goes the way that works
+            return answer
+        assert first
+        raise first
+
+    def _caller_of(self, cluster: str | None) -> SshCaller:
+        return self._callers[self._python_of(cluster) or next(iter(self._callers))]
+
+    def _python_of(self, cluster: str | None) -> str | None:
+        return next((profile.python for profile in self._profiles if profile.name == cluster), None)
+
+    def _request(self, verb: str, given: Data) -> Data:
+        named = tracker_settings(self._desk)
+        profiles = [value_to_json(profile) for profile in self._profiles]
+        return {"profiles": profiles, "tracker": named.url if named else None, "verb": verb, "with": given}

@@ -1,1 +1,0 @@
-"""Who watches over runs: every look at them, a timer, or nobody yet."""

@@ -1,0 +1,120 @@
+"""What Grid Engine can say of a job beside its state: what its owner should know at submit, and why it waits."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+
+from onward.errors import SchedulerUnavailable
+from onward.model.job import JobId
+from onward.model.spec import Resources
+from onward.schedulers.command import Answer
+from onward.schedulers.gridengine.resource_options import options, shape_of
+
+Ask = Callable[..., Answer]
+
+_SHORT_NOTICE = 10  # seconds: less than this is seldom enough to save
+_MOST_QUEUES = 8  # asked after, one by one
+_MOST_REASONS = 2  # a large site gives one for each of its hosts
+
+
+def advice(ask: Ask, resources: Resources, names: Mapping[str, str], *, notify: bool) -> Iterator[str]:
+    """What this site will do to such a job that its owner should know. Nothing where it cannot be asked."""
+    if resources.mem == 0:
+        yield "mem 0: Grid Engine has no word for all of a node's memory, so no memory is asked for; the site's default holds"
+    try:
+        yield from _suitable(ask, resources, names)
+        yield from _layout(ask, resources, names)
+        if notify:
+            yield from _notices(ask, resources)
+    except SchedulerUnavailable:
+        pass
+    if not notify:
+        yield "this profile asks for no notice: a qdel kills the training before it can save"
+
+
+def why(text: str) -> dict[JobId, str]:
+    """Why jobs wait, from the text of `qstat -j`: the scheduler's own words, and what ends a hold."""
+    return {job: said for job, lines in scheduling_info(text).items() if (said := _reason(job, lines))}
+
+
+def scheduling_info(text: str) -> dict[JobId, list[str]]:
+    """Its lines for each job, as they are."""
+    found: dict[JobId, list[str]] = {}
+    job, within = "", False
+    for line in text.splitlines():
+        key, colon, rest = line.partition(":")
+        if line.startswith(" "):
+            words = line
+        elif colon:
+            job = rest.strip() if key == "job_number" else job
+            words = rest
+            within = key == "scheduling info"
+        else:
+            within = False
+        if within and job and words.strip():
+            found.setdefault(JobId(job), []).append(words.strip())
+    return found
+
+
+def _reason(job: JobId, lines: list[str]) -> str:
+    told = list(dict.fromkeys(line for line in lines if not line.startswith("(Collecting")))
+    if any("hold state" in line for line in told):
+        return f"put on hold by a person; qrls {job} releases it"
+    if any("job dependencies" in line for line in told):
+        return "waits for the job before it"
+    return _few([line for line in told if "cannot run" in line] or told)
+
+
+def _few(lines: list[str]) -> str:
+    """What is offered says more than which queue is out of the question."""
+    lines = sorted(lines, key=lambda line: "offers only" not in line)
+    more = f" (and {len(lines) - _MOST_REASONS} more such)" if len(lines) > _MOST_REASONS else ""
+    return "; ".join(lines[:_MOST_REASONS]) + more
+
+
+def _suitable(ask: Ask, resources: Resources, names: Mapping[str, str]) -> Iterator[str]:
+    """Whether the site, were it empty, could run such a job at all: qsub takes one that it never can."""
+    asked = [word for option in options(resources, names) for word in shlex.split(option)]
+    answer = ask("qsub", "-w", "v", "-b", "y", *asked, "/bin/true")
+    said = f"{answer.err}\n{answer.out}"
+    if "no suitable queues" not in said:
+        return
+    lines = [re.sub(r"^(?:Unable to run job: )?Job \d+ ", "", line.strip()) for line in said.splitlines() if "cannot run" in line]
+    yield f"no queue of this site can run it as it is asked for, so that it will wait for ever: {_few(lines) or 'no suitable queues'}"
+
+
+def _layout(ask: Ask, resources: Resources, names: Mapping[str, str]) -> Iterator[str]:
+    shape = shape_of(resources)
+    if shape.nodes < 2 or "nodes" not in names:
+        return
+    environment = names["nodes"].format(slots=shape.slots)
+    rule = re.search(r"^allocation_rule\s+(\S+)", ask("qconf", "-sp", environment).out, re.MULTILINE)
+    if rule and rule[1] != str(shape.slots):
+        yield (
+            f"parallel environment {environment} lays slots out by the rule {rule[1]}: the job may get other than {shape.nodes} hosts "
+            f"with {shape.slots} slots each; one with the rule {shape.slots} would be sure"
+        )
+
+
+def _notices(ask: Ask, resources: Resources) -> Iterator[str]:
+    """Where no queue is named, only if every queue that the job can get into warns too late."""
+    queues = [resources.partition] if resources.partition else ask("qconf", "-sql").out.split()[:_MOST_QUEUES]
+    told = {queue: ask("qconf", "-sq", queue.split("@")[0]).out for queue in queues}
+    if not resources.partition:
+        told = {queue: text for queue, text in told.items() if (_seconds(text, "h_rt") or 1e9) >= (resources.time or 0)}
+    notices = {queue: seconds for queue, text in told.items() if (seconds := _seconds(text, "notify")) is not None}
+    if all(seconds < _SHORT_NOTICE for seconds in notices.values()):
+        for queue, seconds in notices.items():
+            yield f"queue {queue} leaves {seconds} s between its notice and the kill: a qdel may come before the training has saved"
+
+
+def notify_seconds(queue: str) -> float | None:
+    """Of a queue's configuration: seconds between the notice and the kill."""
+    return _seconds(queue, "notify")
+
+
+def _seconds(queue: str, key: str) -> int | None:
+    match = re.search(rf"^{key}\s+(\d+):(\d+):(\d+)", queue, re.MULTILINE)
+    return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3]) if match else None

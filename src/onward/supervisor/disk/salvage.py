@@ -1,0 +1,216 @@
+"""What killed legs left on this node's disk: metrics and logs not yet mirrored, and checkpoints committed but not published.
+
+Nothing committed is removed unless it is published, or a newer checkpoint is (see checkpoints/unpublished.py). The supervisor looks
+on its own node, and each agent on its own, in the leg that comes next to the same machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onward.checkpoints.copying import Moved
+from onward.checkpoints.manifest import read_manifest
+from onward.checkpoints.publishing.publisher import CheckpointPublisher, PublishReport
+from onward.checkpoints.restoring.newest import published_names_of
+from onward.checkpoints.shares.gather import assemble, incomplete
+from onward.checkpoints.unpublished import unpublished
+from onward.checkpoints.watching.watcher import SaveWatcher
+from onward.clock import Clock, SystemClock
+from onward.errors import CheckpointDamaged
+from onward.model import events as ev
+from onward.model.checkpoint import CheckpointName
+from onward.model.run import Run
+from onward.model.spec import CheckpointRule
+from onward.rundir.claim import claim_holder, newest_claim
+from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
+from onward.rundir.layout import LegLocal, RunDir, leg_of, own_run
+from onward.rundir.mirror import LogsNotCarried, carry
+from onward.supervisor.disk.lock import locked_folder
+from onward.supervisor.disk.owner import gone_in_time, owner_of, surely_gone
+from onward.supervisor.processes.survivors import end_survivors
+from onward.supervisor.relay.artifacts import carry_artifacts, has_pending_artifacts
+from onward.supervisor.stop.run_folder_watch import refuse_if_taken_over
+
+log = logging.getLogger(__name__)
+
+_STAGER_PATIENCE = 10.0  # seconds for a stager to see that its leg is over, and to leave
+_OWNER_PATIENCE = 15.0  # seconds for an earlier leg's supervisor to die, if its storage hung until a moment ago
+
+
+def salvage(dir: RunDir, run: Run, *, leg: int, journal: Journal, clock: Clock) -> None:
+    """End what earlier legs left running on this node, then carry over and clear away what they left on its disk.
+
+    The newest leg's first: the store may have room for one only, and what is older is then superseded.
+    """
+    if newest_claim(dir) == leg:  # by hand there is no such leg, and earlier ones may be at work
+        end_survivors(run.spec.id, range(1, leg))
+    for earlier in sorted(run.legs.values(), key=lambda earlier: earlier.number, reverse=True):
+        if earlier.number >= leg or earlier.claimed is None or not earlier.claimed.local:
+            continue
+        local = LegLocal(Path(earlier.claimed.local))
+        if _abandoned(dir, local, earlier.number, by_leg=leg):
+            for report in carry_over(dir, run.spec.checkpoints, local, leg=earlier.number, by_leg=leg, clock=clock):
+                _tell(report, earlier.number, journal, clock)
+    mine = run.legs[leg].claimed if leg in run.legs else None
+    if mine and mine.local:
+        salvage_on_other_node(dir, run.spec.checkpoints, LegLocal(Path(mine.local)), leg=leg, clock=clock)
+    journal_published(dir, leg=leg, journal=journal, clock=clock)
+
+
+def main(argv: Sequence[str]) -> int:
+    """`supervisor.pyz salvage RUN`: by hand, on the node where a leg left something."""
+    if len(argv) != 1:
+        sys.stderr.write("usage: supervisor.pyz salvage RUN_FOLDER\n")
+        return 2
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s", force=True)
+    dir = own_run(Path(argv[0]))
+    run = read_run(dir)
+    before = set(published_names_of(dir.checkpoints))
+    salvage(dir, run, leg=max(run.legs, default=0) + 1, journal=desk_journal(dir), clock=SystemClock())
+    found = sorted(set(published_names_of(dir.checkpoints)) - before)
+    told = f"published {', '.join(map(str, found))}" if found else f"nothing of {run.spec.id} on this node was left to publish"
+    sys.stdout.write(told + "\n")
+    return 0
+
+
+def salvage_on_other_node(
+    dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, clock: Clock, moved: Moved | None = None
+) -> None:
+    """The same for folders of earlier legs beside this leg's own, of supervisors and of agents on this machine."""
+    for folder in sorted(local.path.parent.glob("leg-*"), reverse=True):
+        number, mark = leg_of(folder.name), owner_of(folder)
+        if number is None or number >= leg or mark is None or not _has_gone(dir, mark, folder, by_leg=leg):
+            continue
+        for _ in carry_over(dir, rule, LegLocal(folder), leg=number, by_leg=leg, clock=clock, moved=moved):
+            pass
+
+
+def journal_published(dir: RunDir, *, leg: int, journal: Journal, clock: Clock) -> None:
+    """Publish what shares from several nodes make whole, and journal what agents carried over: the journal has one writer."""
+    run = read_run(dir)
+    for number in sorted(run.legs):
+        if number < leg and incomplete(dir.checkpoints, leg=number):
+            for _ in assemble(dir.checkpoints, leg=number, created=clock.now()):
+                pass
+    told = {CheckpointName(each.number, event.step) for each in run.legs.values() for event in each.published}
+    newest = max(told, default=CheckpointName(0, -1))
+    for name in published_names_of(dir.checkpoints):
+        if newest < name < CheckpointName(leg, 0) and name.leg in run.legs:
+            try:
+                manifest = read_manifest(dir.checkpoints / str(name))
+            except CheckpointDamaged:
+                continue
+            _tell(PublishReport(kind="published", step=name.step, bytes=manifest.bytes), name.leg, journal, clock)
+
+
+def carry_over(
+    dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, by_leg: int, clock: Clock, moved: Moved | None = None
+) -> Iterator[PublishReport]:
+    """Everything of a leg whose supervisor has gone. Its folder goes too, unless it holds what must not be lost.
+
+    What of its training or its stager still runs is ended first; a folder in which something cannot be ended is left alone. A
+    stager that nobody has taken over from is not ended: it is about to publish. `by_leg`: for which leg this is done.
+    """
+    if local.path.stat().st_uid != os.getuid():
+        return
+    if end_survivors(read_spec(dir).id, [leg]):
+        log.warning("%s stays as it is: processes of leg %d hang there and cannot be ended", local.path, leg)
+        return
+    with locked_folder(local.path, patience=_STAGER_PATIENCE, end_holder=newest_claim(dir) > leg) as alone:
+        if not alone:
+            log.warning("%s is left alone: the stager of leg %d still works there", local.path, leg)
+            return
+        log.info("carrying over what leg %d left in %s", leg, local.path)
+        try:
+            carry(local, dir)
+        except LogsNotCarried as error:  # its checkpoints are worth more
+            log.warning("a log of leg %d cannot be stored: %s", leg, error)
+        carry_artifacts(local, dir)
+        missed = False
+        for report in _publish(dir, rule, local, leg=leg, by_leg=by_leg, clock=clock, moved=moved):
+            missed = missed or report.kind == "missed"
+            yield report
+        left = unpublished(local.checkpoints, dir.checkpoints, leg=leg)
+        if left or missed:
+            log.warning("%s keeps checkpoints of leg %d that could not be published", local.path, leg)
+        elif not has_pending_artifacts(local):
+            shutil.rmtree(local.path, ignore_errors=True)
+
+
+def _publish(
+    dir: RunDir, rule: CheckpointRule, local: LegLocal, *, leg: int, by_leg: int, clock: Clock, moved: Moved | None
+) -> Iterator[PublishReport]:
+    """The newest first, and older ones only until a newer one is published: the next training waits for this.
+
+    Files that a training wrote without `run.checkpoint()` are surely whole only where it left by itself.
+    """
+    left_at = _left_by_itself(local)
+    if left_at is None and not unpublished(local.checkpoints, dir.checkpoints, leg=leg):
+        return
+    watcher = SaveWatcher(local.checkpoints, quiet_seconds=float("inf"))
+    if left_at is not None:
+        watcher.ignore_present(before=left_at)
+    stager = CheckpointPublisher(
+        watcher,
+        dir.checkpoints,
+        leg=leg,
+        rule=rule,
+        resumed_step=None,
+        progress=lambda: (None, {}),
+        clock=clock,
+        shares=local.checkpoints,
+        moved=moved,
+        newest_first=True,
+        fenced=lambda: refuse_if_taken_over(dir, by_leg),
+    )
+    for report in stager.work(closed=left_at is not None):
+        yield report
+        if report.kind == "published" and not unpublished(local.checkpoints, dir.checkpoints, leg=leg):
+            return
+
+
+def _left_by_itself(local: LegLocal) -> float | None:
+    try:
+        return float(local.left.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _tell(report: PublishReport, leg: int, journal: Journal, clock: Clock) -> None:
+    if report.kind == "published":
+        journal.write(
+            ev.Published(
+                leg=leg,
+                at=clock.now(),
+                step=report.step,
+                bytes=report.bytes,
+                save_seconds=report.save_seconds,
+                stage_seconds=report.stage_seconds,
+            )
+        )
+
+
+def _abandoned(dir: RunDir, local: LegLocal, leg: int, *, by_leg: int) -> bool:
+    if not local.path.is_dir():
+        return False
+    mark = owner_of(local.path)
+    if mark is not None:
+        return _has_gone(dir, mark, local.path, by_leg=by_leg)
+    holder = claim_holder(dir, leg)
+    return holder.get("host") == socket.gethostname() and surely_gone({"pid": holder.get("pid"), "machine": socket.gethostname()})
+
+
+def _has_gone(dir: RunDir, mark: Mapping[str, Any], folder: Path, *, by_leg: int) -> bool:
+    """A leg that has taken over waits for the one before it: what lies in the folder may be the newest checkpoint."""
+    patience = _OWNER_PATIENCE if newest_claim(dir) == by_leg and mark.get("pid") != os.getpid() else 0.0
+    gone = gone_in_time(mark, patience=patience)
+    if not gone and mark.get("machine") == socket.gethostname():
+        log.warning("process %s of an earlier leg still lives: what it left in %s is not carried over now", mark.get("pid"), folder)
+    return gone

@@ -1,0 +1,438 @@
+"""While it trains: one loop that watches the child, the clock, the signals and the folder, and only ever asks, then ends."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onward.checkpoints.disk_space import free_bytes
+from onward.checkpoints.publishing.publisher import PublishReport
+from onward.checkpoints.unpublished import unpublished
+from onward.clock import Clock
+from onward.model import events as ev
+from onward.model.policy.lifecycle import DELETED, GIVEN_UP
+from onward.model.quantity import format_duration
+from onward.model.spec import RunSpec
+from onward.rundir.journal import Journal
+from onward.rundir.layout import LegLocal
+from onward.rundir.progress import SpoolReader
+from onward.sdk.contract import COMMIT_FILE, EXIT_AGAIN
+from onward.supervisor.disk.skipped_saves import SkippedSaves
+from onward.supervisor.leg.publisher_process import PublisherProcess
+from onward.supervisor.preparation.batch_script import send_stop_signal
+from onward.supervisor.processes.child import Child
+from onward.supervisor.ranks.rank_group import RankGroup
+from onward.supervisor.stop.plan import StopPlan, StopPlanner
+from onward.supervisor.stop.run_folder_watch import FolderWatch
+from onward.supervisor.stop.signals import Signals
+from onward.supervisor.stop.store_probe import StoreProbe
+from onward.supervisor.stop.suspension import SuspensionClock
+from onward.supervisor.stop.time_limit import TimeLimit
+
+log = logging.getLogger(__name__)
+
+_TICK = 0.2
+_LEFT_ALONE = 60.0  # seconds for which other ranks go on after one has ended well, before it is said
+_REFUSALS_TOLD = 3  # checkpoints, in a leg
+_TERM_TO_KILL = 3.0
+_KILLED_TO_GONE = 5.0  # seconds: what hangs in the kernel is not waited for any longer
+_LAUNCHER_REACTS = 10.0  # seconds: a launcher ends the others when one rank has failed; one that does not is ended
+_SILENCE = 4.0  # seconds: a node whose agent says nothing for so long, after the training failed, is lost
+_LAST_NOTES = 3.0  # seconds for the exit codes of ranks on other nodes to arrive
+_HEARD_LATER = 2.0  # seconds: ranks are told to end; that another failed before is heard from its node within this
+_STACK_DUMP = 5.0
+_OWN_SIGNAL = 0.5
+_AFTER_LAST_SAVE = 10.0  # once it has saved as requested, a training that does not leave by itself is ended
+_SAME_MOMENT = 0.05  # seconds by which a file's time may lie before the clock's
+_NEAR_THE_LIMIT = 120.0  # seconds: a warning signal this close to it announces the limit, any other that the job is wanted back
+_SIGNAL_GRACE = 25.0  # seconds after the scheduler's own TERM, where the site does not say how long it waits before it kills
+_GRACE_MARGIN = 0.15  # of the grace time, kept for what must be written at the end
+_WITHOUT_A_LIMIT = 600.0  # seconds to stop, where there is no deadline; a save that is under way may take longer
+
+
+@dataclass(kw_only=True)
+class TrainingWatch:
+    spec: RunSpec
+    leg: int
+    child: Child
+    crew: RankGroup
+    local: LegLocal
+    journal: Journal
+    stager: PublisherProcess
+    spool: SpoolReader
+    signals: Signals
+    folder: FolderWatch
+    planner: StopPlanner
+    limit: TimeLimit
+    clock: Clock
+    woken: threading.Event
+    probe: StoreProbe | None = None
+    state_bytes: Callable[[], int | None] = lambda: None  # what the training holds in memory: a guess at its checkpoint
+    shaped: Callable[[StopPlan], StopPlan] = lambda plan: plan  # a batch script is stopped in its own way
+    asked: str | None = None
+    asked_at: float | None = None
+    stalled: bool = False
+    fenced: bool = False
+    ended_at: float | None = None  # by us, since it did not leave by itself
+    stop_seconds: float | None = None
+    _missed: dict[int, str] = field(default_factory=dict)  # steps that could not be stored since the last that could, and why
+    _missing_since: float | None = None
+    _learned_step: int | None = None
+    _told_of_leaving: bool = False
+    _refused: int = 0  # checkpoints, for what the ranks wrote of them
+    _kill_at: float | None = None
+    _leave_by: float | None = None  # it has saved as requested; a save that is under way then is let finish
+    _sign_of_life: float = 0.0
+    _seen: tuple[int, int] = (0, 0)
+    lost_nodes: tuple[str, ...] = ()  # fell silent when the training failed
+    _failed_since: float | None = None
+    _termed_at: float | None = None
+    _skips: SkippedSaves = field(default_factory=SkippedSaves)
+    _standstill: SuspensionClock = field(default_factory=SuspensionClock)
+
+    def watch(self) -> int:
+        """Until the training has gone. Returns its exit code, or minus the signal that ended it."""
+        self._sign_of_life = self.clock.now()
+        while self.child.running:
+            self.woken.wait(_TICK)
+            self.woken.clear()
+            self.take_reports()
+            now = self.clock.now()
+            self.crew.look(now)
+            self._look_for_failed_ranks(now)
+            self._look_for_ranks_that_left(now)
+            self._look_for_a_standstill()
+            if self.limit.news and self.deadline is not None:
+                news, self.limit.news = self.limit.news, ""
+                self.journal.write(ev.LimitMoved(leg=self.leg, at=now, deadline=self.deadline, text=news))
+            if self.crew.remark:
+                remark, self.crew.remark = self.crew.remark, ""
+                log.warning("%s", remark)
+                self.warn(remark)
+            self._measure_store(now)
+            self._look_for_reasons(now)
+            self._look_for_life(now)
+            if self._time_is_up(now) and self.child.running:
+                self._end_now()
+        assert self.child.code is not None
+        self._wait_for_last_notes()
+        if self.crew.ranks.code(self.child.code) not in (0, EXIT_AGAIN) and not self.asked:
+            self.lost_nodes = self._look_for_lost_nodes()
+        self._kill()  # whatever it left behind
+        self.child.gone.wait(_KILLED_TO_GONE)
+        if self.child.code == -signal.SIGKILL and not self.asked:
+            self._look_for_a_later_leg()
+        if self.child.code in (-signal.SIGTERM, -signal.SIGKILL) and not self.asked:
+            self.clock.sleep(_OWN_SIGNAL)  # a scheduler that ends a job signals the training and us, one after the other
+        if not self.asked:
+            self.signals.settle()
+        if self.signals.ending and not self.asked:
+            self.asked, self.asked_at = "signal", self.clock.now()
+        elif not self.asked and self._was_deleted(self.clock.now()):
+            self.asked, self.asked_at = DELETED, self.clock.now()
+        elif not self.asked and self.signals.given_up:
+            self.asked, self.asked_at = GIVEN_UP, self.clock.now()
+        return self.crew.ranks.code(self.child.code)
+
+    def take_reports(self, more: list[PublishReport] | None = None) -> None:
+        for report in more if more is not None else self.stager.reports():
+            self._learn(report)
+            if report.kind == "publishing":
+                continue
+            if report.kind == "published":
+                self._is_stored_again(report.step)
+                if self.asked == "request" and report.began >= (self.asked_at or 0) - _SAME_MOMENT:  # not one under way before
+                    self._leave_by = self._leave_by or self.clock.now() + _AFTER_LAST_SAVE
+                self._sign_of_life = self.clock.now()
+                self.journal.write(
+                    ev.Published(
+                        leg=self.leg,
+                        at=self.clock.now(),
+                        step=report.step,
+                        bytes=report.bytes,
+                        save_seconds=report.save_seconds,
+                        stage_seconds=report.stage_seconds,
+                    )
+                )
+            else:
+                self._miss(report)
+        for step, reason in self.crew.missed():
+            self._miss(PublishReport(kind="missed", step=step, reason=reason))
+        for step, reason in self.crew.refused():
+            self._miss(PublishReport(kind="refused", step=step, reason=reason))
+
+    @property
+    def deadline(self) -> float | None:
+        return self.limit.deadline
+
+    def plan(self, now: float) -> StopPlan:
+        """As of now: every save and publish of this leg has changed it."""
+        return self.shaped(self.planner.plan(now))
+
+    @property
+    def ended(self) -> bool:
+        return self.ended_at is not None
+
+    def _learn(self, report: PublishReport) -> None:
+        """Sharper with every save: what this training and this store take here and now."""
+        now = self.clock.now()
+        if report.kind in ("publishing", "published") and report.step != self._learned_step:
+            self._learned_step = report.step
+            self.planner.saved(at=now, seconds=report.save_seconds, size=report.bytes)
+        if report.kind == "publishing":
+            self.planner.publishing(at=now, size=report.bytes)
+        elif report.kind == "published":
+            self.planner.published(at=now, seconds=report.stage_seconds, size=report.bytes)
+
+    @property
+    def left_behind(self) -> bool:
+        """Something it saved could not be stored, and lies on the node."""
+        return bool(self._missed)
+
+    @property
+    def last_missed(self) -> int | None:
+        """The newest step that it saved and that could not be stored."""
+        return max(self._missed, default=None)
+
+    def _is_stored_again(self, step: int) -> None:
+        if self._missing_since is not None:
+            gap = format_duration(self.clock.now() - self._missing_since)
+            self.warn(f"checkpoints are stored again, from step {step} on; for {gap} none could be")
+            self._missing_since = None
+        self._missed.clear()
+
+    def _miss(self, report: PublishReport) -> None:
+        """Tried again and again while the store is full: told once for each step."""
+        if report.step in self._missed:
+            return
+        log.warning("checkpoint of step %d %s: %s", report.step, report.kind, report.reason)
+        if report.kind == "refused":
+            self._refused += 1
+            if self._refused <= _REFUSALS_TOLD:
+                more = "; more like it are in the supervisor's log alone" if self._refused == _REFUSALS_TOLD else ""
+                self.warn(report.reason + more)
+        if report.kind == "missed":  # however many: the training goes on, and what it saved is stored as soon as there is room
+            self._missed[report.step] = report.reason
+            self._missing_since = self._missing_since or self.clock.now()
+            self.journal.write(ev.Missed(leg=self.leg, at=self.clock.now(), step=report.step, reason=report.reason))
+
+    def note_left_on_node(self, store: Path, *, cut_off: bool) -> None:
+        """What it saved and there was no time to publish: it stays where it is, and the next leg on that node publishes it.
+
+        `cut_off`: the stager was ended with something still to publish, which may be files that nothing has committed.
+        """
+        left = unpublished(self.local.checkpoints, store, leg=self.leg)
+        if not left and not (cut_off and self._has_files()):
+            return
+        step = left[-1].name.step if left else self._learned_step or 0
+        if not left and step in self._missed:
+            return
+        folder = left[-1].folder if left else self.local.checkpoints
+        why = f": {self._missed[max(self._missed)]}" if self._missed else ""
+        reason = f"the job ended before the checkpoint of step {step} was published{why}"
+        self._missed[step] = reason
+        log.warning("%s; it stays in %s", reason, folder)
+        size = left[-1].bytes if left else self.planner.newest_bytes
+        spent = self.planner.spent(self.clock.now()) if self.asked == "deadline" else 0.0
+        now = self.clock.now()
+        self.journal.write(ev.Missed(leg=self.leg, at=now, step=step, reason=reason, bytes=size, seconds=spent, kept=str(folder)))
+
+    def _has_files(self) -> bool:
+        """That nothing has committed: not folders of `run.checkpoint()`, which are hidden while they are being written."""
+        try:
+            entries = list(self.local.checkpoints.iterdir())
+        except OSError:
+            return False
+        return any(not entry.name.startswith(".") and not (entry / COMMIT_FILE).exists() for entry in entries)
+
+    def warn(self, text: str) -> None:
+        """For whoever looks at the run."""
+        self.journal.write(ev.Warned(leg=self.leg, at=self.clock.now(), text=text))
+
+    # ── reasons to stop ───────────────────────────────────────────────────────
+
+    def _look_for_reasons(self, now: float) -> None:
+        if self.folder.fenced_by:
+            log.warning("leg %d has taken over; this leg ends without a word", self.folder.fenced_by)
+            self.fenced = True
+            self._kill()
+            return
+        if self.asked:
+            if self.signals.ending and self.asked != "signal":
+                self._ask("signal", now)
+            elif self._was_deleted(now) and self.asked not in ("signal", DELETED):
+                self._ask(DELETED, now)
+            return
+        if self.signals.ending:
+            self._ask("signal", now)
+        elif self._was_deleted(now):
+            self._ask(DELETED, now)
+        elif self.signals.given_up:
+            self._ask(GIVEN_UP, now)
+        elif self._limit_is_near(now):
+            self._ask("deadline", now)
+        elif self.signals.warned or self._ranks_were_warned(now):
+            self._ask("deadline" if self.deadline and self.deadline - now <= _NEAR_THE_LIMIT else "warning", now)
+        elif self.folder.stop_requested:
+            self._ask("request", now)
+
+    def _look_for_a_later_leg(self) -> None:
+        """One that begins on this machine ends what runs of earlier legs before it trains itself."""
+        try:
+            self.fenced = self.folder.taken_over()
+        except OSError as error:
+            log.warning("whether another leg has taken over cannot be seen: %s", error)
+
+    def _ranks_were_warned(self, now: float) -> bool:
+        """Told to end, and not by their launcher because one of them failed: word of that may come from another node a moment later."""
+        if not self.crew.ranks.termed or self.crew.ranks.first_failure():
+            return False
+        self._termed_at = self._termed_at or now
+        return now - self._termed_at >= _HEARD_LATER
+
+    def _was_deleted(self, now: float) -> bool:
+        """At the limit the same notice says that the limit has come."""
+        return self.signals.deleted and (self.deadline is None or now < self.deadline - 1)
+
+    def _ask(self, why: str, now: float) -> None:
+        self.asked, self.asked_at, self._leave_by = why, now, None
+        log.info("asking the training to stop: %s", why)
+        self.crew.ask()
+        if self.spec.stop_signal and not self.crew.signal(getattr(signal, f"SIG{self.spec.stop_signal}")):
+            send_stop_signal(self.spec, self.child)
+        self.journal.write(ev.AskedToStop(leg=self.leg, at=now, why=why))
+        if why == "signal" and self.signals.ending:
+            self._kill_at = now + (_SIGNAL_GRACE if self.limit.grace is None else (1 - _GRACE_MARGIN) * self.limit.grace)
+        else:
+            self._kill_at = None if why == "request" or self.deadline else now + _WITHOUT_A_LIMIT
+
+    def _time_is_up(self, now: float) -> bool:
+        """Nothing that it saves moves the end that the deadline sets."""
+        if self.ended or not self.asked:
+            return False
+        at_deadline = self.plan(now).kill_at(self.deadline, asked_at=self.asked_at) if self._kill_at is None else None
+        if at_deadline is not None and now >= at_deadline:
+            return True
+        if self._kill_at is not None and now >= self._kill_at:
+            if self.deadline or self.asked == "signal" or not self.crew.saving(now):
+                return True
+            self._kill_at = now + _AFTER_LAST_SAVE
+        if self._leave_by is None or now < self._leave_by:
+            return False
+        if self.crew.saving(now):
+            self._leave_by = now + _AFTER_LAST_SAVE
+            return False
+        return True
+
+    def _end_now(self) -> None:
+        log.warning("the training did not stop in time; ending it")
+        self.ended_at = self.ended_at or self.clock.now()
+        self._kill(signal.SIGTERM)
+        self._wait_for_child(min(_TERM_TO_KILL, self.plan(self.clock.now()).kill / 2))  # what is left is for carrying over what it saved
+        self._kill()
+        self._kill_at = self._leave_by = None
+
+    def _kill(self, number: int = signal.SIGKILL) -> None:
+        """To the launcher and all ranks, with everything they started, on all nodes."""
+        self.crew.kill(number)
+        self.child.kill(number)
+
+    def _look_for_failed_ranks(self, now: float) -> None:
+        failed = self.crew.ranks.first_failure()
+        if failed is None:
+            return
+        if self._failed_since is None:
+            self._failed_since = now
+            log.warning("rank %d has failed with code %d", failed.rank, failed.code)
+        elif now - self._failed_since >= _LAUNCHER_REACTS and self.child.running:
+            log.warning("the launcher does not end the other ranks; ending them")
+            self._kill()
+
+    def _look_for_ranks_that_left(self, now: float) -> None:
+        """Others may wait for them for ever, in a collective operation."""
+        words = "" if self._told_of_leaving else self.crew.ranks.left_alone(before=now - _LEFT_ALONE)
+        if words:
+            self._told_of_leaving = True
+            log.warning("%s", words)
+            self.warn(words)
+
+    def _look_for_lost_nodes(self) -> tuple[str, ...]:
+        """A node that dies takes the training with it at once; the scheduler notices half a minute later."""
+        since = self.clock.now()
+        while self.crew.silent_nodes(since=since) and self.clock.now() < since + _SILENCE and not self.signals.ending:
+            self.clock.sleep(0.05)
+        lost = self.crew.silent_nodes(since=since)
+        if lost:
+            log.warning("nothing is heard any more from %s", ", ".join(lost))
+        return tuple(lost)
+
+    def _wait_for_last_notes(self) -> None:
+        until = self.clock.now() + _LAST_NOTES
+        self.crew.look(self.clock.now())
+        ranks = self.crew.ranks
+        while ranks.exits and len(ranks.exits) < ranks.world and self.crew.hears_all and self.clock.now() < until:
+            self.clock.sleep(0.05)
+            self.crew.look(self.clock.now())
+
+    def _wait_for_child(self, seconds: float) -> None:
+        until = self.clock.now() + seconds
+        while self.child.running and self.clock.now() < until:
+            self.woken.wait(0.05)
+            self.woken.clear()
+
+    def _measure_store(self, now: float) -> None:
+        """Only where it would change when the training is asked."""
+        if self.probe and not self.asked:
+            for found in self.probe.take():
+                self.planner.probed(at=found.at, seconds=found.seconds, size=found.bytes)
+            self.planner.state_bytes = self.state_bytes()
+            self.probe.want(self.planner.probe_size(now, self.deadline))
+
+    # ── signs of life ─────────────────────────────────────────────────────────
+
+    def _limit_is_near(self, now: float) -> bool:
+        ask_at = self.plan(now).ask_at(self.deadline)
+        if ask_at is None or not self.limit.is_current(now, needed_at=ask_at) or now < ask_at:
+            return False
+        ask_at = self.plan(now).ask_at(self.deadline)  # as the limit stands now: it may have been moved in this moment
+        return ask_at is not None and now >= ask_at
+
+    def _look_for_a_standstill(self) -> None:
+        """A suspended job makes no progress, and is not to blame for it."""
+        seconds = self._standstill.seconds()
+        if seconds:
+            self._sign_of_life += seconds
+            self.warn(f"nothing ran here for {seconds / 60:.0f} min: the job was suspended, or its node stood still")
+
+    def _look_for_life(self, now: float) -> None:
+        """Progress is a record, a line of output or a checkpoint. None for the stated time: dump the stacks, end it."""
+        progress = self.spool.read()
+        records = progress.records
+        if progress.skipped:
+            size = self.planner.newest_bytes
+            for words in self._skips.new(progress.skipped, free=free_bytes(self.local.checkpoints), size=size):
+                self.warn(words)
+        limit = self.spec.limits.stall_time
+        if limit is None or self.asked:
+            return
+        seen = (records, _size(self.local.log(self.leg, "out")) + _size(self.local.log(self.leg, "err")))
+        if seen != self._seen:
+            self._seen, self._sign_of_life = seen, now
+        elif now - self._sign_of_life >= limit and self.child.running:
+            log.warning("no sign of progress for %d s: dumping stacks and ending the training", limit)
+            self.stalled = True
+            self._kill(signal.SIGABRT)  # Python's faulthandler writes the stacks of all threads to stderr
+            self._kill(signal.SIGCONT)
+            self._wait_for_child(_STACK_DUMP)
+            self._kill()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,1 +1,0 @@
-"""The HTTP server on a node's loopback that the relay answers through."""

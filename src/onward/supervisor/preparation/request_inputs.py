@@ -1,0 +1,147 @@
+"""Before a request's training starts: its inputs, fetched once, and whole in every leg."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from onward.clock import Clock
+from onward.errors import InputRefused, InputsFailed, StorageError, StorageFull
+from onward.model.quantity import format_bytes, format_duration
+from onward.model.requests.inputs import FileFetch, RunInputs
+from onward.rundir.layout import RunDir
+from onward.rundir.request_inputs import read_inputs
+from onward.sdk import contract
+from onward.sdk.atomic_files import write_whole
+from onward.supervisor.leg.context import LegContext
+from onward.supervisor.preparation.download import Downloaded, DownloadTerms, download
+from onward.supervisor.stop.run_folder_watch import StopRequest
+from onward.supervisor.stop.signals import Signals
+
+log = logging.getLogger(__name__)
+
+_TRIES = 6
+_FIRST_PAUSE = 1.0  # seconds; doubled from try to try
+_LOOK_SECONDS = 0.2
+
+
+def fetch_inputs(scene: LegContext, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
+    """The variables by which the training finds what its request gave. None where the leg is to stop before all of it is there."""
+    order = read_inputs(scene.dir)
+    if order is None:
+        return {}
+
+    asked = StopRequest(scene.dir, scene.clock.now)
+
+    def stopped() -> bool:
+        return signals.ending or signals.warned or signals.deleted or signals.given_up or asked.to_stop()
+
+    fetching = InputFetch(scene.dir, order, env=env, clock=scene.clock, deadline=scene.allocation.deadline, stopped=stopped)
+    if not fetching.work():
+        log.info("fetching the inputs was interrupted")
+        return None
+    return {contract.INPUTS_DIR: str(scene.dir.inputs), contract.REQUEST_FILE: str(scene.dir.request)}
+
+
+class InputFetch:
+    def __init__(
+        self,
+        dir: RunDir,
+        order: RunInputs,
+        *,
+        env: Mapping[str, str],
+        clock: Clock,
+        deadline: float | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._dir = dir
+        self._order = order
+        self._clock = clock
+        self._stopped = stopped
+        now = clock.now()
+        self._seconds = order.seconds if deadline is None else min(order.seconds, max(10.0, (deadline - now) / 2))
+        self._until = now + self._seconds
+        self._terms = DownloadTerms(hosts=order.hosts, token=order.token, token_for=order.token_for, env=env, cut=self._cut)
+
+    def work(self) -> bool:
+        """False where it was asked to stop. Raises InputsFailed, or InputRefused where no further leg can do better."""
+        self._make_room()
+        there = self._there()
+        for one in self._order.fetch:
+            found = there.get(one.name)
+            if found is not None and _is_whole(self._dir.inputs / one.name, found):
+                continue
+            if not one.url:
+                raise InputRefused(
+                    f"input {one.name!r} is no longer there, and where it came from was forgotten when the run was over",
+                    hint="send the request again",
+                )
+            left = self._order.most - sum(file.size for name, file in there.items() if name != one.name)
+            got = self._fetch(one, most=left)
+            if got is None:
+                return False
+            there[one.name] = got
+            write_whole(self._dir.inputs_there, json.dumps({name: asdict(file) for name, file in there.items()}), mode=0o600)
+        return True
+
+    def _fetch(self, one: FileFetch, *, most: int) -> Downloaded | None:
+        pause = _FIRST_PAUSE
+        for attempt in range(1, _TRIES + 1):
+            began = self._clock.now()
+            try:
+                got = download(one, self._dir.inputs / one.name, self._terms, most=most)
+            except InputsFailed as error:
+                if self._stopped():
+                    return None
+                if self._clock.now() >= self._until:
+                    took = f"the inputs were not all there after {format_duration(self._seconds)}"
+                    raise InputsFailed(f"{took}: {error.message}", hint="limits.download-time of the recipe bounds it") from error
+                if not error.transient or attempt == _TRIES:
+                    raise
+                log.warning("%s; trying again in %.0f s", error.message, pause)
+            except OSError as error:
+                raise _not_stored(one, error) from error
+            else:
+                log.info("fetched input %r: %s in %.1f s", one.name, format_bytes(got.size), self._clock.now() - began)
+                return got
+            self._wait(pause)
+            pause *= 2
+        raise AssertionError("unreachable")
+
+    def _wait(self, seconds: float) -> None:
+        until = self._clock.now() + seconds
+        while self._clock.now() < until and not self._cut():
+            self._clock.sleep(_LOOK_SECONDS)
+
+    def _cut(self) -> bool:
+        return self._clock.now() >= self._until or self._stopped()
+
+    def _make_room(self) -> None:
+        try:
+            self._dir.inputs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StorageError(f"there can be no folder {self._dir.inputs}: {error.strerror}") from error
+
+    def _there(self) -> dict[str, Downloaded]:
+        try:
+            return {name: Downloaded(**file) for name, file in json.loads(self._dir.inputs_there.read_bytes()).items()}
+        except (OSError, ValueError, TypeError, AttributeError):  # none yet, or no longer whole: then they are fetched again
+            return {}
+
+
+def _is_whole(path: Path, found: Downloaded) -> bool:
+    try:
+        if path.stat().st_size != found.size:
+            return False
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == found.sha256
+    except OSError:
+        return False
+
+
+def _not_stored(one: FileFetch, error: OSError) -> StorageError:
+    return StorageFull(f"input {one.name!r} could not be stored: {error.strerror or error}", hint="is there room for it?")

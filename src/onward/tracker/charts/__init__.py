@@ -1,1 +1,0 @@
-"""Charts: what is drawn of a series."""

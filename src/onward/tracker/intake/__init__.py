@@ -1,1 +1,0 @@
-"""Intake: which run folders the tracker looks at, and when."""

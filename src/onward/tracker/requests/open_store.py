@@ -1,0 +1,60 @@
+"""Opening the gateway's store: a file beside the tracker's, or tables of its own in the same PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+from sqlalchemy import insert, inspect, select
+
+from onward.errors import NotFound, StorageError
+from onward.tracker.db.database import Database, check_local, open_address, open_file
+from onward.tracker.db.location import address_of
+from onward.tracker.db.migrate import alone
+from onward.tracker.requests.schema import VERSION, metadata, request_store
+
+_NONE = "`onward gateway` makes it when it starts"
+
+
+def open_store(place: str | Path, *, create: bool) -> tuple[Database, bytes]:
+    """The database, and the key that signs addresses. Without `create` it must be there already."""
+    database = open_address(address_of(str(place))) if "://" in str(place) else _file(Path(place).expanduser().resolve(), create=create)
+    try:
+        if create:
+            _make(database)
+        return database, _key(database)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _file(path: Path, *, create: bool) -> Database:
+    check_local(path)
+    if not path.exists() and not create:
+        raise NotFound(f"no requests were ever kept in {path}", hint=_NONE)
+    with contextlib.suppress(OSError):  # whoever opens it says what is wrong
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # a key is in it: its owner's alone, and its log's too
+    return open_file(path)
+
+
+def _make(database: Database) -> None:
+    with alone(database), database.writing() as connection:
+        if not inspect(connection).has_table(request_store.name):
+            metadata.create_all(connection)
+            connection.execute(insert(request_store).values(id=1, version=VERSION, key=secrets.token_hex(32)))
+
+
+def _key(database: Database) -> bytes:
+    with database.reading() as connection:
+        if not inspect(connection).has_table(request_store.name):
+            raise NotFound(f"no requests were ever kept in {database.words}", hint=_NONE)
+        held = connection.execute(select(request_store)).one()
+    if held.version > VERSION:
+        raise StorageError(
+            f"the requests in {database.words} were kept by a newer Onward (version {held.version})",
+            hint="use that one, or restore a backup",
+        )
+    return bytes.fromhex(held.key)

@@ -1,0 +1,62 @@
+"""The words of a filter: split, with their places, so that an error can point at one. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from onward.errors import InvalidInput
+from onward.tracker.db.storable_text import is_plain
+
+LONGEST = 10_000
+
+_WORD = re.compile(
+    r"""\s*(?:
+    (?P<number>(?:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+](?i:inf(?:inity)?))(?![\w.]))
+  | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*")
+  | (?P<name>[A-Za-z_][\w/:@-]*(?:\.(?:[\w/:@-]+|"[^"]*"|`[^`]*`|'[^']*'))*|`[^`]*`)
+  | (?P<sign><=|>=|!=|<>|==|=|<|>)
+  | (?P<mark>[(),])
+    )""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterToken:
+    kind: str  # number, string, name, sign, mark, end
+    text: str
+    at: int
+
+    def says(self, *words: str) -> bool:
+        return self.kind == "name" and self.text.lower() in words
+
+
+def tokenize(text: str) -> list[FilterToken]:
+    if len(text) > LONGEST:
+        raise InvalidInput(f"the filter has {len(text)} characters; at most {LONGEST} are read", hint="ask for less at once")
+    if not is_plain(text):
+        raise InvalidInput("the filter holds what is no text: NUL, or half a character", hint="write it in UTF-8")
+    found: list[FilterToken] = []
+    at = 0
+    while text[at:].strip():
+        match = _WORD.match(text, at)
+        if match is None or match.lastgroup is None:
+            raise syntax_error(text, len(text) - len(text[at:].lstrip()), "this is no word of a filter")
+        found.append(FilterToken(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+        at = match.end()
+    return [*found, FilterToken("end", "", len(text))]
+
+
+def syntax_error(text: str, at: int, what: str) -> InvalidInput:
+    there = text[at : at + 20].strip() or "the end"
+    return InvalidInput(
+        f"filter, at {there!r} (character {at + 1}): {what}",
+        hint="for example: metrics.loss < 0.5 and params.lr = 0.001 and not state = failed and created > '2026-01-31'",
+    )
+
+
+def unquote(text: str) -> str:
+    if text[:1] == "'":
+        return re.sub(r"\\(.)|''", lambda m: m[1] or "'", text[1:-1])
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text[:1] == '"' else text.strip("`")

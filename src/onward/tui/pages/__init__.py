@@ -1,0 +1,1 @@
+"""One module for each screen: state and data in, lines out. Pure."""
