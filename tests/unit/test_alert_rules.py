@@ -75,7 +75,7 @@ def test_a_run_is_stalled_when_nothing_was_logged_since_it_began_or_logged_or_sa
 
 def test_a_checkpoint_is_overdue_since_the_last_one_or_the_legs_beginning() -> None:
     [told] = notices_for(rule(AlertKind.OVERDUE), replace(RUN, begun=NOW - 20000, saved=NOW - 7300), NOW)
-    assert told.text == "2.0 h of work since the last checkpoint would be lost if it died now"
+    assert told.text == "2 h 02 min of work since the last checkpoint would be lost if it died now"
     [told] = notices_for(rule(AlertKind.OVERDUE, after=50.0), replace(RUN, begun=NOW - 60, saved=NOW - 7300), NOW)
     assert told.text == "60 s of work since leg 2 began would be lost if it died now"
     assert notices_for(rule(AlertKind.OVERDUE), replace(RUN, begun=NOW - 60), NOW) == []

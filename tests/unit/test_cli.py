@@ -441,7 +441,7 @@ def test_a_cluster_is_shown_with_its_nodes_jobs_and_what_could_start(onward: Onw
     assert [(job["name"], job["state"]) for job in told["jobs"]] == [("first", "running"), ("second", "held")]
     shown = onward("cluster", "local").out
     assert "waits for job 1" in shown
-    assert "all  1 node: 15 CPUs, 64 GiB, for at most 24 h 00 min" in shown
+    assert "all  1 node: 15 CPUs, 64 GiB, for at most 24 h" in shown
     assert onward("cluster", "nowhere").code == 3
     assert onward("cluster", "--jobs", "theirs").code == 2
     place.scheduler.down = True

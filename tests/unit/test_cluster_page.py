@@ -138,10 +138,10 @@ JOB           NAME        STATE    QUEUE  ASKS          WHEN
     put on hold by its owner; scontrol release lets it go
 
 Could start now
-  cpu    1 node: 14 CPUs, 63 GiB, for at most 24 h 00 min
-  gpu    1 node: 16 CPUs, 64 GiB, for at most 2 d 0 h; 2 jobs in line before
+  cpu    1 node: 14 CPUs, 63 GiB, for at most 24 h
+  gpu    1 node: 16 CPUs, 64 GiB, for at most 2 d; 2 jobs in line before
          1 node: 16 CPUs, 64 GiB, 2 a100
   debug  1 node: 14 CPUs, 63 GiB, for at most 30 min
-  spot   1 node: 16 CPUs, 64 GiB, for at most 7 d 0 h
+  spot   1 node: 16 CPUs, 64 GiB, for at most 7 d
          1 node: 16 CPUs, 64 GiB, 2 a100
 """

@@ -53,7 +53,7 @@ def test_sbatch_is_given_the_script_and_queues_nothing(tmp_path: Path, monkeypat
         (1030.0, "start at once"),
         (1000.0 + 3600, "in about 60 min"),
         (1000.0 + 10 * 3600, "in about 10 h"),
-        (1000.0 + 5e5, "in about 6 days"),
+        (1000.0 + 5e5, "in about 5 d 18 h"),
     ],
 )
 def test_a_dry_run_says_how_soon(at: float, words: str) -> None:

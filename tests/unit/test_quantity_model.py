@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onward.errors import InvalidInput
-from onward.model.quantity import format_bytes, format_duration, format_size, parse_duration, parse_size
+from onward.model.quantity import duration_text, format_bytes, format_duration, format_size, parse_duration, parse_size
 from onward.model.spec import Resources
 
 
@@ -32,6 +32,23 @@ def test_what_is_no_time_is_said_so_with_an_example(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_duration(text)
     assert repr(text) in caught.value.message and caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (99, "99 s"),
+        (100, "2 min"),
+        (5400, "90 min"),
+        (6000, "1 h 40 min"),
+        (86400, "24 h"),
+        (172_800, "2 d"),
+        (200_000, "2 d 7 h"),
+    ],
+)
+def test_a_time_for_people_is_rounded(seconds: float, words: str) -> None:
+    assert duration_text(seconds) == words
 
 
 @given(st.integers(1, 10**8))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onward.cli import output
-from onward.cli.output import age_text, coloured, duration_text, field, json_to_stdout, percent, progress_words, safe, table, time_text
+from onward.cli.output import age_text, coloured, field, json_to_stdout, percent, progress_words, safe, table, time_text
 from onward.cli.runs.follow import bar_text
 from tests.desks import strict_json
 
@@ -169,14 +169,6 @@ def test_a_field_in_a_pipe_has_one_line_a_line(capsys: Captured) -> None:
 
 
 # ── times and progress ────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0 s"), (99, "99 s"), (100, "2 min"), (5400, "90 min"), (6000, "1 h 40 min"), (86400, "24 h 00 min"), (200_000, "2 d 7 h")],
-)
-def test_spans_are_for_people(seconds: float, words: str) -> None:
-    assert duration_text(seconds) == words
 
 
 def test_moments_are_ago_and_never_in_the_future() -> None:

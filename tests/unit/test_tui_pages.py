@@ -52,7 +52,7 @@ def test_a_cluster_without_a_picture_says_what_to_do_and_an_old_one_its_age() ->
     board = ScreenData(picture=ShownCluster(name="big", trouble="no snapshot yet: `onward cluster big` takes one"))
     assert "`onward cluster big` takes one" in page(ScreenState(screen=NODES), board)
     board = ScreenData(picture=ShownCluster(name="big", snapshot=cluster(), age=7200, trouble="slurm is silent"))
-    assert "seen 2h00 ago · slurm is silent" in page(ScreenState(screen=QUEUE), board)
+    assert "seen 2h ago · slurm is silent" in page(ScreenState(screen=QUEUE), board)
 
 
 def test_a_timeline_has_lanes_for_waits_legs_and_checkpoints() -> None:

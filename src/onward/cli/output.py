@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from onward.model.quantity import duration_text
+
 _COLOURS = {
     "finished": "32",
     "done": "32",
@@ -123,20 +125,6 @@ def age_text(moment: float | None) -> str:
     if moment is None:
         return "–"
     return f"{duration_text(max(0.0, time.time() - moment))} ago"
-
-
-def duration_text(seconds: float) -> str:
-    """For people: 45 s, 12 min, 3 h 20 min, 2 d 4 h."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    if minutes < 100:
-        return f"{minutes:.0f} min"
-    hours, rest = divmod(round(minutes), 60)
-    if hours < 48:
-        return f"{hours} h {rest:02d} min"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h"
 
 
 def time_text(moment: float) -> str:

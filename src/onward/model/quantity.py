@@ -40,6 +40,18 @@ def format_duration(seconds: float) -> str:
     return f"{days}-{clock}" if days else clock
 
 
+def duration_text(seconds: float) -> str:
+    """For people, roughly: `45 s`, `12 min`, `3 h`, `3 h 20 min`, `2 d 4 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min" if minutes else f"{hours} h"
+    return f"{hours // 24} d {hours % 24} h" if hours % 24 else f"{hours // 24} d"
+
+
 def parse_size(text: str | int) -> int:
     """MiB from `32G`, `512M`, `1.5T` or a bare number of MiB, rounded up. `0` means all memory of the node, so only 0 is 0."""
     match = _SIZE.match(str(text).strip())

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from onward.cli.output import bold, coloured, dim, duration_text, safe, table, terminal_width, time_text, to_stdout
-from onward.model.quantity import format_duration
+from onward.cli.output import bold, coloured, dim, safe, table, terminal_width, time_text, to_stdout
+from onward.model.quantity import duration_text, format_duration
 
 Data = dict[str, Any]
 

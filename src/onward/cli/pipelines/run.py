@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from onward.cli.context import JsonOption, current_folder, open_context, repair_seen_runs, repair_while_open
-from onward.cli.output import age_text, bold, coloured, duration_text, field, json_to_stdout, progress_words, table, to_stderr, to_stdout
+from onward.cli.output import age_text, bold, coloured, field, json_to_stdout, progress_words, table, to_stderr, to_stdout
 from onward.cli.pipelines.plan import ClusterOption, FileArgument, SetOption, variables
+from onward.model.quantity import duration_text
 
 PipelineArgument = Annotated[
     str, typer.Argument(metavar="PIPELINE", help="A pipeline: its folder or the folder's name, or its name: then the newest.")

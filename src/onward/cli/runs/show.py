@@ -11,7 +11,6 @@ from onward.cli.output import (
     age_text,
     bold,
     coloured,
-    duration_text,
     field,
     json_to_stdout,
     progress_words,
@@ -20,6 +19,7 @@ from onward.cli.output import (
     time_text,
     to_stdout,
 )
+from onward.model.quantity import duration_text
 
 
 def show(run: RunArgument, json: JsonOption = False) -> None:

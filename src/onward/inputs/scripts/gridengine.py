@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from onward.inputs.scripts.directives import MalformedDirective, RequestedOptions, ScriptOption, marked_lines, quoted, tasks_of, words_of
+from onward.schedulers.gridengine.output_parsing import read_duration
 
 MARK = "#$"
 CHAIN = "Onward queues the legs of a run itself, each after the one before"
@@ -70,12 +71,8 @@ def take(option: ScriptOption, wishes: RequestedOptions) -> None:
 
 def seconds_of(value: str) -> int:
     """Grid Engine's time: seconds, or [HH]:[MM]:SS with empty parts for zero."""
-    if re.fullmatch(r"\d{1,9}", value):
-        seconds = int(value)
-    elif match := re.fullmatch(r"(\d*):(\d*):(\d*)", value):
-        hours, minutes, rest = (int(part or 0) for part in match.groups())
-        seconds = hours * 3600 + minutes * 60 + rest
-    else:
+    seconds = read_duration(value) if value.count(":") in (0, 2) and len(value) < 20 else None
+    if seconds is None:
         raise MalformedDirective("expected a time as Grid Engine writes it: seconds, or HH:MM:SS")
     if not seconds:
         raise MalformedDirective("a time limit must be longer than zero")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from onward.model.quantity import duration_text
+
 FRESH = 7 * 86400.0  # seconds: of what happened longer ago nobody is told any more
 MOST_TRAINING_ALERTS = 20  # of what a training tells, at a time
 _NAMED = 5  # metrics in a sentence
@@ -123,13 +125,6 @@ def notices_for_disk(rule: AlertRule, disk: DiskUsage, now: float) -> list[Notic
     ]
 
 
-def span(seconds: float) -> str:
-    """A time, roughly, for a sentence."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
 def _full(disk: DiskUsage) -> NoticeLevel:
     return NoticeLevel.ERROR if disk.used >= 0.98 else NoticeLevel.WARNING
 
@@ -140,7 +135,7 @@ def _started(rule: AlertRule, run: WatchedRun, now: float) -> list[Notice]:
     waited = run.begun - run.queued
     if waited < rule.limit:
         return []
-    return [_of(run, f"started:{run.leg}", f"started after {span(waited)} in the queue", f"leg {run.leg} runs", at=run.begun)]
+    return [_of(run, f"started:{run.leg}", f"started after {duration_text(waited)} in the queue", f"leg {run.leg} runs", at=run.begun)]
 
 
 def _failed(rule: AlertRule, run: WatchedRun, now: float) -> list[Notice]:
@@ -165,7 +160,7 @@ def _stalled(rule: AlertRule, run: WatchedRun, now: float) -> list[Notice]:
     if run.state != "running" or last is None or now - last < rule.limit:
         return []
     at = f", since step {run.step}" if run.step is not None else ""
-    text = f"it runs, and has logged nothing for {span(now - last)}{at}"
+    text = f"it runs, and has logged nothing for {duration_text(now - last)}{at}"
     return [_of(run, f"stalled:{run.leg}:{run.step}", "shows no progress", text, at=last + rule.limit, level=NoticeLevel.WARNING)]
 
 
@@ -174,7 +169,7 @@ def _overdue(rule: AlertRule, run: WatchedRun, now: float) -> list[Notice]:
     if run.state != "running" or last is None or now - last < rule.limit:
         return []
     since = "the last checkpoint" if run.saved == last else f"leg {run.leg} began"
-    text = f"{span(now - last)} of work since {since} would be lost if it died now"
+    text = f"{duration_text(now - last)} of work since {since} would be lost if it died now"
     return [_of(run, f"overdue:{run.leg}:{run.saved}", "has saved no checkpoint", text, at=last + rule.limit, level=NoticeLevel.WARNING)]
 
 

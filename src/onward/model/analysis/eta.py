@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from onward.model.analysis.effort import queue_waits
+from onward.model.quantity import duration_text
 from onward.model.run import Run
 
 
@@ -95,11 +96,5 @@ def _words(run: Run, left: float, legs: int, usual: float, waits_seen: int) -> s
         return "at this pace it needs more than its total-time"
     if not legs:
         return "at the pace of the last steps, within this leg"
-    each = f", each after a wait of {_span(usual)}, the mean of {waits_seen} so far" if waits_seen and usual >= 1 else ""
+    each = f", each after a wait of {duration_text(usual)}, the mean of {waits_seen} so far" if waits_seen and usual >= 1 else ""
     return f"at the pace of the last steps, in {legs} more leg{'s' if legs > 1 else ''}{each}"
-
-
-def _span(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

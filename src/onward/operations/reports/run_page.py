@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from onward.model.alerts.rules import span
+from onward.model.quantity import duration_text
 from onward.operations.reports.page_parts import isolated_text, line_key, section, table, time_text, whole_page
 from onward.operations.reports.subjects import ReportSubject, chosen_metrics
 from onward.operations.reports.svg_charts import chart, short_number, timeline_bar
@@ -54,7 +54,7 @@ def _course(one: ReportSubject, name: str) -> str:
     if drawn is None or not drawn.segments:
         return ""
     saved = f"{drawn.checkpoints} checkpoint{'s' if drawn.checkpoints != 1 else ''}"
-    spans = f"{time_text(drawn.start)} to {time_text(drawn.end)}, {span(drawn.end - drawn.start)}; {saved}"
+    spans = f"{time_text(drawn.start)} to {time_text(drawn.end)}, {duration_text(drawn.end - drawn.start)}; {saved}"
     return f"<figure><figcaption>{isolated_text(name)} <small>{spans}</small></figcaption>{timeline_bar(drawn)}</figure>"
 
 
@@ -92,7 +92,7 @@ def _params(subjects: Sequence[ReportSubject], names: Sequence[str]) -> str:
 def _legs(one: ReportSubject, name: str) -> str:
     rows = []
     for leg in one.legs:
-        took = span(leg.ended - leg.started) if leg.started is not None and leg.ended is not None else "–"
+        took = duration_text(leg.ended - leg.started) if leg.started is not None and leg.ended is not None else "–"
         words = (leg.job, leg.nodes, time_text(leg.started), took, leg.end.replace("_", " "), leg.reason)
         told = zip(words, (*[" class=kept"] * 5, ""), strict=True)
         rows.append(f"<tr><th scope=row>{leg.number}</th>{''.join(f'<td{kept}>{isolated_text(word)}</td>' for word, kept in told)}</tr>")

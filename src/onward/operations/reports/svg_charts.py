@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from onward.model.alerts.rules import span
 from onward.model.analysis.timeline import Timeline
+from onward.model.quantity import duration_text
 from onward.operations.reports.subjects import ReportCurve
 
 COLOURS = 8
@@ -57,7 +57,7 @@ def timeline_bar(drawn: Timeline) -> str:
     for segment in drawn.segments:
         x, end = at(segment.start), at(segment.end if segment.end is not None else drawn.end)
         kind = f"{segment.kind} {segment.state}".strip()
-        words = f"{segment.words}, {span((segment.end if segment.end is not None else drawn.end) - segment.start)}"
+        words = f"{segment.words}, {duration_text((segment.end if segment.end is not None else drawn.end) - segment.start)}"
         top, tall = (10, 20) if segment.kind == "leg" else (16, 8)
         place = f'x="{x:.1f}" y="{top}" width="{max(end - x, 1):.1f}" height="{tall}"'
         parts.append(f'<rect class="{escape(kind)}" {place}><title>{escape(words)}</title></rect>')
@@ -144,4 +144,4 @@ def _end(curve: ReportCurve) -> str:
 
 def _told(drawn: Timeline) -> str:
     legs = sum(1 for segment in drawn.segments if segment.kind == "leg")
-    return f"{legs} leg{'s' if legs != 1 else ''}, {drawn.checkpoints} checkpoints in {span(drawn.end - drawn.start)}"
+    return f"{legs} leg{'s' if legs != 1 else ''}, {drawn.checkpoints} checkpoints in {duration_text(drawn.end - drawn.start)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from onward.errors import InvalidInput, SchedulerUnavailable
+from onward.model.quantity import duration_text
 from onward.model.spec import Cluster
 from onward.schedulers.base import expected_start_of
 
@@ -49,7 +50,4 @@ def notes_on_start(scheduler: object, script: str, *, now: float) -> list[str]:
 def _soon(seconds: float) -> str:
     if seconds < 90:
         return "at once"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"in about {minutes} min"
-    return f"in about {round(minutes / 60)} h" if minutes < 48 * 60 else f"in about {round(minutes / 1440)} days"
+    return f"in about {duration_text(seconds)}"

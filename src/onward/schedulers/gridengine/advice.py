@@ -10,6 +10,7 @@ from onward.errors import SchedulerUnavailable
 from onward.model.job import JobId
 from onward.model.spec import Resources
 from onward.schedulers.command import Answer
+from onward.schedulers.gridengine.output_parsing import read_duration
 from onward.schedulers.gridengine.resource_options import options, shape_of
 
 Ask = Callable[..., Answer]
@@ -116,5 +117,5 @@ def notify_seconds(queue: str) -> float | None:
 
 
 def _seconds(queue: str, key: str) -> int | None:
-    match = re.search(rf"^{key}\s+(\d+):(\d+):(\d+)", queue, re.MULTILINE)
-    return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3]) if match else None
+    match = re.search(rf"^{key}\s+([\d:]+)", queue, re.MULTILINE)
+    return read_duration(match[1]) if match else None

@@ -216,7 +216,7 @@ def _memory_met(record: AccountingRecord) -> bool:
     """Grid Engine tells a limit of time and one of memory apart by nothing but the figures."""
     limits = dict(part.split("=", 1) for part in re.findall(r"[\w.]+=[^,\s]+", record.category))
     ran = record.ended - record.started if record.ended and record.started else None
-    time_limit = _duration(limits.get("h_rt", ""))
+    time_limit = read_duration(limits.get("h_rt", ""))
     if time_limit and ran is not None and ran >= time_limit - 1:
         return False
     allowed = read_size(limits.get("h_vmem", ""))
@@ -256,13 +256,13 @@ def _date(text: str) -> float | None:
     return moment if moment > 86400 else None
 
 
-def _duration(text: str) -> float | None:
-    parts = text.split(":")
-    if not all(re.fullmatch(r"[0-9.]*", part) for part in parts) or not any(parts):
+def read_duration(text: str) -> int | None:
+    """Seconds, or [HH]:[MM]:SS with empty parts for zero."""
+    if not re.fullmatch(r"\d+|\d*(?::\d*){1,2}", text, re.ASCII):
         return None
-    total = 0.0
-    for part in parts:
-        total = total * 60 + float(part or 0)
+    total = 0
+    for part in text.split(":"):
+        total = total * 60 + int(part or 0)
     return total
 
 

@@ -18,7 +18,7 @@ from onward.model.cluster import Asked, ClusterJob, ClusterSnapshot, Gpus, Node,
 from onward.model.job import JobId, JobState
 from onward.schedulers.command import Answer
 from onward.schedulers.gridengine.advice import scheduling_info
-from onward.schedulers.gridengine.output_parsing import parse_state, read_moment, read_size
+from onward.schedulers.gridengine.output_parsing import parse_state, read_duration, read_moment, read_size
 from onward.schedulers.gridengine.resource_options import DEFAULT_NAMES
 from onward.schedulers.gridengine.wait_reasons import DEPENDENCY, ERROR, HOLD, QUEUED, plain_reason
 
@@ -190,9 +190,9 @@ def _time_limits(text: str) -> dict[str, int]:
     for line in text.splitlines():
         key, _, rest = line.partition(" ")
         queue = rest.strip() if key == "qname" else queue
-        match = re.match(r"(\d+):(\d+):(\d+)", rest.strip()) if key == "h_rt" else None
-        if match and queue:
-            found[queue] = int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3])
+        limit = read_duration(rest.strip().split(",")[0]) if key == "h_rt" else None
+        if limit is not None and queue:
+            found[queue] = limit
     return found
 
 
@@ -262,7 +262,7 @@ def _asked(entry: ElementTree.Element, words: ConsumableNames, *, hosts: int) ->
         cpus=slots,
         mem=round(mem * (slots if words.mem_by_slot else 1) / 2**20) if mem else None,
         gpus=(Gpus(type=requests.get(words.kind, ""), total=gpus),) if gpus else (),
-        time=_seconds(requests.get("h_rt", "")),
+        time=read_duration(requests.get("h_rt", "")),
     )
 
 
@@ -302,13 +302,3 @@ def _count(entry: ElementTree.Element, key: str) -> int:
 def _whole(text: str) -> int:
     match = re.match(r"-?\d+", text)
     return max(int(match[0]), 0) if match else 0
-
-
-def _seconds(text: str) -> int | None:
-    """3600, or 1:00:00."""
-    if not re.fullmatch(r"\d+(?::\d+){0,2}", text):
-        return None
-    total = 0
-    for part in text.split(":"):
-        total = total * 60 + int(part)
-    return total

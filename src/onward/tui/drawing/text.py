@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
+from onward.model.quantity import duration_text
+
 Span = tuple[str, str]
 Line = tuple[Span, ...]
 Block = list[Line]
@@ -109,15 +111,8 @@ def span(seconds: float | None) -> str:
     """As short as can be: 45s, 12m, 3h20, 2d4h."""
     if seconds is None or not math.isfinite(seconds):
         return "–"
-    seconds = max(seconds, 0.0)
-    if seconds < 100:
-        return f"{seconds:.0f}s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f}m"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    if hours < 48:
-        return f"{hours}h{minutes:02d}"
-    return f"{hours // 24}d{hours % 24}h"
+    words = duration_text(max(seconds, 0.0)).replace(" ", "").replace("min", "m")
+    return words.removesuffix("m") if "h" in words else words
 
 
 def clock(moment: float, now: float) -> str:
