@@ -48,12 +48,12 @@ def test_the_first_page_has_the_facts_that_show_has_without_a_server(scene: Scen
     assert told["command"] == "python train.py"
     assert told["resources"]["time"] == 3600
     assert "mem" not in told["resources"]
-    assert told["actions"] == {"stop": True, "cancel": True, "resume": False, "clone": True}
+    assert told["actions"] == {"stop": True, "cancel": True, "resume": False, "resume_advised": False, "clone": True}
     assert (told["jobs"][0]["leg"], told["jobs"][0]["nodes"], told["jobs"][0]["gpus"]) == (1, ["node1"], ["0"])
     assert told["folder"] == str(run.dir.path)
 
 
-def test_a_run_that_failed_shows_evidence_and_can_be_resumed(scene: Scene) -> None:
+def test_a_run_whose_code_crashed_shows_evidence_and_can_but_need_not_be_resumed(scene: Scene) -> None:
     run = scene.place.play(limits=scene.place.draft().limits).begin(1)
     run.write(ev.Ended(leg=1, at=run.now(), end=LegEnd.CRASHED, reason="exit code 1", evidence="Traceback\nValueError: x"))
     run.write(ev.Closed(leg=1, at=run.now(), state="failed", cause="leg 1 crashed", evidence="Traceback\nValueError: x", next="mend it"))
@@ -62,7 +62,15 @@ def test_a_run_that_failed_shows_evidence_and_can_be_resumed(scene: Scene) -> No
     assert told["evidence"] == ["Traceback", "ValueError: x"]
     assert (told["run"]["why"], told["run"]["next"]) == ("leg 1 crashed", "mend it")
     assert (told["risk"], told["finish"]) == (None, None)
-    assert told["actions"] == {"stop": False, "cancel": False, "resume": True, "clone": True}
+    assert told["actions"] == {"stop": False, "cancel": False, "resume": True, "resume_advised": False, "clone": True}
+
+
+def test_resume_is_advised_where_a_limit_and_not_the_code_ended_the_run(scene: Scene) -> None:
+    run = scene.place.play().begin(1)
+    run.end(1, LegEnd.OUT_OF_MEMORY)
+    run.write(ev.Closed(leg=1, at=run.now(), state="failed", cause="leg 1 ran out of memory", next="onward resume it --mem 8G"))
+    look_at_folders(scene)
+    assert good(scene.client.get(f"/api/v1/runs/{run.spec.id}/overview"))["actions"]["resume_advised"] is True
 
 
 def test_params_are_compared_with_the_run_that_it_was_cloned_from(scene: Scene) -> None:
@@ -92,7 +100,7 @@ def test_a_run_of_others_has_a_first_page_and_a_timeline_too(scene: Scene) -> No
     assert told["parent"] == {"id": "nobody", "name": "", "different": {}}
     assert told["metrics"][0]["value"] == "NaN"
     assert told["pace"]["rate"] == pytest.approx(1.0)
-    assert told["actions"] == {"stop": False, "cancel": False, "resume": False, "clone": False}
+    assert told["actions"] == {"stop": False, "cancel": False, "resume": False, "resume_advised": False, "clone": False}
     line = good(scene.client.get(f"/api/v1/runs/{run}/timeline"))
     assert [(s["kind"], s["leg"], s["state"], s["end"]) for s in line["segments"]] == [("leg", 1, "running", None)]
     good(scene.client.ask("PATCH", f"/api/v1/runs/{run}", json={"state": "failed", "reason": "no luck"}))

@@ -141,7 +141,7 @@ def tell(root: Path, now: float) -> None:
             state="failed",
             cause="the training ended with exit code 1: CUDA out of memory",
             evidence=evidence,
-            next="resume it with a smaller batch_size, or more GPUs",
+            next="fix the code and submit again, with a smaller batch_size or more GPUs",
         )
     )
 

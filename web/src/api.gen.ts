@@ -2492,7 +2492,7 @@ export interface components {
     schemas: {
         /**
          * Actions
-         * @description What can be asked of it now.
+         * @description What can be done with the run now.
          */
         Actions: {
             /** Stop */
@@ -2501,6 +2501,11 @@ export interface components {
             cancel: boolean;
             /** Resume */
             resume: boolean;
+            /**
+             * Resume Advised
+             * @description False if its own code must be fixed first: a resumed run uses the code as it was at submit.
+             */
+            resume_advised: boolean;
             /** Clone */
             clone: boolean;
         };
@@ -2533,6 +2538,11 @@ export interface components {
              */
             last?: number | null;
         };
+        /**
+         * AlertKind
+         * @enum {string}
+         */
+        AlertKind: "started" | "failed" | "stalled" | "checkpoint_overdue" | "nan" | "metric" | "finished" | "quota" | "told";
         /** Announced */
         Announced: {
             /** Run Id */
@@ -2586,25 +2596,6 @@ export interface components {
             stored: boolean;
             /** Created */
             created: number | null;
-        };
-        /**
-         * AskedOut
-         * @description What a job asked for in all, or got once it runs.
-         */
-        AskedOut: {
-            /** Nodes */
-            nodes: number;
-            /** Cpus */
-            cpus: number;
-            /** Mem */
-            mem: number | null;
-            /** Gpus */
-            gpus: components["schemas"]["GpusOut"][];
-            /**
-             * Time
-             * @description Seconds.
-             */
-            time: number | null;
         };
         /** BandOut */
         BandOut: {
@@ -2754,6 +2745,16 @@ export interface components {
              * @description Whether this server has the secrets that it needs.
              */
             ready: boolean;
+        };
+        /** ChannelTestResult */
+        ChannelTestResult: {
+            /** Delivered */
+            delivered: boolean;
+            /**
+             * Words
+             * @description What kept it from arriving, and what to do.
+             */
+            words: string;
         };
         /** ChartList */
         ChartList: {
@@ -2943,7 +2944,7 @@ export interface components {
              * @description Of an array, those that this line stands for.
              */
             tasks: number;
-            asked: components["schemas"]["AskedOut"];
+            asked: components["schemas"]["RequestedResourcesOut"];
             /**
              * Nodes
              * @description Where it runs.
@@ -2983,6 +2984,34 @@ export interface components {
         ClusterList: {
             /** Clusters */
             clusters: components["schemas"]["ClusterOut"][];
+        };
+        /** ClusterNodeOut */
+        ClusterNodeOut: {
+            /** Name */
+            name: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "free" | "partly" | "full" | "draining" | "drained" | "down" | "reserved" | "unknown";
+            /**
+             * Why
+             * @description It takes no jobs.
+             */
+            why: string;
+            /** Cpus */
+            cpus: number;
+            /**
+             * Cpus Used
+             * @description Handed out; not how busy they are.
+             */
+            cpus_used: number;
+            /** Mem */
+            mem: number;
+            /** Mem Used */
+            mem_used: number;
+            /** Gpus */
+            gpus: components["schemas"]["GpusOut"][];
         };
         /** ClusterOut */
         ClusterOut: {
@@ -3046,7 +3075,7 @@ export interface components {
             /** Totals */
             totals: components["schemas"]["TotalOut"][];
             /** Nodes */
-            nodes: components["schemas"]["onward__api__cluster_shapes__NodeOut"][];
+            nodes: components["schemas"]["ClusterNodeOut"][];
             /** Queues */
             queues: components["schemas"]["QueueOut"][];
             /**
@@ -3120,22 +3149,6 @@ export interface components {
             flag: string;
             /** Words */
             words: string;
-        };
-        /** Diff */
-        Diff: {
-            /** Runs */
-            runs: string[];
-            /**
-             * Different
-             * @description By param, a value a run; null where a run has none.
-             */
-            different: {
-                [key: string]: (string | null)[];
-            };
-            /** Same */
-            same: {
-                [key: string]: string;
-            };
         };
         /** DraftIn */
         DraftIn: {
@@ -3421,8 +3434,8 @@ export interface components {
              */
             words: string;
         };
-        /** GpuOut */
-        GpuOut: {
+        /** GpuUsageOut */
+        GpuUsageOut: {
             /** Uuid */
             uuid: string;
             /**
@@ -3569,8 +3582,8 @@ export interface components {
              */
             exit_code: string;
         };
-        /** HintTaken */
-        HintTaken: {
+        /** HintReceipt */
+        HintReceipt: {
             /**
              * Received
              * @default true
@@ -3582,17 +3595,13 @@ export interface components {
              */
             known: boolean;
         };
-        /** History */
-        History: {
+        /** HookReceipt */
+        HookReceipt: {
             /**
-             * Params
-             * @description By param, then by leg.
+             * Received
+             * @default true
              */
-            params: {
-                [key: string]: {
-                    [key: string]: string;
-                };
-            };
+            received: boolean;
         };
         /** InputOut */
         InputOut: {
@@ -3732,11 +3741,6 @@ export interface components {
              */
             values: boolean;
         };
-        /**
-         * Kind
-         * @enum {string}
-         */
-        Kind: "started" | "failed" | "stalled" | "checkpoint_overdue" | "nan" | "metric" | "finished" | "quota" | "told";
         /** LegCounts */
         LegCounts: {
             /**
@@ -3784,11 +3788,6 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /**
-         * Level
-         * @enum {string}
-         */
-        Level: "info" | "warning" | "error";
         /** LogLink */
         LogLink: {
             /**
@@ -3968,8 +3967,8 @@ export interface components {
              */
             secret: string;
         };
-        /** Next */
-        Next: {
+        /** NextOffset */
+        NextOffset: {
             /**
              * Next
              * @description From which byte to send on: what is before it is committed.
@@ -3987,6 +3986,15 @@ export interface components {
              * @default false
              */
             missing: boolean;
+        };
+        /** NodeUsageOut */
+        NodeUsageOut: {
+            /** Node */
+            node: string;
+            /** Figures */
+            figures: components["schemas"]["Figure"][];
+            /** Gpus */
+            gpus: components["schemas"]["GpuUsageOut"][];
         };
         /** NoteIn */
         NoteIn: {
@@ -4009,6 +4017,11 @@ export interface components {
             /** Text */
             text: string;
         };
+        /**
+         * NoticeLevel
+         * @enum {string}
+         */
+        NoticeLevel: "info" | "warning" | "error";
         /** NoticeList */
         NoticeList: {
             /** Notices */
@@ -4024,7 +4037,7 @@ export interface components {
             channel: string;
             /** Run Id */
             run_id: string | null;
-            level: components["schemas"]["Level"];
+            level: components["schemas"]["NoticeLevel"];
             /** Title */
             title: string;
             /** Text */
@@ -4169,6 +4182,34 @@ export interface components {
              */
             at: number | null;
         };
+        /** ParamDiff */
+        ParamDiff: {
+            /** Runs */
+            runs: string[];
+            /**
+             * Different
+             * @description By param, a value a run; null where a run has none.
+             */
+            different: {
+                [key: string]: (string | null)[];
+            };
+            /** Same */
+            same: {
+                [key: string]: string;
+            };
+        };
+        /** ParamHistory */
+        ParamHistory: {
+            /**
+             * Params
+             * @description By param, then by leg.
+             */
+            params: {
+                [key: string]: {
+                    [key: string]: string;
+                };
+            };
+        };
         /** ParamsData */
         ParamsData: {
             /**
@@ -4178,20 +4219,6 @@ export interface components {
             data: {
                 [key: string]: unknown;
             };
-        };
-        /** ParamsIn */
-        ParamsIn: {
-            /** Params */
-            params: {
-                [key: string]: string | boolean | number | unknown[] | {
-                    [key: string]: unknown;
-                } | null;
-            };
-            /**
-             * Leg
-             * @description None: the newest.
-             */
-            leg?: number | null;
         };
         /** ParamsText */
         ParamsText: {
@@ -4269,8 +4296,8 @@ export interface components {
             workers: components["schemas"]["WorkerOut"][];
             summary: components["schemas"]["SummaryOut"];
         };
-        /** PipelineList */
-        PipelineList: {
+        /** PipelineListOut */
+        PipelineListOut: {
             /**
              * Pipelines
              * @description Newest first.
@@ -4489,14 +4516,6 @@ export interface components {
             /** Zone */
             zone: string;
         };
-        /** Received */
-        Received: {
-            /**
-             * Received
-             * @default true
-             */
-            received: boolean;
-        };
         /** RecordsIn */
         RecordsIn: {
             /** Run */
@@ -4515,6 +4534,26 @@ export interface components {
             records: {
                 [key: string]: unknown;
             }[];
+        };
+        /** RecordsResult */
+        RecordsResult: {
+            /**
+             * Points
+             * @description New ones, committed.
+             */
+            points: number;
+            /**
+             * Repeated
+             * @description Records that were here already.
+             */
+            repeated: number;
+            /**
+             * Refused
+             * @description Records that are none; `why` says what is wrong with the first.
+             */
+            refused: number;
+            /** Why */
+            why: string;
         };
         /**
          * ReplyOut
@@ -4680,6 +4719,31 @@ export interface components {
          * @enum {string}
          */
         RequestState: "accepted" | "submitted" | "running" | "settled" | "refused";
+        /**
+         * RequestStateFilter
+         * @description Which requests: those that are open, or those that ended so.
+         * @enum {string}
+         */
+        RequestStateFilter: "open" | "done" | "failed" | "cancelled" | "refused";
+        /**
+         * RequestedResourcesOut
+         * @description What a job asked for in all, or got once it runs.
+         */
+        RequestedResourcesOut: {
+            /** Nodes */
+            nodes: number;
+            /** Cpus */
+            cpus: number;
+            /** Mem */
+            mem: number | null;
+            /** Gpus */
+            gpus: components["schemas"]["GpusOut"][];
+            /**
+             * Time
+             * @description Seconds.
+             */
+            time: number | null;
+        };
         /** ResultOut */
         ResultOut: {
             /** Name */
@@ -4756,7 +4820,7 @@ export interface components {
             /** Name */
             name: string;
             /** @description What it tells of. */
-            kind: components["schemas"]["Kind"];
+            kind: components["schemas"]["AlertKind"];
             /**
              * Filter
              * @description Which runs; of `metric`, the condition itself.
@@ -4796,7 +4860,7 @@ export interface components {
             id: string;
             /** Name */
             name: string;
-            kind: components["schemas"]["Kind"];
+            kind: components["schemas"]["AlertKind"];
             /** Filter */
             filter: string;
             /** After */
@@ -4982,16 +5046,6 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** RunMade */
-        RunMade: {
-            /** Run Id */
-            run_id: string;
-            /**
-             * Leg
-             * @description One more each time that its job was started again.
-             */
-            leg: number;
-        };
         /** RunOut */
         RunOut: {
             /** Id */
@@ -5080,6 +5134,20 @@ export interface components {
              * @description Where the filter was read as text: why.
              */
             note: string;
+        };
+        /** RunParamsIn */
+        RunParamsIn: {
+            /** Params */
+            params: {
+                [key: string]: string | boolean | number | unknown[] | {
+                    [key: string]: unknown;
+                } | null;
+            };
+            /**
+             * Leg
+             * @description None: the newest.
+             */
+            leg?: number | null;
         };
         /** RunRow */
         RunRow: {
@@ -5172,13 +5240,6 @@ export interface components {
              */
             gpu_use: number | null;
             legs: components["schemas"]["LegCounts"];
-        };
-        /** RunSaid */
-        RunSaid: {
-            /** Run Id */
-            run_id: string;
-            /** Status */
-            status: string;
         };
         /** RunSearch */
         RunSearch: {
@@ -5278,6 +5339,23 @@ export interface components {
             gpu_type?: string | null;
             /** Name */
             name?: string | null;
+        };
+        /** ScriptRunMade */
+        ScriptRunMade: {
+            /** Run Id */
+            run_id: string;
+            /**
+             * Leg
+             * @description One more each time that its job was started again.
+             */
+            leg: number;
+        };
+        /** ScriptRunStatus */
+        ScriptRunStatus: {
+            /** Run Id */
+            run_id: string;
+            /** Status */
+            status: string;
         };
         /** ScriptStepIn */
         ScriptStepIn: {
@@ -5482,12 +5560,6 @@ export interface components {
              */
             eta: number | null;
         };
-        /**
-         * Standing
-         * @description Which requests: those that are open, or those that ended so.
-         * @enum {string}
-         */
-        Standing: "open" | "done" | "failed" | "cancelled" | "refused";
         /** StartOut */
         StartOut: {
             /**
@@ -5626,7 +5698,7 @@ export interface components {
         /** SystemOut */
         SystemOut: {
             /** Nodes */
-            nodes: components["schemas"]["onward__api__routes__system__NodeOut"][];
+            nodes: components["schemas"]["NodeUsageOut"][];
             /**
              * Legs
              * @description Where each leg was, and when.
@@ -5647,26 +5719,6 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** Taken */
-        Taken: {
-            /**
-             * Points
-             * @description New ones, committed.
-             */
-            points: number;
-            /**
-             * Repeated
-             * @description Records that were here already.
-             */
-            repeated: number;
-            /**
-             * Refused
-             * @description Records that are none; `why` says what is wrong with the first.
-             */
-            refused: number;
-            /** Why */
-            why: string;
-        };
         /** TaskCounts */
         TaskCounts: {
             /** Open */
@@ -5683,16 +5735,6 @@ export interface components {
              * @description And no try is left.
              */
             failed: number;
-        };
-        /** Tested */
-        Tested: {
-            /** Delivered */
-            delivered: boolean;
-            /**
-             * Words
-             * @description What kept it from arriving, and what to do.
-             */
-            words: string;
         };
         /** TimelineOut */
         TimelineOut: {
@@ -5906,43 +5948,6 @@ export interface components {
             state: "queued" | "running" | "finished" | "failed" | "cancelled";
             /** Cause */
             cause: string;
-        };
-        /** NodeOut */
-        onward__api__cluster_shapes__NodeOut: {
-            /** Name */
-            name: string;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "free" | "partly" | "full" | "draining" | "drained" | "down" | "reserved" | "unknown";
-            /**
-             * Why
-             * @description It takes no jobs.
-             */
-            why: string;
-            /** Cpus */
-            cpus: number;
-            /**
-             * Cpus Used
-             * @description Handed out; not how busy they are.
-             */
-            cpus_used: number;
-            /** Mem */
-            mem: number;
-            /** Mem Used */
-            mem_used: number;
-            /** Gpus */
-            gpus: components["schemas"]["GpusOut"][];
-        };
-        /** NodeOut */
-        onward__api__routes__system__NodeOut: {
-            /** Node */
-            node: string;
-            /** Figures */
-            figures: components["schemas"]["Figure"][];
-            /** Gpus */
-            gpus: components["schemas"]["GpuOut"][];
         };
         /** @description RFC 9457: what went wrong, and what to do about it. */
         Problem: {
@@ -6407,7 +6412,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["History"];
+                    "application/json": components["schemas"]["ParamHistory"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -6433,7 +6438,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ParamsIn"];
+                "application/json": components["schemas"]["RunParamsIn"];
             };
         };
         responses: {
@@ -7086,7 +7091,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Diff"];
+                    "application/json": components["schemas"]["ParamDiff"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -7695,7 +7700,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Next"];
+                    "application/json": components["schemas"]["NextOffset"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -7736,7 +7741,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Next"];
+                    "application/json": components["schemas"]["NextOffset"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -7769,7 +7774,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Taken"];
+                    "application/json": components["schemas"]["RecordsResult"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -7976,7 +7981,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunMade"];
+                    "application/json": components["schemas"]["ScriptRunMade"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -8116,7 +8121,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunSaid"];
+                    "application/json": components["schemas"]["ScriptRunStatus"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -8152,7 +8157,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunSaid"];
+                    "application/json": components["schemas"]["ScriptRunStatus"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -8189,7 +8194,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Received"];
+                    "application/json": components["schemas"]["HookReceipt"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -8225,7 +8230,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HintTaken"];
+                    "application/json": components["schemas"]["HintReceipt"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -9099,7 +9104,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Tested"];
+                    "application/json": components["schemas"]["ChannelTestResult"];
                 };
             };
             /** @description It could not be done, and why. */
@@ -9151,7 +9156,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only those that stand so; `failed`: ended otherwise than the others. */
-                state?: components["schemas"]["Standing"] | null;
+                state?: components["schemas"]["RequestStateFilter"] | null;
                 /** @description Part of an id, a sender or a recipe; or a run's id. */
                 text?: string;
                 /** @description At most so many. */
@@ -9310,7 +9315,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PipelineList"];
+                    "application/json": components["schemas"]["PipelineListOut"];
                 };
             };
             /** @description It could not be done, and why. */

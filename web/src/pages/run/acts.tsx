@@ -37,7 +37,7 @@ export function Acts({ told, again }: { told: Overview; again: () => void }) {
   return (
     <div class="run-acts">
       {actions.resume && (
-        <button type="button" class="primary" onClick={() => setAsking("resume")}>
+        <button type="button" class={actions.resume_advised ? "primary" : ""} onClick={() => setAsking("resume")}>
           Resume
         </button>
       )}

@@ -1,6 +1,7 @@
 /** The numbers a person asks first: how far, when done, what is at risk, how much of the time counted. */
 import type { ComponentChildren } from "preact";
 import { ago, duration, NONE, num, percent, rough, stamp, when, whole } from "../../format";
+import { shownLegLimit } from "../../legs";
 import { Progress } from "../../parts/progress";
 import { useNow } from "../../parts/stale";
 import { isOver, type Overview } from "./feed";
@@ -141,7 +142,8 @@ function Goodput({ told }: Props) {
 function Legs({ told }: Props) {
   const { legs, effort, run } = told;
   if (!legs.now && legs.max === null) return null;
-  const most = legs.max === null || legs.max >= 1000 ? "" : `of at most ${legs.max} · `;
+  const limit = shownLegLimit(legs);
+  const most = limit === null ? "" : `of at most ${limit} · `;
   const gpu = run.gpu_use === null ? "" : ` · GPUs ${percent(run.gpu_use)}`;
   return (
     <Tile name="Leg" note={`${most}${duration(effort.waited)} in queues${gpu}`}>

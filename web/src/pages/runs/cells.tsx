@@ -1,5 +1,6 @@
 /** What stands in a cell of the list of runs. */
 import { ago, duration, NONE, num, percent, rough, short, stamp, when } from "../../format";
+import { shownLegLimit } from "../../legs";
 import { Badge } from "../../parts/badge";
 import { Progress } from "../../parts/progress";
 import { useNow } from "../../parts/stale";
@@ -93,12 +94,13 @@ function Far({ row }: { row: Row }) {
 }
 
 function Legs({ row }: { row: Row }) {
-  const { now, max } = row.legs;
+  const { now, max, done } = row.legs;
+  const limit = shownLegLimit(row.legs);
   if (!now && max === null) return <span class="muted">{NONE}</span>;
   return (
-    <span title={`Leg ${now}${max === null ? "" : ` of at most ${max}`}; ${row.legs.done} ended`}>
+    <span title={`Leg ${now}${limit === null ? "" : ` of at most ${limit}`}; ${done} ended`}>
       {now}
-      {max !== null && <span class="muted">/{max}</span>}
+      {limit !== null && <span class="muted">/{limit}</span>}
     </span>
   );
 }

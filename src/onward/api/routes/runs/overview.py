@@ -19,7 +19,8 @@ from onward.api.services import Services
 from onward.errors import NotFound
 from onward.model.analysis.eta import TrainingPace
 from onward.model.analysis.why import no_job_since
-from onward.model.run import Leg, RunState
+from onward.model.policy.lifecycle import not_stored
+from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.model.spec import spec_to_json
 from onward.operations.runs.record import time_account
 from onward.tracker.runs.rows import RunView
@@ -89,11 +90,12 @@ class JobOut(BaseModel):
 
 
 class Actions(BaseModel):
-    """What can be asked of it now."""
+    """What can be done with the run now."""
 
     stop: bool
     cancel: bool
     resume: bool
+    resume_advised: bool = Field(description="False if its own code must be fixed first: a resumed run uses the code as it was at submit.")
     clone: bool
 
 
@@ -228,9 +230,19 @@ def _job(leg: Leg) -> dict[str, Any]:
 def _actions(history: RunHistory) -> dict[str, bool]:
     """Only of a run whose folder this server sees; a finished one has nothing to go on with."""
     state, ours = history.run.state, history.dir is not None and history.info.source == "onward"
+    resume = ours and state in (RunState.FAILED, RunState.CANCELLED)
     return {
         "stop": ours and not state.over and history.run.stop is None,
         "cancel": ours and not state.over,
-        "resume": ours and state in (RunState.FAILED, RunState.CANCELLED),
+        "resume": resume,
+        "resume_advised": resume and not _failed_by_itself(history.run),
         "clone": ours,
     }
+
+
+def _failed_by_itself(run: Run) -> bool:
+    """Whether the training's own code or exit code ended the run, rather than a limit, the storage or a person."""
+    last = run.last_leg
+    if run.state is not RunState.FAILED or last is None or not_stored(last) is not None:
+        return False
+    return last.counts and last.end in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.AGAIN)
