@@ -1,4 +1,4 @@
-"""The map is tested: every room is on the README's tree, every verb in the docs is real, rooms and modules stay small, names are unique."""
+"""CONTRIBUTING's tree is the real one; verbs, variables and links in the docs exist; modules stay small and names unique."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from tests.house import OTHERS, ROOMS, SOURCE, docstrings, shown, tree
+
 REPO = Path(__file__).resolve().parents[2]
-SOURCE = REPO / "src" / "onward"
+README = (REPO / "README.md").read_text()
 
 LONG = {  # to be split; each line goes with its split
     "model/policy/lifecycle.py",
@@ -20,10 +22,21 @@ LONG = {  # to be split; each line goes with its split
 }
 
 
-def test_every_room_is_on_the_readmes_tree() -> None:
-    tree = (REPO / "README.md").read_text().split("## The house")[1]
-    rooms = [path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()]
-    assert [room for room in rooms if f"{room}/" not in tree] == []
+def test_every_package_is_on_the_tree_in_its_place() -> None:
+    assert shown() == tree(), "write it with `python -m tests.house`"
+
+
+def test_every_folder_with_modules_is_a_package_or_explained() -> None:
+    folders = {str(path.parent.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if path.parent != SOURCE}
+    assert folders - docstrings().keys() == OTHERS.keys()
+
+
+def test_every_package_says_what_lives_there_and_what_does_not() -> None:
+    assert [name for name, text in docstrings().items() if "\nNot here: " not in text] == []
+
+
+def test_every_room_is_named_in_the_readme() -> None:
+    assert [room for room in ROOMS if room not in README.split("## The house")[1]] == []
 
 
 def test_every_verb_has_a_line_in_the_reference() -> None:
@@ -40,12 +53,12 @@ def test_every_variable_of_the_contract_is_explained() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]
+    pages = [*REPO.glob("*.md"), *(REPO / "docs").rglob("*.md"), *(REPO / "examples").rglob("*.md")]
     broken = [
-        f"{page.name}: {target}"
+        f"{page.relative_to(REPO)}: {target}"
         for page in pages
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())
-        if "://" not in target and not (page.parent / target).exists()
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+        if "://" not in target and not _leads_somewhere(page, target)
     ]
     assert broken == []
 
@@ -68,3 +81,15 @@ def test_no_public_class_name_is_defined_twice() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert {name: count for name, count in names.items() if count > 1} == {}
+
+
+def _leads_somewhere(page: Path, target: str) -> bool:
+    file, _, anchor = target.partition("#")
+    there = page.parent / file if file else page
+    return there.exists() and (not anchor or anchor in _anchors(there.read_text()))
+
+
+def _anchors(text: str) -> set[str]:
+    """Of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,1 +1,4 @@
-"""The server: one gate in front of everything, then a small door for the hot paths and FastAPI for the rest."""
+"""The server: an access gate in front of everything, a fast path for points, FastAPI routes for the rest.
+
+Not here: what a verb does (operations), SQL (tracker), requests from RabbitMQ (gateway).
+"""

@@ -1,1 +1,4 @@
-"""Checkpoints as whole, verified directories: manifest, publish, find, retain, stage."""
+"""Checkpoints as complete, verified directories: manifest, copying, branching, and what is still unpublished.
+
+Not here: which checkpoints are kept (model/checkpoint), when a training saves (sdk).
+"""

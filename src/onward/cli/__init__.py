@@ -1,1 +1,4 @@
-"""The command line: a file a verb, data on stdout, talk on stderr."""
+"""The command line: one file per verb, data on stdout, messages on stderr.
+
+Not here: what a verb does (operations). A verb reads arguments and prints.
+"""

@@ -1,4 +1,4 @@
-"""Parts made for one customer's application or file format.
+"""Parts made for one customer's application or file format, registered through the same entry points that plugins use.
 
-They come in by the entry points that outsiders would use; no other room may import them.
+Not here: anything that others need. No other room may import this one.
 """

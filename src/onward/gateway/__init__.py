@@ -1,1 +1,4 @@
-"""The gateway: requests come from a RabbitMQ broker, and each gets one answer there. Needs aio-pika (extra `gateway`)."""
+"""The gateway: takes requests from RabbitMQ and sends one answer to each. Needs aio-pika (extra `gateway`).
+
+Not here: what a request becomes (operations/requests), where it is stored (tracker/requests).
+"""

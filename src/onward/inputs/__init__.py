@@ -1,1 +1,4 @@
-"""What people write: params files, pipelines, flag lines and batch scripts in; drafts of runs and plans out."""
+"""Parsing what people write: params files, pipelines, flags, batch scripts and recipes become drafts of runs and plans.
+
+Not here: submitting or running any of it (operations, pipelines).
+"""

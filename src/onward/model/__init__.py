@@ -1,1 +1,4 @@
-"""The nouns and the rules: frozen values and pure functions, no input or output."""
+"""Nouns and rules: frozen values and pure functions.
+
+Not here: files, processes, clocks, network: nothing in this room does input or output.
+"""

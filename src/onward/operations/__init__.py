@@ -1,1 +1,4 @@
-"""The verbs: each a function that the command line (and later API and gateway) calls."""
+"""The verbs: functions that the command line, the API and the gateway all call.
+
+Not here: arguments and printed text (cli), HTTP (api), parsing (inputs).
+"""

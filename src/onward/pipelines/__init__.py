@@ -1,4 +1,4 @@
-"""What runs a pipeline inside jobs: advance it, build environments, keep checkpoints for benchmarks.
+"""What runs a pipeline inside jobs: advance it, build environments, keep checkpoints for benchmarks. Standard library only.
 
-Standard library only. What people write is in onward.inputs; supervisor may not import this room.
+Not here: parsing (inputs/pipeline), verbs (operations/pipelines). The supervisor reaches this room by hooks only.
 """

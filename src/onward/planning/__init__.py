@@ -1,1 +1,4 @@
-"""Arithmetic over a cluster's snapshot and its history: pure, no input or output."""
+"""What could start now: arithmetic over a cluster's snapshot. Pure.
+
+Not here: asking schedulers (operations/clusters).
+"""

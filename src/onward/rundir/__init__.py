@@ -1,1 +1,4 @@
-"""A run's folder: the truth about a run, one writer a file."""
+"""A run's folder, the truth about a run: layout, journal, spool, claims, frozen code. One writer per file.
+
+Not here: checkpoints (checkpoints), decisions (model/policy), databases (tracker).
+"""

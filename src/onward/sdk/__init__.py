@@ -1,1 +1,4 @@
-"""What a training script imports: standard library only, and it works when nothing else is there."""
+"""What a training script imports. Standard library only; works without a supervisor, server or cluster.
+
+Not here: the supervisor's side (supervisor, rundir). sdk/contract has the names that both share.
+"""

@@ -1,1 +1,4 @@
-"""Our process inside a job: it lives one leg of a run, from claim to end."""
+"""Our process inside a job. It runs one leg of a run, from claim to end. Standard library only.
+
+Not here: what a run does next (model/policy), anything that runs outside jobs (operations).
+"""

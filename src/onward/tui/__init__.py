@@ -1,1 +1,4 @@
-"""The terminal screen: `onward top`."""
+"""The terminal UI: `onward top`.
+
+Not here: asking a scheduler. It shows what its source knows.
+"""

@@ -1,4 +1,4 @@
-"""Who may come in: the gate that every request passes, tokens, allowed hosts, rate limits, login and signed links.
+"""Who may call the server: the gate that every request passes, tokens, allowed hosts, rate limits, login, signed links.
 
-Nothing here knows what a route answers.
+Not here: what a route answers (routes), how tokens are stored (tracker/access).
 """

@@ -1,1 +1,4 @@
-"""Points that clients log over HTTP: parsed, checked and handed to the tracker on the fast path. Nothing is read back here."""
+"""Points that clients log over HTTP: parsed, checked and handed to the tracker on the fast path.
+
+Not here: reading points back (routes/metrics), storing them (tracker/ingest).
+"""

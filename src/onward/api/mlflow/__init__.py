@@ -1,7 +1,10 @@
-"""MLflow's REST API, for clients that speak it already. Routes are added to `router`; the gate and the errors' shape are the server's.
+"""MLflow's REST API, for clients that already speak it.
 
-Under these paths (`problems.MLFLOW`) every refusal, the gate's too, has MLflow's shape: `{"error_code": …, "message": …}`. A run's
-token is held to its run by `caller.must_write(run_id)` in each route, since the address does not name it.
+Routes are added to `router`; the gate and the error shape are the server's. Under these paths (`problems.MLFLOW`) every refusal, the
+gate's too, has MLflow's shape: `{"error_code": …, "message": …}`. Each route limits a run's token to its run with
+`caller.must_write(run_id)`, since the address does not name the run.
+
+Not here: the relay's MLflow calls (supervisor/relay), import of MLflow stores (operations/imports).
 """
 
 from __future__ import annotations

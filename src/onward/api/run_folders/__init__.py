@@ -1,4 +1,4 @@
-"""From a run in the tracker to its folder, its history and what was pushed of it.
+"""From a run in the tracker to its folder, its history, and what was pushed of it.
 
-Only folders below the configured roots are opened; no routes.
+Not here: routes; reading many folders in the background (tracker/ingest/folders). Only folders below the configured roots are opened.
 """

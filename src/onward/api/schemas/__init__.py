@@ -1,1 +1,4 @@
-"""What the native API takes and gives, as pydantic models, and how records become them. No queries and no routes."""
+"""What the native API accepts and returns, as pydantic models, and how records become them.
+
+Not here: queries, routes, MLflow's shapes (api/mlflow).
+"""

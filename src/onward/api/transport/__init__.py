@@ -1,1 +1,4 @@
-"""HTTP itself: the protocol below the app, whole answers and streams, and how errors become answers. No routes, no tokens, no runs."""
+"""HTTP itself: the protocol below the app, whole answers, streams, and how errors become answers.
+
+Not here: tokens (access), routes, anything about runs.
+"""

@@ -1,3 +1,4 @@
-"""From the node's disk to the run's folder: which checkpoint is published next, the publishing itself, what is done when
-the store is full, and which old ones are deleted.
+"""From the node's disk to the run's folder: which checkpoint is next, publishing it, full storage, deleting old ones.
+
+Not here: the publisher's process (supervisor/leg/publisher_process).
 """

@@ -1,4 +1,4 @@
 """From the run's folder to the node: the newest checkpoint that verifies, and where the node reads it from.
 
-Nothing is published or deleted here.
+Not here: publishing and deleting.
 """

@@ -1,3 +1,4 @@
-"""Checkpoints that ranks of several nodes write together: each node's share is put into the store and all are gathered
-into one checkpoint.
+"""Checkpoints that the ranks of several nodes write together: each node's share, gathered into one checkpoint.
+
+Not here: starting or stopping ranks (supervisor/ranks).
 """

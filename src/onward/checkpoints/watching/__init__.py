@@ -1,1 +1,4 @@
-"""How the watcher tells that a checkpoint written without the SDK is whole."""
+"""Whether a checkpoint that was written without the SDK is complete.
+
+Not here: copying it anywhere (publishing).
+"""

@@ -1,1 +1,4 @@
-"""`onward cluster` and `clusters`: arguments and text."""
+"""`onward cluster` and `onward clusters`: arguments and text.
+
+Not here: asking schedulers (operations/clusters).
+"""

@@ -1,1 +1,4 @@
-"""`onward pipeline …`: plan, run and the rest, summary. Arguments and text; the work is in operations.pipelines."""
+"""`onward pipeline`: plan, run, show, rerun, summary. Arguments and text.
+
+Not here: the work itself (operations/pipelines).
+"""

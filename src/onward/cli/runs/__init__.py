@@ -1,4 +1,4 @@
-"""Verbs about runs that are there: runs, show, logs, cancel, stop, resume, checkpoints, report, top, and following one.
+"""Verbs about existing runs: runs, show, logs, cancel, stop, resume, checkpoints, report, top, and following a run.
 
-Only arguments and text; the work is in operations.
+Not here: creating runs (cli/submit), the work itself (operations/runs).
 """

@@ -1,1 +1,4 @@
-"""`onward up`, and verbs about the tracker: token, backup, import, sync, epilog. Arguments and text; the server is onward.api."""
+"""`onward up`, and verbs about the tracker: token, backup, import, sync, epilog.
+
+Not here: the server (api), the database (tracker).
+"""

@@ -1,4 +1,4 @@
-"""`onward submit`, `run` and `clone`: their flags, and drafts from a params file, a flag line or a batch script.
+"""`onward submit`, `run` and `clone`: flags, and drafts from a params file, flags or a batch script.
 
-No run is made here: that is operations.submit.
+Not here: creating the run (operations/submit), the keys of a params file (inputs/params).
 """

@@ -1,1 +1,4 @@
-"""The Rodan application: its queue messages (protocol v1), its settings and its login. Registered as the gateway protocol v1."""
+"""The Rodan application: its queue messages (protocol v1), its settings and its login.
+
+Not here: protocol v2 (gateway/messages).
+"""

@@ -1,4 +1,4 @@
-"""Calls and Slurm job states of scripts written for the older tracker.
+"""HTTP calls and Slurm job states for scripts that were written for the older tracker.
 
-It plugs into the server through the entry point group onward.server; nothing in the core imports it.
+Not here: the native API (api/routes), the relay's answers to the same calls (supervisor/relay).
 """

@@ -1,1 +1,4 @@
-"""The broker: connection, queues, consumer, publisher. Everything that needs aio-pika, and nothing that knows what a message means."""
+"""The broker: connection, queues, consumer, publisher. Everything that needs aio-pika.
+
+Not here: what a message means (messages).
+"""

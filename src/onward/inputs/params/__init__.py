@@ -1,4 +1,4 @@
-"""The params file and the flag line: their sections, changes for a clone, and options in the scheduler's own words.
+"""The params file and its flags: sections, changes for a clone, options in the scheduler's own words.
 
-RunDraft out; nothing here submits.
+Not here: submitting. The result is a RunDraft.
 """

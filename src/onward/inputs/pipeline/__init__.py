@@ -1,4 +1,4 @@
-"""A pipeline's file: its text with includes and variables, its sections, sweeps, and the plan it expands to.
+"""The pipeline file: includes and variables, sections, sweeps, and the plan it expands to.
 
-Carrying the plan out is no business of this package.
+Not here: running the plan (pipelines), the plan itself (model/pipelines).
 """

@@ -1,4 +1,4 @@
 """Recipes that a site installs, and what a request may fill in of them.
 
-Recipes themselves are folders: the site's own, or those that packages bring by the entry point onward.recipes.
+Not here: the recipes themselves: they are folders of the site, or come from packages through the entry point onward.recipes.
 """

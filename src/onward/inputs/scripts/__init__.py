@@ -1,4 +1,4 @@
-"""Existing batch scripts: #SBATCH and #$ lines read as their schedulers read them, contradictions, and checks before submit.
+"""Existing batch scripts: #SBATCH and #$ lines read as their schedulers read them, contradictions, checks before submit.
 
-It never runs a script.
+Not here: running a script (supervisor/preparation), writing job scripts (schedulers).
 """

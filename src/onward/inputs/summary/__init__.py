@@ -1,4 +1,4 @@
-"""What a pipeline's benchmarks say: table, confidence intervals, differences, quality gates, and their text forms.
+"""What a pipeline's benchmarks say: table, confidence intervals, differences, quality gates, text formats. Pure.
 
-Pure; reading results from disk lives in operations.
+Not here: reading results from disk (operations/pipelines).
 """

@@ -1,1 +1,4 @@
-"""Alert rules and the messages made of their notices, pure. Sending them, and what is stored of them, lives in operations and tracker."""
+"""Alert rules, and the messages made from their notices. Pure.
+
+Not here: sending (operations/alerts), storing (tracker/alerts).
+"""

@@ -1,4 +1,4 @@
-"""What is worked out from a run's history for people: why it is in its state, timeline, ETA, effort, resource use, one-line summary.
+"""What is derived from a run's history for display: why it is in its state, timeline, ETA, effort, resource use, summary line. Pure.
 
-Pure; nothing here decides what a run does next.
+Not here: decisions: what a run does next is in model/policy.
 """

@@ -1,1 +1,4 @@
-"""What a value may become inside a command: which words are source code, and how text goes safely into a shell's."""
+"""Placeholders in commands: what they stand for, which words are source code, how text is quoted for a shell. Pure.
+
+Not here: starting programs (supervisor/processes, schedulers/command).
+"""

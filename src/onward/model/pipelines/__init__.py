@@ -1,4 +1,4 @@
-"""Nouns and rules of a pipeline: plan, tasks, attempts, scores, environment builds, uploads, and what a pipeline needs next.
+"""Nouns and rules of a pipeline: plan, tasks, attempts, scores, environment builds, uploads, and what it needs next. Pure.
 
-Pure; what people write is read in inputs, and carried out in the room pipelines.
+Not here: parsing (inputs/pipeline), running (pipelines).
 """

@@ -1,4 +1,4 @@
-"""What a run does next: how a leg's end is classified, when a run stops for good, how long a job waits for storage.
+"""What a run does next: how a leg's end is classified, when a run stops for good, how long a job waits for storage. Pure.
 
-Pure; acting on it lives in supervisor and operations.
+Not here: acting on it (supervisor/leg, operations/repair).
 """

@@ -1,1 +1,4 @@
-"""Nouns of the gateway: requests, their outcomes, the files they need, its settings. Pure; no wire format of any protocol."""
+"""Nouns of the gateway: requests, outcomes, the files they need, settings. Pure.
+
+Not here: the wire format of any protocol (gateway/messages, contrib).
+"""

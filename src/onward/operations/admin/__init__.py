@@ -1,4 +1,4 @@
-"""What keeps a machine in order: the doctor, the cleanup of work folders and environments, epilog scripts for schedulers.
+"""Keeping a machine in order: doctor, cleanup of work folders and environments, epilog scripts for schedulers.
 
-Nothing here touches checkpoints, logs or journals.
+Not here: anything that touches checkpoints, logs or journals.
 """

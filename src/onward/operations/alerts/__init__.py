@@ -1,4 +1,4 @@
-"""Sending alerts: the service that asks the rules, webhooks, mail, the secrets of channels.
+"""Sending alerts: the service that evaluates the rules, webhooks, mail, the secrets of channels.
 
-Rules live in onward.model, their store in onward.tracker.
+Not here: the rules (model/alerts), their store (tracker/alerts).
 """

@@ -1,4 +1,4 @@
-"""Pictures of clusters: asked at most every half minute for all who look, and the last one saved for those who do not ask.
+"""Snapshots of clusters, shared by everyone who looks, so that a scheduler is rarely asked; the last one is saved for the terminal UI.
 
-Arithmetic over them lives in onward.planning.
+Not here: arithmetic over them (planning), the queries themselves (schedulers).
 """

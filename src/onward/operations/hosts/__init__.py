@@ -1,4 +1,4 @@
-"""Where runs are: this machine, and all hosts that the settings name, behind one set of verbs with plain data.
+"""Where runs are: this machine, and all hosts that the settings name, behind one set of verbs.
 
-How ssh works lives in ssh/.
+Not here: how ssh works (operations/ssh).
 """

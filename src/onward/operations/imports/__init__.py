@@ -1,1 +1,4 @@
-"""Taking over what other tools have written into the tracker. Only reading on their side."""
+"""Importing what other tools have written into the tracker. Their files are only read.
+
+Not here: live clients of those tools (api/mlflow, tracker/tensorboard).
+"""

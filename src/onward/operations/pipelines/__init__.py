@@ -1,4 +1,4 @@
-"""Pipelines from outside their jobs: start, list, record, cancel, rerun, summary, upload.
+"""Pipelines, as verbs on the submitting side: start, list, cancel, rerun, summary, upload.
 
-What runs inside a job lives in onward.pipelines.
+Not here: what runs inside a job (pipelines).
 """

@@ -1,4 +1,4 @@
-"""Pages that need nothing else (no script, no network): a report of runs, a summary of a pipeline, their SVG charts.
+"""Standalone HTML without scripts or network: a report of runs, a summary of a pipeline, their SVG charts.
 
-No page of the web app.
+Not here: pages of the web app (web, api).
 """

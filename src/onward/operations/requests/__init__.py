@@ -1,4 +1,4 @@
 """From an accepted request to one run and one answer, step by step.
 
-Messages and brokers live in onward.gateway, the requests' store in onward.tracker.
+Not here: messages and brokers (gateway), the store (tracker/requests).
 """

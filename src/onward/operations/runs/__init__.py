@@ -1,4 +1,4 @@
-"""One run that is there: find it, its record, its logs, watching it, cancelling, stopping, resuming.
+"""One existing run: find it, read it, its logs, follow it, cancel, stop, resume.
 
-Making one lives in submit/, repairing it in repair/.
+Not here: creating a run (operations/submit), repairing one (operations/repair).
 """

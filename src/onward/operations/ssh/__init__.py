@@ -1,4 +1,4 @@
-"""A host that is reached through ssh: the command line, the call, the archive that is carried there, the agent that answers there.
+"""A host that is reached through ssh: the command line, the call, the archive sent there, the agent that answers there.
 
-Nothing outside knows of ssh; agent code is the standard library alone.
+Not here: verbs. Nothing outside this package knows about ssh; agent code is standard library only.
 """

@@ -1,4 +1,4 @@
-"""Making a run: the code snapshot, the run folder with everything frozen, leg 1 queued once; also clones.
+"""Creating a run: the code snapshot, the run folder with everything frozen, leg 1 queued once; also clones.
 
-What happens to a run afterwards lives in runs/ and repair/.
+Not here: what happens to a run afterwards (operations/runs, operations/repair).
 """

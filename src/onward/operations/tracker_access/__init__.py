@@ -1,4 +1,4 @@
-"""How verbs and programs reach the tracker: its database on this machine, its server over HTTP, a backup.
+"""How verbs reach the tracker: its database on this machine, its server over HTTP, backups.
 
-What is in the database lives in onward.tracker.
+Not here: what is in the database (tracker).
 """

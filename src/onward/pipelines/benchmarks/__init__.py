@@ -1,4 +1,4 @@
-"""Workers that do a pipeline's benchmark tasks: slots of CPUs and GPUs, one trial at a task, adapters from printed output to scores.
+"""Workers that do a pipeline's benchmark tasks: slots for CPUs and GPUs, one trial of a task, adapters from output to scores.
 
-Nothing here submits jobs.
+Not here: submitting jobs (pipelines), comparing scores (inputs/summary).
 """

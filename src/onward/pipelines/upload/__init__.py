@@ -1,4 +1,4 @@
-"""Uploading what is new of a pipeline to a folder, a host or a URL, by a process of its own.
+"""Uploading new results of a pipeline to a folder, a host or a URL, in a process of its own.
 
-It changes nothing in the pipeline but its notes of what has arrived.
+Not here: changing anything in the pipeline except the record of what was uploaded.
 """

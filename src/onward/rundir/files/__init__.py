@@ -1,4 +1,4 @@
-"""Files of runs that others name: opened below a root without following links, stored whole, received in pieces.
+"""Files that other users own or name: opened below a root without following links, stored whole, received in pieces.
 
-What the files mean is not known here.
+Not here: what the files mean.
 """

@@ -1,1 +1,4 @@
-"""Logs of any length: their ends, and searching them."""
+"""Logs of any length: reading the end, and searching.
+
+Not here: writing or mirroring logs (rundir/mirror).
+"""

@@ -1,1 +1,4 @@
-"""A pipeline's folder: its layout, its benchmark tasks and their attempts, one writer a file. Who runs them is in onward.pipelines."""
+"""A pipeline's folder: its layout, its benchmark tasks and their attempts. One writer per file.
+
+Not here: running tasks (pipelines/benchmarks).
+"""

@@ -1,1 +1,4 @@
-"""What a root holds beside its run folders: the marks of requests, and the proof that this is the root and not a bare mount point."""
+"""What a root holds besides run folders: marks of requests and resumed runs, and proof that its storage is mounted.
+
+Not here: anything inside one run's folder.
+"""

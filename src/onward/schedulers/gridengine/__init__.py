@@ -1,4 +1,4 @@
-"""Grid Engine through its own programs and its accounting file: the adapter, a snapshot, resource options, reading of its output.
+"""Grid Engine through its own programs and its accounting file.
 
-Nothing here decides what becomes of a run.
+Not here: any decision about a run.
 """

@@ -1,4 +1,4 @@
-"""The local scheduler: a queue of jobs on this machine, in a folder, with a keeper process that starts them.
+"""The local scheduler: a queue of jobs on this machine, kept in a folder, with a keeper process that starts them.
 
-No server, nothing of other schedulers.
+Not here: other schedulers, any decision about a run.
 """

@@ -1,4 +1,4 @@
-"""Slurm through its own programs: the adapter, a snapshot of the cluster, job states, reasons for waiting, limits of the site.
+"""Slurm through its own programs.
 
-Nothing here decides what becomes of a run.
+Not here: any decision about a run, #SBATCH lines of users' scripts (inputs/scripts).
 """

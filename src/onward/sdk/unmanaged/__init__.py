@@ -1,1 +1,4 @@
-"""A training that nobody submitted: its folder, and how its process ended. What a supervisor does in a job has no place here."""
+"""Runs that nobody submitted: their folder, and how their process ended.
+
+Not here: anything that needs a supervisor.
+"""

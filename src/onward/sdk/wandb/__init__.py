@@ -1,4 +1,4 @@
-"""What scripts written for W&B use beside log() (`import onward as wandb`): config, artifacts, media, the module's names.
+"""The parts of W&B's interface beyond log(), for `import onward as wandb`. Loaded on first use; standard library only.
 
-Loaded when used; standard library only.
+Not here: a client for W&B's servers.
 """

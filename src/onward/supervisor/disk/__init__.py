@@ -1,1 +1,4 @@
-"""Folders of legs on a node's own disk: whose they are, and what to do with those whose process has gone."""
+"""Folders of legs on a node's own disk: who owns them, and what becomes of those whose process is gone.
+
+Not here: publishing checkpoints (checkpoints/publishing).
+"""

@@ -1,3 +1,4 @@
-"""One leg from begin to end: may it begin, what became of earlier legs, hand over, train, watch, judge the end, decide
-how the run goes on. No helper processes, no ranks, no pipelines.
+"""One leg from begin to end: may it begin, how did earlier legs end, hand over, train, watch, judge the end.
+
+Not here: preparation, ranks, relay and telemetry: each has its own package beside this one.
 """

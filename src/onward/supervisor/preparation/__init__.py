@@ -1,3 +1,4 @@
-"""What is done before a training is launched: its environment and command, modules and setup lines, a request's inputs,
-a batch script's surroundings. Nothing here runs beside the training.
+"""What happens before the training is launched: environment, command, modules and setup lines, a request's inputs, batch scripts.
+
+Not here: anything that runs beside the training.
 """

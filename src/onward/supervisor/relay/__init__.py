@@ -1,3 +1,4 @@
-"""The tracker on the node's loopback that always accepts: its HTTP server, MLflow's calls, older scripts' calls,
-artifacts, and the values it knows. No call waits for the tracker's server.
+"""The tracker on the node's loopback that accepts every call: its HTTP server, MLflow's calls, older scripts' calls, artifacts.
+
+Not here: sending to the tracker's server (supervisor/telemetry). No call waits for it.
 """

@@ -1,1 +1,4 @@
-"""Stopping in time: when to ask, how long to wait, and where the limit lies now."""
+"""Stopping in time: when to ask, how long to wait, and when the time limit is.
+
+Not here: how ranks agree on a step (supervisor/ranks).
+"""

@@ -1,4 +1,4 @@
-"""Tokens: what they look like, what they may do, and how they are kept.
+"""Tokens: format, rights, and how they are kept. Only digests are stored.
 
-Only digests are stored; whom a server lets in is decided in onward.api.access.
+Not here: who is let in (api/access).
 """

@@ -1,4 +1,4 @@
-"""The database: where it is, how it is opened and upgraded, the one writer, the election among servers.
+"""The database: where it is, opening and upgrading it, its one writer, the election among servers.
 
-It knows nothing of runs or metrics.
+Not here: runs and metrics. Schema changes are in tracker/migrations.
 """

@@ -1,4 +1,4 @@
-"""What comes in, whichever way: numbered records, pushed journals and files, and hints of schedulers.
+"""What comes in, by whatever route: numbered records, pushed journals and files, scheduler hints. Stored once, however often it is sent.
 
-Taken once, however often it is sent; nothing is read back for display.
+Not here: reading anything back for display.
 """

@@ -1,1 +1,4 @@
-"""The gateway store of requests and of what goes back for them, apart from the tables of the tracker. The broker is not known here."""
+"""The gateway's store of requests and of the messages that go back, apart from the tracker's tables.
+
+Not here: the broker (gateway/rabbitmq).
+"""

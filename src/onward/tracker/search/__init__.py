@@ -1,4 +1,4 @@
-"""Finding runs: the filter language, MLflow filters, text search, groups, best runs, completion and saved views.
+"""Finding runs: the filter language, MLflow filters, text search, groups, best runs, completion, saved views.
 
-Reads rows, changes none but views.
+Not here: changing runs.
 """

@@ -1,4 +1,4 @@
 """Metrics: points packed into chunks, stitched across legs, compacted, and read as charts and aggregates.
 
-Which runs to read is decided elsewhere.
+Not here: which runs to read (tracker/search), parsing what comes in (tracker/ingest).
 """

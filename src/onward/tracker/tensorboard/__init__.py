@@ -1,1 +1,4 @@
-"""TensorBoard event files: framing, scalars, legs, and the tail that follows them. Nothing but scalars is read."""
+"""TensorBoard event files: framing, scalars, legs, and the tail that follows them.
+
+Not here: images, histograms and texts: only scalars are read.
+"""

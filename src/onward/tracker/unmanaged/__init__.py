@@ -1,4 +1,4 @@
-"""Runs that Onward did not submit: what they say of themselves, whether their process still lives, and their legs.
+"""Runs that Onward did not submit: what they record about themselves, whether their process is alive, their legs.
 
-Nothing of runs with a journal.
+Not here: runs that have a journal.
 """

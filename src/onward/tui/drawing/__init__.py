@@ -1,1 +1,4 @@
-"""Text drawing without data of its own: the canvas widget, the frame, charts, timeline, log pane. Pure but for the canvas."""
+"""Drawing text without data of its own: the canvas, the frame, charts, timeline, log pane.
+
+Not here: what a screen shows (tui/pages).
+"""

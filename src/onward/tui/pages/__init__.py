@@ -1,1 +1,4 @@
-"""One module for each screen: state and data in, lines out. Pure."""
+"""One module per screen: state and data in, lines out. Pure.
+
+Not here: fetching data (tui/sources).
+"""

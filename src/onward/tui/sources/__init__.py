@@ -1,1 +1,4 @@
-"""Where the screen's data comes from: one interface, answered by the tracker's server or by run folders. Nothing is drawn here."""
+"""Where the screen's data comes from: one interface, implemented by the tracker's server and by run folders.
+
+Not here: drawing.
+"""

@@ -1,4 +1,4 @@
-"""Which token may call which route: the table of rights, the rules it is made of and the lookup by request.
+"""Which token may call which route: the table of rights, its rules, and the lookup by request.
 
-A route without a row is not served; no other decision about access belongs here.
+Not here: any other decision about access. A route without a row in the table is not served.
 """

@@ -1,1 +1,4 @@
-"""Routes of files: artifacts, and logs with their search. No path leaves its run's folder."""
+"""Routes for files: artifacts, logs and searching logs. No path leaves its run's folder.
+
+Not here: opening files without following links (rundir/files), MLflow artifacts (api/mlflow).
+"""

@@ -1,1 +1,4 @@
-"""Routes by which jobs, agents and schedulers send: records, pieces of run folders and hints. People use the others."""
+"""Routes that jobs, agents and schedulers send to: records, pieces of run folders, hints.
+
+Not here: routes for people, and the fast path for points (api/ingest).
+"""

@@ -1,1 +1,4 @@
-"""Routes that read metrics: charts, aggregates, metric keys and sparklines."""
+"""Routes that read metrics: charts, aggregates, metric keys, sparklines.
+
+Not here: the arithmetic of charts (tracker/series).
+"""

@@ -1,1 +1,4 @@
-"""Routes of runs and experiments: create, change, act on, and everything that the page of one run shows."""
+"""Routes for runs and experiments: create, change, act on, and everything the page of one run shows.
+
+Not here: lists over many runs (routes/search), what an action does (operations/runs).
+"""

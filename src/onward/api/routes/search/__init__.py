@@ -1,1 +1,4 @@
-"""Routes over many runs: groups, best runs, filter completion, saved views and export."""
+"""Routes over many runs: groups, best runs, filter completion, saved views, export.
+
+Not here: the filter language (tracker/search).
+"""

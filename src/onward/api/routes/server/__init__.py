@@ -1,1 +1,4 @@
-"""Routes of the server itself: health, docs, the live stream, tokens, clusters and folders that cannot be read."""
+"""Routes about the server itself: health, API docs, live stream, tokens, clusters, unreadable folders.
+
+Not here: anything about one run.
+"""

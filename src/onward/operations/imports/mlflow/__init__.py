@@ -1,4 +1,4 @@
-"""An MLflow store taken over: a reader each for files and SQLite behind one interface, and the importer.
+"""Importing an MLflow store: a reader for files and one for SQLite behind one interface, and the importer.
 
-No MLflow is needed; MLflow's HTTP calls live in onward.api.
+Not here: MLflow's HTTP calls (api/mlflow). The mlflow package is not needed.
 """

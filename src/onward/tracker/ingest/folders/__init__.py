@@ -1,3 +1,4 @@
-"""Run folders on shared storage: which are looked at when, whose they are, how far each file was read, and those set
-aside as unreadable. Read only; nothing here writes into a run folder.
+"""Run folders on shared storage: which are read when, who owns them, how far each file was read, which are unreadable.
+
+Not here: writing into a run folder.
 """

@@ -1,4 +1,4 @@
-"""Records of thousands of metrics at a time, kept as tails until there is enough for a chunk of each.
+"""Records of thousands of metrics at a time, kept in tails until there is enough for a chunk of each.
 
-Only the series beside it reads them.
+Not here: anything that code outside tracker/series may call.
 """
