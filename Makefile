@@ -20,7 +20,7 @@ help:
 	@echo "make bench      measure, against peers and limits"
 
 # ── the virtual environment ───────────────────────────────────────────────────
-$(READY): pyproject.toml scripts/venv
+$(READY): pyproject.toml constraints.txt scripts/venv
 	@scripts/venv "$(PYTHON)" "$(VENV)"
 	@touch $@
 
