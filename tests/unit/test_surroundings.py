@@ -107,14 +107,14 @@ def test_placeholders_are_filled_in(local: LegLocal) -> None:
         "{other}",
     )
     spec = make_spec(command=command, params={"lr": 0.1, "deep": True, "none": None})
-    first = training_command(spec, local, resume=None)
+    first = training_command(spec.command, spec.params, local, resume=None)
     assert first == ("python", "t.py", "--lr=0.1", "true", str(local.empty), str(local.checkpoints), str(local.tensorboard), "{other}")
-    assert training_command(spec, local, resume=Path("/node/resume"))[4] == "/node/resume"
+    assert training_command(spec.command, spec.params, local, resume=(Path("/node/resume"), 7))[4] == "/node/resume"
 
 
 def test_a_placeholder_for_nothing_is_named(local: LegLocal) -> None:
     with pytest.raises(InvalidInput, match=r"params\.rate"):
-        training_command(make_spec(command=("x", "{params.rate}")), local, resume=None)
+        training_command(("x", "{params.rate}"), {}, local, resume=None)
 
 
 def test_a_training_starts_in_the_frozen_code_or_where_the_user_stood(run: RunDir) -> None:

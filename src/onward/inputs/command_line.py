@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from onward.errors import InvalidInput, SchedulerUnavailable
-from onward.model.commands.placeholders import FIXED_PLACEHOLDERS, check_params, placeholders_in
+from onward.model.commands.optional_words import check_optional, has_optional, join_optional, with_optional
+from onward.model.commands.placeholders import FIXED_PLACEHOLDERS, NEWEST, check_params, placeholders_in
 from onward.model.spec import ParamValue
 from onward.schedulers.command import run_command
 
@@ -35,7 +36,7 @@ def split_command(command: str | Sequence[str]) -> tuple[str, ...]:
     words = tuple(command) if not isinstance(command, str) else _split_text(command)
     if not words or not words[0].strip():
         raise InvalidInput("found no program, expected a command", hint="write it as in python train.py --lr {params.lr}")
-    return words
+    return join_optional(words)
 
 
 def _split_text(text: str) -> tuple[str, ...]:
@@ -61,7 +62,10 @@ def check_placeholders(command: Sequence[str], params: Mapping[str, ParamValue],
 
     `also`: a benchmark's placeholders, not a training's.
     """
-    known = [*(also or FIXED_PLACEHOLDERS), *(f"params.{name}" for name in params)]
+    if also and has_optional(command):
+        raise InvalidInput("found optional words, which only a training's command may have", hint="a benchmark resumes from no checkpoint")
+    check_optional(command)
+    known = [*(also or (*FIXED_PLACEHOLDERS, NEWEST)), *(f"params.{name}" for name in params)]
     for name in placeholders_in(command, also):
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
@@ -70,6 +74,11 @@ def check_placeholders(command: Sequence[str], params: Mapping[str, ParamValue],
             raise InvalidInput(
                 f"found the placeholder {{{name}}}, expected one of {listed}",
                 hint=f"{guess}write {{{{{name}}}}} where the braces are meant as they stand",
+            )
+        if name == NEWEST and name in placeholders_in(with_optional(command, resuming=False)):
+            raise InvalidInput(
+                "found {checkpoints.newest}, which stands for nothing in the first leg",
+                hint="write it where it may be left out, as in {?checkpoints.read --resume {checkpoints.newest}}",
             )
         if name.startswith("params.") and params[name.removeprefix("params.")] is None:
             raise InvalidInput(f"found the placeholder {{{name}}}, whose param is null", hint="give the param a value")
@@ -86,6 +95,7 @@ class _Entry:
 
 def name_from_command(command: Sequence[str]) -> str:
     """A name for a run that was given none: `python train.py` is `train`."""
+    command = with_optional(join_optional(command), resuming=False)
     entry = _entry(command)
     word = entry.word.rsplit(".", 1)[-1] if entry.kind == "module" else entry.word
     if entry.kind == "program" or (entry.kind == "module" and word in ("run", "launch")):  # torchrun and the like start a script too
@@ -107,6 +117,7 @@ def check_entry(command: Sequence[str], cwd: Path, path: str, *, prepared: bool 
     left to it; so is every word with a placeholder. Where the environment is `prepared` in the job, so is the program on
     its PATH, and what its Python compiles.
     """
+    command = with_optional(command, resuming=False)
     if placeholders_in(command[:1]):
         return
     program = None if prepared and "/" not in command[0] else _program(command[0], cwd, path)

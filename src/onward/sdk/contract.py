@@ -12,6 +12,7 @@ CHECKPOINT_DIR = "ONWARD_CHECKPOINT_DIR"  # node-local: write here
 CHECKPOINT_EVERY = "ONWARD_CHECKPOINT_EVERY"  # seconds between checkpoints, or "auto"
 RESUME_DIR = "ONWARD_RESUME_DIR"  # a verified checkpoint, or absent
 RESUME_STEP = "ONWARD_RESUME_STEP"
+RESUME_NEWEST = "ONWARD_RESUME_NEWEST"  # the file or folder in it to load, where there is only one such
 SPOOL_DIR = "ONWARD_SPOOL_DIR"  # node-local: metric records wait here
 TENSORBOARD_DIR = "ONWARD_TENSORBOARD_DIR"
 ARTIFACTS_DIR = "ONWARD_ARTIFACTS_DIR"  # node-local: whole files laid here become the run's artifacts

@@ -13,10 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from onward.errors import InvalidInput
+from onward.model.commands.optional_words import with_optional
 from onward.model.commands.shell_quoting import Quote, inside_quotes, is_plain, is_simple, quotes_at
 from onward.model.commands.source_words import WordKind, word_kinds
 from onward.model.spec import ParamValue
 
+NEWEST = "checkpoints.newest"  # one file or folder of the checkpoint: only inside optional words, since leg 1 has none
 FIXED_PLACEHOLDERS = ("checkpoints.read", "checkpoints.write", "tensorboard")
 BENCHMARK_PLACEHOLDERS = ("checkpoint", "step", "shard", "shards", "seed", "items.done", "results")  # of one task's command
 
@@ -55,13 +57,15 @@ def fill(command: Sequence[str], values: Mapping[str, str], also: tuple[str, ...
 def check_params(command: Sequence[str], params: Mapping[str, ParamValue], also: tuple[str, ...] = ()) -> None:
     """Raises InvalidInput for a value that `fill` would refuse. What only a leg knows is not looked at."""
     given = {f"params.{name}": RESULTS_OF_A_STAGE.sub("", value_text(value)) for name, value in params.items()}
-    fill(command, dict.fromkeys(placeholders_in(command, also), "") | given, also)
+    for resuming in (False, True):
+        fill(with_optional(command, resuming=resuming), dict.fromkeys(placeholders_in(command, also), "") | given, also)
 
 
 def params_that_choose_the_program(command: Sequence[str]) -> frozenset[str]:
     """Params that name the program or the script, or are its source: whoever sets them says what is run."""
     pattern = _placeholder(())
     chosen: set[str] = set()
+    command = with_optional(command, resuming=True)
     for word, reading in zip(command, _readings(command, pattern), strict=True):
         for match in pattern.finditer(word):
             name = match[2] or ""
@@ -103,6 +107,11 @@ def _filled(word: str, reading: WordKind, values: Mapping[str, str], pattern: re
         if literal is not None:
             return f"{{{literal}}}"
         if name not in values:
+            if name == NEWEST:
+                raise InvalidInput(
+                    "{checkpoints.newest} stands for nothing: the checkpoint has no single file or folder that is the newest",
+                    hint="name one of its files, as in {checkpoints.read}/NAME; onward checkpoints RUN lists them",
+                )
             known = ", ".join(f"{{{key}}}" for key in values) or "none"
             raise InvalidInput(f"{{{name}}} in the command stands for nothing", hint=f"the known placeholders are {known}")
         value = values[name]
@@ -128,9 +137,13 @@ def _not_in_source(name: str, value: str, *, in_shell: bool) -> InvalidInput:
     return InvalidInput(f"the value {shown!r} of {{{name}}} would become source code in the command", hint=hint)
 
 
-def placeholder_values(params: Mapping[str, ParamValue], *, read: str, write: str, tensorboard: str) -> dict[str, str]:
+def placeholder_values(
+    params: Mapping[str, ParamValue], *, read: str, write: str, tensorboard: str, newest: str | None = None
+) -> dict[str, str]:
     """What `fill` is to be given: the folders of this leg, and the run's params as text."""
     folders = dict(zip(FIXED_PLACEHOLDERS, (read, write, tensorboard), strict=True))
+    if newest is not None:
+        folders[NEWEST] = newest
     return folders | {f"params.{name}": value_text(value) for name, value in params.items()}
 
 

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onward.checkpoints.disk_space import is_in_memory
+from onward.checkpoints.restoring.newest_entry import newest_entry
+from onward.model.commands.optional_words import with_optional
 from onward.model.commands.placeholders import fill, placeholder_values
-from onward.model.spec import RunSpec
+from onward.model.spec import ParamValue, RunSpec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk import contract
 from onward.supervisor.disk.owner import mark_as_own
@@ -99,7 +101,7 @@ def training_environment(
 ) -> dict[str, str]:
     frozen = json.loads(run.environment.read_bytes()) if run.environment.exists() else {}
     env = {**os.environ, **frozen}
-    for name in (contract.DEADLINE, contract.RESUME_DIR, contract.RESUME_STEP):
+    for name in (contract.DEADLINE, contract.RESUME_DIR, contract.RESUME_STEP, contract.RESUME_NEWEST):
         env.pop(name, None)
     env.update(
         {
@@ -137,7 +139,11 @@ def local_variables(local: LegLocal) -> dict[str, str]:
 
 def resume_variables(local: LegLocal, resume: tuple[Path, int] | None) -> dict[str, str]:
     told = {"PERSISTENT_CHECKPOINTS_DIR": str(resume[0] if resume else local.empty)}
-    return told | ({contract.RESUME_DIR: str(resume[0]), contract.RESUME_STEP: str(resume[1])} if resume else {})
+    if resume is None:
+        return told
+    told |= {contract.RESUME_DIR: str(resume[0]), contract.RESUME_STEP: str(resume[1])}
+    newest = newest_entry(*resume)
+    return told | ({contract.RESUME_NEWEST: str(newest)} if newest else {})
 
 
 def relay_variables(local: LegLocal) -> dict[str, str]:
@@ -154,9 +160,18 @@ def launcher_environment(env: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in env.items() if not key.startswith(RANK_FAMILIES) and key not in RANK_NAMES}
 
 
-def training_command(spec: RunSpec, local: LegLocal, *, resume: Path | None) -> tuple[str, ...]:
-    read, write, tensorboard = (str(path) for path in (resume or local.empty, local.checkpoints, local.tensorboard))
-    return fill(spec.command, placeholder_values(spec.params, read=read, write=write, tensorboard=tensorboard))
+def training_command(
+    command: tuple[str, ...], params: Mapping[str, ParamValue], local: LegLocal, *, resume: tuple[Path, int] | None
+) -> tuple[str, ...]:
+    newest = newest_entry(*resume) if resume else None
+    values = placeholder_values(
+        params,
+        read=str(resume[0] if resume else local.empty),
+        write=str(local.checkpoints),
+        tensorboard=str(local.tensorboard),
+        newest=str(newest) if newest else None,
+    )
+    return fill(with_optional(command, resuming=resume is not None), values)
 
 
 def working_folder(spec: RunSpec, run: RunDir) -> Path:

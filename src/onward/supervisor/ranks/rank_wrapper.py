@@ -21,13 +21,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onward.model.commands.placeholders import fill, placeholder_values
 from onward.model.spec import ParamValue
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk import contract
 from onward.sdk.atomic_files import write_whole
 from onward.sdk.ranks import Ranks, ranks_of
-from onward.supervisor.preparation.environment import RANK_FAMILIES, RANK_NAMES, local_variables, relay_variables, resume_variables
+from onward.supervisor.preparation.environment import (
+    RANK_FAMILIES,
+    RANK_NAMES,
+    local_variables,
+    relay_variables,
+    resume_variables,
+    training_command,
+)
 from onward.supervisor.processes.guard import adopt_orphans, end_descendants, reap
 from onward.supervisor.processes.parent_watch import ParentWatch, die_with_parent_hook
 from onward.supervisor.ranks.launchers import NODE_PLACEHOLDER
@@ -116,9 +122,8 @@ def main(argv: Sequence[str]) -> int:
     plan = LaunchPlan.read(RunDir(Path(argv[0])).launch(int(argv[1])))
     ranks, node = ranks_of(os.environ), plan.node(this_host(os.environ))
     local = LegLocal(Path(node.local))
-    read = node.resume or str(local.empty)
-    values = placeholder_values(plan.params, read=read, write=str(local.checkpoints), tensorboard=str(local.tensorboard))
-    command = fill(plan.command, values)
+    resume = (Path(node.resume), plan.resume_step or 0) if node.resume else None
+    command = training_command(plan.command, plan.params, local, resume=resume)
     return _RankProcess(command, plan, node, ranks, parent).live(rank_environment(plan, node, ranks, os.environ))
 
 

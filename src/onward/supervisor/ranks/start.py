@@ -45,7 +45,7 @@ def launch_command(
     if spec.script:
         return LaunchCommand(command=script_command(spec.script, dir), env=env, crew=RankGroup(local))
     if spec.launcher == "plain":
-        return LaunchCommand(command=training_command(spec, local, resume=resume[0] if resume else None), env=env, crew=RankGroup(local))
+        return LaunchCommand(command=training_command(spec.command, spec.params, local, resume=resume), env=env, crew=RankGroup(local))
     here = LegNode(host=hosts[0], local=str(local.path), resume=str(resume[0]) if resume else None)
     laid = ranks_by_host(spec.launcher, spec.resources, hosts, os.environ, hostfile=_hostfile())
     task = (sys.executable, "-E", str(dir.supervisor), "task", str(dir.path), str(leg))
