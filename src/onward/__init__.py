@@ -20,9 +20,17 @@ what Onward does not keep is said once, and ends no training.
 In a notebook `onward.Client()` reads runs and their series as tables; elsewhere `onward.Sender()` asks a gateway for trainings.
 
 Nothing is loaded until it is used: importing this package costs no more than Python itself.
+
+Any Python from 2.7 on must be able to read this file: it is what says that a Python is too old. So it has no annotations and no f-strings.
 """
 
-from __future__ import annotations
+import sys
+
+if sys.version_info < (3, 8):
+    raise ImportError(
+        "onward needs Python 3.8 or newer in a training, and this is Python " + sys.version.split()[0] + " (" + sys.executable + "). "
+        "Use a newer one; or leave `import onward` out, save into $ONWARD_CHECKPOINT_DIR and start from $ONWARD_RESUME_DIR."
+    )
 
 TYPE_CHECKING = False  # the constant type checkers know; importing typing for it would double the cost
 
@@ -32,25 +40,28 @@ _OUTSIDE = ("Client", "Sender")  # for programs outside jobs
 _OF_THE_RUN = ("config", "run", "summary")  # not above: `from onward import *` would begin a run
 
 if TYPE_CHECKING:
+    from typing import cast
+
     from onward.client import Client
     from onward.sdk.run import Run, alert, checkpoint, finish, init, log, resume, should_stop
     from onward.sdk.wandb.config import Config, Summary
     from onward.sdk.wandb.module_names import *  # noqa: F403
     from onward.sender import Sender
 
-    config: Config
-    summary: Summary
-    run: Run | None
+    config = cast("Config", None)
+    summary = cast("Summary", None)
+    run = cast("Run | None", None)
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name):  # type: (str) -> object
     if name in _OUTSIDE:
         from importlib import import_module
 
         try:
-            return getattr(import_module(f"onward.{name.lower()}"), name)
-        except ModuleNotFoundError as error:  # the archive that jobs import has the rest alone
-            raise AttributeError(f"onward.{name} needs Onward installed in this environment: {error}") from error
+            return getattr(import_module("onward." + name.lower()), name)
+        except (ImportError, SyntaxError) as error:  # a job's archive does not have it, and it needs Python 3.11
+            why = str(error)
+        raise AttributeError("onward." + name + " needs Onward installed in this environment: " + why)
     if name in __all__:
         from onward.sdk import run
 
@@ -65,5 +76,5 @@ def __getattr__(name: str) -> object:
         if name in module_names.__all__:
             return getattr(module_names, name)
         if name in module_names.ABSENT:
-            raise AttributeError(f"onward has no {name}: {module_names.ABSENT[name]}")
-    raise AttributeError(f"module 'onward' has no attribute {name!r}")
+            raise AttributeError("onward has no " + name + ": " + module_names.ABSENT[name])
+    raise AttributeError("module 'onward' has no attribute " + repr(name))

@@ -58,7 +58,7 @@ def draft_name(name: str) -> str:
     return f".{short}.{_here()}.{os.getpid()}.{os.urandom(8).hex()}{PART}"
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _here() -> str:
     """This host, boot and space of process numbers: where a process number means one process."""
     import hashlib

@@ -68,7 +68,7 @@ def _metrics(names: Any, values: Any) -> Mapping[str, float]:
     found.frombytes(bytes(raw))
     if _BIG:
         found.byteswap()
-    return dict(zip(known, found, strict=True))
+    return dict(zip(known, found))
 
 
 @lru_cache(maxsize=16)

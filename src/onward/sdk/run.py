@@ -176,12 +176,12 @@ class TrainingRun(WandbRun):
     def announce(self, *, total_steps: int | None, params: Mapping[str, object] | None, project: str | None = None) -> None:
         if not self._logs:
             return
-        plain = {str(key): value if isinstance(value, str | int | float | bool) else str(value) for key, value in (params or {}).items()}
+        plain = {str(key): value if isinstance(value, (str, int, float, bool)) else str(value) for key, value in (params or {}).items()}
         told: dict[str, object] = {"experiment": str(project)} if project else {}
         if self.by_hand:
             from onward.sdk.process_identity import this_process, user_name
 
-            told |= {"name": self.name, "user": user_name(), "process": this_process()}
+            told.update(name=self.name, user=user_name(), process=this_process())
         self._spool.write({"kind": "init", "total": total_steps, "params": plain, "pid": os.getpid(), **told})
         self.describe()
 
@@ -270,7 +270,7 @@ class TrainingRun(WandbRun):
             try:
                 values[key] = value if type(value) is float else float(value)  # type: ignore[arg-type]
             except Exception:  # whatever the value's own conversion raises: an array's, a tensor's, a number beyond all floats
-                values |= self._log_unfit(key, value, step)
+                values.update(self._log_unfit(key, value, step))
         self._last.update(values)
         if len(values) < WIDE:
             self._spool.write({"s": step, "m": values})

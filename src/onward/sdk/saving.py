@@ -17,10 +17,12 @@ from onward.sdk.atomic_files import sync_folder, write_whole
 from onward.sdk.ranks import Ranks
 from onward.sdk.stderr import say
 
+TYPE_CHECKING = False
 _BY_HAND_KEEPS = 3
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
-Skipped = Callable[[int, str], None]  # a step that was not saved, and why
+if TYPE_CHECKING:
+    Skipped = Callable[[int, str], None]  # a step that was not saved, and why
 
 
 class CheckpointSaver:
@@ -81,7 +83,7 @@ class CheckpointSaver:
         return self._folder / f"{contract.PARTIAL_PREFIX}{contract.step_folder(step)}-{os.getpid()}"
 
     def _note(self, step: int) -> dict[str, object]:
-        metrics = {str(k): v for k, v in self._metrics.items() if isinstance(v, int | float) and math.isfinite(v)}
+        metrics = {str(k): v for k, v in self._metrics.items() if isinstance(v, (int, float)) and math.isfinite(v)}
         return {"step": step, "seconds": round(self._seconds, 3), "metrics": metrics}
 
     def _commit_share(self, partial: Path, step: int) -> None:

@@ -9,11 +9,14 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Callable
 
 from onward.sdk import contract
 
-Tell = Callable[[str, str], None]  # the run's state, and why
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Tell = Callable[[str, str], None]  # the run's state, and why
 
 _watched: dict[int, tuple[int, Tell]] = {}
 _seen: dict[str, object] = {}

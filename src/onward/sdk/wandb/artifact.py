@@ -7,15 +7,17 @@ import glob
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onward.sdk.atomic_files import draft_of
 from onward.sdk.stderr import say_once
 from onward.sdk.unmanaged.folder import safe_file_name
 
-OnKept = Callable[[str, str, Path], None]  # name among the artifacts, kind, the file
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    OnKept = Callable[[str, str, Path], None]  # name among the artifacts, kind, the file
 
 
 class Artifact:
@@ -138,7 +140,7 @@ def matching(pattern: str, base: str | None) -> dict[Path, Path]:
         inside = [path] if path.is_file() else [one for one in sorted(path.rglob("*")) if one.is_file()]
         root = Path(base).absolute() if base else Path.cwd() if not os.path.isabs(pattern) else path.parent
         for one in inside:
-            found[one] = one.relative_to(root) if one.is_relative_to(root) else Path(one.name)
+            found[one] = one.relative_to(root) if root in one.parents else Path(one.name)
     return found
 
 

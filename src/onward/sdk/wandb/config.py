@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 
 from onward.sdk.stderr import say_once
 
-Tell = Callable[[dict[str, object]], None]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Tell = Callable[[dict[str, object]], None]
+    Values = MutableMapping[str, object]
+else:
+    Values = MutableMapping
 
 
-class Config(MutableMapping[str, object]):
+class Config(Values):
     """Params of the run, by item or attribute: `config.lr`, `config["lr"] = 0.1`, `config.update(vars(args))`."""
 
     def __init__(self, values: Mapping[str, object], tell: Tell) -> None:
@@ -67,7 +74,7 @@ class Config(MutableMapping[str, object]):
     _tell: Tell
 
 
-class Summary(MutableMapping[str, object]):
+class Summary(Values):
     """The last value of every metric, and what the script sets itself, which is kept with the run as tags `summary.KEY`."""
 
     def __init__(self, last: Mapping[str, object], tell: Tell) -> None:
@@ -146,5 +153,5 @@ def flat_values(values: Mapping[str, object], above: str = "") -> dict[str, obje
         if isinstance(value, Mapping) and value:
             found.update(flat_values(value, f"{above}{key}."))
         else:
-            found[f"{above}{key}"] = value if isinstance(value, str | int | float | bool) else str(value)
+            found[f"{above}{key}"] = value if isinstance(value, (str, int, float, bool)) else str(value)
     return found

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import math
 import struct
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onward.sdk.stderr import say_once
 from onward.sdk.unmanaged.folder import safe_file_name
 from onward.sdk.wandb.artifact import keep_file
 
-Contents = Iterable[tuple[str, bytes]]  # suffix of the name, what is in it
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    Contents = Iterable[tuple[str, bytes]]  # suffix of the name, what is in it
 
 
 class Media:
@@ -54,7 +55,7 @@ class _OfAFile(Media):
         self.others = others
 
     def contents(self) -> Contents:
-        if isinstance(self.data, str | Path) and Path(self.data).is_file():
+        if isinstance(self.data, (str, Path)) and Path(self.data).is_file():
             path = Path(self.data)
             return [(path.suffix or self.suffix, path.read_bytes())]
         return [(self.suffix, self.encoded())]
@@ -146,7 +147,7 @@ class Table(Media):
     def add_column(self, name: str, data: Sequence[Any], optional: bool = False) -> None:
         self.columns.append(str(name))
         self.data = self.data or [[] for _ in data]
-        for row, value in zip(self.data, data, strict=False):
+        for row, value in zip(self.data, data):
             row.append(value)
 
     def get_column(self, name: str, convert_to: str | None = None) -> list[Any]:
@@ -157,7 +158,7 @@ class Table(Media):
         write = csv.writer(held)
         write.writerow(self.columns)
         for row in self.data:
-            write.writerow([cell if isinstance(cell, str | int | float | None) else _words(cell) for cell in row])
+            write.writerow([cell if isinstance(cell, (str, int, float, type(None))) else _words(cell) for cell in row])
         return [(".csv", held.getvalue().encode())]
 
 
@@ -171,8 +172,8 @@ class Histogram(Media):
         say_once("of a Histogram its min, mean and max are kept, as metrics of these names")
         if self._bins is not None:
             counts, edges = _nested(self._bins[0]), _nested(self._bins[1])
-            middles = [(low + high) / 2 for low, high in itertools.pairwise(edges)]
-            mean = sum(c * m for c, m in zip(counts, middles, strict=False)) / (sum(counts) or 1)
+            middles = [(low + high) / 2 for low, high in zip(edges, edges[1:])]
+            mean = sum(c * m for c, m in zip(counts, middles)) / (sum(counts) or 1)
             return {f"{key}.min": float(edges[0]), f"{key}.mean": float(mean), f"{key}.max": float(edges[-1])}
         given = self._values.detach() if hasattr(self._values, "detach") else self._values
         if hasattr(given, "mean") and hasattr(given, "min"):  # an array: at its own speed
@@ -192,7 +193,7 @@ def as_media(value: object) -> list[Media] | None:
     """Media as they are, or what can be made some; None: neither."""
     if isinstance(value, Media):
         return [value]
-    if isinstance(value, list | tuple) and value and all(isinstance(one, Media) for one in value):
+    if isinstance(value, (list, tuple)) and value and all(isinstance(one, Media) for one in value):
         return list(value)
     if hasattr(value, "savefig") or hasattr(value, "gcf"):
         return [Image(value)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from onward.sdk.stderr import say
@@ -11,7 +10,13 @@ from onward.sdk.wandb.artifact import Artifact
 from onward.sdk.wandb.media import Audio, Histogram, Html, Image, Media, Object3D, Plotly, Table, Unkept, Video
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from onward.sdk.run import TrainingRun
+
+    Words = dict[str, Any]
+else:
+    Words = dict
 
 # fmt: off
 __all__ = [
@@ -36,7 +41,7 @@ class Error(Exception):
     """For scripts that catch W&B's; nothing here raises it."""
 
 
-class WandbSettings(dict[str, Any]):
+class WandbSettings(Words):
     """Taken as they are; of them init() reads `mode` and `reinit`."""
 
     def __getattr__(self, name: str) -> Any:

@@ -260,7 +260,7 @@ class WandbRun:
         for n, one in enumerate(media):
             stem = f"{key}_{step}" + (f"_{n}" if len(media) > 1 else "")
             try:
-                numbers |= one.numbers(key)
+                numbers.update(one.numbers(key))
                 for path in one.keep(self.artifacts, stem):
                     self._kept(path.as_posix(), one.kind, self.artifacts / path)
             except Exception as error:  # whatever a library or a disk raises: the training goes on
