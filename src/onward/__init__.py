@@ -34,7 +34,7 @@ if sys.version_info < (3, 8):
 
 TYPE_CHECKING = False  # the constant type checkers know; importing typing for it would double the cost
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Client", "Run", "Sender", "alert", "checkpoint", "finish", "init", "log", "resume", "should_stop"]
 _OUTSIDE = ("Client", "Sender")  # for programs outside jobs
 _OF_THE_RUN = ("config", "run", "summary")  # not above: `from onward import *` would begin a run
