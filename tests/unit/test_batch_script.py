@@ -12,6 +12,7 @@ import pytest
 from onward.model.policy.lifecycle import Close, Continue
 from onward.model.run import LegEnd
 from onward.model.spec import RunSpec, Script
+from onward.model.stop_reason import StopReason
 from onward.rundir.layout import LegLocal, RunDir
 from onward.supervisor.leg.verdict import TrainingOutcome, judge_leg
 from onward.supervisor.preparation.batch_script import adjusted_exit, script_command, script_environment, script_plan, send_stop_signal
@@ -144,7 +145,7 @@ def test_the_signal_goes_to_whom_the_scheduler_would_have_sent_it(to: str, told:
 # ── what its end is taken for ─────────────────────────────────────────────────
 
 
-def verdict(local: LegLocal, *, code: int, asked: str | None, ended: bool = False, stop_signal: str | None = None) -> LegEnd | None:
+def verdict(local: LegLocal, *, code: int, asked: StopReason | None, ended: bool = False, stop_signal: str | None = None) -> LegEnd | None:
     spec = spec_of(stop_signal=stop_signal, stop_lead=60 if stop_signal else None)
     code, asked = adjusted_exit(spec, code=code, asked=asked, ended_by_us=ended, local=local)
     judged = judge_leg(TrainingOutcome(code=code, asked=asked, finished=False))
@@ -153,26 +154,26 @@ def verdict(local: LegLocal, *, code: int, asked: str | None, ended: bool = Fals
 
 @pytest.mark.parametrize("code", [-15, -9, 143, 130, 1, 0])
 def test_whatever_its_shell_makes_of_being_ended_at_the_limit_the_leg_met_the_limit(local: LegLocal, code: int) -> None:
-    assert verdict(local, code=code, asked="deadline", ended=True) is LegEnd.TIME_LIMIT
+    assert verdict(local, code=code, asked=StopReason.DEADLINE, ended=True) is LegEnd.TIME_LIMIT
 
 
 def test_an_exit_in_the_last_seconds_of_a_script_that_heard_nothing_is_its_own(local: LegLocal) -> None:
-    assert verdict(local, code=0, asked="deadline") is LegEnd.DONE
-    assert verdict(local, code=3, asked="deadline") is LegEnd.CRASHED
-    assert verdict(local, code=0, asked="warning") is LegEnd.DONE
+    assert verdict(local, code=0, asked=StopReason.DEADLINE) is LegEnd.DONE
+    assert verdict(local, code=3, asked=StopReason.DEADLINE) is LegEnd.CRASHED
+    assert verdict(local, code=0, asked=StopReason.WARNING) is LegEnd.DONE
 
 
 @pytest.mark.parametrize(("code", "end"), [(0, "time_limit"), (75, "time_limit"), (138, "time_limit"), (-10, "time_limit"), (1, "crashed")])
 def test_after_its_signal_a_script_that_leaves_met_the_limit_unless_it_failed(local: LegLocal, code: int, end: str) -> None:
-    assert verdict(local, code=code, asked="deadline", stop_signal="USR1") == end
+    assert verdict(local, code=code, asked=StopReason.DEADLINE, stop_signal="USR1") == end
 
 
 def test_a_job_that_its_scheduler_ends_is_asked_after_there(local: LegLocal) -> None:
-    assert verdict(local, code=-15, asked="signal") is None
+    assert verdict(local, code=-15, asked=StopReason.SIGNAL) is None
 
 
 def test_a_training_that_is_no_script_is_judged_as_ever(local: LegLocal) -> None:
-    assert adjusted_exit(make_spec(), code=1, asked="deadline", ended_by_us=True, local=local) == (1, "deadline")
+    assert adjusted_exit(make_spec(), code=1, asked=StopReason.DEADLINE, ended_by_us=True, local=local) == (1, StopReason.DEADLINE)
 
 
 # ── what follows ──────────────────────────────────────────────────────────────

@@ -490,10 +490,10 @@ def test_its_profile_says_what_is_asked_for() -> None:
     with_notice = scheduler_for(Cluster(name="a", scheduler="gridengine", names={"mem": "mem_free/job"}))
     lines = with_notice.directives(Resources(mem=1024), output=Path("/runs/a b.log"))
     assert list(lines) == ['#$ -o "/runs/a b.log"', "#$ -j y", "#$ -S /bin/bash", "#$ -r y", "#$ -notify", "#$ -l mem_free=1024M"]
-    assert capabilities_of(with_notice).delete_notice == signal.SIGUSR2
+    assert capabilities_of(with_notice).delete_notice == signal.SIGUSR2 and capabilities_of(with_notice).only_notice_tells_deletion
     without = scheduler_for(Cluster(name="a", scheduler="gridengine", notify=False))
     assert "#$ -notify" not in without.directives(Resources(), output=Path("/x"))
-    assert capabilities_of(without).delete_notice is None
+    assert capabilities_of(without).delete_notice is None and not capabilities_of(without).only_notice_tells_deletion
 
 
 # ── what a site imposes ───────────────────────────────────────────────────────

@@ -114,7 +114,7 @@ def test_ranks_are_told_where_to_meet_unless_their_launcher_does_so(launcher: st
 )
 def test_what_a_launcher_can_never_do_is_said_at_submit(launcher: str, resources: Resources, scheduler: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as told:
-        check_launcher(launcher, resources, scheduler=scheduler)
+        check_launcher(launcher, resources, srun_steps=scheduler == "slurm", scheduler=scheduler)
     assert told.value.hint
 
 
@@ -129,7 +129,7 @@ def test_what_a_launcher_can_never_do_is_said_at_submit(launcher: str, resources
     ],
 )
 def test_what_a_launcher_can_do_is_let_pass(launcher: str, resources: Resources, scheduler: str) -> None:
-    check_launcher(launcher, resources, scheduler=scheduler)
+    check_launcher(launcher, resources, srun_steps=scheduler == "slurm", scheduler=scheduler)
 
 
 def test_torchrun_does_not_start_with_as_many_processes_here_and_others_there() -> None:

@@ -5,7 +5,6 @@ import pytest
 from onward.model import events as ev
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.policy.lifecycle import (
-    DELETED,
     MOST_UNKNOWN_ENDS,
     Close,
     Continue,
@@ -14,11 +13,12 @@ from onward.model.policy.lifecycle import (
     classify_end,
     crash_signature,
     decide,
+    deletion_noticed,
     made_progress,
-    was_noticed,
 )
 from onward.model.run import LegEnd, Run, RunState, fold
-from onward.model.spec import Cluster, Limits, Resources, Script
+from onward.model.spec import Limits, Resources, Script
+from onward.model.stop_reason import StopReason
 from tests.histories import HOUR, History, make_spec
 
 TRACEBACK = """\
@@ -591,18 +591,12 @@ def test_what_the_scheduler_knows_for_sure_needs_no_notice(state: JobState, noti
     assert classify_end(ended(state), "7", noticed=noticed) == classify_end(ended(state), "7")
 
 
-def test_a_notice_is_expected_on_grid_engine_where_it_was_asked_for() -> None:
-    events = History().leg(None).events
-    asked = [*events, ev.AskedToStop(leg=1, at=2e9, why=DELETED)]
-    for cluster, expected in (
-        (Cluster(name="a", scheduler="gridengine"), False),
-        (Cluster(name="a", scheduler="gridengine", notify=False), None),
-        (Cluster(name="a", scheduler="slurm"), None),
-    ):
-        run = fold(make_spec(cluster=cluster), events)
-        assert was_noticed(run, run.legs[1]) is expected
-        run = fold(make_spec(cluster=cluster), asked)
-        assert was_noticed(run, run.legs[1]) is True
+@pytest.mark.parametrize(("notice_expected", "without"), [(True, False), (False, None)])
+def test_a_missing_notice_means_something_only_where_one_is_expected(notice_expected: bool, without: bool | None) -> None:
+    history = History().leg(None)
+    assert deletion_noticed(history.run.legs[1], notice_expected=notice_expected) is without
+    history.events.append(ev.AskedToStop(leg=1, at=2e9, why=StopReason.DELETED))
+    assert deletion_noticed(history.run.legs[1], notice_expected=notice_expected) is True
 
 
 def test_a_training_that_says_it_is_not_to_be_run_again_is_not() -> None:

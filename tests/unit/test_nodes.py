@@ -25,16 +25,21 @@ from onward.clock import SystemClock
 from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import CheckpointName
 from onward.model.events import Published
+from onward.model.job import Allocation, JobId
 from onward.model.spec import CheckpointRule, Cluster, spec_to_json
-from onward.rundir.journal import read_spec
+from onward.rundir.journal import Journal, read_spec
 from onward.rundir.layout import LegLocal, RunDir
+from onward.schedulers.gridengine.scheduler import GridEngineScheduler
+from onward.schedulers.slurm.scheduler import SlurmScheduler
 from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
 from onward.supervisor.disk.owner import OWNER
+from onward.supervisor.leg.context import LegContext
 from onward.supervisor.preparation.environment import local_folder
-from onward.supervisor.ranks.other_nodes import NodePatience, NodesFailed, OtherNodes, agent_commands, measured_rate, patience_for
+from onward.supervisor.ranks.other_nodes import NodePatience, NodesFailed, OtherNodes, measured_rate, patience_for, start_node_agents
 from onward.supervisor.ranks.rank_group import RankGroup
 from onward.supervisor.ranks.rank_wrapper import LegNode
+from tests.fakes import FakeScheduler
 from tests.histories import make_spec
 
 ENTRY = "import sys; from onward.supervisor.entry import main; sys.exit(main(sys.argv[1:]))"
@@ -85,21 +90,34 @@ def until(holds: Callable[[], object], what: str) -> None:
 
 
 def test_on_slurm_one_step_beside_the_training_starts_all_agents() -> None:
-    (command,) = agent_commands("slurm", ["python3", "x"], ["g2", "g3"])
+    (command,) = SlurmScheduler().node_commands(["python3", "x"], ["g2", "g3"])
     words = " ".join(command)
     assert "--overlap" in words and "--nodelist=g2,g3" in words and "--ntasks=2" in words and "--input=all" in words
     assert "--kill-on-bad-exit=0" in words and words.endswith("python3 x")
 
 
 def test_on_grid_engine_each_host_is_reached_within_the_job() -> None:
-    commands = agent_commands("gridengine", ["python3", "x"], ["e2", "e3"])
+    commands = GridEngineScheduler().node_commands(["python3", "x"], ["e2", "e3"])
     assert commands[1] == ["qrsh", "-inherit", "e3", "python3", "x", "--host", "e3"]
 
 
-def test_of_a_single_node_nobody_is_started_and_elsewhere_it_is_said() -> None:
-    assert agent_commands("local", ["x"], []) == []
-    with pytest.raises(NodesFailed, match="local has no way"):
-        agent_commands("local", ["x"], ["other"])
+def on_hosts(run: RunDir, *hosts: str) -> LegContext:
+    """A leg on these, by a scheduler that cannot start processes on other nodes of a job."""
+    spec = make_spec(launcher="mpirun", cluster=Cluster(name="lab", scheduler="lab"))
+    job = Allocation(job=JobId("7"), hosts=hosts, deadline=None)
+    clock = SystemClock()
+    return LegContext(
+        dir=run, spec=spec, leg=1, scheduler=FakeScheduler(clock), allocation=job, clock=clock, journal=Journal(run.leg_journal(1))
+    )
+
+
+def test_no_agent_is_started_for_a_single_node(run: RunDir) -> None:
+    assert start_node_agents(on_hosts(run, "g1"), env=os.environ, woken=threading.Event()) is None
+
+
+def test_a_scheduler_that_cannot_start_processes_on_other_nodes_is_named(run: RunDir) -> None:
+    with pytest.raises(NodesFailed, match="lab has no way"):
+        start_node_agents(on_hosts(run, "g1", "g2"), env=os.environ, woken=threading.Event())
 
 
 # ── how long they are waited for ──────────────────────────────────────────────

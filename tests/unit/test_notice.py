@@ -9,7 +9,7 @@ import pytest
 from onward.clock import ManualClock
 from onward.model import events as ev
 from onward.model.job import Allocation, JobId, JobState, JobStatus
-from onward.model.policy.lifecycle import DELETED
+from onward.model.stop_reason import StopReason
 from onward.rundir.journal import Journal, desk_journal, read_events
 from onward.rundir.layout import RunDir
 from onward.supervisor.leg.context import LegContext
@@ -80,7 +80,7 @@ def test_no_notice_means_nothing(bench: Bench) -> None:
 
 def test_a_notice_is_written_down_at_once_and_is_a_deletion_by_the_schedulers_word(bench: Bench) -> None:
     bench.notice.came()
-    assert [event.why for event in read_events(bench.dir) if isinstance(event, ev.AskedToStop)] == [DELETED]
+    assert [event.why for event in read_events(bench.dir) if isinstance(event, ev.AskedToStop)] == [StopReason.DELETED]
     bench.notice.settle()
     assert (bench.notice.deleted, bench.notice.given_up) == (True, False)
 

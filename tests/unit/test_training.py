@@ -19,6 +19,7 @@ from onward.checkpoints.watching.save_in_progress import is_being_saved
 from onward.clock import ManualClock
 from onward.model.events import AskedToStop, Event, LimitMoved, Missed, Warned
 from onward.model.spec import Limits
+from onward.model.stop_reason import StopReason
 from onward.rundir.layout import LegLocal
 from onward.rundir.progress import SpoolReader
 from onward.sdk import contract
@@ -220,7 +221,7 @@ def leaves(bench: Bench) -> None:
 def test_ranks_that_are_told_to_end_stand_for_a_warning(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {5: ranks_are_termed, 12: leaves})
     bench.watch()
-    assert bench.training.asked == "warning"
+    assert bench.training.asked is StopReason.WARNING
 
 
 def test_ranks_that_their_launcher_ends_since_one_failed_were_not_warned(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from onward.model.policy.lifecycle import crash_signature
 from onward.model.run import LegEnd
+from onward.model.stop_reason import StopReason
 from onward.supervisor.leg.verdict import TrainingOutcome, describe_exit, judge_leg, last_words
 
 KILLED = -signal.SIGKILL
@@ -26,32 +27,32 @@ TERMED = -signal.SIGTERM
         (KILLED, None, False, LegEnd.CRASHED),
         (-signal.SIGSEGV, None, False, LegEnd.CRASHED),
         # the deadline came
-        (0, "deadline", True, LegEnd.DONE),
-        (0, "deadline", False, LegEnd.TIME_LIMIT),
-        (75, "deadline", False, LegEnd.TIME_LIMIT),
-        (KILLED, "deadline", False, LegEnd.TIME_LIMIT),
-        (TERMED, "deadline", False, LegEnd.TIME_LIMIT),
-        (1, "deadline", False, LegEnd.CRASHED),
+        (0, StopReason.DEADLINE, True, LegEnd.DONE),
+        (0, StopReason.DEADLINE, False, LegEnd.TIME_LIMIT),
+        (75, StopReason.DEADLINE, False, LegEnd.TIME_LIMIT),
+        (KILLED, StopReason.DEADLINE, False, LegEnd.TIME_LIMIT),
+        (TERMED, StopReason.DEADLINE, False, LegEnd.TIME_LIMIT),
+        (1, StopReason.DEADLINE, False, LegEnd.CRASHED),
         # the scheduler warned, long before the limit: the job is wanted back
-        (0, "warning", True, LegEnd.DONE),
-        (75, "warning", False, LegEnd.PREEMPTED),
-        (KILLED, "warning", False, LegEnd.PREEMPTED),
-        (1, "warning", False, LegEnd.CRASHED),
+        (0, StopReason.WARNING, True, LegEnd.DONE),
+        (75, StopReason.WARNING, False, LegEnd.PREEMPTED),
+        (KILLED, StopReason.WARNING, False, LegEnd.PREEMPTED),
+        (1, StopReason.WARNING, False, LegEnd.CRASHED),
         # somebody asked
-        (0, "request", True, LegEnd.DONE),
-        (0, "request", False, LegEnd.AGAIN),
-        (75, "request", False, LegEnd.AGAIN),
-        (KILLED, "request", False, LegEnd.AGAIN),
-        (1, "request", False, LegEnd.CRASHED),
+        (0, StopReason.REQUEST, True, LegEnd.DONE),
+        (0, StopReason.REQUEST, False, LegEnd.AGAIN),
+        (75, StopReason.REQUEST, False, LegEnd.AGAIN),
+        (KILLED, StopReason.REQUEST, False, LegEnd.AGAIN),
+        (1, StopReason.REQUEST, False, LegEnd.CRASHED),
         # the scheduler ended the job: only it knows why
-        (0, "signal", True, LegEnd.DONE),
-        (0, "signal", False, None),
-        (75, "signal", False, None),
-        (1, "signal", False, None),
-        (KILLED, "signal", False, None),
+        (0, StopReason.SIGNAL, True, LegEnd.DONE),
+        (0, StopReason.SIGNAL, False, None),
+        (75, StopReason.SIGNAL, False, None),
+        (1, StopReason.SIGNAL, False, None),
+        (KILLED, StopReason.SIGNAL, False, None),
     ],
 )
-def test_the_end_follows_from_what_was_seen(code: int, asked: str | None, finished: bool, end: LegEnd | None) -> None:
+def test_the_end_follows_from_what_was_seen(code: int, asked: StopReason | None, finished: bool, end: LegEnd | None) -> None:
     verdict = judge_leg(TrainingOutcome(code=code, asked=asked, finished=finished))
     assert (verdict and verdict[0]) == end
     assert verdict is None or verdict[1]
@@ -60,15 +61,15 @@ def test_the_end_follows_from_what_was_seen(code: int, asked: str | None, finish
 def test_a_failure_under_which_another_node_went_away_is_the_nodes() -> None:
     lost = TrainingOutcome(code=1, asked=None, finished=False, lost_nodes=("g2",))
     assert judge_leg(lost) == (LegEnd.NODE_LOST, "g2 went away under the training (exit code 1)")
-    asked = TrainingOutcome(code=75, asked="deadline", finished=False, lost_nodes=("g2",))
+    asked = TrainingOutcome(code=75, asked=StopReason.DEADLINE, finished=False, lost_nodes=("g2",))
     assert judge_leg(asked) == (LegEnd.TIME_LIMIT, "stopped before the time limit")
 
 
-@pytest.mark.parametrize("asked", [None, "deadline", "warning", "request", "signal"])
+@pytest.mark.parametrize("asked", [None, *StopReason])
 @pytest.mark.parametrize("code", [0, 75, 1, KILLED, TERMED])
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("memory_killed", [True, False])
-def test_only_an_exit_of_0_is_ever_done(asked: str | None, code: int, finished: bool, memory_killed: bool) -> None:
+def test_only_an_exit_of_0_is_ever_done(asked: StopReason | None, code: int, finished: bool, memory_killed: bool) -> None:
     verdict = judge_leg(
         TrainingOutcome(code=code, asked=asked, finished=finished, memory_killed=memory_killed, evidence="MemoryError", mem=1)
     )
@@ -86,16 +87,16 @@ def test_it_says_how_the_training_ended() -> None:
     assert describe_exit(3) == "exit code 3"
     assert describe_exit(-signal.SIGSEGV) == "killed by SIGSEGV"
     assert describe_exit(-99) == "killed by signal 99"
-    verdict = judge_leg(TrainingOutcome(code=KILLED, asked="deadline", finished=False))
+    verdict = judge_leg(TrainingOutcome(code=KILLED, asked=StopReason.DEADLINE, finished=False))
     assert verdict is not None and "did not stop by itself" in verdict[1] and "SIGKILL" in verdict[1]
 
 
 @pytest.mark.parametrize(
     ("asked", "end"),
-    [("deadline", LegEnd.TIME_LIMIT), ("request", LegEnd.AGAIN), ("warning", LegEnd.PREEMPTED)],
+    [(StopReason.DEADLINE, LegEnd.TIME_LIMIT), (StopReason.REQUEST, LegEnd.AGAIN), (StopReason.WARNING, LegEnd.PREEMPTED)],
 )
 @pytest.mark.parametrize("code", [137, 143, 1, KILLED])
-def test_what_we_ended_has_not_crashed_whatever_its_launcher_made_of_it(asked: str, end: LegEnd, code: int) -> None:
+def test_what_we_ended_has_not_crashed_whatever_its_launcher_made_of_it(asked: StopReason, end: LegEnd, code: int) -> None:
     verdict = judge_leg(
         TrainingOutcome(code=code, asked=asked, finished=False, ended_by_us=True, stayed="rank 3 stayed, ranks 0, 1, 2 had left")
     )
@@ -108,8 +109,8 @@ def test_memory_that_is_refused_is_told_from_a_kill_for_it() -> None:
     assert judge_leg(refused) == (LegEnd.OUT_OF_MEMORY, "the training was refused more memory (exit code 1)")
 
 
-@pytest.mark.parametrize("asked", [None, "deadline"])
-def test_the_rank_that_failed_is_named_with_its_node_and_its_last_line(asked: str | None) -> None:
+@pytest.mark.parametrize("asked", [None, StopReason.DEADLINE])
+def test_the_rank_that_failed_is_named_with_its_node_and_its_last_line(asked: StopReason | None) -> None:
     verdict = judge_leg(TrainingOutcome(code=1, asked=asked, finished=False, who="rank 3 of 4 on g2", said="ValueError: no such data set"))
     assert verdict is not None and verdict[0] is LegEnd.CRASHED
     assert verdict[1].startswith("rank 3 of 4 on g2 failed") and verdict[1].endswith("(exit code 1): ValueError: no such data set")
@@ -141,8 +142,8 @@ def test_the_rank_that_failed_is_named_with_its_node_and_its_last_line(asked: st
                 "RuntimeError: can't start new thread",
             )
         ),
-        TrainingOutcome(code=KILLED, asked="signal", finished=False, memory_killed=True),
-        TrainingOutcome(code=KILLED, asked="deadline", finished=False, memory_killed=True),
+        TrainingOutcome(code=KILLED, asked=StopReason.SIGNAL, finished=False, memory_killed=True),
+        TrainingOutcome(code=KILLED, asked=StopReason.DEADLINE, finished=False, memory_killed=True),
     ],
 )
 def test_running_out_of_memory_is_recognised(seen: TrainingOutcome) -> None:
@@ -157,7 +158,7 @@ def test_running_out_of_memory_is_recognised(seen: TrainingOutcome) -> None:
         TrainingOutcome(code=75, asked=None, finished=False, memory_killed=True),
         TrainingOutcome(code=KILLED, asked=None, finished=False, peak_mem=500, mem=1000),
         TrainingOutcome(code=KILLED, asked=None, finished=False, peak_mem=500),
-        TrainingOutcome(code=KILLED, asked="request", finished=False, peak_mem=1000, mem=1000),
+        TrainingOutcome(code=KILLED, asked=StopReason.REQUEST, finished=False, peak_mem=1000, mem=1000),
         TrainingOutcome(code=1, asked=None, finished=False, mem=1000, evidence="torch.OutOfMemoryError: CUDA out of memory."),
         TrainingOutcome(code=1, asked=None, finished=False, mem=None, evidence="MemoryError"),  # there was no limit to run into
         TrainingOutcome(code=1, asked=None, finished=False, mem=None, evidence="RuntimeError: can't start new thread"),
@@ -250,18 +251,18 @@ def test_only_the_end_of_a_huge_log_is_read(err: Path, out: Path) -> None:
     ("code", "asked", "end", "final"),
     [
         (99, None, LegEnd.AGAIN, False),
-        (99, "deadline", LegEnd.TIME_LIMIT, False),
+        (99, StopReason.DEADLINE, LegEnd.TIME_LIMIT, False),
         (100, None, LegEnd.CRASHED, True),
-        (100, "deadline", LegEnd.CRASHED, False),
-        (0, "deleted", LegEnd.CANCELLED, False),
-        (75, "deleted", LegEnd.CANCELLED, False),
-        (KILLED, "deleted", LegEnd.CANCELLED, False),
-        (1, "deleted", LegEnd.CANCELLED, False),
-        (0, "given_up", LegEnd.NODE_LOST, False),
-        (KILLED, "given_up", LegEnd.NODE_LOST, False),
+        (100, StopReason.DEADLINE, LegEnd.CRASHED, False),
+        (0, StopReason.DELETED, LegEnd.CANCELLED, False),
+        (75, StopReason.DELETED, LegEnd.CANCELLED, False),
+        (KILLED, StopReason.DELETED, LegEnd.CANCELLED, False),
+        (1, StopReason.DELETED, LegEnd.CANCELLED, False),
+        (0, StopReason.GIVEN_UP, LegEnd.NODE_LOST, False),
+        (KILLED, StopReason.GIVEN_UP, LegEnd.NODE_LOST, False),
     ],
 )
-def test_grid_engines_own_exit_codes_and_deletions(code: int, asked: str | None, end: LegEnd, final: bool) -> None:
+def test_grid_engines_own_exit_codes_and_deletions(code: int, asked: StopReason | None, end: LegEnd, final: bool) -> None:
     seen = TrainingOutcome(code=code, asked=asked, finished=False, again_code=99, final_code=100)
     judged = judge_leg(seen)
     assert judged is not None and judged[0] is end
@@ -275,7 +276,7 @@ def test_elsewhere_99_and_100_are_codes_like_any_other() -> None:
 
 
 def test_a_training_that_finished_in_the_moment_it_was_deleted_is_done() -> None:
-    judged = judge_leg(TrainingOutcome(code=0, asked="deleted", finished=True))
+    judged = judge_leg(TrainingOutcome(code=0, asked=StopReason.DELETED, finished=True))
     assert judged is not None and judged[0] is LegEnd.DONE
 
 

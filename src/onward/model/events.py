@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+from onward.model.stop_reason import StopReason
+
 _KINDS: dict[str, type[Event]] = {}
 
 
@@ -153,7 +155,11 @@ class Missed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class AskedToStop(Event):
-    why: str
+    why: str  # a StopReason; as text, since a newer version may know others
+
+    @property
+    def reason(self) -> StopReason | None:
+        return StopReason.read(self.why)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,8 @@ class Capabilities:
     finishing_seconds: float = 0.0  # a job that has left the queue may be unknown for so long, before its end is told
     deletes_unseen: bool = False  # a job that was deleted while it waited is not known any more, as if it had never been
     delete_notice: int | None = None  # the signal that comes some seconds before a deleted job is killed
+    only_notice_tells_deletion: bool = False  # afterwards a job that was killed cannot be told from one that was deleted
+    srun_steps: bool = False  # a job starts processes on its nodes with Slurm's srun
     again_exit: int | None = None  # exit code by which a job there asks to be run again
     final_exit: int | None = None  # exit code by which it says that it is not to be
 
@@ -119,6 +121,22 @@ def requeues(scheduler: object) -> Requeues | None:
     """The scheduler as one that can requeue a job, where it can."""
     able = callable(getattr(scheduler, "requeue", None)) and callable(getattr(scheduler, "requeued", None))
     return cast(Requeues, scheduler) if able else None
+
+
+class StartsOnNodes(Protocol):
+    """A scheduler whose jobs can start processes on all of their nodes. Without this a run of several nodes has no agents there."""
+
+    def node_commands(self, command: Sequence[str], hosts: Sequence[str]) -> Sequence[Sequence[str]]:
+        """From inside a job: the programs, with their arguments, that start `command` once on each of these hosts of the job.
+
+        Each passes its standard input on to what it starts. One that is for a single host ends with `--host HOST`.
+        """
+        ...
+
+
+def starts_on_nodes(scheduler: object) -> StartsOnNodes | None:
+    """The scheduler as one that can start processes on a job's other nodes, where it can."""
+    return cast(StartsOnNodes, scheduler) if callable(getattr(scheduler, "node_commands", None)) else None
 
 
 class Scheduler(Protocol):

@@ -7,22 +7,13 @@ from collections.abc import Callable, Mapping
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.policy.lifecycle import not_stored
 from onward.model.run import Leg, LegEnd, Run, RunState
+from onward.model.stop_reason import stop_reason_text
 
 JobAnswers = Mapping[JobId, JobStatus]
 
 NO_ANSWER = "the scheduler did not answer"
 NO_JOB = "no job is queued for it"
 _REPAIR = "`onward tend` or `onward show` queues one"
-
-_ASKED = {
-    "deadline": "its time limit is near",
-    "request": "someone asked it to",
-    "signal": "the scheduler is ending its job",
-    "warning": "the scheduler warned that its job will end",
-    "storage": "its checkpoints can no longer be stored",
-    "deleted": "its job was deleted",
-    "given_up": "the scheduler had given its host up",
-}
 
 
 def why(run: Run, answers: JobAnswers | None, *, unheard: str = NO_ANSWER, words: Callable[[str], str] = str) -> str:
@@ -132,7 +123,7 @@ def _at_work(leg: Leg, answers: JobAnswers | None, words: Callable[[str], str]) 
         return _back_in_the_queue(leg, status, words)
     if status is not None and status.paused:
         return f"leg {leg.number} is suspended on {', '.join(leg.claimed.hosts)}, and goes on when the scheduler resumes job {leg.job}"
-    asked = f", asked to save and stop: {_ASKED.get(leg.asked.why, leg.asked.why)}" if leg.asked else ""
+    asked = f", asked to save and stop: {stop_reason_text(leg.asked.reason) if leg.asked.reason else leg.asked.why}" if leg.asked else ""
     return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}{_waits_for_room(leg)}"
 
 

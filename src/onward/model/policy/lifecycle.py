@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from onward.model.job import JobState, JobStatus
 from onward.model.quantity import format_duration, format_size
 from onward.model.run import Leg, LegEnd, Run, RunState
+from onward.model.stop_reason import StopReason
 
 LOSSES_BEFORE_EXCLUDING = 2  # of the same node
 MOST_CANCELLED_BY_OTHERS = 3  # jobs in a row: an administrator who cancels that often means it
 MOST_UNKNOWN_ENDS = 10  # in a row and without a new checkpoint: legs whose end is not counted as the run's own failure
 _USUAL_LEG = 86400.0  # seconds, where a leg has no limit
-DELETED = "deleted"  # why a leg was asked to stop, where its job was deleted at the scheduler
-GIVEN_UP = "given_up"  # and where the scheduler had lost its host from sight and started its job elsewhere
 
 _BAD_ENDS = {
     LegEnd.CRASHED: "crashed",
@@ -186,11 +185,14 @@ def saves_by_itself(run: Run) -> bool:
     return run.spec.script is not None and not any(leg.published for leg in run.legs.values())
 
 
-def was_noticed(run: Run, leg: Leg) -> bool | None:
-    """Whether the leg had its scheduler's notice that its job was deleted; None where none was to be expected."""
-    if leg.asked and leg.asked.why == DELETED:
+def deletion_noticed(leg: Leg, *, notice_expected: bool) -> bool | None:
+    """Whether the leg got the notice that its job was deleted; None where its absence proves nothing.
+
+    `notice_expected`: the scheduler sends one before every deletion, and afterwards cannot tell a deletion from a kill.
+    """
+    if leg.asked and leg.asked.reason is StopReason.DELETED:
         return True
-    return False if run.spec.cluster.scheduler == "gridengine" and run.spec.cluster.notify else None
+    return False if notice_expected else None
 
 
 def crash_signature(evidence: str) -> str:

@@ -10,7 +10,7 @@ from onward.errors import SubmitLimitReached
 from onward.model import events as ev
 from onward.model.analysis.why import JobAnswers, state_words, status_of
 from onward.model.job import JobId, JobState
-from onward.model.policy.lifecycle import Close, Continue, NothingToDo, classify_end, decide, excluded_nodes, wanted_mem, was_noticed
+from onward.model.policy.lifecycle import Close, Continue, NothingToDo, classify_end, decide, deletion_noticed, excluded_nodes, wanted_mem
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.operations.context import OperationsContext
 from onward.operations.runs.record import read_folder
@@ -126,7 +126,8 @@ class RunRepair:
 
     def _settle(self, leg: Leg) -> str:
         status = status_of(leg, self.answers)
-        end, reason = classify_end(status, leg.job or "?", noticed=was_noticed(self.run, leg))
+        noticed = deletion_noticed(leg, notice_expected=self._habits.only_notice_tells_deletion)
+        end, reason = classify_end(status, leg.job or "?", noticed=noticed)
         by = status.cancelled_by if status else ""
         self.journal.write(ev.EndFound(leg=leg.number, at=self._now(), end=end, reason=reason, by=by))
         return f"leg {leg.number} ended ({state_words(end)}): {reason}"

@@ -31,6 +31,7 @@ from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.request_inputs import write_inputs
 from onward.rundir.root.request_marks import is_marked, publish_spec
+from onward.schedulers.base import capabilities_of
 from onward.schedulers.registry import files_to_freeze
 from onward.sdk.atomic_files import same_file, write_whole
 from onward.supervisor.leg.handover import SCHEDULER_PATIENCE, Handover, render_script
@@ -146,8 +147,9 @@ def check_request(desk: OperationsContext, draft: RunDraft) -> tuple[Cluster, Re
         raise InvalidInput(
             f"mem-max ({draft.limits.mem_max} MiB) is below mem ({resources.mem} MiB)", hint="raise mem-max, or leave it out"
         )
-    check_launcher(draft.launcher, resources, scheduler=cluster.scheduler)
-    desk.scheduler(cluster).directives(resources, output=root)  # says now what the scheduler can never do
+    scheduler = desk.scheduler(cluster)
+    check_launcher(draft.launcher, resources, srun_steps=capabilities_of(scheduler).srun_steps, scheduler=cluster.scheduler)
+    scheduler.directives(resources, output=root)  # says now what the scheduler can never do
     return cluster, resources, root
 
 

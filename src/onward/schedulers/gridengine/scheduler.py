@@ -59,6 +59,7 @@ class GridEngineScheduler:
             finishing_seconds=30.0,
             deletes_unseen=True,
             delete_notice=signal.SIGUSR2 if notify else None,
+            only_notice_tells_deletion=notify,
             again_exit=_AGAIN,
             final_exit=100,
         )
@@ -186,6 +187,10 @@ class GridEngineScheduler:
             gpus=tuple(part for part in re.split(r"[,\s]+", gpus) if part and part != "NoDevFiles"),
             restarted=env.get("RESTARTED", "0") not in ("", "0"),
         )
+
+    def node_commands(self, command: Sequence[str], hosts: Sequence[str]) -> Sequence[Sequence[str]]:
+        """One qrsh for each host, into the job's own slots."""
+        return [["qrsh", "-inherit", host, *command, "--host", host] for host in hosts]
 
     def grace_seconds(self) -> float | None:
         """The `notify` time of the queue that the job is in."""

@@ -16,8 +16,9 @@ from onward.model.cluster import ClusterSnapshot
 from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatus
 from onward.model.quantity import format_duration, format_size
 from onward.model.spec import Resources
-from onward.schedulers.base import ExpectedStart
+from onward.schedulers.base import Capabilities, ExpectedStart
 from onward.schedulers.command import Answer, run_command
+from onward.schedulers.slurm import job_steps
 from onward.schedulers.slurm import site_limits as site
 from onward.schedulers.slurm.expected_start import expected_start
 from onward.schedulers.slurm.job_states import node_names, parse_sacct, parse_squeue
@@ -59,6 +60,8 @@ _UNCLEAR = (
 
 
 class SlurmScheduler:
+    capabilities = Capabilities(srun_steps=True)
+
     def __init__(self) -> None:
         self._settle: float | None = None
 
@@ -219,6 +222,9 @@ class SlurmScheduler:
 
     def end_time(self, job: JobId) -> float | None:
         return site.end_time(job)
+
+    def node_commands(self, command: Sequence[str], hosts: Sequence[str]) -> Sequence[Sequence[str]]:
+        return job_steps.node_commands(command, hosts)
 
     def grace_seconds(self) -> float | None:
         return site.grace_seconds(partition=os.environ.get("SLURM_JOB_PARTITION", ""), qos=os.environ.get("SLURM_JOB_QOS", ""))

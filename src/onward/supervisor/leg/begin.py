@@ -64,7 +64,7 @@ def may_begin(scene: LegContext) -> bool:
         _note_second_life(scene, run, journal)
         _journal_own_submission(scene, run, journal)
         earlier = [leg for leg in legs_without_end(run) if leg.number < scene.leg]
-        found = ask_for_ends(earlier, scene.scheduler, scene.clock, run=run, settle_for=SETTLE_SECONDS + _early_pause(scene, run))
+        found = ask_for_ends(earlier, scene.scheduler, scene.clock, settle_for=SETTLE_SECONDS + _early_pause(scene, run))
         for event in [*found, *ask_once_about_ends(legs_with_unknown_end(run), scene.scheduler, scene.clock)]:
             log.info("leg %d ended %s: %s", event.leg, event.end, event.reason)
             journal.write(event)

@@ -9,7 +9,7 @@ from onward.clock import Clock
 from onward.errors import SchedulerUnavailable
 from onward.model.events import EndFound
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.policy.lifecycle import classify_end, was_noticed
+from onward.model.policy.lifecycle import classify_end, deletion_noticed
 from onward.model.run import Leg, LegEnd, Run
 from onward.schedulers.base import Scheduler, capabilities_of
 
@@ -55,7 +55,6 @@ def ask_for_ends(
     *,
     patience: float = _PATIENCE,
     settle_for: float = SETTLE_SECONDS,
-    run: Run | None = None,
 ) -> list[EndFound]:
     """Ask the scheduler for the end of each leg. Unknown is not finished: it is asked again, for a while.
 
@@ -63,6 +62,7 @@ def ask_for_ends(
     A scheduler that stays silent leaves the end unknown, which never counts as a failure of the run.
     """
     jobs = [JobId(leg.claimed.job) for leg in legs if leg.claimed]
+    capabilities = capabilities_of(scheduler)
     give_up = clock.now() + patience
     heard: float | None = None  # the first answer
     pause = _PAUSE
@@ -78,13 +78,14 @@ def ask_for_ends(
             continue
         heard = heard if heard is not None else clock.now()
         known = {leg.number: _of_leg(leg, answer) for leg in legs}
-        finishing = clock.now() < heard + capabilities_of(scheduler).finishing_seconds
+        finishing = clock.now() < heard + capabilities.finishing_seconds
         if finishing and None in known.values():
             clock.sleep(_PAUSE)
             continue
         running = [status for status in known.values() if status and status.state in (JobState.RUNNING, JobState.UNKNOWN)]
         if not running:
-            return [_found(leg, known[leg.number], clock, noticed=was_noticed(run, leg) if run else None) for leg in legs]
+            only_notice = capabilities.only_notice_tells_deletion
+            return [_found(leg, known[leg.number], clock, noticed=deletion_noticed(leg, notice_expected=only_notice)) for leg in legs]
         if clock.now() >= heard + settle_for:
             raise StillRunning(running[0].id, running[0].state)
         clock.sleep(_PAUSE)

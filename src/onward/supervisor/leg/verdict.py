@@ -6,10 +6,11 @@ import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
-from onward.model.policy.lifecycle import DELETED, GIVEN_UP
 from onward.model.quantity import format_size
 from onward.model.run import LegEnd
+from onward.model.stop_reason import StopReason
 from onward.sdk.contract import EXIT_AGAIN
 
 _TAIL = 1 << 15
@@ -28,7 +29,7 @@ class TrainingOutcome:
     """What the supervisor saw."""
 
     code: int  # exit code of the training, or minus the signal that ended it
-    asked: str | None  # why it was asked to stop: deadline, warning, request, signal; None: it was not
+    asked: StopReason | None  # None: it was not asked to stop
     finished: bool  # it said that it was complete
     stalled: bool = False
     lost_nodes: tuple[str, ...] = ()  # other nodes of the job that fell silent when the training failed
@@ -53,53 +54,76 @@ class TrainingOutcome:
     def again(self) -> bool:
         return self.code == EXIT_AGAIN or (self.again_code is not None and self.code == self.again_code)
 
+    @property
+    def saved(self) -> bool:
+        """By its exit code."""
+        return self.code == 0 or self.again
 
-def judge_leg(seen: TrainingOutcome) -> tuple[LegEnd, str] | None:
+    @property
+    def last_line(self) -> str:
+        return f": {self.said}" if self.said else ""
+
+
+def judge_leg(outcome: TrainingOutcome) -> tuple[LegEnd, str] | None:
     """The end and its reason. None where a signal of the scheduler's ended it: then only the scheduler knows why."""
-    died = describe_exit(seen.code)
-    failed = f"{seen.who} failed"
-    said = f": {seen.said}" if seen.said else ""
-    if seen.stalled:
-        return LegEnd.STALLED, f"the training showed no progress for {seen.stall_seconds} s and was ended"
-    if seen.code == 0 and (seen.finished or seen.asked is None):
+    died = describe_exit(outcome.code)
+    if outcome.stalled:
+        return LegEnd.STALLED, f"the training showed no progress for {outcome.stall_seconds} s and was ended"
+    if outcome.code == 0 and (outcome.finished or outcome.asked is None):
         return LegEnd.DONE, "the training finished"
-    if not seen.again and seen.code != 0 and out_of_memory(seen):
-        peak = f", after using {format_size(seen.peak_mem)}" if seen.peak_mem else ""
-        if seen.code > 0 and not seen.memory_killed:  # at the end of its address space nobody is killed, and little of it may be in use
+    if not outcome.saved and out_of_memory(outcome):
+        peak = f", after using {format_size(outcome.peak_mem)}" if outcome.peak_mem else ""
+        if outcome.code > 0 and not outcome.memory_killed:  # address space ran out: nobody is killed, and little memory may be in use
             return LegEnd.OUT_OF_MEMORY, f"the training was refused more memory ({died})"
         return LegEnd.OUT_OF_MEMORY, f"the training was killed for its memory ({died}){peak}"
-    if seen.asked == "signal":
-        return None
-    if seen.lost_nodes and seen.asked is None:
-        return LegEnd.NODE_LOST, f"{', '.join(seen.lost_nodes)} went away under the training ({died})"
-    saved = seen.code == 0 or seen.again
-    left = saved or seen.code < 0 or seen.ended_by_us
-    by_force = f"; it did not stop by itself ({seen.stayed or died})" if not saved and (seen.ended_by_us or seen.code < 0) else ""
-    if seen.asked == DELETED:
-        return LegEnd.CANCELLED, "its job was deleted" + ("; the training saved and stopped" if saved else f" ({died})")
-    if seen.asked == GIVEN_UP:
-        return LegEnd.NODE_LOST, "the scheduler had given its host up" + ("; the training saved and stopped" if saved else f" ({died})")
-    if seen.asked == "deadline":
-        if left:
+    if outcome.asked is None:
+        return _unasked(outcome, died)
+    return _asked(outcome, outcome.asked, died)
+
+
+def _asked(outcome: TrainingOutcome, asked: StopReason, died: str) -> tuple[LegEnd, str] | None:
+    """How a training ended that was asked to stop."""
+    left = outcome.saved or outcome.code < 0 or outcome.ended_by_us
+    by_force = f"; it did not stop by itself ({outcome.stayed or died})" if left and not outcome.saved else ""
+    saved_or_died = "; the training saved and stopped" if outcome.saved else f" ({died})"
+    match asked:
+        case StopReason.SIGNAL:
+            return None
+        case StopReason.DELETED:
+            return LegEnd.CANCELLED, "its job was deleted" + saved_or_died
+        case StopReason.GIVEN_UP:
+            return LegEnd.NODE_LOST, "the scheduler had given its host up" + saved_or_died
+        case StopReason.DEADLINE if left:
             return LegEnd.TIME_LIMIT, "stopped before the time limit" + by_force
-        return LegEnd.CRASHED, f"{failed} while stopping before the time limit ({died}){said}"
-    if seen.asked == "warning" and left:
-        return LegEnd.PREEMPTED, "stopped at the scheduler's warning that the job will end" + by_force
-    if seen.asked == "request" and left:
-        return LegEnd.AGAIN, "stopped on request" + by_force
-    if seen.again:
-        return LegEnd.AGAIN, f"the training asked to be run again (exit code {seen.code})"
-    if seen.final:
-        return LegEnd.CRASHED, f"the training said that it is not to be run again (exit code {seen.code})"
-    return LegEnd.CRASHED, f"{failed} ({died}){said}"
+        case StopReason.DEADLINE:
+            return LegEnd.CRASHED, f"{outcome.who} failed while stopping before the time limit ({died}){outcome.last_line}"
+        case StopReason.WARNING if left:
+            return LegEnd.PREEMPTED, "stopped at the scheduler's warning that the job will end" + by_force
+        case StopReason.REQUEST if left:
+            return LegEnd.AGAIN, "stopped on request" + by_force
+        case StopReason.WARNING | StopReason.REQUEST | StopReason.STORAGE:
+            return LegEnd.CRASHED, f"{outcome.who} failed ({died}){outcome.last_line}"
+        case _:
+            assert_never(asked)
 
 
-def out_of_memory(seen: TrainingOutcome) -> bool:
-    if seen.memory_killed:
+def _unasked(outcome: TrainingOutcome, died: str) -> tuple[LegEnd, str]:
+    """How a training ended that nobody had asked to stop."""
+    if outcome.lost_nodes:
+        return LegEnd.NODE_LOST, f"{', '.join(outcome.lost_nodes)} went away under the training ({died})"
+    if outcome.again:
+        return LegEnd.AGAIN, f"the training asked to be run again (exit code {outcome.code})"
+    if outcome.final:
+        return LegEnd.CRASHED, f"the training said that it is not to be run again (exit code {outcome.code})"
+    return LegEnd.CRASHED, f"{outcome.who} failed ({died}){outcome.last_line}"
+
+
+def out_of_memory(outcome: TrainingOutcome) -> bool:
+    if outcome.memory_killed:
         return True
-    if seen.code == -signal.SIGKILL and seen.asked is None and seen.mem and seen.peak_mem:
-        return seen.peak_mem >= 0.9 * seen.mem
-    return bool(seen.mem) and _MEMORY_ERROR.search(seen.evidence) is not None
+    if outcome.code == -signal.SIGKILL and outcome.asked is None and outcome.mem and outcome.peak_mem:
+        return outcome.peak_mem >= 0.9 * outcome.mem
+    return bool(outcome.mem) and _MEMORY_ERROR.search(outcome.evidence) is not None
 
 
 def describe_exit(code: int) -> str:

@@ -14,9 +14,9 @@ from onward.checkpoints.publishing.publisher import PublishReport
 from onward.checkpoints.unpublished import unpublished
 from onward.clock import Clock
 from onward.model import events as ev
-from onward.model.policy.lifecycle import DELETED, GIVEN_UP
 from onward.model.quantity import format_duration
 from onward.model.spec import RunSpec
+from onward.model.stop_reason import StopReason
 from onward.rundir.journal import Journal
 from onward.rundir.layout import LegLocal
 from onward.rundir.progress import SpoolReader
@@ -73,7 +73,7 @@ class TrainingWatch:
     probe: StoreProbe | None = None
     state_bytes: Callable[[], int | None] = lambda: None  # what the training holds in memory: a guess at its checkpoint
     shaped: Callable[[StopPlan], StopPlan] = lambda plan: plan  # a batch script is stopped in its own way
-    asked: str | None = None
+    asked: StopReason | None = None
     asked_at: float | None = None
     stalled: bool = False
     fenced: bool = False
@@ -131,11 +131,11 @@ class TrainingWatch:
         if not self.asked:
             self.signals.settle()
         if self.signals.ending and not self.asked:
-            self.asked, self.asked_at = "signal", self.clock.now()
+            self.asked, self.asked_at = StopReason.SIGNAL, self.clock.now()
         elif not self.asked and self._was_deleted(self.clock.now()):
-            self.asked, self.asked_at = DELETED, self.clock.now()
+            self.asked, self.asked_at = StopReason.DELETED, self.clock.now()
         elif not self.asked and self.signals.given_up:
-            self.asked, self.asked_at = GIVEN_UP, self.clock.now()
+            self.asked, self.asked_at = StopReason.GIVEN_UP, self.clock.now()
         return self.crew.ranks.code(self.child.code)
 
     def take_reports(self, more: list[PublishReport] | None = None) -> None:
@@ -145,7 +145,7 @@ class TrainingWatch:
                 continue
             if report.kind == "published":
                 self._is_stored_again(report.step)
-                if self.asked == "request" and report.began >= (self.asked_at or 0) - _SAME_MOMENT:  # not one under way before
+                if self.asked is StopReason.REQUEST and report.began >= (self.asked_at or 0) - _SAME_MOMENT:  # not one under way before
                     self._leave_by = self._leave_by or self.clock.now() + _AFTER_LAST_SAVE
                 self._sign_of_life = self.clock.now()
                 self.journal.write(
@@ -237,7 +237,7 @@ class TrainingWatch:
         self._missed[step] = reason
         log.warning("%s; it stays in %s", reason, folder)
         size = left[-1].bytes if left else self.planner.newest_bytes
-        spent = self.planner.spent(self.clock.now()) if self.asked == "deadline" else 0.0
+        spent = self.planner.spent(self.clock.now()) if self.asked is StopReason.DEADLINE else 0.0
         now = self.clock.now()
         self.journal.write(ev.Missed(leg=self.leg, at=now, step=step, reason=reason, bytes=size, seconds=spent, kept=str(folder)))
 
@@ -262,23 +262,23 @@ class TrainingWatch:
             self._kill()
             return
         if self.asked:
-            if self.signals.ending and self.asked != "signal":
-                self._ask("signal", now)
-            elif self._was_deleted(now) and self.asked not in ("signal", DELETED):
-                self._ask(DELETED, now)
+            if self.signals.ending and self.asked is not StopReason.SIGNAL:
+                self._ask(StopReason.SIGNAL, now)
+            elif self._was_deleted(now) and self.asked not in (StopReason.SIGNAL, StopReason.DELETED):
+                self._ask(StopReason.DELETED, now)
             return
         if self.signals.ending:
-            self._ask("signal", now)
+            self._ask(StopReason.SIGNAL, now)
         elif self._was_deleted(now):
-            self._ask(DELETED, now)
+            self._ask(StopReason.DELETED, now)
         elif self.signals.given_up:
-            self._ask(GIVEN_UP, now)
+            self._ask(StopReason.GIVEN_UP, now)
         elif self._limit_is_near(now):
-            self._ask("deadline", now)
+            self._ask(StopReason.DEADLINE, now)
         elif self.signals.warned or self._ranks_were_warned(now):
-            self._ask("deadline" if self.deadline and self.deadline - now <= _NEAR_THE_LIMIT else "warning", now)
+            self._ask(StopReason.DEADLINE if self.deadline and self.deadline - now <= _NEAR_THE_LIMIT else StopReason.WARNING, now)
         elif self.folder.stop_requested:
-            self._ask("request", now)
+            self._ask(StopReason.REQUEST, now)
 
     def _look_for_a_later_leg(self) -> None:
         """One that begins on this machine ends what runs of earlier legs before it trains itself."""
@@ -298,17 +298,17 @@ class TrainingWatch:
         """At the limit the same notice says that the limit has come."""
         return self.signals.deleted and (self.deadline is None or now < self.deadline - 1)
 
-    def _ask(self, why: str, now: float) -> None:
+    def _ask(self, why: StopReason, now: float) -> None:
         self.asked, self.asked_at, self._leave_by = why, now, None
         log.info("asking the training to stop: %s", why)
         self.crew.ask()
         if self.spec.stop_signal and not self.crew.signal(getattr(signal, f"SIG{self.spec.stop_signal}")):
             send_stop_signal(self.spec, self.child)
         self.journal.write(ev.AskedToStop(leg=self.leg, at=now, why=why))
-        if why == "signal" and self.signals.ending:
+        if why is StopReason.SIGNAL and self.signals.ending:
             self._kill_at = now + (_SIGNAL_GRACE if self.limit.grace is None else (1 - _GRACE_MARGIN) * self.limit.grace)
         else:
-            self._kill_at = None if why == "request" or self.deadline else now + _WITHOUT_A_LIMIT
+            self._kill_at = None if why is StopReason.REQUEST or self.deadline else now + _WITHOUT_A_LIMIT
 
     def _time_is_up(self, now: float) -> bool:
         """Nothing that it saves moves the end that the deadline sets."""
@@ -318,7 +318,7 @@ class TrainingWatch:
         if at_deadline is not None and now >= at_deadline:
             return True
         if self._kill_at is not None and now >= self._kill_at:
-            if self.deadline or self.asked == "signal" or not self.crew.saving(now):
+            if self.deadline or self.asked is StopReason.SIGNAL or not self.crew.saving(now):
                 return True
             self._kill_at = now + _AFTER_LAST_SAVE
         if self._leave_by is None or now < self._leave_by:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from onward.errors import SchedulerUnavailable
 from onward.model.spec import RunSpec, Script
+from onward.model.stop_reason import StopReason
 from onward.rundir.layout import LegLocal, RunDir
 from onward.schedulers.command import run_command
 from onward.sdk.contract import EXIT_AGAIN, RELAY_WRITER
@@ -126,10 +127,12 @@ def _signal_steps(job: str, word: str) -> None:
         log.warning("the steps of job %s could not be sent %s: %s", job, word, answer.err.strip())
 
 
-def adjusted_exit(spec: RunSpec, *, code: int, asked: str | None, ended_by_us: bool, local: LegLocal) -> tuple[int, str | None]:
+def adjusted_exit(
+    spec: RunSpec, *, code: int, asked: StopReason | None, ended_by_us: bool, local: LegLocal
+) -> tuple[int, StopReason | None]:
     """The exit code and the asking that count. What a script that heard nothing exits with is its own word, as if it had not been
     asked; what its shell made of being ended or signalled by us (143, or the code of a trap) is not."""
-    if spec.script is None or asked not in ("deadline", "warning", "request"):
+    if spec.script is None or asked not in (StopReason.DEADLINE, StopReason.WARNING, StopReason.REQUEST):
         return code, asked
     if ended_by_us:
         return (code if code in (0, EXIT_AGAIN) or code < 0 else -signal.SIGTERM), asked

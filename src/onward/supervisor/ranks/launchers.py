@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from onward.errors import InvalidInput
 from onward.model.spec import Resources
+from onward.schedulers.slurm.job_steps import srun_step
 
 LAUNCHERS = ("plain", "srun", "torchrun", "mpirun", "horovodrun")
 NODE_PLACEHOLDER = "{node}"  # filled in on each node with its number, by `supervisor.pyz spread`
@@ -34,14 +35,17 @@ class Launch:
     variables: Mapping[str, str]  # for all processes, where nothing else sets them
 
 
-def check_launcher(launcher: str, resources: Resources, *, scheduler: str) -> None:
-    """At submit: what this launcher can never do with these resources on this scheduler."""
-    if launcher == "srun" and scheduler != "slurm":
+def check_launcher(launcher: str, resources: Resources, *, srun_steps: bool, scheduler: str) -> None:
+    """At submit: what this launcher can never do with these resources.
+
+    `srun_steps`: jobs of this scheduler (whose name is for the message alone) start processes on their nodes with srun.
+    """
+    if launcher == "srun" and not srun_steps:
         raise InvalidInput(
             f"launcher srun is a program of Slurm's, and the run goes to {scheduler}", hint="take mpirun, torchrun or plain there"
         )
     nodes = resources.nodes or 1
-    if launcher == "torchrun" and nodes > 1 and scheduler != "slurm":
+    if launcher == "torchrun" and nodes > 1 and not srun_steps:
         raise InvalidInput(
             f"launcher torchrun over {nodes} nodes needs one torchrun started on each node, which Onward does on Slurm alone",
             hint="ask for one node, or take launcher mpirun",
@@ -100,11 +104,6 @@ def launch(
         case _:
             raise InvalidInput(f"{launcher} is no launcher", hint=f"known are {', '.join(LAUNCHERS)}")
     return Launch(argv=tuple(argv), variables=meeting)
-
-
-def srun_step(*, nodes: int, tasks: int, cpus: int) -> list[str]:
-    """A step beside the batch step: it shares the job's CPUs, memory and GPUs with our other steps, and ends when one task fails."""
-    return ["srun", "--overlap", "--kill-on-bad-exit=1", f"--nodes={nodes}", f"--ntasks={tasks}", f"--cpus-per-task={cpus}"]
 
 
 def _torchrun(laid: Sequence[HostRanks], task: Sequence[str], command: Sequence[str], *, cpus: int, port: int) -> list[str]:

@@ -16,9 +16,9 @@ from typing import Any
 
 from onward.errors import CheckpointDamaged, SchedulerError
 from onward.model.events import Published
+from onward.schedulers.base import starts_on_nodes
 from onward.supervisor.leg.context import LegContext
 from onward.supervisor.processes.child import start_helper
-from onward.supervisor.ranks.launchers import srun_step
 from onward.supervisor.ranks.rank_states import Note
 from onward.supervisor.ranks.rank_wrapper import LegNode
 
@@ -64,21 +64,6 @@ def measured_rate(published: Iterable[Published]) -> float:
     """Bytes a second of this run's store, by the slowest of the newest checkpoints; pessimistic where none tells."""
     rates = [event.bytes / event.stage_seconds for event in published if event.bytes and event.stage_seconds >= 0.1]
     return min(rates[-_RATES_ASKED:], default=SLOWEST_STORE)
-
-
-def agent_commands(scheduler: str, agent: Sequence[str], hosts: Sequence[str]) -> list[list[str]]:
-    """How our agent gets onto each of these hosts: one step for all by srun, or one qrsh for each into the job's own slots."""
-    if not hosts:
-        return []
-    match scheduler:
-        case "slurm":
-            step = srun_step(nodes=len(hosts), tasks=len(hosts), cpus=1)
-            step = [word.replace("--kill-on-bad-exit=1", "--kill-on-bad-exit=0") for word in step]
-            return [[*step, "--ntasks-per-node=1", f"--nodelist={','.join(hosts)}", "--input=all", "--job-name=onward-node", *agent]]
-        case "gridengine":
-            return [["qrsh", "-inherit", host, *agent, "--host", host] for host in hosts]
-        case _:
-            raise NodesFailed(f"{scheduler} has no way to start a process on another node of a job", hint="ask for one node")
 
 
 class OtherNodes:
@@ -227,5 +212,9 @@ def start_node_agents(scene: LegContext, *, env: Mapping[str, str], woken: threa
     hosts = scene.allocation.hosts
     if len(hosts) < 2 or scene.spec.launcher == "plain" or scene.spec.script:
         return None
+    able = starts_on_nodes(scene.scheduler)
+    if able is None:
+        name = scene.spec.cluster.scheduler
+        raise NodesFailed(f"{name} has no way to start a process on another node of a job", hint="ask for one node")
     agent = [sys.executable, "-E", str(scene.dir.supervisor), "node", str(scene.dir.path), str(scene.leg), "--hosts", ",".join(hosts)]
-    return OtherNodes(agent_commands(scene.spec.cluster.scheduler, agent, hosts[1:]), hosts[1:], env=env, woken=woken)
+    return OtherNodes(able.node_commands(agent, hosts[1:]), hosts[1:], env=env, woken=woken)

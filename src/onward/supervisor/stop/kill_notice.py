@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from onward.errors import SchedulerError
 from onward.model.events import AskedToStop
 from onward.model.job import Allocation, JobState, JobStatus
-from onward.model.policy.lifecycle import DELETED
+from onward.model.stop_reason import StopReason
 from onward.rundir.journal import desk_journal
 from onward.supervisor.leg.context import LegContext
 
@@ -40,7 +40,8 @@ class KillNotice:
         After the limit it says nothing new."""
         scene, now = self._scene, self._scene.clock.now()
         if scene.allocation.deadline is None or now < scene.allocation.deadline:
-            desk_journal(scene.dir, patient=True).write(AskedToStop(leg=scene.leg, at=now, why=DELETED))  # no error may leave a handler
+            asked = AskedToStop(leg=scene.leg, at=now, why=StopReason.DELETED)
+            desk_journal(scene.dir, patient=True).write(asked)  # no error may leave a handler
         self._thread = threading.Thread(target=self._ask, name="notice", daemon=True)
         self._thread.start()
         patience = threading.Timer(PATIENCE, self._answered.set)

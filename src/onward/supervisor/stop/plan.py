@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from onward.model.run import Leg
+from onward.model.stop_reason import StopReason
 
 _KEPT = 64  # timings of each kind: older ones weigh nothing
 _HALF_LIFE = 600.0  # seconds after which a save or a publish counts half as much as the newest
@@ -104,7 +105,8 @@ class StopPlanner:
             if missed.seconds:  # cut off by the deadline: it would have taken longer than that
                 self.published(at=missed.at, seconds=2 * missed.seconds, size=missed.bytes)
                 self.newest_bytes = missed.bytes
-        hurried = leg.asked is not None and leg.asked.why == "signal"  # the scheduler ended the job: it says nothing about a planned stop
+        # where the scheduler ended the job, the time says nothing about a planned stop
+        hurried = leg.asked is not None and leg.asked.reason is StopReason.SIGNAL
         if leg.own and leg.own.stop_seconds is not None and not hurried:
             self.stopped(at=leg.own.at, seconds=leg.own.stop_seconds, cut_short=leg.own.stop_cut)
 
