@@ -111,9 +111,7 @@ def test_an_accounting_that_has_not_heard_of_the_end_yet_is_asked_again(programs
     programs.answer("sacct", "7|a.1.x|PENDING|0:0|None assigned|1|Unknown|Unknown")
 
     def heard(seconds: float) -> None:
-        if (
-            seconds >= 1 and threading.current_thread() is threading.main_thread()
-        ):  # subprocess polls with time.sleep
+        if seconds >= 1 and threading.current_thread() is threading.main_thread():  # subprocess polls with time.sleep
             programs.answer("sacct", "7|a.1.x|CANCELLED by 1|0:0|None assigned|1|Unknown|2")
 
     monkeypatch.setattr("onward.schedulers.slurm.scheduler.time.sleep", heard)
