@@ -46,6 +46,13 @@ def test_every_verb_has_a_line_in_the_reference() -> None:
     assert [verb for verb in registered if f"## {verb}" not in page] == []
 
 
+def test_every_term_of_the_glossary_has_one_meaning() -> None:
+    glossary = (REPO / "docs" / "concepts.md").read_text().split("## Glossary")[1].split("\n## ")[0]
+    terms = Counter(term for row in re.findall(r"^\| (\*\*.+?) \|", glossary, re.MULTILINE) for term in re.findall(r"\*\*(.+?)\*\*", row))
+    assert len(terms) > 80
+    assert [term for term, count in terms.items() if count > 1] == []
+
+
 def test_every_variable_of_the_contract_is_explained() -> None:
     page = (REPO / "docs" / "concepts.md").read_text()
     names = re.findall(r'^[A-Z_]+ = "(ONWARD_\w+)"', (SOURCE / "sdk" / "contract.py").read_text(), re.MULTILINE)

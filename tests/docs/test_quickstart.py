@@ -32,3 +32,9 @@ def test_every_command_of_the_quickstart_works(tmp_path: Path) -> None:
     assert "the result is 1770.0" in said["onward logs quick"]
     assert "verified" in said["onward checkpoints quick --verify"]
     assert "finished" in said["onward show quick"]
+
+
+def test_the_example_in_the_readme_is_the_one_that_is_run_here() -> None:
+    readme = (DOCS.parent / "README.md").read_text()
+    assert dict(_FILE.findall(readme)).items() <= dict(_FILE.findall((DOCS / "quickstart.md").read_text())).items()
+    assert "train.py" in dict(_FILE.findall(readme))
