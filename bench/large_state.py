@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.crash.conftest import LocalRun, Machine, _wait_for_the_keeper
+from tests.crash.conftest import LocalRun, Machine, wait_for_the_keeper
 from tests.scale.seen import SeenLeg, legs, told
 
 _TRAINING = Path(__file__).with_name("large_state_training.py")
@@ -155,7 +155,7 @@ def main() -> int:
             good = good and same and not result.lost
     finally:
         machine.onward("cancel", *[str(path) for path in (place / "runs").glob("*_*_*")], check=False)
-        _wait_for_the_keeper(place / "state")
+        wait_for_the_keeper(place / "state")
         shutil.rmtree(place, ignore_errors=True)
     return 0 if good else 1
 

@@ -93,10 +93,10 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     for folder in Path(environment["ONWARD_ROOT"]).glob("*_*_*"):
         if not (folder / "params" / "done.json").exists():
             machine.onward("cancel", str(folder), check=False)
-    _wait_for_the_keeper(tmp_path / "state")
+    wait_for_the_keeper(tmp_path / "state")
 
 
-def _wait_for_the_keeper(state: Path) -> None:
+def wait_for_the_keeper(state: Path) -> None:
     """Nothing may outlive its test: the keeper leaves by itself when its queue is empty; what does not is ended."""
     give_up = time.monotonic() + 15
     while pids := [pid for pid, words in _processes() if str(state) in words]:

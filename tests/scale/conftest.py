@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.conftest import alice, bed, site
-from tests.crash.conftest import Machine, _wait_for_the_keeper
+from tests.crash.conftest import Machine, wait_for_the_keeper
 from tests.needs import missing
 from tests.scale.places import Ground, clear_abandoned
 
@@ -81,7 +81,7 @@ def machine(ground: Ground) -> Iterator[Machine]:
     for folder in Path(environment["ONWARD_ROOT"]).glob("*_*_*"):
         if not (folder / "params" / "done.json").exists():
             machine.onward("cancel", str(folder), check=False)
-    _wait_for_the_keeper(ground.folder / "state")
+    wait_for_the_keeper(ground.folder / "state")
 
 
 def node_disk(machine: Machine, folder: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shlex
@@ -238,6 +239,21 @@ def test_patience_ends_with_a_scheduler_that_finds_nothing_and_accepts_nothing(b
     monkeypatch.setattr(Scheduler, "submit", swallow)
     with pytest.raises(SubmitUnclear, match="not known whether"):
         bench.ensure(patience=120)
+
+
+def test_a_submit_that_is_never_accepted_is_made_again_ever_more_seldom(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lookups that cost nothing, as in a queue on this machine, leave the pauses between submits alone."""
+    asked: list[float] = []
+
+    def swallow(*_arguments: object, **_options: object) -> None:
+        asked.append(bench.clock.now())
+        raise SubmitUnclear("no answer")
+
+    monkeypatch.setattr(Scheduler, "submit", swallow)
+    with pytest.raises(SubmitUnclear, match="not known whether"):
+        bench.ensure(patience=120)
+    pauses = [round(later - one) for one, later in itertools.pairwise(asked)]
+    assert pauses == [1, 2, 4, 8, 16, 30, 30, 29]
 
 
 # ── refused ───────────────────────────────────────────────────────────────────

@@ -302,6 +302,13 @@ def test_a_queue_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
         LocalScheduler(tmp_path / "file" / "state").check()
 
 
+def test_a_queue_that_cannot_be_made_refuses_a_job_and_names_the_variable_to_set(bench: LocalBench, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SubmitRefused, match="cannot be made: Not a directory") as caught:
+        LocalScheduler(tmp_path / "file" / "state").submit(bench.shell("exit 0"), name="refused")
+    assert "ONWARD_STATE_DIR" in caught.value.hint
+
+
 def test_the_check_tells_sizes_and_jobs(tmp_path: Path) -> None:
     bench = LocalBench(tmp_path, cpus=2, mem=23 * 1024)
     try:

@@ -36,7 +36,7 @@ def doctor(json: JsonOption = False) -> None:
 
 
 def _examine(reach: Hosts) -> Iterator[Finding]:
-    from onward.operations.admin.doctor import examine_tokens
+    from onward.operations.admin.doctor import examine_state, examine_tokens
 
     settings = reach.desk.settings
     names = [name for name in settings.names() if name != "auto"]
@@ -48,6 +48,7 @@ def _examine(reach: Hosts) -> Iterator[Finding]:
     yield python
     yield True, "settings", f"{settings.source}" if settings.source else "no file: defaults"
     yield root
+    yield examine_state(reach.desk.env)
     for reply in replies:
         for fine, name, words in _clusters(reply, wanted[reply.place.host], chosen):
             used = name == chosen or name in settings.clusters

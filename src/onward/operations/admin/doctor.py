@@ -13,6 +13,7 @@ from onward.errors import OnwardError, StorageError
 from onward.model.quantity import format_bytes
 from onward.operations.context import OperationsContext
 from onward.operations.runs.record import inspect_runs, is_ours, read_folder, run_record
+from onward.schedulers.state_folder import state_folder, state_folder_problem
 
 _ELSEWHERE = "set ONWARD_ROOT"
 _MOST_RUNS = 1000
@@ -31,14 +32,20 @@ def examine_machine(desk: OperationsContext) -> Iterator[Finding]:
     yield os.access(local, os.W_OK), "local disk", f"{local}, {free} free here (a job may see another)"
 
 
+def examine_state(env: Mapping[str, str]) -> Finding:
+    """Whether the local queue, the tracker and what Onward remembers have a place."""
+    problem = state_folder_problem(env)
+    return not problem, "state", problem or str(state_folder(env))
+
+
 def examine_tokens(env: Mapping[str, str], now: float) -> Iterator[Finding]:
     """Of the tracker's database of this user, where there is one: which tokens end soon."""
     from onward.operations.tracker_access.location import open_tracker, tracker_location
 
-    place = tracker_location(env)
-    if place.path and not place.path.exists():
-        return
     try:
+        place = tracker_location(env)
+        if place.path and not place.path.exists():
+            return
         with open_tracker(place) as opened:
             tokens = [token for token in opened.tokens.all() if token.stands(now)]
     except OnwardError as error:

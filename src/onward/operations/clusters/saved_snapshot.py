@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onward.model.cluster import ClusterSnapshot
 from onward.model.plain_data import value_from_json, value_to_json
-from onward.operations.tracker_access.location import state_folder
+from onward.schedulers.state_folder import state_folder
 from onward.sdk.atomic_files import write_whole
 
 

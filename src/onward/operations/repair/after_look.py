@@ -17,8 +17,8 @@ from pathlib import Path
 
 from onward.operations.context import OperationsContext
 from onward.operations.repair.tend import tend
-from onward.operations.tracker_access.location import state_folder
 from onward.rundir.layout import RunDir
+from onward.schedulers.state_folder import state_folder
 from onward.sdk.contract import LEG
 
 EVERY = 60.0  # seconds between two repairs, whatever the number of looks and of processes that look

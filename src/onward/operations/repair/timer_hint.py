@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from onward.errors import InvalidInput
 from onward.operations.context import OperationsContext
 from onward.operations.repair.timer import TendTimer
-from onward.operations.tracker_access.location import state_folder, tracker_location
+from onward.operations.tracker_access.location import tracker_location
+from onward.schedulers.state_folder import state_folder
 
 HINT = (
     "runs go on by themselves; should all jobs of one vanish, it waits until somebody looks. To have yours watched (said once):",
@@ -24,5 +26,5 @@ def hint_once(desk: OperationsContext) -> Sequence[str]:
         said.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with said.open("x"):
             return HINT
-    except OSError:
+    except (OSError, InvalidInput):
         return ()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from onward.errors import Conflict, StorageError
+from onward.schedulers.state_folder import STATE_HINT, state_folder
 
 if TYPE_CHECKING:
     from onward.tracker.access.token_store import TokenStore
@@ -126,7 +127,9 @@ def _locked(place: TrackerLocation, path: Path) -> int:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StorageError(f"{path} cannot be written: {error.strerror}", hint="choose another place by --db") from error
+            raise StorageError(
+                f"{path} cannot be written: {error.strerror}", hint=f"choose another place by --db, or {STATE_HINT}"
+            ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(handle), path.stat()):
@@ -160,13 +163,6 @@ def tracker_location(env: Mapping[str, str], db: str | None = None, files: str |
         note=path.with_suffix(".server"),
         state=state if path.parent == state.resolve() else None,
     )
-
-
-def state_folder(env: Mapping[str, str]) -> Path:
-    if env.get("ONWARD_STATE_DIR"):
-        return Path(env["ONWARD_STATE_DIR"]).absolute()
-    home = env.get("XDG_STATE_HOME", "")
-    return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "onward"
 
 
 @dataclass(frozen=True, kw_only=True)

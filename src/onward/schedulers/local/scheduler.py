@@ -7,6 +7,7 @@ limits and leaves when there is nothing more to do. Any call starts a new keeper
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import socket
@@ -27,6 +28,7 @@ from onward.schedulers.local.machine import MachineCapacity, cpus_here, gpu_type
 from onward.schedulers.local.processes import JOB_ID, JOB_STATE, boot_id
 from onward.schedulers.local.resource_request import ResourceRequest, directive_lines, parse_directives
 from onward.schedulers.local.snapshot import take_snapshot
+from onward.schedulers.state_folder import STATE_HINT, state_folder
 
 
 class LocalScheduler:
@@ -64,8 +66,13 @@ class LocalScheduler:
             request = parse_directives(text.decode(errors="surrogateescape"))
         except InvalidInput as error:
             raise SubmitRefused(f"the local queue refused {name}: {error.message}", hint=error.hint) from error
-        with self._answering():
+        try:
             self._queue.make()
+        except OSError as error:
+            if self._state.is_dir() and error.errno not in (errno.EACCES, errno.EPERM):
+                raise self._unavailable(error) from error
+            raise SubmitRefused(f"the local queue's folder {self._state} cannot be made: {error.strerror}", hint=STATE_HINT) from error
+        with self._answering():
             machine, seen = self._machine()
         if excess := machine.excess(request):
             raise SubmitRefused(f"the local queue cannot run {name}: {excess}", hint="ask for less, or choose another cluster")
@@ -169,18 +176,17 @@ class LocalScheduler:
         try:
             yield
         except OSError as error:
-            raise SchedulerUnavailable(
-                f"the local queue's folder {self._state} cannot be used: {error}", hint="ONWARD_STATE_DIR names another place for it"
-            ) from error
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: OSError) -> SchedulerUnavailable:
+        return SchedulerUnavailable(f"the local queue's folder {self._state} cannot be used: {error.strerror}", hint=STATE_HINT)
 
 
 def default_state() -> Path:
     """Inside a job: its own queue. Elsewhere in the user's state folder, a queue a machine, since homes are shared."""
     if "ONWARD_STATE_DIR" not in os.environ and JOB_STATE in os.environ:
         return Path(os.environ[JOB_STATE])
-    top = os.environ.get("ONWARD_STATE_DIR")
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return (Path(top) if top else home / "onward") / f"local-{socket.gethostname()}"
+    return state_folder(os.environ) / f"local-{socket.gethostname()}"
 
 
 def _as_submitted(name: str, after: JobId | None, request: ResourceRequest) -> LocalJob:

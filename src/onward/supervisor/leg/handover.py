@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 SCHEDULER_PATIENCE = 120.0  # seconds to go on asking a scheduler that does not answer
 _TEND = "`onward tend` looks again and submits only if there is no such job"
+_RETRY_PAUSE, _LONGEST_RETRY_PAUSE = 1.0, 30.0  # seconds before a submit of which no job came is made again: growing
 _HELD_PATIENCE = 3.0  # seconds: a job held on us cannot have begun, and we may have no more
 _LIMIT_PAUSE, _LONGEST_LIMIT_PAUSE = 60.0, 600.0  # seconds between submits while the number of jobs is limited: growing
 _LOOKUPS_BEFORE_AGAIN = 2  # answered, empty, and at least twice the settling time apart
@@ -245,6 +246,7 @@ class Handover:
 
     def _submit_surely(self, script: Path, name: str, after: str | None) -> JobId:
         give_up = self.clock.now() + self.patience
+        pause = _RETRY_PAUSE
         while True:
             try:
                 return self.scheduler.submit(script, name=name, after=JobId(after) if after else None)
@@ -256,6 +258,8 @@ class Handover:
             if self.clock.now() >= give_up:
                 raise SubmitUnclear(f"no submit was answered, and it is not known whether job {name} was accepted", hint=_TEND)
             log.warning("no job %s came of it; submitting again under the same name", name)
+            self._pause(pause, give_up)
+            pause = min(2 * pause, _LONGEST_RETRY_PAUSE)
 
     def _look_up(self, name: str, *, give_up: float) -> JobId | None:
         """The job that an unclear submit made; None once the scheduler has twice said that there is none."""

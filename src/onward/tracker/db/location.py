@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import URL, exc, make_url
 
 from onward.errors import InvalidInput, StorageError, StorageUnavailable
+from onward.schedulers.state_folder import STATE_HINT
 
 _ADDRESS = "write postgresql://user@host/name, or a path"
 _SCHEME = re.compile(r"(?:postgres|postgresql|mysql|mariadb|sqlite|mssql|oracle)(?:\+\w+)?:", re.IGNORECASE)
@@ -53,7 +54,7 @@ def check_path(path: Path) -> None:
         if place.exists() and not os.access(place, os.W_OK):
             raise StorageError(
                 f"{place} cannot be written by {getpass.getuser()}, so the database {path} cannot be kept there",
-                hint="choose another place by --db, or have it made writable; SQLite writes beside its file, too",
+                hint=f"choose another place by --db, or {STATE_HINT}; SQLite also writes beside its file",
             )
     if path.exists():
         _check_ours(path)
