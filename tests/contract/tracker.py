@@ -15,10 +15,10 @@ import pytest
 
 from onward.errors import Conflict, InvalidInput, NotFound, StorageUnavailable
 from onward.model.identity import hex_id
+from onward.model.metric import Point
 from onward.model.run import LegEnd
 from onward.tracker.db.writer import Batch
 from onward.tracker.ingest.journals_to_rows import write_run
-from onward.tracker.ingest.receive import Point
 from onward.tracker.runs.registry import NewRun, RunQuery
 from onward.tracker.store import Tracker
 from tests.histories import History

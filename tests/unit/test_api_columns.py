@@ -8,7 +8,7 @@ import pytest
 
 from onward.api.ingest.columns import in_columns
 from onward.api.ingest.point_parser import checked_name, many_points
-from onward.api.mlflow import wire
+from onward.model.mlflow import wire
 from onward.tracker.ingest.receive import to_columns
 
 NOW = 1_790_000_000.25

@@ -24,11 +24,12 @@ from onward.rundir.progress import leg_progress
 from onward.supervisor.preparation.environment import relay_variables
 from onward.supervisor.relay import server
 from onward.supervisor.relay.artifacts import carry_artifacts, has_pending_artifacts
-from onward.supervisor.relay.routes import Relay, experiment_number, start_relay
+from onward.supervisor.relay.mlflow import number_for_experiment
+from onward.supervisor.relay.routes import Relay, start_relay
 from tests.histories import make_spec
 
 RUN = hex_id("k3x9q2m7")
-EXPERIMENT = experiment_number("digits")
+EXPERIMENT = str(number_for_experiment("digits"))
 MLFLOW = "/api/2.0/mlflow"
 FILES = f"/api/2.0/mlflow-artifacts/artifacts/{EXPERIMENT}/{RUN}/artifacts"
 

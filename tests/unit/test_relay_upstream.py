@@ -10,13 +10,14 @@ import pytest
 
 from onward.rundir.layout import LegLocal, RunDir
 from onward.supervisor.relay.http_messages import RelayAnswer, RelayRequest
-from onward.supervisor.relay.routes import Relay, experiment_number
+from onward.supervisor.relay.mlflow import number_for_experiment
+from onward.supervisor.relay.routes import Relay
 from onward.supervisor.relay.server import LoopbackServer
 from onward.supervisor.telemetry.tracker_server import TrackerConnection
 from tests.histories import make_spec
 from tests.unit.test_relay import Node
 
-EXPERIMENT = experiment_number("digits")
+EXPERIMENT = str(number_for_experiment("digits"))
 
 
 class Server:

@@ -20,13 +20,15 @@ from starlette.concurrency import run_in_threadpool
 from onward.api.access.caller import ApiCaller
 from onward.api.access.rights.route_lookup import Route
 from onward.api.ingest.columns import ByKey, in_columns
-from onward.api.ingest.point_parser import MOST, Point, checked_name, decode_body, many_points, one_point, step_of_points
-from onward.api.mlflow import metrics, wire
+from onward.api.ingest.point_parser import MOST, checked_name, decode_body, many_points, one_point, step_of_points
+from onward.api.mlflow import metrics
 from onward.api.server_log import log, note
 from onward.api.services import Services
 from onward.api.transport.problems import Problem, problem_of
 from onward.api.transport.responses import BodyTooLarge, Receive, Send, body_limit, read_body, send_problem
 from onward.errors import OnwardError
+from onward.model.metric import Point
+from onward.model.mlflow import wire
 
 Reader = Callable[[dict[str, Any], float], list[Point]]
 Endpoint = Callable[[dict[str, Any], Services, ApiCaller], object]

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from onward.errors import InvalidInput
-
-Point = tuple[str, int, float, float]  # name, step, unix seconds, value
+from onward.model.metric import Point
 
 MOST = 10_000  # points in one call
 _WORDS = {"nan": math.nan, "infinity": math.inf, "inf": math.inf, "+infinity": math.inf, "-infinity": -math.inf, "-inf": -math.inf}

@@ -16,14 +16,15 @@ from fastapi.responses import StreamingResponse
 
 from onward.api.access.caller import ApiCaller
 from onward.api.dependencies import Svc, Who
-from onward.api.mlflow import wire
+from onward.api.mlflow.runs import run_artifact_uri
 from onward.api.routes.files.artifacts import send_file, store_stream
 from onward.api.run_folders.locate import LARGEST, files_of, model_folder, room_for, room_for_model
 from onward.api.services import Services
 from onward.errors import InvalidInput, NotFound
+from onward.model.mlflow import wire
+from onward.model.mlflow.records import LoggedModelRecord
 from onward.tracker.runs.artifact_files import ArtifactFiles, components
 from onward.tracker.runs.artifacts import ArtifactRecord, forget_artifact, put_artifact
-from onward.tracker.runs.logged_models import LoggedModelRecord
 
 router = APIRouter(prefix="/api/2.0", tags=["MLflow: artifacts"])
 _FILES = "/mlflow-artifacts/artifacts"
@@ -82,7 +83,7 @@ def list_of_run(svc: Svc, who: Who, run_id: str = "", run_uuid: str = "", path: 
     info = svc.tracker.runs.get(wire.text({"run_id": run_id, "run_uuid": run_uuid}, "run_id", "run_uuid"))
     who.must_read(info.run_id)
     files = files_of(svc, info.run_id, info.folder).list(path.strip("/"))
-    return {"root_uri": wire.artifact_uri(info), "files": [_entry(file, file.path) for file in files]}
+    return {"root_uri": run_artifact_uri(info), "files": [_entry(file, file.path) for file in files]}
 
 
 @router.get("/mlflow/logged-models/{model_id}/artifacts/directories", summary="List a model's artifacts")

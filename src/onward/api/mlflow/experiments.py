@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query
 
 from onward.api.access.caller import ApiCaller
 from onward.api.dependencies import Svc, Who
-from onward.api.mlflow import wire
 from onward.api.mlflow.request_body import Body
 from onward.api.services import Services
 from onward.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from onward.tracker.runs.experiments import Experiment
+from onward.model.experiment import Experiment
+from onward.model.mlflow import wire
 from onward.tracker.search.mlflow_filter import EXPERIMENTS, Clause, clauses, holds, orders
 
 router = APIRouter(prefix="/api/2.0/mlflow/experiments", tags=["MLflow: experiments"])

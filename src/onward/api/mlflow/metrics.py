@@ -9,11 +9,11 @@ from typing import Any
 from fastapi import APIRouter
 
 from onward.api.dependencies import Svc, Who
-from onward.api.mlflow import wire
 from onward.api.mlflow.request_body import Body
 from onward.api.mlflow.runs import live, own_models, set_tags
 from onward.api.services import Services
 from onward.errors import InvalidInput, NotFound
+from onward.model.mlflow import wire
 from onward.tracker.runs.rows import RunInfo
 from onward.tracker.search.mlflow_search import keeps_all
 
@@ -79,10 +79,7 @@ def history(
     if every or info.leg <= 1:
         found.sort(key=lambda p: (p.time, p.step, 0.0 if math.isnan(p.value) else p.value))
     found = found[start : None if size is None else start + size + 1]
-    metrics = [
-        {"key": key, "value": wire.value_json(p.value), "timestamp": wire.milliseconds(p.time), "step": p.step, "run_id": info.hex_id}
-        for p in (found if size is None else found[:size])
-    ]
+    metrics = [wire.point_json((key, p.step, p.time, p.value), run_id=info.hex_id) for p in (found if size is None else found[:size])]
     answer: dict[str, Any] = {"metrics": metrics} if metrics else {}
     return {**answer, "next_page_token": wire.page_token(start + size)} if size is not None and len(found) > size else answer
 

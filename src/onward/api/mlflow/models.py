@@ -9,14 +9,14 @@ from fastapi import APIRouter
 
 from onward.api.access.caller import ApiCaller
 from onward.api.dependencies import Svc, Who
-from onward.api.mlflow import wire
 from onward.api.mlflow.experiments import find as find_experiment
 from onward.api.mlflow.experiments import must_be_own
 from onward.api.mlflow.request_body import Body
 from onward.api.mlflow.runs import live, own_models
 from onward.api.services import Services
 from onward.errors import InvalidInput
-from onward.tracker.runs.logged_models import LoggedModelRecord
+from onward.model.mlflow import wire
+from onward.model.mlflow.records import LoggedModelRecord
 from onward.tracker.search.mlflow_filter import MODELS, Clause, Order, clauses, holds, orders
 
 router = APIRouter(prefix="/api/2.0/mlflow", tags=["MLflow: models"])
@@ -146,8 +146,8 @@ def log_model(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """How older clients say that a model was logged: kept in the run's history tag."""
     info = live(svc, who, body)
     told = wire.text(body, "model_json")
-    before = svc.tracker.runs.view(info.run_id).tags.get("mlflow.log-model.history", "[]")
-    svc.tracker.runs.set_tags(info.run_id, {"mlflow.log-model.history": f"{before[:-1]}{',' if before != '[]' else ''}{told}]"})
+    before = svc.tracker.runs.view(info.run_id).tags.get(wire.MODEL_HISTORY, "[]")
+    svc.tracker.runs.set_tags(info.run_id, {wire.MODEL_HISTORY: f"{before[:-1]}{',' if before != '[]' else ''}{told}]"})
     return {}
 
 
@@ -178,9 +178,9 @@ def _values(model: LoggedModelRecord, key: str, among: Sequence[Measured]) -> li
 def _attribute(model: LoggedModelRecord, key: str) -> str | float:
     match key:
         case "creation_time":
-            return float(wire.milliseconds(model.created) or 0)
+            return float(wire.milliseconds(model.created))
         case "last_update_time":
-            return float(wire.milliseconds(model.updated) or 0)
+            return float(wire.milliseconds(model.updated))
         case "model_id":
             return model.id
         case "model_type":
@@ -192,7 +192,7 @@ def _attribute(model: LoggedModelRecord, key: str) -> str | float:
         case "status":
             return model.status
         case "artifact_location":
-            return wire.model_place(model)
+            return wire.model_uri(model.experiment, model.id)
         case _:
             return model.name
 

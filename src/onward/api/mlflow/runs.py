@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from fastapi import APIRouter
 
 from onward.api.access.caller import ApiCaller
 from onward.api.dependencies import Svc, Who
-from onward.api.mlflow import wire
 from onward.api.mlflow.experiments import find as find_experiment
 from onward.api.mlflow.random_names import new_name
 from onward.api.mlflow.request_body import Body
 from onward.api.services import Services
 from onward.errors import InvalidInput
+from onward.model.mlflow import wire
+from onward.model.mlflow.records import Dataset, MlflowRun
 from onward.tracker.ingest.receive import put_away
 from onward.tracker.runs.experiments import DEFAULT
 from onward.tracker.runs.registry import NewRun
@@ -23,6 +24,7 @@ from onward.tracker.search.mlflow_search import Search, search_runs, view_run
 
 router = APIRouter(prefix="/api/2.0/mlflow/runs", tags=["MLflow: runs"])
 _BEFORE = "ended_before"
+_NONE: Final[tuple[Sequence[Dataset], Sequence[str]]] = ((), ())
 OURS = "onward"  # the source of runs that we execute: their state is the journal's to tell, not a client's
 
 
@@ -85,7 +87,7 @@ def update(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
         svc.tracker.runs.update(info.run_id, **changes)
     if name:
         svc.tracker.runs.set_tags(info.run_id, {wire.RUN_NAME: name})
-    return {"run_info": wire.info_json(svc.tracker.runs.get(info.run_id))}
+    return {"run_info": wire.info_json(run_record(RunView(info=svc.tracker.runs.get(info.run_id))))}
 
 
 @router.post("/delete")
@@ -137,7 +139,7 @@ def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
         found = [view for view in found if who.is_mine(view.info.run_id)]
     ids = [view.info.inner for view in found]
     inputs, outputs = svc.tracker.models.inputs(ids), svc.tracker.models.outputs(ids)
-    runs = [wire.run_json(view, inputs=inputs.get(view.info.inner), outputs=outputs.get(view.info.inner, ())) for view in found]
+    runs = [wire.run_json(run_record(v, inputs.get(v.info.inner, _NONE), outputs.get(v.info.inner, ()))) for v in found]
     answer: dict[str, Any] = {"runs": runs} if runs else {}
     return {**answer, "next_page_token": wire.page_token(start + size)} if more else answer
 
@@ -175,7 +177,33 @@ def set_tags(svc: Services, info: RunInfo, tags: dict[str, str]) -> None:
 
 
 def whole_run(svc: Services, view: RunView) -> dict[str, Any]:
-    inner = view.info.inner
-    return wire.run_json(
-        view, inputs=svc.tracker.models.inputs([inner]).get(inner), outputs=svc.tracker.models.outputs([inner]).get(inner, ())
+    inner, models = view.info.inner, svc.tracker.models
+    return wire.run_json(run_record(view, models.inputs([inner]).get(inner, _NONE), models.outputs([inner]).get(inner, ())))
+
+
+def run_record(
+    view: RunView, inputs: tuple[Sequence[Dataset], Sequence[str]] = _NONE, outputs: Sequence[tuple[str, int]] = ()
+) -> MlflowRun:
+    info = view.info
+    named = info.source != "mlflow" or wire.RUN_NAME in view.tags  # a client may have taken the tag away
+    return MlflowRun(
+        id=info.hex_id,
+        experiment=info.experiment,
+        name=info.name,
+        user=info.user,
+        status=wire.STATUSES.get(info.state, "RUNNING"),
+        started=info.created if info.started is None else info.started,
+        ended=info.ended,
+        deleted=info.archived is not None,
+        artifact_uri=run_artifact_uri(info),
+        params=view.params,
+        tags={**view.tags, wire.RUN_NAME: info.name} if named else view.tags,
+        metrics=[(m.key, m.step, m.time, m.value) for m in view.metrics.values()],
+        datasets=inputs[0],
+        input_models=inputs[1],
+        output_models=outputs,
     )
+
+
+def run_artifact_uri(info: RunInfo) -> str:
+    return wire.artifact_uri(info.experiment, info.hex_id, info.artifact_location)

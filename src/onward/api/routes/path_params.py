@@ -8,7 +8,7 @@ from fastapi import Path
 
 from onward.api.services import Services
 from onward.errors import NotFound
-from onward.tracker.runs.experiments import Experiment
+from onward.model.experiment import Experiment
 from onward.tracker.runs.rows import RunInfo
 
 RunId = Annotated[str, Path(description="A run's id, of eight letters or of 32 hex digits.", max_length=64)]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from onward.api.services import Services
 from onward.errors import NotFound, TooLarge
+from onward.model.mlflow.records import LoggedModelRecord
 from onward.rundir.layout import RunDir
 from onward.sdk import contract
 from onward.tracker.runs.artifact_files import ArtifactFiles
 from onward.tracker.runs.artifacts import artifacts_of
-from onward.tracker.runs.logged_models import LoggedModelRecord
 
 LARGEST = 64 << 30  # bytes of one uploaded file
 MODELS = "models"  # the folder of models among the server's own files

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from onward.model.experiment import Experiment
 from onward.model.plain_data import is_nested_deeper
-from onward.tracker.runs.experiments import Experiment
 from onward.tracker.runs.rows import Metric, RunInfo, RunView
 
 

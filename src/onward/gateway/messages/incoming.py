@@ -9,7 +9,7 @@ from typing import Any
 
 from onward.errors import InvalidInput
 from onward.model.requests.request import Request
-from onward.tracker.db.storable_text import is_plain
+from onward.model.storable_text import is_plain
 
 _DEEPEST = 20  # a request's own shape has three levels
 

@@ -17,7 +17,7 @@ from onward.gateway.rabbitmq.publisher import Publisher
 from onward.gateway.rabbitmq.queues import DEAD
 from onward.gateway.rabbitmq.unreadable_messages import MARK
 from onward.model.requests.gateway_settings import GatewaySettings
-from onward.tracker.db.storable_text import is_plain
+from onward.model.storable_text import is_plain
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage

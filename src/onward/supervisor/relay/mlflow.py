@@ -6,53 +6,62 @@ limits are MLflow's (docs: REST API 2.0), as the server's own `api/mlflow` speak
 
 from __future__ import annotations
 
-import json
-import math
+import hashlib
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
-from onward.supervisor.relay.run_values import Point, RelayLoggedModel, RunValues, history
+from onward.model.experiment import Experiment
+from onward.model.identity import hex_id
+from onward.model.metric import Point
+from onward.model.mlflow import wire
+from onward.model.mlflow.records import Dataset, LoggedModelMetric, LoggedModelRecord, MlflowRun
+from onward.model.spec import RunSpec
+from onward.model.storable_text import LONGEST_KEY
+from onward.supervisor.relay.run_values import RelayLoggedModel, RunValues, history
 
 Body = Mapping[str, Any]
 
-_LONGEST_KEY, _LONGEST_PARAM, _LONGEST_TAG = 250, 6000, 8000
 _STEP = 1 << 63
-_PARENT, _NAME = "mlflow.parentRunId", "mlflow.runName"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RelayRun:
-    """The run as MLflow's clients know it."""
+def run_as_mlflow(spec: RunSpec) -> MlflowRun:
+    """The run as MLflow's clients know it, before they told anything of it."""
+    run, experiment = hex_id(spec.id), number_for_experiment(spec.experiment or "Default")
+    return MlflowRun(
+        id=run,
+        experiment=experiment,
+        name=spec.name,
+        user=spec.user,
+        status="RUNNING",
+        started=spec.created,
+        artifact_uri=wire.artifact_uri(experiment, run),
+    )
 
-    run: str  # 32 hex digits
-    name: str
-    experiment: str  # a number
-    experiment_name: str
-    user: str
-    started: float
 
-    @property
-    def artifact_uri(self) -> str:
-        return f"mlflow-artifacts:/{self.experiment}/{self.run}/artifacts"
+def number_for_experiment(name: str) -> int:
+    """MLflow's clients want a number; a node cannot ask which one the server has given. The same on every node and in every leg."""
+    return 10**15 + int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
 
 
 class MlflowCalls:
-    def __init__(self, me: RelayRun, facts: RunValues, spools: Callable[[], list[Any]]) -> None:
-        """`spools`: files of the relay's records, of earlier legs and this one."""
+    def __init__(self, me: MlflowRun, experiment: str, facts: RunValues, spools: Callable[[], list[Any]]) -> None:
+        """`experiment`: its name. `spools`: files of the relay's records, of earlier legs and this one."""
         self._me = me
+        self._experiment = {
+            "experiment": wire.experiment_json(Experiment(id=me.experiment, name=experiment, created=me.started, updated=me.started))
+        }
         self._facts = facts
         self._spools = spools
-        self._status = "RUNNING"
-        self._ended: int | None = None
+        self._status, self._ended = me.status, me.ended
         self._calls: dict[str, Callable[[Body], Any]] = {
-            "POST experiments/create": lambda _: {"experiment_id": me.experiment},
-            "GET experiments/get": lambda _: {"experiment": self._experiment()},
-            "GET experiments/get-by-name": lambda _: {"experiment": self._experiment()},
-            "POST experiments/search": lambda _: {"experiments": [self._experiment()]},
-            "GET experiments/search": lambda _: {"experiments": [self._experiment()]},
+            "POST experiments/create": lambda _: {"experiment_id": str(me.experiment)},
+            "GET experiments/get": lambda _: self._experiment,
+            "GET experiments/get-by-name": lambda _: self._experiment,
+            "POST experiments/search": lambda _: {"experiments": list(self._experiment.values())},
+            "GET experiments/search": lambda _: {"experiments": list(self._experiment.values())},
             "POST runs/create": self._create,
             "GET runs/get": lambda _: {"run": self.run_json()},
             "POST runs/update": self._update,
@@ -67,7 +76,7 @@ class MlflowCalls:
             "POST runs/log-model": self._log_model,
             "GET metrics/get-history": self._history,
             "POST logged-models": self._create_model,
-            "POST logged-models/search": lambda _: {"models": [self._model_json(model) for model in facts.models.values()]},
+            "POST logged-models/search": lambda _: {"models": [self._model(model) for model in facts.models.values()]},
             **dict.fromkeys(
                 (
                     *("POST experiments/update", "POST experiments/delete", "POST experiments/restore", "POST runs/delete"),
@@ -96,26 +105,26 @@ class MlflowCalls:
         A nested run is this one too: it is not its own parent, and does not take its child's name.
         """
         tags = _rows(body.get("tags"))
-        nested = any(tag.get("key") == _PARENT and tag.get("value") == self._me.run for tag in tags)
-        self._batch({"tags": [tag for tag in tags if not (nested and tag.get("key") == _NAME)]})
+        nested = any(tag.get("key") == wire.PARENT and tag.get("value") == self._me.id for tag in tags)
+        self._batch({"tags": [tag for tag in tags if not (nested and tag.get("key") == wire.RUN_NAME)]})
         self._status, self._ended = "RUNNING", None
         return {"run": self.run_json()}
 
     def _update(self, body: Body) -> Any:
         """How the run is, the journal says; a client is told what it said itself."""
         status = str(body.get("status") or self._status)
-        self._status = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}.get(status, status)
+        self._status = wire.NUMBERED.get(_whole(status) or 0, status)
         over = self._status in ("FINISHED", "FAILED", "KILLED")
-        self._ended = _whole(body.get("end_time")) or round(time.time() * 1000) if over else None
+        end = _whole(body.get("end_time"))
+        self._ended = (end / 1000 if end else time.time()) if over else None
         if body.get("run_name"):
-            self._facts.set_tags({_NAME: str(body["run_name"])[:_LONGEST_TAG]})
-        return {"run_info": self._info()}
+            self._facts.set_tags({wire.RUN_NAME: str(body["run_name"])[: wire.LONGEST["tag"]]})
+        return {"run_info": wire.info_json(self._run())}
 
     def _batch(self, body: Body) -> Any:
-        params = _pairs(body.get("params"), _LONGEST_PARAM)
-        tags = _pairs(body.get("tags"), _LONGEST_TAG)
-        if tags.get(_PARENT) == self._me.run:  # who nests by hand tags a child that is this run as well
-            del tags[_PARENT]
+        params, tags = _pairs(body, "params"), _pairs(body, "tags")
+        if tags.get(wire.PARENT) == self._me.id:  # who nests by hand tags a child that is this run as well
+            del tags[wire.PARENT]
         if params:
             self._facts.set_params(params)
         if tags:
@@ -134,14 +143,11 @@ class MlflowCalls:
     def _history(self, body: Body) -> Any:
         key = str(body.get("metric_key", ""))
         points = history(self._spools(), key)
-        start, size = _whole(body.get("page_token")) or 0, _whole(body.get("max_results"))
+        start, size = wire.offset_of(body.get("page_token")), _whole(body.get("max_results"))
         page = points[start : start + size] if size else points[start:]
-        shown = [
-            {"key": key, "value": _value(value), "timestamp": round(at * 1000), "step": step, "run_id": self._me.run}
-            for _, step, at, value in page
-        ]
-        answer: dict[str, Any] = {"metrics": shown} if shown else {}
-        return {**answer, "next_page_token": str(start + len(page))} if start + len(page) < len(points) else answer
+        end = start + len(page)
+        answer: dict[str, Any] = {"metrics": [wire.point_json(point, run_id=self._me.id) for point in page]} if page else {}
+        return {**answer, "next_page_token": wire.page_token(end)} if end < len(points) else answer
 
     # ── inputs, outputs, models ───────────────────────────────────────────────
 
@@ -165,9 +171,9 @@ class MlflowCalls:
     def _log_model(self, body: Body) -> Any:
         """Older clients: kept in the run's history tag."""
         self._facts.look_back()
-        before = self._facts.tags.get("mlflow.log-model.history", "[]")
+        before = self._facts.tags.get(wire.MODEL_HISTORY, "[]")
         told = f"{before[:-1]}{',' if before != '[]' else ''}{body.get('model_json', '{}')}]"
-        self._facts.set_tags({"mlflow.log-model.history": told})
+        self._facts.set_tags({wire.MODEL_HISTORY: told})
         return {}
 
     def _create_model(self, body: Body) -> Any:
@@ -178,10 +184,10 @@ class MlflowCalls:
             kind=str(body.get("model_type") or "")[:250],
             status="PENDING",
             created=time.time(),
-            tags=_pairs(body.get("tags"), _LONGEST_TAG),
-            params=_pairs(body.get("params"), _LONGEST_PARAM),
+            tags=_pairs(body, "tags"),
+            params=_pairs(body, "params"),
         )
-        return {"model": self._model_json(self._facts.models[id])}
+        return {"model": self._model(self._facts.models[id])}
 
     def _on_model(self, method: str, id: str, rest: list[str], body: Body) -> Any | None:
         self._facts.look_back()
@@ -197,109 +203,55 @@ class MlflowCalls:
                 self._facts.model(id, deleted=True)
                 return {}
             case "PATCH", ["tags"]:
-                self._facts.model(id, tags=_pairs(body.get("tags"), _LONGEST_TAG))
+                self._facts.model(id, tags=_pairs(body, "tags"))
             case "DELETE", ["tags", key]:
                 self._facts.model(id, untag=[key])
                 return {}
             case "POST", ["params"]:
-                self._facts.model(id, params=_pairs(body.get("params"), _LONGEST_PARAM))
+                self._facts.model(id, params=_pairs(body, "params"))
                 return {}
             case _:
                 return None
-        return {"model": self._model_json(model)}
+        return {"model": self._model(model)}
 
-    # ── shapes ────────────────────────────────────────────────────────────────
-
-    def _experiment(self) -> dict[str, Any]:
-        at = round(self._me.started * 1000)
-        return {
-            "experiment_id": self._me.experiment,
-            "name": self._me.experiment_name,
-            "artifact_location": f"mlflow-artifacts:/{self._me.experiment}",
-            "lifecycle_stage": "active",
-            "last_update_time": at,
-            "creation_time": at,
-        }
-
-    def _info(self) -> dict[str, Any]:
-        shown = {
-            "run_uuid": self._me.run,
-            "run_id": self._me.run,
-            "experiment_id": self._me.experiment,
-            "run_name": self._facts.tags.get(_NAME) or self._me.name,
-            "user_id": self._me.user,
-            "status": self._status,
-            "start_time": round(self._me.started * 1000),
-            "artifact_uri": self._me.artifact_uri,
-            "lifecycle_stage": "active",
-        }
-        return {**shown, "end_time": self._ended} if self._ended is not None else shown
+    # ── as they are now ───────────────────────────────────────────────────────
 
     def run_json(self) -> dict[str, Any]:
-        facts = self._facts
-        facts.look_back()
-        metrics = [
-            {"key": key, "value": _value(value), "timestamp": round(at * 1000), "step": step}
-            for key, step, at, value in facts.last.values()
-        ]
-        data = {"metrics": metrics, "params": _entries(facts.params), "tags": _entries({_NAME: self._me.name, **facts.tags})}
-        datasets = [
-            {
-                "tags": _entries(one.get("tags", {})),
-                "dataset": {name: value for name, value in one.items() if name != "tags" and (value or name not in ("schema", "profile"))},
-            }
-            for one in facts.datasets.values()
-        ]
-        inputs = {"dataset_inputs": datasets, "model_inputs": [{"model_id": id} for id in facts.model_inputs]}
-        outputs = [{"model_id": id, "step": step} for id, step in facts.outputs.items()]
-        return {
-            "info": self._info(),
-            "data": {name: found for name, found in data.items() if found},
-            "inputs": {name: found for name, found in inputs.items() if found},
-            "outputs": {"model_outputs": outputs} if outputs else {},
-        }
+        self._facts.look_back()
+        return wire.run_json(self._run())
 
-    def _model_json(self, model: RelayLoggedModel) -> dict[str, Any]:
-        at = round(model.created * 1000)
-        info = {
-            "model_id": model.id,
-            "experiment_id": self._me.experiment,
-            "name": model.name,
-            "creation_timestamp_ms": at,
-            "last_updated_timestamp_ms": at,
-            "artifact_uri": f"mlflow-artifacts:/{self._me.experiment}/models/{model.id}/artifacts",
-            "status": f"LOGGED_MODEL_{model.status}",
-            "status_message": "",
-            "model_type": model.kind,
-            "source_run_id": self._me.run,
-            "tags": _entries(model.tags),
-        }
+    def _run(self) -> MlflowRun:
+        facts = self._facts
+        tags = {wire.RUN_NAME: self._me.name, **facts.tags}
+        return replace(
+            self._me,
+            name=tags[wire.RUN_NAME] or self._me.name,
+            status=self._status,
+            ended=self._ended,
+            params=dict(facts.params),
+            tags=tags,
+            metrics=list(facts.last.values()),
+            datasets=[_dataset(one) for one in facts.datasets.values()],
+            input_models=facts.model_inputs,
+            output_models=list(facts.outputs.items()),
+        )
+
+    def _model(self, model: RelayLoggedModel) -> dict[str, Any]:
         metrics = [
-            {
-                "key": one["key"],
-                "value": _value(one["value"]),
-                "timestamp": round(one["time"] * 1000),
-                "step": one["step"],
-                "model_id": model.id,
-                "run_id": self._me.run,
-            }
-            for one in model.metrics
+            LoggedModelMetric(**{name: value for name, value in one.items() if name != "model"}, run=self._me.id) for one in model.metrics
         ]
-        data = {"params": _entries(model.params), "metrics": metrics}
-        return {"info": info, "data": {name: found for name, found in data.items() if found}}
+        found = {**vars(model), "metrics": metrics}
+        return wire.model_json(LoggedModelRecord(**found, experiment=self._me.experiment, run=self._me.id, updated=model.created))
 
 
 def _rows(told: Any) -> list[Mapping[str, Any]]:
     return [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
 
 
-def _pairs(told: Any, longest: int) -> dict[str, str]:
-    found = {}
-    for row in _rows(told):
-        key, value = str(row.get("key") or "")[:_LONGEST_KEY], row.get("value")
-        if key:
-            found[key] = ("" if value is None else value if isinstance(value, str) else json.dumps(value))[:longest]
-    return found
+def _pairs(body: Body, what: Literal["params", "tags"]) -> dict[str, str]:
+    """Cut to what can be kept: it must not end a training that a value is too long."""
+    pairs = [(str(row.get("key") or "")[:LONGEST_KEY], wire.value_text(row.get("value"))) for row in _rows(body.get(what))]
+    return {key: value[: wire.LONGEST[what[:-1]]] for key, value in pairs if key}
 
 
 def _point(row: Mapping[str, Any]) -> Point | None:
@@ -309,7 +261,7 @@ def _point(row: Mapping[str, Any]) -> Point | None:
         at = float(row.get("timestamp") or time.time() * 1000) / 1000
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    return (key, step, at, value) if 0 < len(key) <= _LONGEST_KEY and -_STEP <= step < _STEP else None
+    return (key, step, at, value) if 0 < len(key) <= LONGEST_KEY and -_STEP <= step < _STEP else None
 
 
 def _model_metric(row: Mapping[str, Any], point: Point) -> dict[str, Any]:
@@ -318,15 +270,16 @@ def _model_metric(row: Mapping[str, Any], point: Point) -> dict[str, Any]:
     return {**told, "dataset": row.get("dataset_name") or None, "digest": row.get("dataset_digest") or None}
 
 
-def _entries(values: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"key": key, "value": value} for key, value in list(values.items())]
-
-
-def _value(value: float) -> float | str:
-    """As protobuf's JSON writes it."""
-    if math.isnan(value):
-        return "NaN"
-    return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+def _dataset(told: Mapping[str, Any]) -> Dataset:
+    return Dataset(
+        name=told["name"],
+        digest=told["digest"],
+        source_type=told.get("source_type", ""),
+        source=told.get("source", ""),
+        schema=told.get("schema") or None,
+        profile=told.get("profile") or None,
+        tags=told.get("tags", {}),
+    )
 
 
 def _whole(value: Any) -> int | None:

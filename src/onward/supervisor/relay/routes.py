@@ -8,7 +8,6 @@ server knows is asked there, shortly, where there is one. Everybody on a node sh
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import logging
 import secrets
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from onward.errors import OnwardError
-from onward.model.identity import hex_id
+from onward.model.mlflow import wire
 from onward.model.plain_data import is_nested_deeper
 from onward.model.spec import RunSpec
 from onward.rundir.files.artifacts import components
@@ -28,7 +27,7 @@ from onward.sdk.spool import SpoolWriter
 from onward.supervisor.background import MIRROR_SECONDS, Repeating, never_hurts_training
 from onward.supervisor.relay.artifacts import RelayArtifacts, carry_artifacts, has_pending_artifacts
 from onward.supervisor.relay.http_messages import RelayAnswer, RelayRequest
-from onward.supervisor.relay.mlflow import MlflowCalls, RelayRun
+from onward.supervisor.relay.mlflow import MlflowCalls, run_as_mlflow
 from onward.supervisor.relay.run_values import WRITER, RunValues
 from onward.supervisor.relay.script_calls import ScriptCalls
 from onward.supervisor.relay.server import LoopbackServer
@@ -53,16 +52,9 @@ class Relay:
         writer = f"{WRITER}-n{node}" if node else WRITER
         mine = local.spool / f"leg-{leg:04d}.{writer}.jsonl"
         facts = RunValues(SpoolWriter(str(local.spool), leg=leg, name=writer), _of_earlier_legs(run, leg))
-        self._me = RelayRun(
-            run=hex_id(spec.id),
-            name=spec.name,
-            experiment=experiment_number(spec.experiment or "Default"),
-            experiment_name=spec.experiment or "Default",
-            user=spec.user,
-            started=spec.created,
-        )
+        self._me, self._experiment_name = run_as_mlflow(spec), spec.experiment or "Default"
         self._facts = facts
-        self._mlflow = MlflowCalls(self._me, facts, lambda: [*_of_earlier_legs(run, leg), mine])
+        self._mlflow = MlflowCalls(self._me, self._experiment_name, facts, lambda: [*_of_earlier_legs(run, leg), mine])
         self._scripts = ScriptCalls(spec.id, leg, facts, self._files(None))
         self._upstream = upstream
         self._server = LoopbackServer(self._answer, self._refuse)
@@ -80,9 +72,9 @@ class Relay:
             {"TRACKER_API": self.url, "TRACKER_API_KEY": self._secret},
             {
                 "MLFLOW_TRACKING_URI": self.url,
-                "MLFLOW_RUN_ID": self._me.run,
-                "MLFLOW_EXPERIMENT_ID": self._me.experiment,
-                "MLFLOW_EXPERIMENT_NAME": self._me.experiment_name,
+                "MLFLOW_RUN_ID": self._me.id,
+                "MLFLOW_EXPERIMENT_ID": str(self._me.experiment),
+                "MLFLOW_EXPERIMENT_NAME": self._experiment_name,
                 "MLFLOW_TRACKING_TOKEN": self._secret,
                 "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # the address has the secret in it, and others may read logs
             },
@@ -168,8 +160,7 @@ class Relay:
                 return {"root_uri": self._me.artifact_uri, "files": [_entry(file, file.path) for file in files]}
             case ["logged-models", id, "artifacts", "directories"]:
                 files = self._files(id).list(str(body.get("artifact_directory_path", "")).strip("/"))
-                uri = f"mlflow-artifacts:/{self._me.experiment}/models/{id}/artifacts"
-                return {"root_uri": uri, "files": [_entry(file, file.path) for file in files]}
+                return {"root_uri": wire.model_uri(self._me.experiment, id), "files": [_entry(file, file.path) for file in files]}
             case _:
                 return self._mlflow.answer(request.method, path, body)
 
@@ -178,7 +169,7 @@ class Relay:
         if self._upstream is None or not (request.method in _READS or _a_search(path)):
             return None
         query = request.target.partition("?")[2]
-        return self._upstream.ask(request.method, path, query, raw, experiment=(self._me.experiment, self._me.experiment_name))
+        return self._upstream.ask(request.method, path, query, raw, experiment=(str(self._me.experiment), self._experiment_name))
 
     # ── files ─────────────────────────────────────────────────────────────────
 
@@ -229,11 +220,6 @@ def start_relay(
         write_whole(local.relay, json.dumps(relay.variables(own)), mode=0o600)
         return relay
     return None
-
-
-def experiment_number(name: str) -> str:
-    """MLflow's clients want a number; a node cannot ask which one the server has given. The same on every node and in every leg."""
-    return str(10**15 + int(hashlib.sha256(name.encode()).hexdigest()[:12], 16))
 
 
 def _of_earlier_legs(run: RunDir, leg: int) -> list[Path]:

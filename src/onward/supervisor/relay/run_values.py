@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onward.model.metric import Point
 from onward.sdk import contract
 from onward.sdk.spool import SpoolWriter
 
 log = logging.getLogger(__name__)
 
-Point = tuple[str, int, float, float]  # key, step, unix seconds, value
 WRITER = contract.RELAY_WRITER
 
 _MOST_REMEMBERED = 5000  # points that are known again when a client sends them once more

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from onward.model.metric import Point
 from onward.supervisor.relay.artifacts import RelayArtifacts
 from onward.supervisor.relay.http_messages import RelayAnswer, RelayRequest
-from onward.supervisor.relay.run_values import Point, RunValues
+from onward.supervisor.relay.run_values import RunValues
 
 _WORDS = {"nan": math.nan, "infinity": math.inf, "inf": math.inf, "+infinity": math.inf, "-infinity": -math.inf, "-inf": -math.inf}
 _LATEST = 1e11  # unix seconds; what is above is milliseconds

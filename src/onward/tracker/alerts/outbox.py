@@ -15,10 +15,10 @@ from sqlalchemy import delete, func, select, update
 
 from onward.model.alerts.message import retry_time, send_time
 from onward.model.alerts.rules import AlertRule, Notice, NoticeLevel
+from onward.model.storable_text import clean
 from onward.tracker import schema
 from onward.tracker.alerts.rules import Channel
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import clean
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.runs.legs import upsert
 

@@ -13,9 +13,9 @@ from sqlalchemy import RowMapping, Table, delete, exc, func, insert, select, upd
 from onward.errors import Conflict, InvalidInput, NotFound
 from onward.model.alerts.message import QuietHours
 from onward.model.alerts.rules import AlertKind, AlertRule
+from onward.model.storable_text import check_text
 from onward.tracker import schema
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import check_text
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.search.filter import filter_condition
 

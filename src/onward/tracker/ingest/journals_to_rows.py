@@ -11,8 +11,8 @@ from sqlalchemy import select, update
 from onward.model.job import JobState
 from onward.model.run import Leg, LegEnd, Run
 from onward.model.spec import spec_to_json
+from onward.model.storable_text import clean
 from onward.tracker import schema
-from onward.tracker.db.storable_text import clean
 from onward.tracker.db.writer import Batch
 from onward.tracker.runs.legs import ENDED_AS
 from onward.tracker.runs.params import write_params

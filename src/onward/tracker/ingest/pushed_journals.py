@@ -17,11 +17,11 @@ from onward.errors import InvalidInput
 from onward.model.events import Event, parse_event
 from onward.model.run import fold
 from onward.model.spec import RunSpec, spec_from_json
+from onward.model.storable_text import clean
 from onward.rundir.layout import leg_of
 from onward.rundir.packed_lines import SkeletonMemory, UnknownSkeleton, unpack_lines
 from onward.tracker import schema
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import clean
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.ingest.journals_to_rows import write_run
 from onward.tracker.ingest.receive import run_row, take_records

@@ -15,9 +15,10 @@ from typing import Any
 from sqlalchemy import insert, select, update
 
 from onward.errors import InvalidInput, NotFound
+from onward.model.metric import Point
+from onward.model.storable_text import check_key, is_plain
 from onward.tracker import schema
 from onward.tracker.db.raw_sql import execute_many, fetch, marks, names, update_by_id
-from onward.tracker.db.storable_text import check_key, is_plain
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.ingest.relay_records import take_relay_record
 from onward.tracker.ingest.sequences import Sequences
@@ -30,8 +31,6 @@ from onward.tracker.series.point_writer import PointBatch, write_points
 from onward.tracker.series.stitch import SYSTEM_PREFIX
 from onward.tracker.series.wide.tails import WIDE, Wide, WideRows, add_to_tail, has_room, settle_these
 from onward.tracker.unmanaged.records import SOURCE, take_unmanaged
-
-Point = tuple[str, int, float, float]  # key, step, time (unix seconds), value
 
 _runs, _writers = schema.runs, schema.writers
 _MOST_STEP = (1 << 63) - 1

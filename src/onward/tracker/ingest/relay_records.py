@@ -21,8 +21,8 @@ from typing import Any, TypeGuard
 
 from sqlalchemy import delete, insert, or_, select, update
 
+from onward.model.storable_text import LONGEST_KEY, clean
 from onward.tracker import schema
-from onward.tracker.db.storable_text import LONGEST_KEY, clean
 from onward.tracker.db.writer import Batch
 from onward.tracker.runs.legs import upsert
 from onward.tracker.runs.params import word

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from onward.model.storable_text import LONGEST_KEY, clean, is_plain
 from onward.sdk.packed_metrics import unpacked
-from onward.tracker.db.storable_text import LONGEST_KEY, clean, is_plain
 from onward.tracker.ingest.relay_records import KINDS, is_number
 from onward.tracker.series.chunks import Columns
 from onward.tracker.series.stitch import SYSTEM_PREFIX

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from sqlalchemy import Connection, delete, select, update
 
 from onward.model.requests.request import Outgoing, OutgoingKind
+from onward.model.storable_text import clean
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import clean
 from onward.tracker.requests.rows import insert_new, message_of, message_row
 from onward.tracker.requests.schema import messages
 

@@ -19,7 +19,7 @@ from onward.model.requests.request import (
     request_from_json,
     request_to_json,
 )
-from onward.tracker.db.storable_text import clean
+from onward.model.storable_text import clean
 
 _PLAIN = ("id", "protocol", "deadline", "priority", "reply_to", "correlation_id", "body_sha256", "received", "sender", "recipe")
 _SAME = ("number", "run", "folder", "ending_by", "ending_at", "tries", "due", "words", "progress_at", "submitted", "settled")

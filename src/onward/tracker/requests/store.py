@@ -34,8 +34,8 @@ from onward.model.requests.request import (
     make_outgoing,
     make_reply,
 )
+from onward.model.storable_text import clean
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import clean
 from onward.tracker.requests.open_store import open_store
 from onward.tracker.requests.outbox import Outbox, drop_progress
 from onward.tracker.requests.rows import insert_new, message_row, record_of, request_row

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from onward.errors import Conflict, InvalidInput, NotFound
+from onward.model.experiment import Experiment
+from onward.model.storable_text import clean, is_plain
 from onward.tracker import schema
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import clean, is_plain
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.runs.legs import upsert
 from onward.tracker.runs.params import word
 
 DEFAULT = 0
 _table, _tags, _runs = schema.experiments, schema.experiment_tags, schema.runs
-
-
-@dataclass(frozen=True, kw_only=True)
-class Experiment:
-    id: int
-    name: str
-    artifact_location: str
-    archived: float | None
-    created: float
-    updated: float
-    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class Experiments:

@@ -6,12 +6,12 @@ import json
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from onward.errors import NotFound
+from onward.model.mlflow.records import Dataset, LoggedModelMetric, LoggedModelRecord
 from onward.tracker import schema
 from onward.tracker.db.database import Database
 from onward.tracker.db.writer import Batch, Writer
@@ -21,44 +21,6 @@ from onward.tracker.runs.params import word
 
 _models, _params, _tags, _metrics = schema.models, schema.model_params, schema.model_tags, schema.model_metrics
 _inputs, _outputs, _runs = schema.inputs, schema.outputs, schema.runs
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoggedModelMetric:
-    key: str
-    value: float
-    step: int
-    time: float
-    run: str | None  # hex id
-    dataset: str | None
-    digest: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoggedModelRecord:
-    id: str  # m-…
-    experiment: int
-    run: str | None  # hex id of the run that made it
-    name: str
-    kind: str
-    status: str
-    status_message: str
-    created: float
-    updated: float
-    params: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    metrics: Sequence[LoggedModelMetric] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dataset:
-    name: str
-    digest: str
-    source_type: str = ""
-    source: str = ""
-    schema: str | None = None
-    profile: str | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class LoggedModels:

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import and_, select, update
 
+from onward.model.storable_text import clean
 from onward.tracker import schema
-from onward.tracker.db.storable_text import clean
 from onward.tracker.db.writer import Batch
 from onward.tracker.runs.legs import upsert
 

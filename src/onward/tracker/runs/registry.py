@@ -15,9 +15,9 @@ from onward.errors import Conflict, InvalidInput, NotFound
 from onward.model.identity import hex_id
 from onward.model.job import JobState
 from onward.model.run import RunState
+from onward.model.storable_text import check_key, check_text
 from onward.tracker import schema
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import check_key, check_text
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.ingest.receive import no_run, run_row
 from onward.tracker.runs.experiments import DEFAULT, ensure_experiment

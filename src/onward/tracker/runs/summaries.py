@@ -10,9 +10,9 @@ from sqlalchemy import Connection, select, update
 
 from onward.model.analysis.run_summary import RunSummary, moving_mean, summarise_run
 from onward.model.run import Run
+from onward.model.storable_text import clean
 from onward.tracker import schema
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import clean
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.runs.legs import upsert
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from onward.errors import InvalidInput
-from onward.tracker.db.storable_text import is_plain
+from onward.model.storable_text import is_plain
 
 LONGEST = 10_000
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, String, and_, case, cast, exists, func, not_, null, or_, select
 
+from onward.model.mlflow.wire import STATUSES
 from onward.tracker import schema
 from onward.tracker.db.database import Database
 from onward.tracker.runs.registry import one_run
@@ -20,9 +21,7 @@ from onward.tracker.search.mlflow_filter import RUNS, Clause, Order, clauses, or
 _runs, _params, _tags, _series, _inputs, _chunks = schema.runs, schema.params, schema.tags, schema.series, schema.inputs, schema.chunks
 
 CONTEXT = "mlflow.data.context"
-STATES = {"RUNNING": "running", "SCHEDULED": "submitted", "FINISHED": "finished", "FAILED": "failed", "KILLED": "cancelled"}
 _MLFLOW = "mlflow"  # the source of runs that MLflow's clients make
-STATUSES = {**{state: status for status, state in STATES.items()}, "waiting": "SCHEDULED"}
 
 
 @dataclass(frozen=True, kw_only=True)

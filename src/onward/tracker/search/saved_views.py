@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy import delete, func, or_, select
 
 from onward.errors import InvalidInput, NotAllowed, NotFound
+from onward.model.storable_text import check_text
 from onward.tracker import schema
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import check_text
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.runs.legs import upsert
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 
 from onward.errors import InvalidInput
+from onward.model.storable_text import is_plain
 from onward.tracker import schema
-from onward.tracker.db.storable_text import is_plain
 
 _runs, _tags, _experiments = schema.runs, schema.tags, schema.experiments
 _MOST_WORDS = 20

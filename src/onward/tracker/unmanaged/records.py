@@ -16,8 +16,8 @@ from typing import Any
 from sqlalchemy import select, update
 
 from onward.model.run import LegEnd
+from onward.model.storable_text import clean
 from onward.tracker import schema
-from onward.tracker.db.storable_text import clean
 from onward.tracker.db.writer import Batch
 from onward.tracker.ingest.spool_records import SpoolRecord
 from onward.tracker.runs.experiments import ensure_experiment

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from onward.errors import InvalidInput
+from onward.model.metric import Point
+from onward.model.mlflow.records import Dataset, LoggedModelMetric
+from onward.model.mlflow.wire import NUMBERED
 from onward.operations.imports.mlflow.source import (
     MODEL_STATES,
-    NUMBERED,
-    Point,
-    SourceDataset,
     SourceExperiment,
     SourceModel,
-    SourceModelMetric,
     SourceRun,
     seconds,
 )
@@ -117,12 +116,12 @@ class MlflowFileSource:
         found = [*_below(self.home), *_below(self.home / _TRASH)]
         return [folder for folder in found if folder.name != "models" and (folder / _META).is_file()]
 
-    def _model_metrics(self, folder: Path) -> Iterator[SourceModelMetric]:
+    def _model_metrics(self, folder: Path) -> Iterator[LoggedModelMetric]:
         for key, line, path in self._lines(folder):
             try:
                 time, value, step, run, *data = line.split()
                 dataset, digest = [*data, None, None][:2]
-                told = SourceModelMetric(
+                told = LoggedModelMetric(
                     key=key, value=float(value), step=int(step), time=int(time) / 1000, run=run, dataset=dataset, digest=digest
                 )
             except ValueError:
@@ -150,7 +149,7 @@ class MlflowFileSource:
                 self.problems.append(f"{path} cannot be read: {error.strerror}")
         return found
 
-    def _datasets(self, experiment: Path, run: Path) -> list[SourceDataset]:
+    def _datasets(self, experiment: Path, run: Path) -> list[Dataset]:
         found = []
         for folder in _below(run / "inputs"):
             link = self._meta(folder) or {}
@@ -161,7 +160,7 @@ class MlflowFileSource:
             tags = link.get("tags")
             if meta.get("name"):
                 found.append(
-                    SourceDataset(
+                    Dataset(
                         name=str(meta["name"]),
                         digest=str(meta.get("digest") or ""),
                         source_type=str(meta.get("source_type") or ""),

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from onward.errors import InvalidInput, NotFound, OnwardError
-from onward.operations.imports.mlflow.source import STATES, MlflowSource, SourceExperiment, SourceModel, SourceRun
+from onward.model.mlflow.wire import STATES
+from onward.operations.imports.mlflow.source import MlflowSource, SourceExperiment, SourceModel, SourceRun
 
 if TYPE_CHECKING:
     from onward.tracker.db.writer import Batch
@@ -108,8 +109,6 @@ class _Taking:
             self.tracker.experiments.update(made.id, archived=True)
 
     def run(self, run: SourceRun, experiment: int) -> None:
-        from onward.tracker.runs.logged_models import Dataset
-
         if not _ID.fullmatch(run.id):
             self.done.problems.append(f"{run.id[:80]!r} is no id of a run; it is passed over")
             return
@@ -121,7 +120,7 @@ class _Taking:
         self.done.new_runs += held is None
         self.tracker.write(lambda batch: _write_run(batch, run, experiment))
         if run.datasets:
-            self.tracker.models.add_inputs(run.id, [Dataset(**vars(one)) for one in run.datasets], [])
+            self.tracker.models.add_inputs(run.id, run.datasets, [])
         if run.outputs:
             self.tracker.models.add_outputs(run.id, list(run.outputs))
         before = held.details.get("imported", {}).get("mark") if held is not None else None
@@ -141,23 +140,20 @@ class _Taking:
         self.tracker.runs.update(run.id, details={"imported": {"from": self.source.words, "mark": run.mark}})
 
     def model(self, model: SourceModel, experiment: int) -> None:
-        from onward.tracker.runs.logged_models import LoggedModelMetric
-
         if not _ID.fullmatch(model.id):
             self.done.problems.append(f"{model.id[:80]!r} is no id of a model; it is passed over")
             return
         self.done.models += 1
         if not self.tracker.write(lambda batch: _write_model(batch, model, experiment)):
             return
-        for metric in model.metrics:
-            told = LoggedModelMetric(**vars(metric))
+        for told in model.metrics:
             if not _fits((told.key, told.step, told.time, told.value)):
                 self.done.problems.append(f"model {model.id}: {told.key!r} at step {told.step}: no such time or step; it is passed over")
                 continue
             try:
-                self.tracker.models.log(metric.run, [(model.id, told)])
+                self.tracker.models.log(told.run or "", [(model.id, told)])
             except NotFound as error:
-                self.done.problems.append(f"model {model.id}: {error.message}; its {metric.key!r} is passed over")
+                self.done.problems.append(f"model {model.id}: {error.message}; its {told.key!r} is passed over")
         self._copy(
             model.artifact_uri, [model.experiment, "models", model.id, "artifacts"], self.files / "models" / model.id, model.id, None
         )

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-Point = tuple[str, int, float, float]  # key, step, time (unix seconds), value
+from onward.model.metric import Point
+from onward.model.mlflow.records import Dataset, LoggedModelMetric
 
-# MLflow's words for how a run is, and its numbers for them in files
-STATES = {"RUNNING": "running", "SCHEDULED": "submitted", "FINISHED": "finished", "FAILED": "failed", "KILLED": "cancelled"}
-NUMBERED = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
 MODEL_STATES = {0: "UNSPECIFIED", 1: "PENDING", 2: "READY", 3: "UPLOAD_FAILED"}
 
 
@@ -21,17 +19,6 @@ class SourceExperiment:
     name: str
     deleted: bool = False
     created: float | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceDataset:
-    name: str
-    digest: str
-    source_type: str = ""
-    source: str = ""
-    schema: str | None = None
-    profile: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -48,20 +35,9 @@ class SourceRun:
     artifact_uri: str = ""
     params: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
-    datasets: Sequence[SourceDataset] = ()
+    datasets: Sequence[Dataset] = ()
     outputs: Sequence[tuple[str, int]] = ()  # models and their steps
     mark: str = ""  # another one where its metrics changed
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceModelMetric:
-    key: str
-    value: float
-    step: int
-    time: float
-    run: str
-    dataset: str | None = None
-    digest: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +55,7 @@ class SourceModel:
     deleted: bool = False
     params: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
-    metrics: Sequence[SourceModelMetric] = ()
+    metrics: Sequence[LoggedModelMetric] = ()
 
 
 class MlflowSource(Protocol):

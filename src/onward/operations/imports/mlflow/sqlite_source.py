@@ -10,13 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 from onward.errors import InvalidInput, StorageError
+from onward.model.metric import Point
+from onward.model.mlflow.records import Dataset, LoggedModelMetric
 from onward.operations.imports.mlflow.source import (
     MODEL_STATES,
-    Point,
-    SourceDataset,
     SourceExperiment,
     SourceModel,
-    SourceModelMetric,
     SourceRun,
     seconds,
 )
@@ -119,7 +118,7 @@ class MlflowSqliteSource:
                 params={key: value or "" for key, value in params},
                 tags={key: value or "" for key, value in tags},
                 metrics=[
-                    SourceModelMetric(
+                    LoggedModelMetric(
                         key=one["metric_name"],
                         value=math.nan if one["metric_value"] is None else _real(one["metric_value"]),
                         step=one["metric_step"],
@@ -139,7 +138,7 @@ class MlflowSqliteSource:
     def _pairs(self, table: str, run: str) -> dict[str, str]:
         return {row["key"]: row["value"] or "" for row in self._rows(f"SELECT key, value FROM {table} WHERE run_uuid = ?", run)}
 
-    def _datasets(self, run: str) -> list[SourceDataset]:
+    def _datasets(self, run: str) -> list[Dataset]:
         if not {"inputs", "datasets", "input_tags"} <= self._tables:
             return []
         query = """SELECT inputs.input_uuid, datasets.* FROM inputs JOIN datasets ON datasets.dataset_uuid = inputs.source_id
@@ -148,7 +147,7 @@ class MlflowSqliteSource:
         for row in list(self._rows(query, run)):
             tags = {tag["name"]: tag["value"] for tag in self._rows("SELECT * FROM input_tags WHERE input_uuid = ?", row["input_uuid"])}
             found.append(
-                SourceDataset(
+                Dataset(
                     name=row["name"],
                     digest=row["digest"],
                     source_type=row["dataset_source_type"] or "",

@@ -15,10 +15,10 @@ from pathlib import Path
 from sqlalchemy import delete, select
 
 from onward.errors import OnwardError
+from onward.model.storable_text import clean
 from onward.rundir.layout import RunDir
 from onward.tracker import schema
 from onward.tracker.db.database import Database
-from onward.tracker.db.storable_text import clean
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.runs.legs import upsert
 

@@ -1,4 +1,4 @@
-"""MLflow's wire: our values as its JSON, its JSON as our values, with its limits and names. Pure."""
+"""MLflow's JSON as our values and our values as its JSON, with its limits and names. Pure."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onward.errors import InvalidInput
-from onward.tracker.db.storable_text import check_key
-from onward.tracker.ingest.receive import Point
-from onward.tracker.runs.experiments import Experiment
-from onward.tracker.runs.logged_models import Dataset, LoggedModelMetric, LoggedModelRecord
-from onward.tracker.runs.rows import RunInfo, RunView
-from onward.tracker.search.mlflow_search import STATES, STATUSES
+from onward.model.experiment import Experiment
+from onward.model.metric import Point
+from onward.model.mlflow.records import Dataset, LoggedModelMetric, LoggedModelRecord, MlflowRun
+from onward.model.storable_text import LONGEST_KEY, check_key
 
 MOST_METRICS: Final = 1000
 MOST_PARAMS: Final = 100
 MOST_ENTITIES: Final = 1000
-_KEY: Final = re.compile(r"[\w .:/\-]{1,250}")
-_LONGEST: Final = {"param": 6000, "tag": 8000, "experiment tag": 20000}
+LONGEST: Final = {"param": 6000, "tag": 8000, "experiment tag": 20000}
+_KEY: Final = re.compile(rf"[\w .:/\-]{{1,{LONGEST_KEY}}}")
 _VIEWS: Final[Mapping[str, bool | None]] = {"ACTIVE_ONLY": False, "DELETED_ONLY": True, "ALL": None}
 RUN_NAME: Final = "mlflow.runName"
+PARENT: Final = "mlflow.parentRunId"
 USER: Final = "mlflow.user"
+MODEL_HISTORY: Final = "mlflow.log-model.history"
+
+# its words for how a run is, and its numbers for them
+STATES: Final = {"RUNNING": "running", "SCHEDULED": "submitted", "FINISHED": "finished", "FAILED": "failed", "KILLED": "cancelled"}
+STATUSES: Final = {**{state: status for status, state in STATES.items()}, "waiting": "SCHEDULED"}
+NUMBERED: Final = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
 
 
 # ── reading ───────────────────────────────────────────────────────────────────
@@ -97,15 +102,19 @@ def pairs(items: Sequence[Mapping[str, Any]], kind: str, *, any_key: bool = Fals
         if kind == "param" and name in found:
             raise InvalidInput(f"Duplicate parameter keys have been submitted: {name!r}", hint="send each param of a request once")
         value = item.get("value")
-        told = "" if value is None else value if isinstance(value, str) else json.dumps(value)
+        told = value_text(value)
         found[name] = told if any_key else fitted(name, told, kind)
     return found
 
 
+def value_text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
 def key(name: str, kind: str) -> str:
     """A key that MLflow would take: no path that goes up, no characters but these."""
-    if len(name) > 250:
-        raise InvalidInput(f"{kind} key {name[:40]!r}… exceeds the maximum length of 250 characters")
+    if len(name) > LONGEST_KEY:
+        raise InvalidInput(f"{kind} key {name[:40]!r}… exceeds the maximum length of {LONGEST_KEY} characters")
     plain = "/".join(part for part in name.split("/"))
     if (
         not _KEY.fullmatch(name)
@@ -123,7 +132,7 @@ def key(name: str, kind: str) -> str:
 
 def fitted(name: str, value: str, kind: str) -> str:
     """Values of params and tags are cut where they are too long, as MLflow's own server does; an experiment's tags are not."""
-    most = _LONGEST[kind]
+    most = LONGEST[kind]
     if len(value) > most and kind == "experiment tag":
         raise InvalidInput(f"{kind} value of {name!r} exceeds the maximum length of {most} characters: it has {len(value)}")
     return value[:most]
@@ -165,10 +174,38 @@ def archived(body: Mapping[str, Any], name: str) -> bool | None:
 
 
 def state(status: Any) -> str:
-    known = {**STATES, "1": "running", "2": "submitted", "3": "finished", "4": "failed", "5": "cancelled"}
+    known = {**STATES, **{str(number): STATES[word] for number, word in NUMBERED.items()}}
     if str(status) not in known:
         raise InvalidInput(f"Invalid run status {str(status)[:40]!r}", hint=f"Valid ones are {', '.join(STATES)}")
     return known[str(status)]
+
+
+def dataset_of(item: Mapping[str, Any]) -> Dataset:
+    told = item.get("dataset")
+    if not isinstance(told, dict):
+        raise InvalidInput("Missing value for required parameter 'dataset'.")
+    return Dataset(
+        name=_short(told, "name", 500),
+        digest=_short(told, "digest", 36),
+        source_type=_short(told, "source_type", 250),
+        source=text(told, "source", needed=False),
+        schema=text(told, "schema", needed=False) or None,
+        profile=text(told, "profile", needed=False) or None,
+        tags={_short(tag, "key", 255): _short(tag, "value", 500) for tag in rows(item, "tags")},
+    )
+
+
+def _short(body: Mapping[str, Any], name: str, most: int) -> str:
+    found = text(body, name, needed=False)
+    if len(found) > most:
+        raise InvalidInput(f"The dataset's {name} exceeds the maximum length of {most} characters: it has {len(found)}")
+    return found
+
+
+def model_metric(item: Mapping[str, Any], point: Point) -> LoggedModelMetric:
+    key, step, at, value = point
+    dataset, digest = (text(item, name, needed=False) or None for name in ("dataset_name", "dataset_digest"))
+    return LoggedModelMetric(key=key, value=value, step=step, time=at, dataset=dataset, digest=digest)
 
 
 # ── pages ─────────────────────────────────────────────────────────────────────
@@ -201,6 +238,7 @@ def page_size(body: Mapping[str, Any], default: int, most: int) -> int:
 
 
 def value_json(value: float) -> float | str:
+    """As protobuf's JSON writes it."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -208,12 +246,17 @@ def value_json(value: float) -> float | str:
     return value
 
 
-def milliseconds(at: float | None) -> int | None:
-    return None if at is None else round(at * 1000)
+def milliseconds(at: float) -> int:
+    return round(at * 1000)
 
 
 def entries(values: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": k, "value": v} for k, v in values.items()]
+
+
+def point_json(point: Point, **more: str) -> dict[str, Any]:
+    key, step, at, value = point
+    return {"key": key, "value": value_json(value), "timestamp": milliseconds(at), "step": step, **more}
 
 
 def experiment_json(found: Experiment) -> dict[str, Any]:
@@ -228,81 +271,43 @@ def experiment_json(found: Experiment) -> dict[str, Any]:
     return {**shown, "tags": entries(found.tags)} if found.tags else shown
 
 
-def artifact_uri(info: RunInfo) -> str:
-    place = info.artifact_location.rstrip("/") or f"mlflow-artifacts:/{info.experiment}"
-    return f"{place}/{info.hex_id}/artifacts"
+def artifact_uri(experiment: int, run: str, location: str = "") -> str:
+    """`location`: of the experiment, where its files are not the server's to keep."""
+    return f"{location.rstrip('/') or f'mlflow-artifacts:/{experiment}'}/{run}/artifacts"
 
 
-def info_json(info: RunInfo) -> dict[str, Any]:
+def info_json(run: MlflowRun) -> dict[str, Any]:
     shown = {
-        "run_uuid": info.hex_id,
-        "experiment_id": str(info.experiment),
-        "run_name": info.name,
-        "user_id": info.user,
-        "status": STATUSES.get(info.state, "RUNNING"),
-        "start_time": milliseconds(info.started if info.started is not None else info.created),
-        "artifact_uri": artifact_uri(info),
-        "lifecycle_stage": "active" if info.archived is None else "deleted",
-        "run_id": info.hex_id,
+        "run_uuid": run.id,
+        "experiment_id": str(run.experiment),
+        "run_name": run.name,
+        "user_id": run.user,
+        "status": run.status,
+        "start_time": milliseconds(run.started),
+        "artifact_uri": run.artifact_uri,
+        "lifecycle_stage": "deleted" if run.deleted else "active",
+        "run_id": run.id,
     }
-    return {**shown, "end_time": milliseconds(info.ended)} if info.ended is not None else shown
+    return shown if run.ended is None else {**shown, "end_time": milliseconds(run.ended)}
 
 
-def run_json(
-    view: RunView, *, inputs: tuple[Iterable[Dataset], Iterable[str]] | None = None, outputs: Iterable[tuple[str, int]] = ()
-) -> dict[str, Any]:
-    metrics = [
-        {"key": m.key, "value": value_json(m.value), "timestamp": milliseconds(m.time), "step": m.step} for m in view.metrics.values()
-    ]
-    named = view.info.source != "mlflow" or RUN_NAME in view.tags  # a client may have taken the tag away
-    tags = {**view.tags, RUN_NAME: view.info.name} if named else view.tags
-    data = {"metrics": metrics, "params": entries(view.params), "tags": entries(tags)}
-    datasets, models = inputs or ((), ())
-    return {
-        "info": info_json(view.info),
-        "data": {name: found for name, found in data.items() if found},
-        "inputs": {
-            name: found
-            for name, found in (
-                ("dataset_inputs", [dataset_json(d) for d in datasets]),
-                ("model_inputs", [{"model_id": m} for m in models]),
-            )
-            if found
-        },
-        "outputs": {"model_outputs": [{"model_id": m, "step": s} for m, s in outputs]} if outputs else {},
+def run_json(run: MlflowRun) -> dict[str, Any]:
+    data = {"metrics": [point_json(point) for point in run.metrics], "params": entries(run.params), "tags": entries(run.tags)}
+    inputs = {
+        "dataset_inputs": [dataset_json(dataset) for dataset in run.datasets],
+        "model_inputs": [{"model_id": id} for id in run.input_models],
     }
+    outputs = {"model_outputs": [{"model_id": id, "step": step} for id, step in run.output_models]}
+    return {"info": info_json(run), "data": _filled(data), "inputs": _filled(inputs), "outputs": _filled(outputs)}
 
 
 def dataset_json(found: Dataset) -> dict[str, Any]:
-    same = {"name": found.name, "digest": found.digest, "source_type": found.source_type, "source": found.source}
-    more = {name: value for name, value in (("schema", found.schema), ("profile", found.profile)) if value is not None}
-    return {"tags": entries(found.tags), "dataset": {**same, **more}}
+    told = {name: value for name, value in vars(found).items() if name != "tags" and value is not None}
+    return {"tags": entries(found.tags), "dataset": told}
 
 
-def dataset_of(item: Mapping[str, Any]) -> Dataset:
-    told = item.get("dataset")
-    if not isinstance(told, dict):
-        raise InvalidInput("Missing value for required parameter 'dataset'.")
-    return Dataset(
-        name=_short(told, "name", 500),
-        digest=_short(told, "digest", 36),
-        source_type=_short(told, "source_type", 250),
-        source=text(told, "source", needed=False),
-        schema=text(told, "schema", needed=False) or None,
-        profile=text(told, "profile", needed=False) or None,
-        tags={_short(tag, "key", 255): _short(tag, "value", 500) for tag in rows(item, "tags")},
-    )
-
-
-def _short(body: Mapping[str, Any], name: str, most: int) -> str:
-    found = text(body, name, needed=False)
-    if len(found) > most:
-        raise InvalidInput(f"The dataset's {name} exceeds the maximum length of {most} characters: it has {len(found)}")
-    return found
-
-
-def model_place(found: LoggedModelRecord) -> str:
-    return f"mlflow-artifacts:/{found.experiment}/models/{found.id}/artifacts"
+def model_uri(experiment: int, model: str) -> str:
+    return f"mlflow-artifacts:/{experiment}/models/{model}/artifacts"
 
 
 def model_json(found: LoggedModelRecord) -> dict[str, Any]:
@@ -312,32 +317,21 @@ def model_json(found: LoggedModelRecord) -> dict[str, Any]:
         "name": found.name,
         "creation_timestamp_ms": milliseconds(found.created),
         "last_updated_timestamp_ms": milliseconds(found.updated),
-        "artifact_uri": model_place(found),
+        "artifact_uri": model_uri(found.experiment, found.id),
         "status": f"LOGGED_MODEL_{found.status}",
         "status_message": found.status_message,
         "model_type": found.kind,
         "source_run_id": found.run or "",
         "tags": entries(found.tags),
     }
-    data = {"params": entries(found.params), "metrics": [model_metric_json(found.id, metric) for metric in found.metrics]}
-    return {"info": info, "data": {name: value for name, value in data.items() if value}}
+    return {"info": info, "data": _filled({"params": entries(found.params), "metrics": [_metric_json(found.id, m) for m in found.metrics]})}
 
 
-def model_metric_json(model: str, metric: LoggedModelMetric) -> dict[str, Any]:
-    shown = {
-        "key": metric.key,
-        "value": value_json(metric.value),
-        "timestamp": milliseconds(metric.time),
-        "step": metric.step,
-        "model_id": model,
-        "run_id": metric.run,
-        "dataset_name": metric.dataset,
-        "dataset_digest": metric.digest,
-    }
-    return {name: value for name, value in shown.items() if value is not None}
+def _metric_json(model: str, m: LoggedModelMetric) -> dict[str, Any]:
+    more = {"model_id": model, "run_id": m.run, "dataset_name": m.dataset, "dataset_digest": m.digest}
+    return point_json((m.key, m.step, m.time, m.value), **{name: value for name, value in more.items() if value is not None})
 
 
-def model_metric(item: Mapping[str, Any], point: Point) -> LoggedModelMetric:
-    key, step, at, value = point
-    dataset, digest = (text(item, name, needed=False) or None for name in ("dataset_name", "dataset_digest"))
-    return LoggedModelMetric(key=key, value=value, step=step, time=at, run=None, dataset=dataset, digest=digest)
+def _filled(shown: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """What is empty is left out, as protobuf does."""
+    return {name: found for name, found in shown.items() if found}
