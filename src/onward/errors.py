@@ -9,6 +9,7 @@
     │   └── LoginRefused           4   an ssh host that wants a password, a code, or a look at its key
     ├── Conflict                   5   the run is not in a state that allows this
     │   ├── AlreadyClaimed         5   another job has taken this leg
+    │   ├── CopiedFolder           5   a copy of a run's folder: the run lives in another
     │   └── TakenOver              5   a later leg has begun: this one publishes nothing more
     ├── SchedulerError             1
     │   ├── SchedulerUnavailable   6   transient: no answer, so nothing is known
@@ -76,6 +77,10 @@ class Conflict(OnwardError):
 
 
 class AlreadyClaimed(Conflict):
+    pass
+
+
+class CopiedFolder(Conflict):
     pass
 
 

@@ -33,6 +33,7 @@ VERBS = [
     "cancel",
     "stop",
     "resume",
+    "adopt",
     "clone",
     "checkpoints",
     "cluster",
@@ -48,7 +49,7 @@ VERBS = [
     "request",
     "sync",
 ]
-OF_A_RUN = ["show", "logs", "cancel", "stop", "resume", "clone", "checkpoints"]
+OF_A_RUN = ["show", "logs", "cancel", "stop", "resume", "adopt", "clone", "checkpoints"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -521,7 +522,7 @@ def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place:
     shutil.copytree(good.path, copy)
     said = onward("doctor").out
     assert re.search(rf"BAD  folder .*{broken.path} cannot be read as a run: .*spec.json is no run's spec", said)
-    assert re.search(rf"BAD  folder .*{copy} and {good.path} both say that they are run", said)
+    assert re.search(rf"BAD  folder .*{copy} is a copy of {good.path}, where run \w+ lives", said)
 
 
 def test_doctor_passes_over_folders_that_others_keep_private(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from onward.operations.runs.record import checkpoints, in_plain_words, inspect_r
 from onward.rundir.journal import read_run
 from tests.desks import Place, PlayedRun
 
-RUN = {"id", "name", "experiment", "state", "reason", "no_job_since", "folder", "cluster", "user", "created", "legs", "progress"}
+RUN = {"id", "name", "experiment", "state", "reason", "no_job_since", "copy_of", "folder", "cluster", "user", "created", "legs", "progress"}
 DETAILS = {"cause", "evidence", "next", "command", "params", "code", "checkpoints", "effort", "risk", "finish"}
 LEG = {
     *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "deadline", "ended"),

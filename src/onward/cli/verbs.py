@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     app.command("cancel", cls=RunCommand)(control.cancel)
     app.command("stop", cls=RunCommand)(control.stop)
     app.command("resume", cls=RunCommand)(control.resume)
+    app.command("adopt", cls=RunCommand)(control.adopt)
     app.command("clone", cls=RunCommand)(clone.clone)
     app.command("checkpoints", cls=RunCommand)(checkpoints.checkpoints)
     app.command("cluster")(snapshot.cluster)

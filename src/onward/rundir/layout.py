@@ -1,7 +1,8 @@
 """The layout of a run's folder: the only place that knows file names.
 
 <root>/2026-11-15_A_digits/
-├── params/        spec.json, environment.json, leg-0001.sh, supervisor.pyz, claims/, secrets/, request.json, resumed.json, done.json
+├── params/        spec.json, home.json, environment.json, leg-0001.sh, supervisor.pyz, claims/, secrets/, request.json,
+│                  resumed.json, done.json
 ├── journal/       leg-0001.jsonl …, and a file for each act at a desk (submit, cancel, tend)
 ├── spool/         metric and sample records, by leg and writer
 ├── logs/          leg-0001.out .err, supervisor.log, gpu.csv
@@ -55,6 +56,11 @@ class RunDir:
     @property
     def supervisor(self) -> Path:
         return self.params / "supervisor.pyz"
+
+    @property
+    def home(self) -> Path:
+        """Which folder the run lives in: what tells its folder from a copy. See rundir/home.py."""
+        return self.params / "home.json"
 
     @property
     def claims(self) -> Path:

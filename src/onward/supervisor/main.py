@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onward.clock import Clock, SystemClock
-from onward.errors import AlreadyClaimed, InputRefused, OnwardError
+from onward.errors import AlreadyClaimed, CopiedFolder, InputRefused, OnwardError
 from onward.model import events as ev
 from onward.model.policy.storage_patience import storage_patience
 from onward.model.run import LegEnd, Run
 from onward.rundir.claim import claim
+from onward.rundir.home import refuse_copy
 from onward.rundir.journal import Journal, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir, own_run
 from onward.schedulers.base import capabilities_of
@@ -210,6 +211,7 @@ def _leave(scene: LegContext, local: LegLocal, training: TrainingWatch | None) -
 
 
 def _set_scene(dir: RunDir, leg: int, *, clock: Clock, began: float) -> tuple[LegContext, Run]:
+    refuse_copy(dir)
     spec = read_spec(dir)
     scheduler = scheduler_for(spec.cluster)
     allocation = scheduler.allocation()
@@ -247,4 +249,8 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) != 2 or not argv[1].isdigit():
         sys.stderr.write("usage: supervisor.pyz leg RUN_FOLDER LEG_NUMBER\n")
         return 2
-    return live_leg(Path(argv[0]), int(argv[1]))
+    try:
+        return live_leg(Path(argv[0]), int(argv[1]))
+    except CopiedFolder as error:
+        sys.stderr.write(f"this job leaves: {error.message}\n  → {error.hint}\n")
+        return 1

@@ -1,4 +1,4 @@
-"""`onward cancel`, `stop` and `resume`: what a person may ask of a run."""
+"""`onward cancel`, `stop`, `resume` and `adopt`: what a person may ask of a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onward.cli.context import JsonOption, RunArgument, locate_run
+from onward.cli.context import JsonOption, RunArgument, folder_text, locate_run
 from onward.cli.output import json_to_stdout, to_stderr
 
 
@@ -64,6 +64,19 @@ def resume(
         return
     queued = f"is job {resumed['job']}" if resumed["job"] else "is being queued by somebody else"
     to_stderr(f"{resumed['name']}: leg {resumed['leg']} {queued}; onward logs -f {resumed['id']}")
+
+
+def adopt(run: RunArgument, json: JsonOption = False) -> None:
+    """Say that a folder is the run, after a move.
+
+    A run lives in one folder; a copy of it is refused. Where Onward cannot tell a moved folder from a copy, say that this one is the run.
+    """
+    found = locate_run(run, acting=True)
+    adopted = found.place.adopt(run=found.run)
+    if json:
+        _tell(adopted, json)
+    else:
+        to_stderr(f"{adopted['name']} ({adopted['id']}) lives in {folder_text(found.place.host, found.run)} from now on")
 
 
 def _tell(run: dict[str, Any], json: bool) -> None:

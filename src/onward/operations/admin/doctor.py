@@ -13,6 +13,8 @@ from onward.errors import OnwardError, StorageError
 from onward.model.quantity import format_bytes
 from onward.operations.context import OperationsContext
 from onward.operations.runs.record import inspect_runs, is_ours, read_folder, run_record
+from onward.rundir.home import home_elsewhere
+from onward.rundir.layout import RunDir
 from onward.schedulers.state_folder import state_folder, state_folder_problem
 
 _ELSEWHERE = "set ONWARD_ROOT"
@@ -74,8 +76,15 @@ def examine_folders(desk: OperationsContext) -> Iterator[Finding]:
                 yield False, "folder", error.message
             continue
         if (first := folders.setdefault(id, dir.path)) != dir.path:
-            yield False, "folder", f"{dir.path} and {first} both say that they are run {id}; delete the one that is a copy"
+            yield False, "folder", _shared_id(id, dir, RunDir(first))
     yield from ((False, "root", words) for words in desk.unread)
+
+
+def _shared_id(id: str, one: RunDir, other: RunDir) -> str:
+    for dir in (one, other):
+        if home := home_elsewhere(dir):
+            return f"{dir.path} is a copy of {home}, where run {id} lives; delete the copy, or keep it outside the runs folder"
+    return f"{one.path} and {other.path} both say that they are run {id}; delete the one that is a copy"
 
 
 def examine_cluster(desk: OperationsContext, name: str) -> Finding:

@@ -54,6 +54,8 @@ class Host(Protocol):
 
     def resume(self, *, run: str, changes: Mapping[str, Any]) -> Data: ...
 
+    def adopt(self, *, run: str) -> Data: ...
+
     def checkpoints(self, *, run: str, verify: bool) -> Data: ...
 
     def tend(self) -> Data: ...
@@ -147,6 +149,12 @@ class LocalHost:
         resumed = resume(self.desk, RunDir(Path(run)), changes=changes)
         leg = resumed.legs[resumed.first_leg]
         return {**run_state_record(resumed), "leg": leg.number, "job": leg.job}
+
+    def adopt(self, *, run: str) -> Data:
+        from onward.operations.runs.home import HomeCheck
+
+        HomeCheck(self.desk).adopt(RunDir(Path(run)))
+        return run_state_record(read_folder(RunDir(Path(run))))
 
     def tend(self) -> Data:
         from onward.operations.repair.tend import tend

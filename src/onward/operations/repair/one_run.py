@@ -13,6 +13,7 @@ from onward.model.job import JobId, JobState
 from onward.model.policy.lifecycle import Close, Continue, NothingToDo, classify_end, decide, deletion_noticed, excluded_nodes, wanted_mem
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.operations.context import OperationsContext
+from onward.operations.runs.home import ensure_home
 from onward.operations.runs.record import read_folder
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
@@ -26,6 +27,7 @@ _MOST_FALSE_STARTS = 3  # jobs of one leg that ended before they could begin
 
 def repair_run(desk: OperationsContext, dir: RunDir) -> str | None:
     """The same for one run that somebody has asked about, without waiting whether others see to it."""
+    ensure_home(desk, dir)
     run = read_folder(dir)
     answers = desk.scheduler(run.spec.cluster).status(list(live_jobs([run])))
     return RunRepair(desk=desk, dir=dir, run=run, answers=answers, grace=0.0).mend()

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from onward.errors import OnwardError, SchedulerError, StorageError
+from onward.errors import CopiedFolder, OnwardError, SchedulerError, StorageError
 from onward.model.analysis.why import why
 from onward.model.run import Run
 from onward.operations.context import OperationsContext
@@ -21,6 +21,7 @@ from onward.operations.pipelines.control import tend_pipelines
 from onward.operations.repair.killed_submits import sweep_killed_submits
 from onward.operations.repair.one_run import GRACE, RunRepair, live_jobs
 from onward.operations.runs.control import cancel
+from onward.operations.runs.home import HomeCheck
 from onward.operations.runs.record import in_plain_words, is_ours, read_folder, with_reasons
 from onward.rundir.layout import RunDir
 from onward.rundir.run_end import is_over
@@ -62,8 +63,16 @@ def tend(desk: OperationsContext, *, grace: float = GRACE, among: FolderSelectio
     for root in desk.roots:
         with suppress(OSError):  # told above, or by the next pass
             done.acted += sweep_killed_submits(root, among.others if among else None)
+    homes = HomeCheck(desk)
     for dir in found:
         if not is_ours(dir) or _rests(dir):
+            continue
+        try:
+            homes.ensure(dir)
+        except CopiedFolder:  # somebody keeps it; `show` and `doctor` say what it is
+            continue
+        except (OnwardError, OSError) as error:
+            done.problems.append(str(error))
             continue
         done.looked_at += 1
         try:

@@ -14,6 +14,7 @@ from onward.model.policy.lifecycle import Close, Continue, decide, excluded_node
 from onward.model.run import LegEnd, Run, RunState
 from onward.operations.context import OperationsContext
 from onward.operations.repair.one_run import repair_run
+from onward.operations.runs.home import ensure_home
 from onward.operations.runs.record import is_ours, read_folder
 from onward.operations.tracker_access.server import announce_run
 from onward.rundir.journal import Journal, desk_journal
@@ -48,7 +49,7 @@ def cancel(desk: OperationsContext, dir: RunDir) -> Run:
 
 def ask_to_cancel(desk: OperationsContext, dir: RunDir) -> Run:
     """Write down that it is to end, and no more: no leg begins from here on, and `tend` ends its jobs."""
-    _mine(dir)
+    _may_act(desk, dir)
     run = read_folder(dir)
     if run.closed:
         return _ended_already(dir, desk_journal(dir), run, "cancelled")
@@ -59,7 +60,7 @@ def ask_to_cancel(desk: OperationsContext, dir: RunDir) -> Run:
 
 def stop(desk: OperationsContext, dir: RunDir) -> Run:
     """Have the leg at work save and end, and the run with it; where none is at work, end the run as it stands."""
-    _mine(dir)
+    _may_act(desk, dir)
     run = _settled(desk, dir)
     journal = desk_journal(dir)
     if run.closed:
@@ -87,7 +88,7 @@ def stop(desk: OperationsContext, dir: RunDir) -> Run:
 
 def resume(desk: OperationsContext, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
     """Open a stopped, failed or cancelled run again, as its next leg, from its newest good checkpoint."""
-    _mine(dir)
+    _may_act(desk, dir)
     run = _settled(desk, dir)
     if run.state is RunState.FINISHED:
         raise Conflict(f"{run.spec.name} is finished: there is nothing to go on with", hint="submit it again for a new run")
@@ -120,7 +121,7 @@ def resume(desk: OperationsContext, dir: RunDir, *, changes: Mapping[str, Any]) 
 
 def reopen(desk: OperationsContext, dir: RunDir) -> None:
     """Open a run again that was cancelled before its turn in its pipeline had come. The pipeline queues it when it has."""
-    _mine(dir)
+    _may_act(desk, dir)
     _opened_again(desk, dir, read_folder(dir), desk_journal(dir), {})
 
 
@@ -136,10 +137,11 @@ def _opened_again(desk: OperationsContext, dir: RunDir, run: Run, journal: Journ
     return leg
 
 
-def _mine(dir: RunDir) -> None:
-    """A run's jobs are its owner's, and so is its folder. (Root may do as root pleases.)"""
+def _may_act(desk: OperationsContext, dir: RunDir) -> None:
+    """A run's jobs are its owner's, and so is its folder. (Root may do as root pleases.) A copy of the folder has no jobs."""
     if os.geteuid() != 0 and not is_ours(dir):
         raise NotAllowed(f"the run in {dir.path} is {dir.path.owner()}'s", hint="only its owner can cancel, stop or resume it")
+    ensure_home(desk, dir)
 
 
 def _settled(desk: OperationsContext, dir: RunDir) -> Run:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onward.errors import Conflict, InvalidInput, NotFound
 from onward.operations.context import OperationsContext
 from onward.rundir.files.no_links import read_beneath
+from onward.rundir.home import home_elsewhere
 from onward.rundir.layout import RunDir
 
 _RANKS: tuple[Callable[[str, str, str, str], bool], ...] = (  # of the text, and a run's id, name and folder: the best kind first
@@ -30,6 +32,7 @@ class RunMatch:
     name: str
     folder: str
     host: str | None = None  # None: here
+    copy: bool = False  # of a run that another folder holds; told only where several have one id
 
 
 def find_run(desk: OperationsContext, text: str) -> RunDir:
@@ -63,6 +66,8 @@ def matching_runs(desk: OperationsContext, text: str) -> list[RunMatch]:
         rank = next((rank for rank, means in enumerate(_RANKS) if means(text, id, name, run.path.name)), None)
         if rank is not None:
             found.append(RunMatch(rank=rank, id=id, name=name, folder=str(run.path)))
+    ids = Counter(match.id for match in found)
+    found = [replace(match, copy=_is_copy(match)) if ids[match.id] > 1 else match for match in found]
     beside = _named(text)
     return found or ([_match(0, beside)] if beside.is_run() else [])
 
@@ -71,10 +76,18 @@ def best_match(text: str, found: Sequence[RunMatch]) -> RunMatch:
     """The one of the best kind; several are a conflict."""
     rank = min(match.rank for match in found)
     first = [match for match in found if match.rank == rank]
+    first = [match for match in first if not match.copy] or first
     if len(first) == 1:
         return first[0]
+    if len({match.id for match in first}) == 1:
+        folders = ", ".join(f"{f'{match.host}:' if match.host else ''}{match.folder}" for match in first[-8:])
+        raise Conflict(f"{len(first)} folders hold the run {first[0].id}", hint=f"name it by its folder: {folders}")
     newest = ", ".join(f"{match.id} ({f'{match.host}:' if match.host else ''}{Path(match.folder).name})" for match in first[-8:])
     raise Conflict(f"{text!r} may mean {len(first)} runs", hint=f"take one by its id: {newest}")
+
+
+def _is_copy(match: RunMatch) -> bool:
+    return home_elsewhere(RunDir(Path(match.folder))) is not None
 
 
 def near_names(desk: OperationsContext, text: str) -> list[str]:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from onward.checkpoints.manifest import check_sizes, read_manifest
@@ -21,6 +22,7 @@ from onward.model.job import JobId, JobState, JobStatus
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.model.spec import Cluster
 from onward.operations.context import OperationsContext
+from onward.rundir.home import copied_folder, home_elsewhere
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.progress import Progress, first_step, leg_progress
@@ -54,6 +56,7 @@ class InspectedRun:
     run: Run
     answers: JobAnswers | None
     at: float  # when it was looked at
+    copy_of: Path | None = None  # the folder in which the run lives, if this is a copy
 
     def status(self, leg: Leg) -> JobStatus | None:
         return status_of(leg, self.answers or {})
@@ -73,7 +76,7 @@ def is_ours(dir: RunDir) -> bool:
 
 
 def inspect_run(desk: OperationsContext, dir: RunDir) -> InspectedRun:
-    seen = _ask(desk, [(dir, read_folder(dir))])[0]
+    seen = replace(_ask(desk, [(dir, read_folder(dir))])[0], copy_of=home_elsewhere(dir))
     if seen.answers is None:
         return seen
     return replace(seen, answers=with_reasons(desk.scheduler(seen.run.spec.cluster), [seen.run], seen.answers))
@@ -125,7 +128,13 @@ def _ask(desk: OperationsContext, runs: list[tuple[RunDir, Run]]) -> list[Inspec
             answers[name] = None
     now = desk.clock.now()
     return [
-        InspectedRun(dir=dir, run=run, answers=answers.get(run.spec.cluster.name, {}) if is_ours(dir) else None, at=now)
+        InspectedRun(
+            dir=dir,
+            run=run,
+            answers=answers.get(run.spec.cluster.name, {}) if is_ours(dir) else None,
+            at=now,
+            copy_of=None if run.closed else home_elsewhere(dir),  # of a run that is over, a list tells the end alone
+        )
         for dir, run in runs
     ]
 
@@ -140,6 +149,7 @@ def run_record(seen: InspectedRun, *, details: bool = True) -> dict[str, Any]:
         "state": run.state,
         "reason": reason(seen),
         "no_job_since": _no_job_since(seen),
+        "copy_of": str(seen.copy_of) if seen.copy_of else None,
         "folder": str(seen.dir.path),
         "cluster": spec.cluster.name,
         "user": spec.user,
@@ -151,7 +161,7 @@ def run_record(seen: InspectedRun, *, details: bool = True) -> dict[str, Any]:
         result |= {
             "cause": run.closed.cause if run.closed else None,
             "evidence": run.closed.evidence if run.closed else None,
-            "next": next_action(run) or None,
+            "next": copied_folder(seen.dir, seen.copy_of).hint if seen.copy_of else next_action(run) or None,
             "command": list(spec.command),
             "params": dict(spec.params),
             "code": dict(spec.code),
@@ -163,7 +173,7 @@ def run_record(seen: InspectedRun, *, details: bool = True) -> dict[str, Any]:
 
 def _no_job_since(seen: InspectedRun) -> float | None:
     since = no_job_since(seen.run, seen.answers)
-    return since if since is not None and not seen.dir.held.exists() else None
+    return since if since is not None and not seen.dir.held.exists() and not seen.copy_of else None
 
 
 def time_account(run: Run, pace: TrainingPace, *, now: float) -> dict[str, Any]:
@@ -183,6 +193,8 @@ def current_pace(told: Mapping[str, Any]) -> TrainingPace:
 
 def reason(seen: InspectedRun) -> str:
     """Why the run is in the state it is in, in words."""
+    if seen.copy_of and not seen.run.closed:
+        return f"this folder is a copy of {seen.copy_of}, where the run lives"
     unheard = NO_ANSWER if is_ours(seen.dir) else f"its job is {seen.run.spec.user}'s"
     return why(seen.run, seen.answers, unheard=unheard, words=partial(in_plain_words, seen.run.spec.cluster))
 

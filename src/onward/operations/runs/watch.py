@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from onward.errors import OnwardError
@@ -12,6 +13,7 @@ from onward.model.analysis.why import no_job_since
 from onward.model.run import Leg
 from onward.operations.context import OperationsContext
 from onward.operations.repair.one_run import GRACE, RunRepair
+from onward.operations.runs.home import ensure_home
 from onward.operations.runs.record import InspectedRun, inspect_run, is_ours, progress, read_folder, reason
 from onward.rundir.layout import RunDir
 
@@ -43,7 +45,7 @@ class RunWatch:
             self._repair(seen)
             return seen
         answers = known if jobs <= self._asked_about else None
-        return InspectedRun(dir=self._dir, run=run, answers=answers, at=self._desk.clock.now())
+        return replace(self._last, run=run, answers=answers, at=self._desk.clock.now())
 
     def _repair(self, seen: InspectedRun) -> None:
         """Queue a job for a run that has none, as `onward tend` does; what is in the way is said by the run's reason, not here."""
@@ -55,6 +57,7 @@ class RunWatch:
             return
         self._repaired = now
         with suppress(OnwardError, OSError):
+            ensure_home(self._desk, self._dir)
             RunRepair(desk=self._desk, dir=self._dir, run=seen.run, answers=seen.answers, grace=GRACE).mend()
 
 

@@ -37,7 +37,7 @@ from onward.schedulers.cluster_settings import ClusterSettings, Settings, Tracke
 
 BEAT = 5.0  # seconds between signs of life where there is nothing to say: writing tells us whether anyone still listens
 
-_ASKED = ("runs", "matches", "show", "cancel", "stop", "resume", "checkpoints", "tend", "examine", "snapshot", "watch", "logs")
+_ASKED = ("runs", "matches", "show", "cancel", "stop", "resume", "adopt", "checkpoints", "tend", "examine", "snapshot", "watch", "logs")
 
 
 class _Gone(Exception):

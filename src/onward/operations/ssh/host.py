@@ -80,6 +80,9 @@ class RemoteHost:
         self._entrust(run, None)
         return told
 
+    def adopt(self, *, run: str) -> Data:
+        return self._ask("adopt", run=run)
+
     def checkpoints(self, *, run: str, verify: bool) -> Data:
         return self._ask("checkpoints", within=24 * 3600.0 if verify else PATIENCE, run=run, verify=verify)
 

@@ -27,6 +27,7 @@ from onward.operations.submit.preflight import check_launcher_is_there, notes_on
 from onward.operations.submit.run_folders import next_folder, removed_if_it_fails, run_day, take_folder
 from onward.operations.tracker_access.server import announce_run, tracker_settings, withdraw_run
 from onward.rundir.freeze import build_archive
+from onward.rundir.home import record_home
 from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.request_inputs import write_inputs
@@ -255,6 +256,7 @@ def _write(dir: RunDir, spec: RunSpec, frozen: CodeSnapshot, *, environment: Map
     if frozen.diff:
         write_whole(dir.code_diff, frozen.diff, mode=frozen.diff_mode)
     write_whole(dir.environment, json.dumps(environment), mode=0o600)
+    record_home(dir)
     if archive:
         same_file(archive, dir.supervisor)
     else:

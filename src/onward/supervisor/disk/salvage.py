@@ -23,12 +23,13 @@ from onward.checkpoints.shares.gather import assemble, incomplete
 from onward.checkpoints.unpublished import unpublished
 from onward.checkpoints.watching.watcher import SaveWatcher
 from onward.clock import Clock, SystemClock
-from onward.errors import CheckpointDamaged
+from onward.errors import CheckpointDamaged, CopiedFolder
 from onward.model import events as ev
 from onward.model.checkpoint import CheckpointName
 from onward.model.run import Run
 from onward.model.spec import CheckpointRule
 from onward.rundir.claim import claim_holder, newest_claim
+from onward.rundir.home import refuse_copy
 from onward.rundir.journal import Journal, desk_journal, read_run, read_spec
 from onward.rundir.layout import LegLocal, RunDir, leg_of, own_run
 from onward.rundir.mirror import LogsNotCarried, carry
@@ -71,6 +72,11 @@ def main(argv: Sequence[str]) -> int:
         return 2
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s", force=True)
     dir = own_run(Path(argv[0]))
+    try:
+        refuse_copy(dir)
+    except CopiedFolder as error:
+        sys.stderr.write(f"onward: {error.message}\n  → {error.hint}\n")
+        return error.exit_code
     run = read_run(dir)
     before = set(published_names_of(dir.checkpoints))
     salvage(dir, run, leg=max(run.legs, default=0) + 1, journal=desk_journal(dir), clock=SystemClock())

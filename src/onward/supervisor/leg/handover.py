@@ -23,6 +23,7 @@ from onward.model.job import JobId, JobState, JobStatus, job_name
 from onward.model.policy.lifecycle import MOST_CANCELLED_BY_OTHERS, Continue, cancelled_by_others
 from onward.model.policy.storage_patience import storage_patience
 from onward.model.run import Leg, Run, Submission
+from onward.rundir.home import refuse_copy
 from onward.rundir.journal import Journal
 from onward.rundir.layout import RunDir
 from onward.schedulers.base import Scheduler, advice_of, capabilities_of
@@ -72,6 +73,7 @@ class Handover:
 
     def ensure(self, run: Run, wanted: Continue, *, after: str | None) -> str:
         """The id of the one job that stands for this leg: the one that is queued, one found by name, or a new one."""
+        refuse_copy(self.dir)
         leg = run.legs.get(wanted.leg)
         if leg:
             self._disown(leg)
@@ -121,6 +123,7 @@ class Handover:
 
     def withdraw(self, run: Run, *, from_leg: int, reason: str) -> None:
         """Take back every leg that is queued and was never claimed: the last first, since each holds the next."""
+        refuse_copy(self.dir)
         for number, leg in sorted(run.legs.items(), reverse=True):
             standing = leg.submission
             if number < from_leg or leg.claimed or standing is None:
