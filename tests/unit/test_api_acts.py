@@ -11,10 +11,10 @@ import pytest
 
 from onward.model.run import LegEnd
 from onward.operations.submit.new_run import submit
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 from onward.tracker.access.tokens import Rights, Scope
+from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 
 FILE = """\
@@ -32,7 +32,7 @@ train:
 def scene(tmp_path: Path) -> Iterator[Scene]:
     settings = tmp_path / "settings.toml"
     settings.write_text(f'[server]\ncode = ["{tmp_path}/desk/project", "/nowhere/at/all"]\n')
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened, ONWARD_SETTINGS=str(settings))
 
 
@@ -117,7 +117,7 @@ def test_code_is_run_from_under_the_folders_of_the_settings_alone(scene: Scene, 
 
 
 def test_where_the_settings_name_no_folder_nobody_submits_code(tmp_path: Path) -> None:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         scene = Scene(tmp_path, opened)
         answer = scene.client.post("/api/v1/runs", {"file": FILE, "folder": folder(scene)})
     assert answer.status == 403

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from onward.api.background import chores
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.tracker.access.tokens import Rights, Scope
+from tests.databases import tracker_in
 from tests.receivers import hooks
 from tests.unit.test_api_routes import Scene, good
 
@@ -21,7 +21,7 @@ MAIL = {"kind": "email", "name": "mail", "host": "smtp.lab.org", "sender": "a@la
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

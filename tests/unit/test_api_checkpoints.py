@@ -12,15 +12,15 @@ from onward.checkpoints.publishing.publish import publish
 from onward.checkpoints.restoring.newest import restore_newest
 from onward.model.checkpoint import CheckpointName
 from onward.operations.submit.new_run import submit
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
+from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

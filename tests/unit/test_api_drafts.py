@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.tracker.access.tokens import Rights, Scope
+from tests.databases import tracker_in
 from tests.unit.test_api_acts import FILE
 from tests.unit.test_api_routes import Scene, good
 
@@ -18,7 +18,7 @@ from tests.unit.test_api_routes import Scene, good
 def scene(tmp_path: Path) -> Iterator[Scene]:
     settings = tmp_path / "settings.toml"
     settings.write_text(f'[server]\ncode = ["{tmp_path}/desk/project"]\n')
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened, ONWARD_SETTINGS=str(settings))
 
 
@@ -74,7 +74,7 @@ def test_the_folders_of_the_settings_are_told_with_their_params_files(scene: Sce
 
 
 def test_where_the_settings_name_no_folder_a_draft_says_so(tmp_path: Path) -> None:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         scene = Scene(tmp_path, opened)
         assert good(scene.client.get("/api/v1/drafts/folders")) == {"folders": []}
         assert "server.code" in check(scene, FILE)["problems"][0]["hint"]

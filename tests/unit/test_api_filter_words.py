@@ -8,15 +8,15 @@ from urllib.parse import quote
 
 import pytest
 
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.tracker.search.completion import FIELDS
 from onward.tracker.search.filter import filter_condition, parse_order
+from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

@@ -21,16 +21,16 @@ from onward.api.access.rights.route_lookup import Routes
 from onward.api.access.token_cache import FRESH, TokenCache
 from onward.api.app import make_api
 from onward.api.server_log import JsonLines, log
-from onward.api.services import Services
 from onward.clock import ManualClock
 from onward.errors import StorageUnavailable
-from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.operations.tracker_access.location import OpenTracker
 from onward.tracker.access.tokens import AFTER_ARCHIVE, AFTER_END, Rights
 from onward.tracker.access.tokens import Scope as TokenScope
 from onward.tracker.runs.registry import NewRun
 from tests.api import Answer, Client
+from tests.databases import tracker_in
 
-ROUTES = Routes(make_api(Services.__new__(Services)))  # no route is called
+ROUTES = Routes(make_api())  # no route is called
 
 
 class Behind:
@@ -70,7 +70,7 @@ class Scene:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[OpenTracker]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield opened
 
 

@@ -19,9 +19,9 @@ from onward.api.access.rights import token_watch
 from onward.api.server_log import LONGEST, JsonLines
 from onward.clock import ManualClock
 from onward.errors import StorageUnavailable, TooMany
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.tracker.access.tokens import Rights, Scope
 from tests.api import Client
+from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 
 LIMITS = "[server]\nrequests = 3\nlogins = 2\nstreams = 2\nartifacts = 1\n"  # of 1 MiB
@@ -30,7 +30,7 @@ LIMITS = "[server]\nrequests = 3\nlogins = 2\nstreams = 2\nartifacts = 1\n"  # o
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     (tmp_path / "settings.toml").write_text(LIMITS)
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened, ONWARD_SETTINGS=str(tmp_path / "settings.toml"))
 
 

@@ -13,6 +13,7 @@ from onward.api.app import make_server
 from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
 from onward.tracker.access.tokens import Rights, Scope
 from tests.api import Answer, Client
+from tests.databases import tracker_in
 from tests.desks import Place
 
 M = "/api/2.0/mlflow"
@@ -46,7 +47,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from onward.model.plain_data import is_nested_deeper
-from onward.operations.tracker_access.location import open_tracker, tracker_location
+from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 
 FILE = "name: digits\ncluster: local\ntrain:\n  command: python3 train.py {params.lr}\n  params: {lr: 0.1}\n"
@@ -20,7 +20,7 @@ FILE = "name: digits\ncluster: local\ntrain:\n  command: python3 train.py {param
 def scene(tmp_path: Path) -> Iterator[Scene]:
     settings = tmp_path / "settings.toml"
     settings.write_text(f'[server]\ncode = ["{tmp_path}/desk/project"]\n')
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened, ONWARD_SETTINGS=str(settings))
 
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onward.inputs.yaml_lines import load_yaml, to_yaml
-from onward.operations.tracker_access.location import open_tracker, tracker_location
+from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

@@ -13,12 +13,12 @@ from onward.model.pipelines.attempt import Attempt, AttemptEnd, AttemptOwner
 from onward.model.pipelines.plan import PipelinePlan, plan_to_json
 from onward.model.pipelines.score import Score, TaskResult
 from onward.model.pipelines.task import tasks_of
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.pipelines.advance import gather_facts, read_plan
 from onward.rundir.journal import read_spec
 from onward.rundir.pipeline.layout import PipelineDir
 from onward.rundir.pipeline.tasks import end_attempt, task_dir, write_result
 from onward.tracker.access.tokens import Rights, Scope
+from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 from tests.unit.test_pipeline_goes_on import Piped, plan
 
@@ -28,7 +28,7 @@ NAME = "2026-11-15_A_digits"
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

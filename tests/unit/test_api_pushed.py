@@ -18,7 +18,7 @@ from onward.model.run import LegEnd
 from onward.model.spec import spec_to_json
 from onward.operations.runs import control
 from onward.operations.tracker_access import server as announcing
-from onward.operations.tracker_access.location import open_tracker, tracker_location
+from onward.operations.tracker_access.location import tracker_location
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
 from onward.supervisor.telemetry.push import Push, PushRefused
@@ -29,6 +29,7 @@ from onward.tracker.ingest.folders.ownership import user_name
 from onward.tracker.runs.registry import NewRun
 from tests import event_files
 from tests.api import Client
+from tests.databases import tracker_in
 from tests.desks import NOON, Place
 from tests.histories import make_spec
 
@@ -78,7 +79,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

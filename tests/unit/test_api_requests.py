@@ -11,11 +11,11 @@ import pytest
 
 from onward.model.requests.outcome import Outcome, OutcomeFile, OutcomeState
 from onward.model.requests.request import RequestEnding, RequestInput
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.tracker.access.tokens import Rights, Scope
 from onward.tracker.requests.store import Requests
 from tests.api import Client
 from tests.contract.requests import request
+from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 
 AT = "/api/v1/requests"
@@ -24,7 +24,7 @@ NEVER = 2_000_000_000
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

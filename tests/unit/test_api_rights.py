@@ -14,19 +14,18 @@ from onward.api.access.rights.access_rules import READ
 from onward.api.access.rights.route_lookup import NoRoute, Route, Routes
 from onward.api.access.rights.table import TABLE
 from onward.api.app import make_api
-from onward.api.services import Services
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from tests import rights
+from tests.databases import tracker_in
 
 
 @pytest.fixture
 def walk(tmp_path: Path) -> Iterator[rights.Walk]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield rights.Walk(tmp_path, opened)
 
 
 def app() -> FastAPI:
-    return make_api(Services.__new__(Services))  # no route is called
+    return make_api()  # no route is called
 
 
 @cache

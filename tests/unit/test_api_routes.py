@@ -17,9 +17,10 @@ from onward.api.app import ApiServer, make_server
 from onward.contrib.seed_tracker.job_states import follow_jobs
 from onward.errors import SchedulerUnavailable
 from onward.model.job import JobId, JobState, JobStatus
-from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.operations.tracker_access.location import OpenTracker, tracker_location
 from onward.tracker.access.tokens import Rights, Scope
 from tests.api import Answer, Client
+from tests.databases import tracker_in
 from tests.desks import Place
 
 
@@ -47,7 +48,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

@@ -9,12 +9,13 @@ from urllib.parse import quote
 import pytest
 
 from onward.operations.tracker_access.location import open_tracker, tracker_location
+from tests.databases import new_database
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> str:
-    return str(tmp_path / "tracker.db")
+    return str(new_database(tmp_path / "tracker.db"))
 
 
 @pytest.fixture

@@ -10,17 +10,18 @@ import pytest
 from sqlalchemy import select
 
 from onward.errors import InvalidInput, NotFound
-from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.operations.tracker_access.location import OpenTracker
 from onward.tracker.access.token_store import TokenStore
 from onward.tracker.access.tokens import AFTER_ARCHIVE, AFTER_END, UNTIL_RESUMED, Rights, Scope, mint, parse, redact, run_token_until
 from onward.tracker.schema import tokens
+from tests.databases import tracker_in
 
 NOW = 1_794_744_000.0
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[OpenTracker]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield opened
 
 

@@ -23,10 +23,11 @@ from onward.api.app import make_server
 from onward.errors import InvalidInput, NotFound
 from onward.operations.admin import epilog_scripts
 from onward.operations.admin.job_end_hint import body_of, headers_of
-from onward.operations.tracker_access.location import OpenTracker, open_tracker, tracker_location
+from onward.operations.tracker_access.location import OpenTracker, tracker_location
 from onward.tracker.access.tokens import Scope
 from onward.tracker.runs.registry import NewRun
 from tests.api import Answer, Client
+from tests.databases import tracker_in
 from tests.desks import Place
 
 MORTAL = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
@@ -102,7 +103,7 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         made = opened.tracker.runs.create(NewRun(run_id="abcdefgh", source="onward", leg=1))
         opened.tracker.runs.set_leg(made.run_id, 1, job="4711", cluster="slurm")
         yield Scene(tmp_path, opened)

@@ -14,12 +14,12 @@ from onward.model import events as ev
 from onward.operations.runs.control import cancel
 from onward.operations.runs.find import find_run
 from onward.operations.submit.new_run import submit
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.rundir.files.no_links import LinkRefused, NotAFile, open_beneath, open_folder_beneath, read_beneath
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir, own_run
 from onward.tracker.ingest.folders import ownership
 from onward.tracker.store import Tracker
+from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 from tests.unit.test_tracker_files import Folder
 
@@ -29,7 +29,7 @@ ALICE, MALLORY = 54_321, 54_322  # nobody's numbers on any machine that tests ru
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

@@ -18,13 +18,14 @@ from onward.tracker.runs.artifacts import artifacts_of
 from onward.tracker.runs.registry import NewRun, RunQuery
 from onward.tracker.runs.rows import RunView
 from onward.tracker.store import Tracker
+from tests.databases import new_database
 
 STORES = Path(__file__).parents[1] / "mlflow_stores"
 
 
 @pytest.fixture
 def tracker(tmp_path: Path) -> Iterator[Tracker]:
-    with Tracker.open(tmp_path / "onward.db") as opened:
+    with Tracker.open(new_database(tmp_path / "onward.db")) as opened:
         yield opened
 
 

@@ -19,6 +19,7 @@ from onward.operations.runs.record import read_folder
 from onward.rundir.layout import RunDir
 from onward.tracker.ingest.folders import quarantine
 from onward.tracker.store import Tracker
+from tests.databases import new_database
 from tests.unit.test_tracker_files import NOW, Folder
 
 
@@ -30,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tracker(tmp_path: Path) -> Iterator[Tracker]:
-    with Tracker.open(tmp_path / "onward.db") as opened:
+    with Tracker.open(new_database(tmp_path / "onward.db")) as opened:
         yield opened
 
 

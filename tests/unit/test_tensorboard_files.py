@@ -13,6 +13,7 @@ from onward.operations.imports.tensorboard import TensorboardImport, Tensorboard
 from onward.tracker.runs.registry import RunQuery
 from onward.tracker.store import Tracker
 from tests import event_files as files
+from tests.databases import new_database
 from tests.unit.test_tracker_files import NOW, Folder
 
 RUN = "k3x9q2m7"
@@ -21,7 +22,7 @@ NAME = "events.out.tfevents.1700000000.node1.7.0"
 
 @pytest.fixture
 def tracker(tmp_path: Path) -> Iterator[Tracker]:
-    with Tracker.open(tmp_path / "onward.db") as opened:
+    with Tracker.open(new_database(tmp_path / "onward.db")) as opened:
         yield opened
 
 

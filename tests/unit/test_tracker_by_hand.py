@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.sdk import contract, process_identity
 from onward.tracker.runs.registry import RunQuery
 from onward.tracker.runs.rows import RunView
 from onward.tracker.store import Tracker
 from onward.tracker.unmanaged import liveness
 from onward.tracker.unmanaged.liveness import SILENCE, LivenessVerdict, UnmanagedWatch, judge_liveness
+from tests.databases import new_database, tracker_in
 from tests.unit.test_api_routes import Scene, good
 
 NOW = 1_700_000_000.0
@@ -31,7 +31,7 @@ def each_look_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def tracker(tmp_path: Path) -> Iterator[Tracker]:
-    with Tracker.open(tmp_path / "onward.db") as opened:
+    with Tracker.open(new_database(tmp_path / "onward.db")) as opened:
         yield opened
 
 
@@ -220,7 +220,7 @@ def test_who_was_never_heard_of_is_not_silent() -> None:
 
 
 def test_files_of_its_folder_are_its_artifacts(tmp_path: Path) -> None:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         scene = Scene(tmp_path, opened)
         root = scene.place.desk.roots[0]
         folder = root / contract.UNMANAGED_FOLDER / "2026-11-15_101010_digits_77"

@@ -17,6 +17,7 @@ from onward.model import events as ev
 from onward.model.spec import spec_to_json
 from onward.rundir.layout import RunDir
 from onward.tracker.store import Tracker
+from tests.databases import new_database
 from tests.histories import make_spec
 
 NOW = 1_700_000_000.0
@@ -58,7 +59,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    return tmp_path / "onward.db"
+    return new_database(tmp_path / "onward.db")
 
 
 @pytest.fixture

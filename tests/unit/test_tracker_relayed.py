@@ -14,13 +14,14 @@ from onward.tracker import schema
 from onward.tracker.runs.artifacts import artifacts_of
 from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
+from tests.databases import new_database
 
 MODEL = f"m-{'a' * 32}"
 
 
 @pytest.fixture
 def tracker(tmp_path: Path) -> Iterator[Tracker]:
-    with Tracker.open(tmp_path / "onward.db") as opened:
+    with Tracker.open(new_database(tmp_path / "onward.db")) as opened:
         yield opened
 
 

@@ -10,11 +10,12 @@ from sqlalchemy import text
 
 from onward.tracker.store import Tracker
 from tests.contract.tracker import TrackerContract, run, tracker  # noqa: F401
+from tests.databases import new_database
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    return tmp_path / "onward.db"
+    return new_database(tmp_path / "onward.db")
 
 
 class TestOnAFile(TrackerContract):

@@ -13,17 +13,17 @@ from onward.model import events as ev
 from onward.model.analysis.usage import MeasuredUse, ResourceComparison, compare_usage, idle_bands
 from onward.model.run import LegEnd, Run
 from onward.model.spec import Resources
-from onward.operations.tracker_access.location import open_tracker, tracker_location
 from onward.tracker.ingest.spool_records import read_records
 from onward.tracker.runs.rows import Metric
 from onward.tracker.series.machine_samples import machines
+from tests.databases import tracker_in
 from tests.histories import History
 from tests.unit.test_api_routes import Scene, good
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"HOME": str(tmp_path)}, str(tmp_path / "tracker.db"))) as opened:
+    with tracker_in(tmp_path) as opened:
         yield Scene(tmp_path, opened)
 
 

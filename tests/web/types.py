@@ -9,13 +9,12 @@ from pathlib import Path
 
 import build_web
 from onward.api.app import make_api
-from onward.api.services import Services
 
 KEPT = build_web.WEB / "src" / "api.gen.ts"
 
 
 def write(to: Path) -> None:
-    described = make_api(Services.__new__(Services)).openapi()  # no route is called, so nothing is served
+    described = make_api().openapi()  # no route is called, so nothing is served
     with tempfile.TemporaryDirectory() as own:
         openapi = Path(own) / "openapi.json"
         openapi.write_text(json.dumps(described))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,7 +13,7 @@ from starlette.exceptions import HTTPException
 from onward import __version__
 from onward.api.access.allowed_hosts import HostRules
 from onward.api.access.credentials import cookie_of
-from onward.api.access.gate import AccessGate
+from onward.api.access.gate import AccessGate, App, Receive, Scope, Send
 from onward.api.access.login import LoginPage
 from onward.api.access.rate_limits import BURST, RateLimit, StreamLimit
 from onward.api.access.result_links import ResultLinks
@@ -110,11 +111,11 @@ def make_server(
         requests_at=place.requests,
         url=url,
     )
-    api = make_api(services)
+    api, routes = _shared()
     login = LoginPage(store, desk.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)
     gate = AccessGate(
-        WebApp(api),
-        routes=Routes(api),
+        WebApp(_with_services(api, services)),
+        routes=routes,
         book=services.book,
         hosts=hosts,
         login=login,
@@ -130,7 +131,24 @@ def make_server(
     return ApiServer(gate=gate, services=services, background=background, api=api)
 
 
-def make_api(services: Services) -> FastAPI:
+@cache
+def _shared() -> tuple[FastAPI, Routes]:
+    """The routes hold nothing of a server, and take a while to build: every server of this process shares them."""
+    api = make_api()
+    return api, Routes(api)
+
+
+def _with_services(api: FastAPI, services: Services) -> App:
+    """The routes, with the services of one server in the state of each request."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["services"] = services
+        await api(scope, receive, send)
+
+    return serve
+
+
+def make_api() -> FastAPI:
     api = FastAPI(
         title="Onward",
         version=__version__,
@@ -141,7 +159,6 @@ def make_api(services: Services) -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(admitted)],
     )
-    api.state.services = services
     for router in (*(room.router for room in _ROUTES), mlflow):
         api.include_router(router)
     complete_openapi(api)
@@ -156,7 +173,7 @@ def make_api(services: Services) -> FastAPI:
 def _known(request: Request, error: Exception) -> Response:
     assert isinstance(error, OnwardError)
     if isinstance(error, StorageFull):  # a file's, too: told once a minute
-        request.app.state.services.tracker.trouble.met(error, refused=0)
+        request.state.services.tracker.trouble.met(error, refused=0)
     return _answer(request, problem_of(error))
 
 

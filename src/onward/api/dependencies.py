@@ -13,7 +13,7 @@ from onward.errors import NotAllowed
 
 
 def _services(request: Request) -> Services:
-    return cast(Services, request.app.state.services)
+    return cast(Services, request.state.services)
 
 
 def _caller(request: Request) -> ApiCaller:
