@@ -86,6 +86,10 @@ class GridEngineBed:
         """Whether every daemon runs and every queue takes jobs."""
         return all(daemon.running for daemon in self.daemons.all()) and not self.cell.unusable()
 
+    def takes_jobs(self) -> bool:
+        """Whether jobs that name no host can start, although a test may have crashed some hosts."""
+        return self.daemons.master.running and any(not self.cell.unusable([host.name]) for host in self.layout.hosts)
+
     def status(self) -> list[str]:
         lines = [line(daemon.name, describe(daemon.process())) for daemon in self.daemons.all()]
         if self.daemons.master.running:

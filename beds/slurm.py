@@ -21,6 +21,7 @@ from beds.slurm_config import Tracking, files
 from beds.slurm_daemons import SlurmDaemons
 from beds.slurm_layout import (
     ACCOUNTS,
+    DEFAULT_NODES,
     NODE_NAMES,
     NODES,
     PACKAGES,
@@ -95,6 +96,10 @@ class SlurmBed:
     def is_up(self) -> bool:
         """Whether every daemon runs and every node takes jobs."""
         return all(daemon.running for daemon in self.daemons.all()) and not self.nodes.unusable()
+
+    def takes_jobs(self) -> bool:
+        """Whether jobs that name no node can start, although a test may have crashed some nodes."""
+        return self.daemons.controller.running and not self.nodes.unusable().keys() >= set(DEFAULT_NODES)
 
     def status(self) -> list[str]:
         lines = [line(daemon.name, describe(daemon.process())) for daemon in self.daemons.all()]

@@ -61,6 +61,7 @@ class Partition:
     preemptible: bool = False
 
 
+DEFAULT_NODES = ("c1", "c2")  # those of the default partition
 PARTITIONS = (
     Partition("cpu", "c[1-2]", "1-00:00:00", default=True),
     Partition("gpu", "g[1-3]", "2-00:00:00"),

@@ -281,7 +281,7 @@ def slurm_scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
         from onward.schedulers.slurm.scheduler import SlurmScheduler
 
         bed = SlurmBed()
-        missing = "" if bed.is_up() else "the Slurm bed is not up: python3 -m beds up slurm"
+        missing = "" if bed.takes_jobs() else "the Slurm bed is not up: python3 -m beds up slurm"
     except Exception as error:
         missing = f"the Slurm bed cannot be used: {error}"
     if missing:
@@ -298,7 +298,7 @@ def gridengine_scheduler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Sched
         from onward.schedulers.gridengine.scheduler import GridEngineScheduler
 
         bed = GridEngineBed()
-        missing = "" if bed.is_up() else "the Grid Engine bed is not up: python3 -m beds up gridengine"
+        missing = "" if bed.takes_jobs() else "the Grid Engine bed is not up: python3 -m beds up gridengine"
     except Exception as error:
         missing = f"the Grid Engine bed cannot be used: {error}"
     if missing:

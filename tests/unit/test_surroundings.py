@@ -18,7 +18,6 @@ from onward.supervisor.preparation.environment import (
     training_environment,
     working_folder,
 )
-from tests import seeds
 from tests.histories import make_spec
 
 
@@ -44,10 +43,12 @@ def test_what_belongs_to_the_submitting_shell_or_job_is_not_carried() -> None:
 # ── environment ───────────────────────────────────────────────────────────────
 
 
-def test_a_training_finds_all_it_needs(run: RunDir, local: LegLocal) -> None:
+def test_a_training_finds_all_it_needs(run: RunDir, local: LegLocal, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("ONWARD_")]:  # of the test suite itself
+        monkeypatch.delenv(name)
     spec = make_spec(checkpoints=CheckpointRule(every="600"))
     env = training_environment(spec, run, local, leg=4, deadline=1234.6, resume=(Path("/node/resume"), 88))
-    told = {name: value for name, value in env.items() if name.startswith("ONWARD_") and name != seeds.VARIABLE}
+    told = {name: value for name, value in env.items() if name.startswith("ONWARD_")}
     assert told == {
         contract.RUN_ID: "k3x9q2m7",
         contract.RUN_DIR: str(run.path),
