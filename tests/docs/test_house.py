@@ -15,7 +15,6 @@ README = (REPO / "README.md").read_text()
 LONG = {  # to be split; each line goes with its split
     "model/policy/lifecycle.py",
     "sdk/run.py",
-    "supervisor/leg/watch.py",
     "tracker/schema.py",
     "tracker/search/filter.py",
     "tracker/tensorboard/tail.py",

@@ -245,18 +245,18 @@ def test_a_checkpoint_that_the_limit_left_on_the_node_is_journaled_with_where_it
     bench, store = Bench(tmp_path / "leg-0001", {}, deadline=100.0), tmp_path / "store"
     commit(bench, 229)
     (store / "leg-0001.step-00000199").mkdir(parents=True)
-    bench.training.note_left_on_node(store, cut_off=True)
+    bench.training.saves.note_left_on_node(store, cut_off=True, at_deadline=False)
     [missed] = [event for event in bench.told if isinstance(event, Missed)]
     assert missed.step == 229 and missed.bytes > 229 and missed.kept.startswith(str(bench.local.checkpoints))
-    assert bench.training.left_behind, "so the node's folder stays"
+    assert bench.training.saves.left_behind, "so the node's folder stays"
 
 
 def test_what_is_published_or_superseded_is_not_missed(tmp_path: Path) -> None:
     bench, store = Bench(tmp_path / "leg-0001", {}, deadline=100.0), tmp_path / "store"
     commit(bench, 100)
     (store / "leg-0001.step-00000200").mkdir(parents=True)
-    bench.training.note_left_on_node(store, cut_off=False)
-    assert bench.told == [] and not bench.training.left_behind
+    bench.training.saves.note_left_on_node(store, cut_off=False, at_deadline=False)
+    assert bench.told == [] and not bench.training.saves.left_behind
 
 
 def test_files_that_a_stager_was_still_publishing_when_it_was_cut_off_stay_on_the_node(tmp_path: Path) -> None:
@@ -264,15 +264,15 @@ def test_files_that_a_stager_was_still_publishing_when_it_was_cut_off_stay_on_th
     (bench.local.checkpoints / "model_7.pt").write_bytes(b"w")
     bench.reports.append(PublishReport(kind="publishing", step=7, bytes=1))
     bench.training.take_reports()
-    bench.training.note_left_on_node(tmp_path / "store", cut_off=True)
-    assert [event.step for event in bench.told if isinstance(event, Missed)] == [7] and bench.training.left_behind
+    bench.training.saves.note_left_on_node(tmp_path / "store", cut_off=True, at_deadline=False)
+    assert [event.step for event in bench.told if isinstance(event, Missed)] == [7] and bench.training.saves.left_behind
 
 
 def test_a_save_that_was_never_committed_is_not_told_as_a_checkpoint_left_on_the_node(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
     (bench.local.checkpoints / f"{contract.PARTIAL_PREFIX}7").mkdir()
-    bench.training.note_left_on_node(tmp_path / "store", cut_off=True)
-    assert bench.told == [] and not bench.training.left_behind
+    bench.training.saves.note_left_on_node(tmp_path / "store", cut_off=True, at_deadline=False)
+    assert bench.told == [] and not bench.training.saves.left_behind
 
 
 # ── the grace time and the limit ──────────────────────────────────────────────

@@ -202,7 +202,7 @@ def _leave(scene: LegContext, local: LegLocal, training: TrainingWatch | None) -
     from onward.checkpoints.unpublished import unpublished
     from onward.supervisor.relay.artifacts import has_pending_artifacts
 
-    left_behind = training is not None and training.left_behind
+    left_behind = training is not None and training.saves.left_behind
     if left_behind or has_pending_artifacts(local) or unpublished(local.checkpoints, scene.dir.checkpoints, leg=scene.leg):
         return
     shutil.rmtree(local.path, ignore_errors=True)

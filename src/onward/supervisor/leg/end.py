@@ -36,8 +36,8 @@ def write_end(scene: LegContext, outcome: TrainingOutcome, training: TrainingWat
         log.warning("the scheduler ended this job and does not say why yet; the next leg will ask")
         return False
     end, reason = verdict
-    if training.last_missed is not None:
-        reason = f"{reason}; the checkpoint of step {training.last_missed} could not be stored"
+    if training.saves.last_missed is not None:
+        reason = f"{reason}; the checkpoint of step {training.saves.last_missed} could not be stored"
     progress = training.spool.progress
     log.info("leg %d ends %s: %s", scene.leg, end, reason)
     scene.journal.write(

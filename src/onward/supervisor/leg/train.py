@@ -19,6 +19,7 @@ from onward.errors import CheckpointDamaged, InvalidInput
 from onward.model import events as ev
 from onward.model.checkpoint import CheckpointName
 from onward.model.job import JobId
+from onward.model.stop_reason import StopReason
 from onward.rundir.journal import read_run
 from onward.rundir.layout import LegLocal
 from onward.rundir.mirror import Mirror, carry
@@ -164,11 +165,15 @@ def _train(
         killed_at = gone if cut else None
         training.take_reports(stager.drain(until=ends - 0.5, killed_at=killed_at))
         scene.wait_for_storage_anew()
-        while training.left_behind and clock.now() < scene.storage_until and not signals.ending:  # each waits a while for room
+        while training.saves.left_behind and clock.now() < scene.storage_until and not signals.ending:  # each waits a while for room
             stager = _start_stager(scene, local, resume, woken, since=began)
             training.take_reports(stager.drain(until=min(ends - 0.5, scene.storage_until), killed_at=killed_at))
         with never_hurts_training("noting what is left on the node"):
-            scene.patiently("looking at the store", lambda: training.note_left_on_node(dir.checkpoints, cut_off=stager.cut))
+            late = training.asked is StopReason.DEADLINE
+            scene.patiently(
+                "looking at the store",
+                lambda: training.saves.note_left_on_node(dir.checkpoints, cut_off=stager.cut, at_deadline=late),
+            )
     limit.end()
     sampling.stop()
     for following in pipeline:

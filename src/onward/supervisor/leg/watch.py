@@ -11,18 +11,18 @@ from pathlib import Path
 
 from onward.checkpoints.disk_space import free_bytes
 from onward.checkpoints.publishing.publisher import PublishReport
-from onward.checkpoints.unpublished import unpublished
 from onward.clock import Clock
 from onward.model import events as ev
-from onward.model.quantity import format_duration
 from onward.model.spec import RunSpec
 from onward.model.stop_reason import StopReason
 from onward.rundir.journal import Journal
 from onward.rundir.layout import LegLocal
 from onward.rundir.progress import SpoolReader
-from onward.sdk.contract import COMMIT_FILE, EXIT_AGAIN
+from onward.sdk.contract import EXIT_AGAIN
 from onward.supervisor.disk.skipped_saves import SkippedSaves
 from onward.supervisor.leg.publisher_process import PublisherProcess
+from onward.supervisor.leg.rank_watch import RankWatch
+from onward.supervisor.leg.saves import LegSaves
 from onward.supervisor.preparation.batch_script import send_stop_signal
 from onward.supervisor.processes.child import Child
 from onward.supervisor.ranks.rank_group import RankGroup
@@ -36,14 +36,8 @@ from onward.supervisor.stop.time_limit import TimeLimit
 log = logging.getLogger(__name__)
 
 _TICK = 0.2
-_LEFT_ALONE = 60.0  # seconds for which other ranks go on after one has ended well, before it is said
-_REFUSALS_TOLD = 3  # checkpoints, in a leg
 _TERM_TO_KILL = 3.0
 _KILLED_TO_GONE = 5.0  # seconds: what hangs in the kernel is not waited for any longer
-_LAUNCHER_REACTS = 10.0  # seconds: a launcher ends the others when one rank has failed; one that does not is ended
-_SILENCE = 4.0  # seconds: a node whose agent says nothing for so long, after the training failed, is lost
-_LAST_NOTES = 3.0  # seconds for the exit codes of ranks on other nodes to arrive
-_HEARD_LATER = 2.0  # seconds: ranks are told to end; that another failed before is heard from its node within this
 _STACK_DUMP = 5.0
 _OWN_SIGNAL = 0.5
 _AFTER_LAST_SAVE = 10.0  # once it has saved as requested, a training that does not leave by itself is ended
@@ -79,20 +73,19 @@ class TrainingWatch:
     fenced: bool = False
     ended_at: float | None = None  # by us, since it did not leave by itself
     stop_seconds: float | None = None
-    _missed: dict[int, str] = field(default_factory=dict)  # steps that could not be stored since the last that could, and why
-    _missing_since: float | None = None
-    _learned_step: int | None = None
-    _told_of_leaving: bool = False
-    _refused: int = 0  # checkpoints, for what the ranks wrote of them
+    saves: LegSaves = field(init=False)
+    ranks: RankWatch = field(init=False)
     _kill_at: float | None = None
     _leave_by: float | None = None  # it has saved as requested; a save that is under way then is let finish
     _sign_of_life: float = 0.0
     _seen: tuple[int, int] = (0, 0)
     lost_nodes: tuple[str, ...] = ()  # fell silent when the training failed
-    _failed_since: float | None = None
-    _termed_at: float | None = None
     _skips: SkippedSaves = field(default_factory=SkippedSaves)
     _standstill: SuspensionClock = field(default_factory=SuspensionClock)
+
+    def __post_init__(self) -> None:
+        self.saves = LegSaves(leg=self.leg, local=self.local, journal=self.journal, planner=self.planner, clock=self.clock)
+        self.ranks = RankWatch(self.crew, self.clock)
 
     def watch(self) -> int:
         """Until the training has gone. Returns its exit code, or minus the signal that ended it."""
@@ -103,8 +96,12 @@ class TrainingWatch:
             self.take_reports()
             now = self.clock.now()
             self.crew.look(now)
-            self._look_for_failed_ranks(now)
-            self._look_for_ranks_that_left(now)
+            if self.ranks.launcher_is_late(now) and self.child.running:
+                log.warning("the launcher does not end the other ranks; ending them")
+                self._kill()
+            if words := self.ranks.left_alone(now):
+                log.warning("%s", words)
+                self.warn(words)
             self._look_for_a_standstill()
             if self.limit.news and self.deadline is not None:
                 news, self.limit.news = self.limit.news, ""
@@ -119,9 +116,9 @@ class TrainingWatch:
             if self._time_is_up(now) and self.child.running:
                 self._end_now()
         assert self.child.code is not None
-        self._wait_for_last_notes()
+        self.ranks.wait_for_last_notes()
         if self.crew.ranks.code(self.child.code) not in (0, EXIT_AGAIN) and not self.asked:
-            self.lost_nodes = self._look_for_lost_nodes()
+            self.lost_nodes = self.ranks.lost_nodes(in_a_hurry=lambda: self.signals.ending)
         self._kill()  # whatever it left behind
         self.child.gone.wait(_KILLED_TO_GONE)
         if self.child.code == -signal.SIGKILL and not self.asked:
@@ -140,30 +137,15 @@ class TrainingWatch:
 
     def take_reports(self, more: list[PublishReport] | None = None) -> None:
         for report in more if more is not None else self.stager.reports():
-            self._learn(report)
-            if report.kind == "publishing":
-                continue
+            self.saves.take(report)
             if report.kind == "published":
-                self._is_stored_again(report.step)
                 if self.asked is StopReason.REQUEST and report.began >= (self.asked_at or 0) - _SAME_MOMENT:  # not one under way before
                     self._leave_by = self._leave_by or self.clock.now() + _AFTER_LAST_SAVE
                 self._sign_of_life = self.clock.now()
-                self.journal.write(
-                    ev.Published(
-                        leg=self.leg,
-                        at=self.clock.now(),
-                        step=report.step,
-                        bytes=report.bytes,
-                        save_seconds=report.save_seconds,
-                        stage_seconds=report.stage_seconds,
-                    )
-                )
-            else:
-                self._miss(report)
         for step, reason in self.crew.missed():
-            self._miss(PublishReport(kind="missed", step=step, reason=reason))
+            self.saves.take(PublishReport(kind="missed", step=step, reason=reason))
         for step, reason in self.crew.refused():
-            self._miss(PublishReport(kind="refused", step=step, reason=reason))
+            self.saves.take(PublishReport(kind="refused", step=step, reason=reason))
 
     @property
     def deadline(self) -> float | None:
@@ -176,78 +158,6 @@ class TrainingWatch:
     @property
     def ended(self) -> bool:
         return self.ended_at is not None
-
-    def _learn(self, report: PublishReport) -> None:
-        """Sharper with every save: what this training and this store take here and now."""
-        now = self.clock.now()
-        if report.kind in ("publishing", "published") and report.step != self._learned_step:
-            self._learned_step = report.step
-            self.planner.saved(at=now, seconds=report.save_seconds, size=report.bytes)
-        if report.kind == "publishing":
-            self.planner.publishing(at=now, size=report.bytes)
-        elif report.kind == "published":
-            self.planner.published(at=now, seconds=report.stage_seconds, size=report.bytes)
-
-    @property
-    def left_behind(self) -> bool:
-        """Something it saved could not be stored, and lies on the node."""
-        return bool(self._missed)
-
-    @property
-    def last_missed(self) -> int | None:
-        """The newest step that it saved and that could not be stored."""
-        return max(self._missed, default=None)
-
-    def _is_stored_again(self, step: int) -> None:
-        if self._missing_since is not None:
-            gap = format_duration(self.clock.now() - self._missing_since)
-            self.warn(f"checkpoints are stored again, from step {step} on; for {gap} none could be")
-            self._missing_since = None
-        self._missed.clear()
-
-    def _miss(self, report: PublishReport) -> None:
-        """Tried again and again while the store is full: told once for each step."""
-        if report.step in self._missed:
-            return
-        log.warning("checkpoint of step %d %s: %s", report.step, report.kind, report.reason)
-        if report.kind == "refused":
-            self._refused += 1
-            if self._refused <= _REFUSALS_TOLD:
-                more = "; more like it are in the supervisor's log alone" if self._refused == _REFUSALS_TOLD else ""
-                self.warn(report.reason + more)
-        if report.kind == "missed":  # however many: the training goes on, and what it saved is stored as soon as there is room
-            self._missed[report.step] = report.reason
-            self._missing_since = self._missing_since or self.clock.now()
-            self.journal.write(ev.Missed(leg=self.leg, at=self.clock.now(), step=report.step, reason=report.reason))
-
-    def note_left_on_node(self, store: Path, *, cut_off: bool) -> None:
-        """What it saved and there was no time to publish: it stays where it is, and the next leg on that node publishes it.
-
-        `cut_off`: the stager was ended with something still to publish, which may be files that nothing has committed.
-        """
-        left = unpublished(self.local.checkpoints, store, leg=self.leg)
-        if not left and not (cut_off and self._has_files()):
-            return
-        step = left[-1].name.step if left else self._learned_step or 0
-        if not left and step in self._missed:
-            return
-        folder = left[-1].folder if left else self.local.checkpoints
-        why = f": {self._missed[max(self._missed)]}" if self._missed else ""
-        reason = f"the job ended before the checkpoint of step {step} was published{why}"
-        self._missed[step] = reason
-        log.warning("%s; it stays in %s", reason, folder)
-        size = left[-1].bytes if left else self.planner.newest_bytes
-        spent = self.planner.spent(self.clock.now()) if self.asked is StopReason.DEADLINE else 0.0
-        now = self.clock.now()
-        self.journal.write(ev.Missed(leg=self.leg, at=now, step=step, reason=reason, bytes=size, seconds=spent, kept=str(folder)))
-
-    def _has_files(self) -> bool:
-        """That nothing has committed: not folders of `run.checkpoint()`, which are hidden while they are being written."""
-        try:
-            entries = list(self.local.checkpoints.iterdir())
-        except OSError:
-            return False
-        return any(not entry.name.startswith(".") and not (entry / COMMIT_FILE).exists() for entry in entries)
 
     def warn(self, text: str) -> None:
         """For whoever looks at the run."""
@@ -275,7 +185,7 @@ class TrainingWatch:
             self._ask(StopReason.GIVEN_UP, now)
         elif self._limit_is_near(now):
             self._ask(StopReason.DEADLINE, now)
-        elif self.signals.warned or self._ranks_were_warned(now):
+        elif self.signals.warned or self.ranks.were_told_to_end(now):
             self._ask(StopReason.DEADLINE if self.deadline and self.deadline - now <= _NEAR_THE_LIMIT else StopReason.WARNING, now)
         elif self.folder.stop_requested:
             self._ask(StopReason.REQUEST, now)
@@ -286,13 +196,6 @@ class TrainingWatch:
             self.fenced = self.folder.taken_over()
         except OSError as error:
             log.warning("whether another leg has taken over cannot be seen: %s", error)
-
-    def _ranks_were_warned(self, now: float) -> bool:
-        """Told to end, and not by their launcher because one of them failed: word of that may come from another node a moment later."""
-        if not self.crew.ranks.termed or self.crew.ranks.first_failure():
-            return False
-        self._termed_at = self._termed_at or now
-        return now - self._termed_at >= _HEARD_LATER
 
     def _was_deleted(self, now: float) -> bool:
         """At the limit the same notice says that the limit has come."""
@@ -340,43 +243,6 @@ class TrainingWatch:
         """To the launcher and all ranks, with everything they started, on all nodes."""
         self.crew.kill(number)
         self.child.kill(number)
-
-    def _look_for_failed_ranks(self, now: float) -> None:
-        failed = self.crew.ranks.first_failure()
-        if failed is None:
-            return
-        if self._failed_since is None:
-            self._failed_since = now
-            log.warning("rank %d has failed with code %d", failed.rank, failed.code)
-        elif now - self._failed_since >= _LAUNCHER_REACTS and self.child.running:
-            log.warning("the launcher does not end the other ranks; ending them")
-            self._kill()
-
-    def _look_for_ranks_that_left(self, now: float) -> None:
-        """Others may wait for them for ever, in a collective operation."""
-        words = "" if self._told_of_leaving else self.crew.ranks.left_alone(before=now - _LEFT_ALONE)
-        if words:
-            self._told_of_leaving = True
-            log.warning("%s", words)
-            self.warn(words)
-
-    def _look_for_lost_nodes(self) -> tuple[str, ...]:
-        """A node that dies takes the training with it at once; the scheduler notices half a minute later."""
-        since = self.clock.now()
-        while self.crew.silent_nodes(since=since) and self.clock.now() < since + _SILENCE and not self.signals.ending:
-            self.clock.sleep(0.05)
-        lost = self.crew.silent_nodes(since=since)
-        if lost:
-            log.warning("nothing is heard any more from %s", ", ".join(lost))
-        return tuple(lost)
-
-    def _wait_for_last_notes(self) -> None:
-        until = self.clock.now() + _LAST_NOTES
-        self.crew.look(self.clock.now())
-        ranks = self.crew.ranks
-        while ranks.exits and len(ranks.exits) < ranks.world and self.crew.hears_all and self.clock.now() < until:
-            self.clock.sleep(0.05)
-            self.crew.look(self.clock.now())
 
     def _wait_for_child(self, seconds: float) -> None:
         until = self.clock.now() + seconds

@@ -1,0 +1,126 @@
+"""What became of what the training saved: told to the journal, to whoever looks at the run, and to the plan for stopping."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onward.checkpoints.publishing.publisher import PublishReport
+from onward.checkpoints.unpublished import unpublished
+from onward.clock import Clock
+from onward.model import events as ev
+from onward.model.quantity import format_duration
+from onward.rundir.journal import Journal
+from onward.rundir.layout import LegLocal
+from onward.sdk.contract import COMMIT_FILE
+from onward.supervisor.stop.plan import StopPlanner
+
+log = logging.getLogger(__name__)
+
+_REFUSALS_TOLD = 3  # checkpoints, in a leg
+
+
+@dataclass(kw_only=True)
+class LegSaves:
+    leg: int
+    local: LegLocal
+    journal: Journal
+    planner: StopPlanner
+    clock: Clock
+    _missed: dict[int, str] = field(default_factory=dict)  # steps that could not be stored since the last that could, and why
+    _missing_since: float | None = None
+    _learned_step: int | None = None
+    _refused: int = 0  # checkpoints, for what the ranks wrote of them
+
+    def take(self, report: PublishReport) -> None:
+        self._learn(report)
+        if report.kind == "published":
+            self._is_stored_again(report.step)
+            self.journal.write(
+                ev.Published(
+                    leg=self.leg,
+                    at=self.clock.now(),
+                    step=report.step,
+                    bytes=report.bytes,
+                    save_seconds=report.save_seconds,
+                    stage_seconds=report.stage_seconds,
+                )
+            )
+        elif report.kind != "publishing":
+            self._miss(report)
+
+    def _learn(self, report: PublishReport) -> None:
+        """Sharper with every save: what this training and this store take here and now."""
+        now = self.clock.now()
+        if report.kind in ("publishing", "published") and report.step != self._learned_step:
+            self._learned_step = report.step
+            self.planner.saved(at=now, seconds=report.save_seconds, size=report.bytes)
+        if report.kind == "publishing":
+            self.planner.publishing(at=now, size=report.bytes)
+        elif report.kind == "published":
+            self.planner.published(at=now, seconds=report.stage_seconds, size=report.bytes)
+
+    @property
+    def left_behind(self) -> bool:
+        """Something it saved could not be stored, and lies on the node."""
+        return bool(self._missed)
+
+    @property
+    def last_missed(self) -> int | None:
+        """The newest step that it saved and that could not be stored."""
+        return max(self._missed, default=None)
+
+    def _is_stored_again(self, step: int) -> None:
+        if self._missing_since is not None:
+            gap = format_duration(self.clock.now() - self._missing_since)
+            self._warn(f"checkpoints are stored again, from step {step} on; for {gap} none could be")
+            self._missing_since = None
+        self._missed.clear()
+
+    def _miss(self, report: PublishReport) -> None:
+        """Tried again and again while the store is full: told once for each step."""
+        if report.step in self._missed:
+            return
+        log.warning("checkpoint of step %d %s: %s", report.step, report.kind, report.reason)
+        if report.kind == "refused":
+            self._refused += 1
+            if self._refused <= _REFUSALS_TOLD:
+                more = "; more like it are in the supervisor's log alone" if self._refused == _REFUSALS_TOLD else ""
+                self._warn(report.reason + more)
+        if report.kind == "missed":  # however many: the training goes on, and what it saved is stored as soon as there is room
+            self._missed[report.step] = report.reason
+            self._missing_since = self._missing_since or self.clock.now()
+            self.journal.write(ev.Missed(leg=self.leg, at=self.clock.now(), step=report.step, reason=report.reason))
+
+    def note_left_on_node(self, store: Path, *, cut_off: bool, at_deadline: bool) -> None:
+        """What it saved and there was no time to publish: it stays where it is, and the next leg on that node publishes it.
+
+        `cut_off`: the stager was ended with something still to publish, which may be files that nothing has committed.
+        """
+        left = unpublished(self.local.checkpoints, store, leg=self.leg)
+        if not left and not (cut_off and self._has_files()):
+            return
+        step = left[-1].name.step if left else self._learned_step or 0
+        if not left and step in self._missed:
+            return
+        folder = left[-1].folder if left else self.local.checkpoints
+        why = f": {self._missed[max(self._missed)]}" if self._missed else ""
+        reason = f"the job ended before the checkpoint of step {step} was published{why}"
+        self._missed[step] = reason
+        log.warning("%s; it stays in %s", reason, folder)
+        size = left[-1].bytes if left else self.planner.newest_bytes
+        spent = self.planner.spent(self.clock.now()) if at_deadline else 0.0
+        now = self.clock.now()
+        self.journal.write(ev.Missed(leg=self.leg, at=now, step=step, reason=reason, bytes=size, seconds=spent, kept=str(folder)))
+
+    def _has_files(self) -> bool:
+        """That nothing has committed: not folders of `run.checkpoint()`, which are hidden while they are being written."""
+        try:
+            entries = list(self.local.checkpoints.iterdir())
+        except OSError:
+            return False
+        return any(not entry.name.startswith(".") and not (entry / COMMIT_FILE).exists() for entry in entries)
+
+    def _warn(self, text: str) -> None:
+        self.journal.write(ev.Warned(leg=self.leg, at=self.clock.now(), text=text))
