@@ -13,7 +13,8 @@ from onward.checkpoints.manifest import FileEntry, Manifest
 from onward.clock import ManualClock
 from onward.model import events as ev
 from onward.model.job import JobId, JobState
-from onward.model.policy.lifecycle import Close, Continue, decide, wanted_mem
+from onward.model.policy.lifecycle import Close, Continue, decide
+from onward.model.policy.next_resources import wanted_mem
 from onward.model.run import Leg, LegEnd, Run
 from onward.model.spec import RunDraft, RunSpec, spec_to_json
 from onward.operations.context import OperationsContext

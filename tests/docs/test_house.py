@@ -13,7 +13,6 @@ REPO = Path(__file__).resolve().parents[2]
 README = (REPO / "README.md").read_text()
 
 LONG = {  # to be split; each line goes with its split
-    "model/policy/lifecycle.py",
     "sdk/run.py",
     "tracker/schema.py",
     "tracker/search/filter.py",

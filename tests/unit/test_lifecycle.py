@@ -4,18 +4,9 @@ import pytest
 
 from onward.model import events as ev
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.policy.lifecycle import (
-    MOST_UNKNOWN_ENDS,
-    Close,
-    Continue,
-    NothingToDo,
-    cancelled_by_others,
-    classify_end,
-    crash_signature,
-    decide,
-    deletion_noticed,
-    made_progress,
-)
+from onward.model.policy.job_end import classify_end, deletion_noticed
+from onward.model.policy.leg_history import cancelled_by_others, made_progress
+from onward.model.policy.lifecycle import MOST_UNKNOWN_ENDS, Close, Continue, NothingToDo, crash_signature, decide
 from onward.model.run import LegEnd, Run, RunState, fold
 from onward.model.spec import Limits, Resources, Script
 from onward.model.stop_reason import StopReason

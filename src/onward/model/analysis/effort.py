@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onward.model.events import Published
-from onward.model.policy.lifecycle import saves_by_itself
+from onward.model.policy.leg_history import saves_by_itself
 from onward.model.run import Leg, LegEnd, Run
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.policy.lifecycle import not_stored
+from onward.model.policy.leg_history import not_stored
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.model.stop_reason import stop_reason_text
 

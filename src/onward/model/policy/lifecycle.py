@@ -1,16 +1,24 @@
-"""Policy: why a leg ended, and what to do now. Pure: every question here has a test without a file or a clock."""
+"""Policy: what a run does now: the next leg, or its end and why. Pure: every question here has a test without a file or a clock."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from onward.model.job import JobState, JobStatus
+from onward.model.policy.leg_history import (
+    cancelled_by_others,
+    counted_legs,
+    leg_seconds,
+    legs_since_progress,
+    not_stored,
+    saves_by_itself,
+    time_used_up,
+    used_time,
+)
+from onward.model.policy.next_resources import excluded_nodes, memory_of, wanted_mem
 from onward.model.quantity import format_duration, format_size
 from onward.model.run import Leg, LegEnd, Run, RunState
-from onward.model.stop_reason import StopReason
 
-LOSSES_BEFORE_EXCLUDING = 2  # of the same node
 MOST_CANCELLED_BY_OTHERS = 3  # jobs in a row: an administrator who cancels that often means it
 MOST_UNKNOWN_ENDS = 10  # in a row and without a new checkpoint: legs whose end is not counted as the run's own failure
 _USUAL_LEG = 86400.0  # seconds, where a leg has no limit
@@ -95,106 +103,6 @@ def decide(run: Run) -> RunAction:
     return closing or Continue(leg=last.number + 1, mem=wanted_mem(run), exclude=excluded_nodes(run))
 
 
-def classify_end(status: JobStatus | None, job: str, *, noticed: bool | None = None) -> tuple[LegEnd, str]:
-    """The end of a leg that left no word itself, from the scheduler's. `None`: the scheduler does not know the job.
-
-    `noticed`: whether a notice came that the job was deleted, where the scheduler sends one and cannot tell a deletion
-    from a kill afterwards; None where it can, or sends none.
-    """
-    if noticed and status is None:
-        return LegEnd.CANCELLED, f"job {job} was deleted"
-    if status is None:
-        return LegEnd.LOST, f"the scheduler no longer knows job {job}, and the leg left no word"
-    where = f" on {', '.join(status.nodes)}" if status.nodes else ""
-    words = f" ({status.reason})" if status.reason else ""
-    if noticed and status.state in (JobState.CANCELLED, JobState.FAILED, JobState.FINISHED):
-        return LegEnd.CANCELLED, f"job {job} was deleted"
-    if noticed is False and status.state is JobState.CANCELLED:
-        return LegEnd.LOST, f"job {job} was killed{where} without the notice that comes before a deletion, by whom is not known"
-    match status.state:
-        case JobState.TIMED_OUT:
-            return LegEnd.TIME_LIMIT, f"job {job} was killed at its time limit before it could stop by itself"
-        case JobState.PREEMPTED:
-            return LegEnd.PREEMPTED, f"job {job} was preempted{where}"
-        case JobState.OUT_OF_MEMORY:
-            return LegEnd.OUT_OF_MEMORY, f"job {job} was killed for its memory{where}"
-        case JobState.NODE_FAILED:
-            return LegEnd.NODE_LOST, f"the node of job {job} failed{where}"
-        case JobState.CANCELLED:
-            return LegEnd.CANCELLED, f"job {job} was cancelled" + (f" by {status.cancelled_by}" if status.cancelled_by else words)
-        case JobState.FAILED if status.signal:
-            return LegEnd.LOST, f"job {job} was killed by signal {status.signal}{where}, by whom is not known"
-        case JobState.FAILED:
-            return LegEnd.LOST, f"job {job} failed with exit code {status.exit_code}{where}{words}, and the leg left no word"
-        case _:
-            return LegEnd.LOST, f"job {job} is {status.state}{words}, yet the leg left no word"
-
-
-def cancelled_by_others(run: Run) -> int:
-    """How often in a row, up to now, somebody other than the owner cancelled the run's jobs.
-
-    A leg that took place and ended otherwise breaks the row. Legs that were queued ahead and cancelled together count once.
-    """
-    waiting, ran = 0, 0
-    for number, leg in sorted(run.legs.items(), reverse=True):
-        if number < run.first_leg or (leg.claimed and not leg.cancelled_by):
-            break
-        times = bool(leg.cancelled_by) + sum(1 for s in leg.submissions.values() if s.gone_by)
-        waiting, ran = (waiting, ran + times) if leg.claimed else (max(waiting, times), ran)
-    return waiting + ran
-
-
-def wanted_mem(run: Run) -> int | None:
-    """MiB for the next leg: what was asked, doubled for each leg that ran out of it, up to `mem-max`."""
-    mem = run.resources.mem
-    most = run.limits.mem_max
-    for leg in _counted(run):
-        if leg.end is LegEnd.OUT_OF_MEMORY and most:
-            had = _had(leg, run) or (leg.own.peak_mem if leg.own else None)
-            mem = max(mem or 0, min(had * 2, most) if had else most)
-    return mem
-
-
-def excluded_nodes(run: Run) -> tuple[str, ...]:
-    """Nodes that were lost under this run more than once."""
-    losses: dict[str, int] = {}
-    for leg in _counted(run):
-        if leg.end is LegEnd.NODE_LOST and leg.claimed and len(leg.claimed.hosts) == 1:
-            host = leg.claimed.hosts[0]
-            losses[host] = losses.get(host, 0) + 1
-    return tuple(sorted(host for host, count in losses.items() if count >= LOSSES_BEFORE_EXCLUDING))
-
-
-def made_progress(run: Run, leg: Leg) -> bool:
-    """The leg published a checkpoint beyond the one it began with. That need not be the newest: damaged ones are passed over.
-
-    A batch script saves where only it knows: a leg of one that had its time is trusted to have used it.
-    """
-    if saves_by_itself(run) and leg.end in (LegEnd.TIME_LIMIT, LegEnd.PREEMPTED, LegEnd.AGAIN):
-        return True
-    if leg.last_published is None:
-        return False
-    if leg.restored:
-        return leg.last_published > leg.restored.step
-    before = [p.step for other in run.legs.values() if other.number < leg.number for p in other.published]
-    return not before or leg.last_published > max(before)
-
-
-def saves_by_itself(run: Run) -> bool:
-    """A batch script that never saved a checkpoint with us is trusted to save its own way."""
-    return run.spec.script is not None and not any(leg.published for leg in run.legs.values())
-
-
-def deletion_noticed(leg: Leg, *, notice_expected: bool) -> bool | None:
-    """Whether the leg got the notice that its job was deleted; None where its absence proves nothing.
-
-    `notice_expected`: the scheduler sends one before every deletion, and afterwards cannot tell a deletion from a kill.
-    """
-    if leg.asked and leg.asked.reason is StopReason.DELETED:
-        return True
-    return False if notice_expected else None
-
-
 def crash_signature(evidence: str) -> str:
     """What makes two crashes the same: the last lines, without numbers and addresses."""
     lines = [line.strip() for line in evidence.strip().splitlines() if line.strip()]
@@ -217,7 +125,7 @@ def _cancelled_by_others(run: Run, last: Leg) -> Close | None:
 
 
 def _memory_exhausted(run: Run, last: Leg) -> Close | None:
-    had, most = _had(last, run), run.limits.mem_max
+    had, most = memory_of(last, run), run.limits.mem_max
     peak = last.own.peak_mem if last.own else None
     if most and had != 0 and (had or peak or 0) < most:
         return None
@@ -232,19 +140,13 @@ def _memory_exhausted(run: Run, last: Leg) -> Close | None:
     )
 
 
-def not_stored(leg: Leg) -> int | None:
-    """The newest step that the leg saved and nobody could store, where none after it was stored."""
-    steps = [m.step for m in leg.missed if leg.last_published is None or m.step > leg.last_published]
-    return max(steps, default=None)
-
-
 def _nothing_stored(run: Run, last: Leg) -> Close | None:
     """Legs whose saves could not be stored, one after another, until a whole leg's time was spent on them.
 
     A full disk may have room again at any moment, so a leg trains on without being stored. But not leg after leg.
     """
-    legs = [leg for leg in _since_progress(run) if not_stored(leg) is not None]
-    if len(legs) < 2 or legs[-1] is not last or sum(map(_lasted, legs)) < (run.resources.time or _USUAL_LEG):
+    legs = [leg for leg in legs_since_progress(run) if not_stored(leg) is not None]
+    if len(legs) < 2 or legs[-1] is not last or sum(map(leg_seconds, legs)) < (run.resources.time or _USUAL_LEG):
         return None
     return _store_full(run, last, f"legs {legs[0].number} to {last.number} saved checkpoints, and none could be stored")
 
@@ -268,7 +170,7 @@ def _store_full(run: Run, last: Leg, cause: str) -> Close:
 
 
 def _too_short(run: Run, last: Leg) -> Close | None:
-    met = [leg for leg in _since_progress(run) if leg.end is LegEnd.TIME_LIMIT]
+    met = [leg for leg in legs_since_progress(run) if leg.end is LegEnd.TIME_LIMIT]
     if len(met) < 2:
         return None
     if not_stored(last) is not None:
@@ -298,7 +200,7 @@ def _hopeless(run: Run, last: Leg) -> Close | None:
         )
     if not last.counts:
         return _never_known(run, last)
-    bad = [leg for leg in _since_progress(run) if leg.end in _BAD_ENDS and leg.counts]
+    bad = [leg for leg in legs_since_progress(run) if leg.end in _BAD_ENDS and leg.counts]
     if not bad:
         return None
     what = "the code" if last.started else "what comes before the training (its environment, or its launcher)"
@@ -333,7 +235,7 @@ def _hopeless(run: Run, last: Leg) -> Close | None:
 
 def _never_known(run: Run, last: Leg) -> Close | None:
     """Ends that nobody could explain say nothing about the run. But one that never gets anywhere must not go on for ever."""
-    legs = [leg for leg in _since_progress(run) if not leg.counts]
+    legs = [leg for leg in legs_since_progress(run) if not leg.counts]
     if len(legs) < MOST_UNKNOWN_ENDS:
         return None
     return Close(
@@ -345,7 +247,7 @@ def _never_known(run: Run, last: Leg) -> Close | None:
 
 
 def _limits_reached(run: Run, last: Leg) -> Close | None:
-    legs = _counted(run)
+    legs = counted_legs(run)
     if len(legs) >= run.limits.max_legs:
         return Close(
             state=RunState.FAILED,
@@ -356,7 +258,7 @@ def _limits_reached(run: Run, last: Leg) -> Close | None:
     if run.limits.total_time and time_used_up(run):
         return Close(
             state=RunState.FAILED,
-            cause=f"the run used {format_duration(_spent(run))} of its total-time {format_duration(run.limits.total_time)}{_saved(run)}",
+            cause=f"the run used {format_duration(used_time(run))} of its total-time {format_duration(run.limits.total_time)}{_saved(run)}",
             evidence=last.reason,
             next=f"onward resume {run.spec.id} --total-time D-HH:MM:SS",
         )
@@ -366,44 +268,8 @@ def _limits_reached(run: Run, last: Leg) -> Close | None:
 # ── reading a run ─────────────────────────────────────────────────────────────
 
 
-def time_used_up(run: Run) -> bool:
-    """Whether its legs, summed, have had all of its total-time."""
-    return bool(run.limits.total_time) and _spent(run) >= (run.limits.total_time or 0)
-
-
-def _spent(run: Run) -> float:
-    return sum(map(_lasted, _counted(run)))
-
-
-def _lasted(leg: Leg) -> float:
-    return (leg.ended or leg.claimed.at) - leg.claimed.at if leg.claimed else 0.0
-
-
-def _counted(run: Run) -> list[Leg]:
-    """Legs that took place since the run was submitted or last resumed, in order."""
-    return [leg for number, leg in sorted(run.legs.items()) if number >= run.first_leg and leg.claimed and leg.end]
-
-
-def _since_progress(run: Run) -> list[Leg]:
-    """The last legs in a row of which none made progress, whatever ended them."""
-    legs = _counted(run)
-    for index in range(len(legs), 0, -1):
-        if made_progress(run, legs[index - 1]):
-            return legs[index:]
-    return legs
-
-
 def _crash(leg: Leg) -> str:
     return crash_signature(leg.evidence or leg.reason)
-
-
-def _had(leg: Leg, run: Run) -> int | None:
-    """MiB its job had; 0: all of the node; None: what the cluster gives where nothing is asked."""
-    for submission in leg.submissions.values():
-        if leg.claimed and submission.job == leg.claimed.job:
-            return submission.mem
-    standing = leg.submission
-    return standing.mem if standing else run.resources.mem
 
 
 def _resuming(run: Run) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from onward.model.policy.lifecycle import time_used_up
+from onward.model.policy.leg_history import time_used_up
 from onward.model.run import LegEnd, Run, RunState
 
 

@@ -10,7 +10,9 @@ from onward.errors import SubmitLimitReached
 from onward.model import events as ev
 from onward.model.analysis.why import JobAnswers, state_words, status_of
 from onward.model.job import JobId, JobState
-from onward.model.policy.lifecycle import Close, Continue, NothingToDo, classify_end, decide, deletion_noticed, excluded_nodes, wanted_mem
+from onward.model.policy.job_end import classify_end, deletion_noticed
+from onward.model.policy.lifecycle import Close, Continue, NothingToDo, decide
+from onward.model.policy.next_resources import excluded_nodes, wanted_mem
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.operations.context import OperationsContext
 from onward.operations.runs.home import ensure_home

@@ -10,7 +10,8 @@ from typing import Any
 from onward.errors import Conflict, InvalidInput, NotAllowed, SchedulerError, SchedulerUnavailable, SubmitRefused
 from onward.model import events as ev
 from onward.model.job import JobId
-from onward.model.policy.lifecycle import Close, Continue, decide, excluded_nodes, wanted_mem
+from onward.model.policy.lifecycle import Close, Continue, decide
+from onward.model.policy.next_resources import excluded_nodes, wanted_mem
 from onward.model.run import LegEnd, Run, RunState
 from onward.operations.context import OperationsContext
 from onward.operations.repair.one_run import repair_run

@@ -10,7 +10,8 @@ from contextlib import suppress
 from onward.errors import SchedulerError, SubmitLimitReached
 from onward.model import events as ev
 from onward.model.job import Allocation
-from onward.model.policy.lifecycle import Close, Continue, NothingToDo, decide, excluded_nodes, wanted_mem
+from onward.model.policy.lifecycle import Close, Continue, NothingToDo, decide
+from onward.model.policy.next_resources import excluded_nodes, wanted_mem
 from onward.model.policy.storage_patience import early_pause, may_wait_again
 from onward.model.run import LegEnd, Run
 from onward.rundir.journal import Journal, desk_journal, read_run

@@ -9,7 +9,7 @@ from onward.clock import Clock
 from onward.errors import SchedulerUnavailable
 from onward.model.events import EndFound
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.policy.lifecycle import classify_end, deletion_noticed
+from onward.model.policy.job_end import classify_end, deletion_noticed
 from onward.model.run import Leg, LegEnd, Run
 from onward.schedulers.base import Scheduler, capabilities_of
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from onward.errors import SchedulerError, SubmitLimitReached, SubmitRefused
 from onward.model import events as ev
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.policy.lifecycle import Close, Continue, NothingToDo, classify_end, decide
+from onward.model.policy.job_end import classify_end
+from onward.model.policy.lifecycle import Close, Continue, NothingToDo, decide
 from onward.model.quantity import format_size
 from onward.model.run import LegEnd, Run, RunState
 from onward.rundir.journal import Journal, desk_journal, read_run

@@ -20,7 +20,8 @@ from onward.clock import Clock
 from onward.errors import Conflict, SchedulerError, SchedulerUnavailable, SubmitLimitReached, SubmitRefused, SubmitUnclear
 from onward.model import events as ev
 from onward.model.job import JobId, JobState, JobStatus, job_name
-from onward.model.policy.lifecycle import MOST_CANCELLED_BY_OTHERS, Continue, cancelled_by_others
+from onward.model.policy.leg_history import cancelled_by_others
+from onward.model.policy.lifecycle import MOST_CANCELLED_BY_OTHERS, Continue
 from onward.model.policy.storage_patience import storage_patience
 from onward.model.run import Leg, Run, Submission
 from onward.rundir.home import refuse_copy

@@ -19,7 +19,7 @@ from onward.api.services import Services
 from onward.errors import NotFound
 from onward.model.analysis.eta import TrainingPace
 from onward.model.analysis.why import no_job_since
-from onward.model.policy.lifecycle import not_stored
+from onward.model.policy.leg_history import not_stored
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.model.spec import spec_to_json
 from onward.operations.runs.record import time_account

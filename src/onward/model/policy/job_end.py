@@ -1,0 +1,52 @@
+"""Why a leg ended that left no word itself: what its scheduler says of the job. Pure."""
+
+from __future__ import annotations
+
+from onward.model.job import JobState, JobStatus
+from onward.model.run import Leg, LegEnd
+from onward.model.stop_reason import StopReason
+
+
+def classify_end(status: JobStatus | None, job: str, *, noticed: bool | None = None) -> tuple[LegEnd, str]:
+    """The end of a leg that left no word itself, from the scheduler's. `None`: the scheduler does not know the job.
+
+    `noticed`: whether a notice came that the job was deleted, where the scheduler sends one and cannot tell a deletion
+    from a kill afterwards; None where it can, or sends none.
+    """
+    if noticed and status is None:
+        return LegEnd.CANCELLED, f"job {job} was deleted"
+    if status is None:
+        return LegEnd.LOST, f"the scheduler no longer knows job {job}, and the leg left no word"
+    where = f" on {', '.join(status.nodes)}" if status.nodes else ""
+    words = f" ({status.reason})" if status.reason else ""
+    if noticed and status.state in (JobState.CANCELLED, JobState.FAILED, JobState.FINISHED):
+        return LegEnd.CANCELLED, f"job {job} was deleted"
+    if noticed is False and status.state is JobState.CANCELLED:
+        return LegEnd.LOST, f"job {job} was killed{where} without the notice that comes before a deletion, by whom is not known"
+    match status.state:
+        case JobState.TIMED_OUT:
+            return LegEnd.TIME_LIMIT, f"job {job} was killed at its time limit before it could stop by itself"
+        case JobState.PREEMPTED:
+            return LegEnd.PREEMPTED, f"job {job} was preempted{where}"
+        case JobState.OUT_OF_MEMORY:
+            return LegEnd.OUT_OF_MEMORY, f"job {job} was killed for its memory{where}"
+        case JobState.NODE_FAILED:
+            return LegEnd.NODE_LOST, f"the node of job {job} failed{where}"
+        case JobState.CANCELLED:
+            return LegEnd.CANCELLED, f"job {job} was cancelled" + (f" by {status.cancelled_by}" if status.cancelled_by else words)
+        case JobState.FAILED if status.signal:
+            return LegEnd.LOST, f"job {job} was killed by signal {status.signal}{where}, by whom is not known"
+        case JobState.FAILED:
+            return LegEnd.LOST, f"job {job} failed with exit code {status.exit_code}{where}{words}, and the leg left no word"
+        case _:
+            return LegEnd.LOST, f"job {job} is {status.state}{words}, yet the leg left no word"
+
+
+def deletion_noticed(leg: Leg, *, notice_expected: bool) -> bool | None:
+    """Whether the leg got the notice that its job was deleted; None where its absence proves nothing.
+
+    `notice_expected`: the scheduler sends one before every deletion, and afterwards cannot tell a deletion from a kill.
+    """
+    if leg.asked and leg.asked.reason is StopReason.DELETED:
+        return True
+    return False if notice_expected else None
