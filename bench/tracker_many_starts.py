@@ -30,7 +30,7 @@ Start = Callable[[int], bool]
 
 
 def measure(table: Table, work: Path) -> None:
-    import onward.sdk.run  # noqa: F401 - loaded before they are forked
+    import onward.sdk.process_run  # noqa: F401 - loaded before they are forked
 
     with onward_up(work / "onward") as server:
         root = work / "onward" / "runs"

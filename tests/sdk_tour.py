@@ -45,7 +45,7 @@ def _sdk() -> list[str]:
 
 
 def new_run(env: dict[str, str], **words: object) -> onward.Run:
-    from onward.sdk import run as sdk
+    from onward.sdk import process_run as sdk
 
     for name in [name for name in os.environ if name.startswith("ONWARD_") and name != "ONWARD_ROOT"]:
         del os.environ[name]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from typing import cast
 
     from onward.client import Client
-    from onward.sdk.run import Run, alert, checkpoint, finish, init, log, resume, should_stop
+    from onward.sdk.process_run import Run, alert, checkpoint, finish, init, log, resume, should_stop
     from onward.sdk.wandb.config import Config, Summary
     from onward.sdk.wandb.module_names import *  # noqa: F403
     from onward.sender import Sender
@@ -63,11 +63,11 @@ def __getattr__(name):  # type: (str) -> object
             why = str(error)
         raise AttributeError("onward." + name + " needs Onward installed in this environment: " + why)
     if name in __all__:
-        from onward.sdk import run
+        from onward.sdk import process_run
 
-        return getattr(run, name)
+        return getattr(process_run, name)
     if name in _OF_THE_RUN:
-        from onward.sdk.run import current
+        from onward.sdk.process_run import current
 
         return current(name)
     if not name.startswith("_"):

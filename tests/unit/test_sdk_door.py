@@ -17,7 +17,7 @@ import onward
 import onward as wandb
 from onward.rundir.progress import SpoolReader
 from onward.sdk import contract, stderr
-from onward.sdk import run as module
+from onward.sdk import process_run as module
 from onward.sdk.unmanaged import exit_state
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import onward as wandb
 from onward.sdk import contract, stderr
-from onward.sdk import run as module
+from onward.sdk import process_run as module
 from onward.sdk.run import TrainingRun
 from onward.sdk.unmanaged import exit_state
 

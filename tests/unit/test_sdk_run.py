@@ -16,7 +16,7 @@ import pytest
 import onward
 from onward.rundir.progress import Progress, SpoolReader
 from onward.sdk import contract
-from onward.sdk import run as sdk
+from onward.sdk import process_run as sdk
 from onward.sdk.run import TrainingRun
 
 
@@ -120,7 +120,7 @@ def test_using_it_loads_no_third_party_module_and_nothing_heavy(tmp_path: Path) 
             "onward.sdk.atomic_files",
             "onward.sdk.ranks",
         ),
-        *("onward.sdk.run", "onward.sdk.stderr", "onward.sdk.saving", "onward.sdk.spool", "onward.sdk.stop"),
+        *("onward.sdk.process_run", "onward.sdk.run", "onward.sdk.stderr", "onward.sdk.saving", "onward.sdk.spool", "onward.sdk.stop"),
     }
 
 

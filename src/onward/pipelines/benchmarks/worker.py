@@ -31,7 +31,8 @@ from onward.rundir.layout import own_run
 from onward.rundir.pipeline.layout import PipelineDir
 from onward.rundir.pipeline.tasks import AttemptOwners, take_attempt, task_dir, task_history
 from onward.sdk import contract
-from onward.sdk.run import TrainingRun, init
+from onward.sdk.process_run import init
+from onward.sdk.run import TrainingRun
 
 log = logging.getLogger(__name__)
 

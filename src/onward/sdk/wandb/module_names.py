@@ -142,6 +142,6 @@ def use_artifact(artifact_or_name: Any, type: str | None = None, **others: Any) 
 
 
 def _run() -> TrainingRun:
-    from onward.sdk.run import of_process
+    from onward.sdk.process_run import of_process
 
     return of_process()
