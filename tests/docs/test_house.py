@@ -13,9 +13,7 @@ REPO = Path(__file__).resolve().parents[2]
 README = (REPO / "README.md").read_text()
 
 LONG = {  # to be split; each line goes with its split
-    "sdk/run.py",
     "tracker/schema.py",
-    "tracker/search/filter.py",
     "tracker/tensorboard/tail.py",
 }
 

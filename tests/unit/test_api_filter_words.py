@@ -9,7 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from onward.tracker.search.completion import FIELDS
-from onward.tracker.search.filter import filter_condition, parse_order
+from onward.tracker.search.filter import filter_condition
+from onward.tracker.search.run_order import parse_order
 from tests.databases import tracker_in
 from tests.unit.test_api_routes import Scene, good
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onward.errors import InvalidInput
-from onward.tracker.search.filter import filter_condition, parse_order, parse_orders
+from onward.tracker.search.filter import filter_condition
+from onward.tracker.search.run_order import parse_order, parse_orders
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from onward.tracker.runs.experiments import DEFAULT, ensure_experiment
 from onward.tracker.runs.legs import legs_of, upsert
 from onward.tracker.runs.params import write_params, write_tags
 from onward.tracker.runs.rows import RunInfo, RunView, run_info, run_query, views
-from onward.tracker.search.filter import apply_order, filter_condition, parse_orders, walk_index
+from onward.tracker.search.filter import filter_condition
+from onward.tracker.search.run_order import apply_order, parse_orders, walk_index
 from onward.tracker.search.text_search import mentions
 from onward.tracker.series.last_and_best import recompute_run
 from onward.tracker.unmanaged.legs import follow_state

@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from onward.errors import InvalidInput
 from onward.tracker import schema
-from onward.tracker.search.filter import filter_condition, parse_order
+from onward.tracker.search.filter import filter_condition
+from onward.tracker.search.run_order import parse_order
 from onward.tracker.search.text_search import mentions
 
 _runs, _params, _tags, _experiments = schema.runs, schema.params, schema.tags, schema.experiments
