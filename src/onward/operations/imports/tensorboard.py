@@ -107,7 +107,7 @@ class TensorboardImport:
 
     def _event_folders(self, done: TensorboardImportResult) -> Iterator[Path]:
         """Folders that hold event files, but those of runs that the server reads by itself."""
-        from onward.tracker.tensorboard.tail import is_event_file
+        from onward.tracker.tensorboard.event_folder import is_event_file
 
         for inside, folders, files in os.walk(self._folder):
             folder = Path(inside)
