@@ -61,6 +61,12 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_every_decision_has_a_number_of_its_own_which_is_also_in_its_title() -> None:
+    titles = {page.name[:4]: re.match(r"# (\d+)\. ", page.read_text()) for page in (REPO / "docs" / "adr").glob("*.md")}
+    assert len(titles) == len(list((REPO / "docs" / "adr").glob("*.md")))
+    assert {number for number, title in titles.items() if title is None or int(title[1]) != int(number)} == set()
+
+
 def test_no_room_has_more_than_16_modules() -> None:
     rooms = Counter(path.parent for path in SOURCE.rglob("*.py"))
     assert {str(room.relative_to(SOURCE)): count for room, count in rooms.items() if count > 16} == {}
