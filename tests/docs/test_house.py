@@ -77,12 +77,9 @@ def test_no_module_is_longer_than_400_lines() -> None:
     assert {path: lines for path, lines in lengths.items() if lines > 400 and "migrations" not in path} == {}
 
 
-def test_no_public_class_name_is_defined_twice() -> None:
+def test_no_class_name_is_defined_twice() -> None:
     names = Counter(
-        node.name
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        node.name for path in SOURCE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
     )
     assert {name: count for name, count in names.items() if count > 1} == {}
 

@@ -86,7 +86,7 @@ def check_placeholders(command: Sequence[str], params: Mapping[str, ParamValue],
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Entry:
+class _EntryPoint:
     """What a command starts: `kind` is python, module, shell, inline (code in the command itself) or program."""
 
     kind: str
@@ -163,22 +163,22 @@ def _program(word: str, cwd: Path, path: str) -> str:
     return found
 
 
-def _entry(command: Sequence[str]) -> _Entry:
+def _entry(command: Sequence[str]) -> _EntryPoint:
     program = PurePosixPath(command[0]).name
     if _PYTHON.match(program):
         return _python_entry(command)
     if program in _SHELLS:
         return _shell_entry(command)
-    return _Entry(kind="program", word=command[0])
+    return _EntryPoint(kind="program", word=command[0])
 
 
-def _python_entry(command: Sequence[str]) -> _Entry:
+def _python_entry(command: Sequence[str]) -> _EntryPoint:
     words = iter(command[1:])
     for word in words:
         if word in ("-", "--help", "--version", "-V", "-VV", "-h"):
-            return _Entry(kind="inline", word=command[0])
+            return _EntryPoint(kind="inline", word=command[0])
         if not word.startswith("-"):
-            return _Entry(kind="python", word=word)
+            return _EntryPoint(kind="python", word=word)
         if word.startswith("--"):
             if word == "--check-hash-based-pycs":
                 next(words, None)
@@ -188,28 +188,28 @@ def _python_entry(command: Sequence[str]) -> _Entry:
             continue
         value = taking[2] or next(words, "")
         if taking[1] == "m":
-            return _Entry(kind="module", word=value)
+            return _EntryPoint(kind="module", word=value)
         if taking[1] == "c":
-            return _Entry(kind="inline", word=command[0])
-    return _Entry(kind="python", word="")
+            return _EntryPoint(kind="inline", word=command[0])
+    return _EntryPoint(kind="python", word="")
 
 
-def _shell_entry(command: Sequence[str]) -> _Entry:
+def _shell_entry(command: Sequence[str]) -> _EntryPoint:
     words = iter(command[1:])
     for word in words:
         if word in ("--", "-"):
-            return _Entry(kind="shell", word=next(words, ""))
+            return _EntryPoint(kind="shell", word=next(words, ""))
         if not word.startswith(("-", "+")):
-            return _Entry(kind="shell", word=word)
+            return _EntryPoint(kind="shell", word=word)
         if word.startswith("--"):
             if word in ("--rcfile", "--init-file"):
                 next(words, None)
             continue
         if "c" in word or "s" in word:
-            return _Entry(kind="inline", word=command[0])
+            return _EntryPoint(kind="inline", word=command[0])
         if word.endswith(("o", "O")):
             next(words, None)
-    return _Entry(kind="shell", word="")
+    return _EntryPoint(kind="shell", word="")
 
 
 def _check_module(module: str, cwd: Path, program: str | None) -> None:

@@ -66,7 +66,7 @@ class Recipes:
 
     def __init__(self, *folders: Path) -> None:
         self._folders = folders
-        self._read: dict[Path, _Read] = {}
+        self._read: dict[Path, _LoadedRecipe] = {}
 
     @property
     def names(self) -> list[str]:
@@ -106,7 +106,7 @@ class Recipes:
                     found.setdefault(name, folder / name)
         return found
 
-    def _at(self, folder: Path) -> _Read:
+    def _at(self, folder: Path) -> _LoadedRecipe:
         """As it was read, unless its file is another by now."""
         try:
             seen = (folder / FILE).stat()
@@ -116,9 +116,9 @@ class Recipes:
         read = self._read.get(folder)
         if read is None or read.stamp != stamp:
             try:
-                read = _Read(stamp=stamp, recipe=read_recipe(folder))
+                read = _LoadedRecipe(stamp=stamp, recipe=read_recipe(folder))
             except InvalidInput as error:
-                read = _Read(stamp=stamp, error=error)
+                read = _LoadedRecipe(stamp=stamp, error=error)
             self._read[folder] = read
         return read
 
@@ -129,7 +129,7 @@ def read_recipes(folder: Path | None) -> Recipes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Read:
+class _LoadedRecipe:
     stamp: tuple[int, int, int]
     recipe: Recipe | None = None
     error: InvalidInput | None = None

@@ -21,7 +21,7 @@ _NAME = re.compile(r"([^:\s]*):?(.*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Part:
+class _WordPiece:
     """A piece of a word: plain text, or what stands inside one pair of optional braces."""
 
     text: str
@@ -78,18 +78,18 @@ def check_optional(words: Sequence[str]) -> None:
                 _split(part.text)
 
 
-def _parts(word: str) -> Iterator[_Part]:
+def _parts(word: str) -> Iterator[_WordPiece]:
     at = 0
     while begin := _BEGIN.search(word, at):
         end = _end(word, begin.start())
         if end is None:
             raise InvalidInput(f"found {word!r}, whose opening brace is never closed", hint=f"write it as in {_EXAMPLE}")
         if begin.start() > at:
-            yield _Part(text=word[at : begin.start()], optional=False)
-        yield _Part(text=_content(word[begin.start() : end]), optional=True)
+            yield _WordPiece(text=word[at : begin.start()], optional=False)
+        yield _WordPiece(text=_content(word[begin.start() : end]), optional=True)
         at = end
     if at < len(word):
-        yield _Part(text=word[at:], optional=False)
+        yield _WordPiece(text=word[at:], optional=False)
 
 
 def _content(braces: str) -> str:

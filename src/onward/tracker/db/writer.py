@@ -53,7 +53,7 @@ Job = Callable[[Batch], Any]
 
 
 @dataclass(kw_only=True)
-class _Entry:
+class _QueuedJob:
     job: Job
     weight: int
     future: Future[Any] = field(default_factory=Future)
@@ -66,7 +66,7 @@ class JobGroup(Protocol):
 
 
 @dataclass(kw_only=True)
-class _GroupEntry(_Entry):
+class _QueuedGroupJob(_QueuedJob):
     group: JobGroup
     item: Any
 
@@ -74,7 +74,7 @@ class _GroupEntry(_Entry):
 class Writer:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: deque[_Entry] = deque()
+        self._waiting: deque[_QueuedJob] = deque()
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()  # rung where something waits for the thread
         self._turn = threading.Lock()  # held by who takes from what waits, until it is committed
         self._closed = False
@@ -93,11 +93,11 @@ class Writer:
         return self.submit(job).result()
 
     def submit(self, job: Callable[[Batch], T], *, weight: int = 1) -> Future[T]:
-        return self._put(_Entry(job=job, weight=weight))
+        return self._put(_QueuedJob(job=job, weight=weight))
 
     def submit_to(self, group: JobGroup, item: Any, *, weight: int = 1, ring: bool = True) -> Future[Any]:
         """Without `ring` the caller has to `work_here` afterwards."""
-        return self._put(_GroupEntry(job=_never, weight=weight, group=group, item=item), ring)
+        return self._put(_QueuedGroupJob(job=_never, weight=weight, group=group, item=item), ring)
 
     def work_here(self) -> None:
         """Commit what waits in the caller's own thread, if that is quickly done; else the writer's thread is told."""
@@ -130,7 +130,7 @@ class Writer:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def _put(self, entry: _Entry, ring: bool = True) -> Future[Any]:
+    def _put(self, entry: _QueuedJob, ring: bool = True) -> Future[Any]:
         if self._closed:
             raise StorageUnavailable("the tracker is stopping", hint="try again when it is up")
         self._waiting.append(entry)
@@ -154,7 +154,7 @@ class Writer:
     def _few(self) -> int:
         """How many wait, if they are points alone and not many; else 0."""
         waiting = tuple(self._waiting)
-        light = all(isinstance(entry, _GroupEntry) for entry in waiting) and sum(entry.weight for entry in waiting) <= _FEW
+        light = all(isinstance(entry, _QueuedGroupJob) for entry in waiting) and sum(entry.weight for entry in waiting) <= _FEW
         return len(waiting) if light else 0
 
     def _work(self, few: int) -> None:
@@ -168,8 +168,8 @@ class Writer:
         if few:
             self._lasts += (time.perf_counter() - began - self._lasts) / 8
 
-    def _take(self, most: int) -> list[_Entry]:
-        entries: list[_Entry] = []
+    def _take(self, most: int) -> list[_QueuedJob]:
+        entries: list[_QueuedJob] = []
         weight = 0
         while self._waiting and len(entries) < most and weight < _MOST_WEIGHT:
             entry = self._waiting.popleft()
@@ -178,7 +178,7 @@ class Writer:
                 weight += entry.weight
         return entries
 
-    def _commit(self, entries: list[_Entry]) -> None:
+    def _commit(self, entries: list[_QueuedJob]) -> None:
         """All in one transaction; one by one where that failed for a reason that may lie in one of them.
 
         Where the answer to a COMMIT was lost, the server is asked what became of it: what is committed is not done again.
@@ -210,7 +210,7 @@ class Writer:
                     entry.future.set_result(answer)
             return
 
-    def _refuse(self, entries: list[_Entry], error: Exception) -> None:
+    def _refuse(self, entries: list[_QueuedJob], error: Exception) -> None:
         if len(entries) > 1 and not (isinstance(error, OnwardError) and error.transient):
             for entry in entries:
                 self._commit([entry])
@@ -222,7 +222,7 @@ class Writer:
         for entry in entries:
             entry.future.set_exception(error)
 
-    def _transaction(self, entries: list[_Entry]) -> list[Any]:
+    def _transaction(self, entries: list[_QueuedJob]) -> list[Any]:
         """A file's connection is kept if all goes well: the pool costs as much as a small change. A server may be gone: its pool asks."""
         connection = self._kept or self._open()
         self._kept = None
@@ -271,7 +271,7 @@ class Writer:
             own(connection)
         return connection
 
-    def _answers(self, connection: Connection, entries: list[_Entry]) -> tuple[int, int | None, list[Any]]:
+    def _answers(self, connection: Connection, entries: list[_QueuedJob]) -> tuple[int, int | None, list[Any]]:
         """The version, the transaction as PostgreSQL knows it, and the answers."""
         answers: list[Any] = [None] * len(entries)
         # the first statement takes the row that every writer takes: one transaction at a time, whoever shares the database
@@ -279,12 +279,12 @@ class Writer:
         batch = Batch(connection=connection, version=version, now=time.time())
         groups: dict[int, tuple[JobGroup, list[int]]] = {}
         for index, entry in enumerate(entries):
-            if isinstance(entry, _GroupEntry):
+            if isinstance(entry, _QueuedGroupJob):
                 groups.setdefault(id(entry.group), (entry.group, []))[1].append(index)
             else:
                 answers[index] = _one(batch, entry.job)
         for group, members in groups.values():
-            items = [entry.item for entry in (entries[i] for i in members) if isinstance(entry, _GroupEntry)]
+            items = [entry.item for entry in (entries[i] for i in members) if isinstance(entry, _QueuedGroupJob)]
             for index, answer in zip(members, group.run(batch, items), strict=True):
                 answers[index] = answer
         return version, transaction, answers

@@ -39,7 +39,7 @@ class PointBatch:
 
 
 @dataclass(slots=True)
-class _Part:
+class _SeriesAdditions:
     """What one transaction brings to one series from one leg."""
 
     leg: int
@@ -56,14 +56,14 @@ def joined(parts: list[Columns]) -> Columns:
 
 def write_points(batch: Batch, deliveries: Iterable[PointBatch]) -> int:
     """Store them all; the number of points that were new."""
-    parts: dict[tuple[int, str, int], _Part] = {}
+    parts: dict[tuple[int, str, int], _SeriesAdditions] = {}
     for delivery in deliveries:
         for key, columns in delivery.columns.items():
             if columns.steps:
                 name = (delivery.run, key, delivery.leg)
                 part = parts.get(name)
                 if part is None:
-                    part = parts[name] = _Part(delivery.leg, delivery.newest)
+                    part = parts[name] = _SeriesAdditions(delivery.leg, delivery.newest)
                 (part.columns if delivery.known_new else part.doubtful).append(columns)
     if not parts:
         return 0
@@ -141,7 +141,7 @@ def _load_series(batch: Batch, wanted: set[tuple[int, str]]) -> dict[tuple[int, 
     return found
 
 
-def _account(row: SeriesRow, part: _Part, packed: list[Packed]) -> bool:
+def _account(row: SeriesRow, part: _SeriesAdditions, packed: list[Packed]) -> bool:
     """Add new chunks to a series' row; True where what shows must be worked out from all chunks."""
     first, top, leg = packed[0].first_step, packed[-1], part.leg
     unclear = row.leg not in (0, leg) or leg < part.newest
@@ -164,7 +164,7 @@ def _account(row: SeriesRow, part: _Part, packed: list[Packed]) -> bool:
 # ── points without sequence numbers ───────────────────────────────────────────
 
 
-def _without_repeats(batch: Batch, row: SeriesRow, part: _Part) -> Columns:
+def _without_repeats(batch: Batch, row: SeriesRow, part: _SeriesAdditions) -> Columns:
     """A point is the same as another if step, time and value are: it is stored once, however often a client sends it."""
     if not part.doubtful:
         return joined(part.columns)

@@ -39,7 +39,7 @@ _OPEN = 12  # runs whose metrics are held
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Read:
+class _CachedRun:
     """A run as it was when its folder last changed."""
 
     mark: tuple[int, ...]
@@ -59,7 +59,7 @@ class _Listed:
 class FolderSource:
     def __init__(self, desk: OperationsContext) -> None:
         self._desk = desk
-        self._read: dict[Path, _Read] = {}
+        self._read: dict[Path, _CachedRun] = {}
         self._rows: dict[Path, tuple[tuple[int, ...], ListedRun, RunSummary]] = {}
         self._listed: _Listed | None = None
         self._dirs: dict[str, RunDir] = {}
@@ -128,14 +128,14 @@ class FolderSource:
         self._rows[dir.path] = mark, row, held
         return row
 
-    def _look(self, dir: RunDir) -> _Read:
+    def _look(self, dir: RunDir) -> _CachedRun:
         """Journals are read again only when they changed; of a run that is over, one mark says that nothing did."""
         known, done = self._read.get(dir.path), _changed(dir.done) if is_over(dir) else 0
         mark = (done,) if done else (*_sizes(dir.journals), *_sizes(dir.claims))
         if known is None or known.mark != mark:
             try:
                 events = read_history(dir)
-                known = _Read(mark=mark, run=fold(read_spec(dir), events), events=tuple(events))
+                known = _CachedRun(mark=mark, run=fold(read_spec(dir), events), events=tuple(events))
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise StorageError(f"{dir.path} cannot be read as a run: {error}") from error
             self._read[dir.path] = known

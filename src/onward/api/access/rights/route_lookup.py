@@ -39,7 +39,7 @@ class NoRoute:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Entry:
+class _RouteRights:
     path: str
     pattern: re.Pattern[str]
     rights: Mapping[str, Right]  # by method
@@ -61,7 +61,7 @@ class Routes:
                 raise RuntimeError(f"{', '.join(missing)} has no right; give it a row in onward/api/access/rights/table.py")
             listed |= set(names.values())
             rights = {method: table[name] for method, name in names.items()}
-            self._entries.append(_Entry(path=path, pattern=route.path_regex, rights=rights, endpoint=endpoint))
+            self._entries.append(_RouteRights(path=path, pattern=route.path_regex, rights=rights, endpoint=endpoint))
         unused = [name for name in table if name not in listed]
         if unused:
             raise RuntimeError(f"the table of rights has {', '.join(unused)}, which is no route")
