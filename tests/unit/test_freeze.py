@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -52,6 +53,41 @@ print(onward.__file__, *found, sep="\\n")
         "onward.schedulers.slurm.scheduler",
     } <= set(found)
     assert "onward.supervisor.stop.run_folder_watch" in found, "rooms within rooms too"
+
+
+def test_what_it_has_begun_needs_the_archive_no_more(archive: Path, tmp_path: Path) -> None:
+    """Its storage may be away when a leg ends, which imports more."""
+    mine = tmp_path / "supervisor.pyz"
+    shutil.copy(archive, mine)
+    script = f"""
+import os, sys
+sys.path.insert(0, {str(mine)!r})
+from onward.supervisor.held_code import hold_code
+hold_code()
+os.rename({str(mine)!r}, {str(tmp_path / "away")!r})
+from onward.supervisor import main
+from onward.pipelines.benchmarks import worker
+print(main.__file__, worker.__spec__.loader.get_source(worker.__name__)[:3])
+"""
+    done = bare_python("-c", script, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f'{mine}/onward/supervisor/main.py """\n'), done.stderr
+
+
+def test_a_process_whose_archive_is_away_at_its_first_import_begins_when_it_is_back(archive: Path, tmp_path: Path) -> None:
+    """Python remembers that there is nothing to import from, also when there is again."""
+    mine, away = tmp_path / "supervisor.pyz", tmp_path / "away"
+    shutil.copy(archive, mine)
+    script = f"""
+import os, sys, time, zipimport
+sys.argv, sys.path[0] = [{str(mine)!r}], {str(mine)!r}
+code = zipimport.zipimporter({str(mine)!r}).get_code("__main__")
+import onward
+os.rename({str(mine)!r}, {str(away)!r})
+time.sleep = lambda seconds: os.rename({str(away)!r}, {str(mine)!r})
+exec(code)
+"""
+    done = bare_python("-c", script, cwd=tmp_path)
+    assert done.returncode == 2 and "usage: supervisor.pyz" in done.stderr, done.stderr
 
 
 def test_a_training_finds_onward_in_it(archive: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -71,7 +72,8 @@ class Node:
         return path
 
     def supervisor(self, text: str) -> None:
-        self.dir.supervisor.write_text(text)
+        with zipfile.ZipFile(self.dir.supervisor, "w") as archive:
+            archive.writestr("__main__.py", text)
 
     def start(self, leg: int = 1, *, pythons: tuple[str, ...] = ("/nowhere/python3",)) -> subprocess.CompletedProcess[str]:
         script = self.dir.script(leg)
@@ -215,6 +217,21 @@ def test_a_job_waits_for_its_folder_to_come_back_and_begins_then(node: Node) -> 
         job.kill()
         job.wait()
     assert node.said.startswith("['leg'")
+
+
+def test_a_job_whose_folder_goes_away_just_before_python_opens_its_program_waits_again(node: Node) -> None:
+    """Seen with storage away for 5 s: the job ended at once, no other was queued, and the run never went on."""
+    root = node.dir.path.parent
+    away = root.with_name("away")
+    good = node.python("good", sys.executable)
+    moves = f'case "$1" in -ES) mv {root} {away}; (sleep 1.5; mv {away} {root}) & ;; esac'
+    good.write_text(good.read_text().replace("\n", f"\n{moves}\n", 1))
+    (node.bin / "mv").symlink_to(str(shutil.which("mv")))
+    build_archive(node.dir.supervisor)
+    script = node.bin.parent / "job.sh"
+    script.write_text(node.text(pythons=(str(good),), patience=60).replace(' leg "$run" 1', ""))
+    done = subprocess.run(["/bin/bash", str(script)], env=node.environment(), capture_output=True, timeout=120, check=False)
+    assert done.returncode == 2 and "usage: supervisor.pyz" in node.said, node.said
 
 
 def test_a_job_whose_run_was_deleted_does_not_wait_for_it(node: Node) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from onward.clock import ManualClock
 from onward.model.policy.storage_patience import early_pause, may_wait_again, storage_patience
-from onward.supervisor import late_import
 from onward.supervisor.leg.storage_wait import wait_for_storage
 
 DAY = 86400.0
@@ -73,21 +72,3 @@ def test_a_job_that_is_told_to_end_waits_no_longer() -> None:
     with pytest.raises(OSError):
         wait_for_storage("writing", moody.act, clock=clock, until=clock.now() + 900, ending=lambda: moody.tried > 3)
     assert moody.tried == 4
-
-
-def test_the_supervisors_own_code_is_loaded_when_its_archive_can_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[str] = []
-
-    def read(module: str) -> str:
-        tried.append(module)
-        if len(tried) < 14:
-            raise FileNotFoundError(errno.ENOENT, "no such file", "supervisor.pyz")
-        return "the module"
-
-    monkeypatch.setattr(late_import, "import_module", read)
-    monkeypatch.setenv("ONWARD_STORAGE_PATIENCE", "30")
-    assert late_import.late_import("onward.supervisor.main", sleep=lambda seconds: None) == "the module"
-    tried.clear()
-    monkeypatch.setenv("ONWARD_STORAGE_PATIENCE", "5")
-    with pytest.raises(FileNotFoundError):
-        late_import.late_import("onward.supervisor.main", sleep=lambda seconds: None)

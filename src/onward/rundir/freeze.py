@@ -30,6 +30,17 @@ if sys.version_info < (3, 11):
         "onward: the supervisor needs Python 3.11 or newer, and %s is %d.%d.%d\\n" % ((sys.executable,) + tuple(sys.version_info[:3]))
     )
     sys.exit(86)
+import importlib, os, time
+for left in range(int(os.environ.get("ONWARD_STORAGE_PATIENCE") or 300), -1, -1):  # this archive may be away for a moment, just now
+    try:
+        from onward.supervisor.held_code import hold_code
+        hold_code()
+        break
+    except (ImportError, OSError):
+        if left == 0:
+            raise
+        time.sleep(1)
+        importlib.invalidate_caches()  # Python notes that nothing can be imported from there
 from onward.supervisor.entry import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -2,7 +2,8 @@
 
 The body waits until the run's folder can be used: storage that is full, read-only or away for a moment must not end a job. It
 opens the log itself, since a scheduler that cannot open a job's output ends the job before a line of it has run. Then it looks for a
-Python that the supervisor can run on, and becomes it. Where there is none, nobody else could say so: the script itself takes the leg
+Python that the supervisor can run on, and becomes it; what Python starts with is in the script, and waits for the archive once more,
+since Python ends at once where its program cannot be opened. Where there is none, nobody else could say so: the script itself takes the leg
 and writes its end into the run's journal, as events like any other.
 """
 
@@ -31,6 +32,20 @@ deleted() {{
     set -- "${{run%/*}}"/*
     [ -e "$1" ]
 }}
+front='import sys, time, zipimport
+sys.argv = sys.argv[1:]
+sys.path[0] = archive = sys.argv[0]
+left = {patience}
+while True:
+    try:
+        code = zipimport.zipimporter(archive).get_code("__main__")
+        break
+    except (ImportError, OSError):
+        if left == 0:
+            raise
+        left -= 1
+        time.sleep(1)
+exec(code)'
 SECONDS=0
 until {{ : <"$archive" >>"$log"; }} 2>/dev/null || [ "$SECONDS" -ge {patience} ]; do
     ! deleted || exit 1
@@ -43,7 +58,7 @@ found=
 for python in {pythons}; do
     command -v "$python" >/dev/null 2>&1 || continue
     if "$python" -ES -c 'import sys; sys.exit(sys.version_info < ({oldest}))' </dev/null >/dev/null 2>&1; then
-        exec "$python" -E "$archive" leg "$run" {leg}
+        exec "$python" -E -c "$front" "$archive" leg "$run" {leg}
     fi
     version=$("$python" -ES -c 'import sys; sys.stdout.write("%d.%d.%d" % sys.version_info[:3])' </dev/null 2>/dev/null)
     case "$version" in

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
-from onward.supervisor.late_import import late_import
 from onward.supervisor.processes.address_space import limit_address_space
 
 # Modules by name: only what a process needs is loaded, and this room may not import the rooms above it.
@@ -32,6 +32,6 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write("usage: supervisor.pyz leg|stage|salvage|keeper …\n")
         return 2
     module, _, name = program.partition(":")
-    loaded: Any = late_import(module)
+    loaded: Any = import_module(module)
     run: Callable[[Sequence[str]], int] = getattr(loaded, name)
     return run(argv[1:])

@@ -7,7 +7,6 @@ library, and can be killed at any line: the next leg finds out what happened and
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 import shutil
@@ -77,7 +76,7 @@ def live_leg(path: Path, leg: int) -> int:
                 successor.take_back("its predecessor did not begin")
             _for_its_pipeline(scene, pipeline_hooks.when_run_is_over, pipeline_hooks.when_leg_leaves)
             return leave_job(scene, 0)
-        scene.patiently("loading the rest of the supervisor", lambda: _load(scene))
+        _load(scene)
         local = _claim(scene)
     except AlreadyClaimed as error:
         log.info("%s; this job leaves", error)
@@ -144,15 +143,12 @@ def live_leg(path: Path, leg: int) -> int:
 
 
 def _load(scene: LegContext) -> None:
-    """Half of what there is to load, while the scheduler answers. The archive lies in the run's folder: it may be away like the rest."""
-    try:
-        from onward.supervisor.disk import salvage  # noqa: F401
-        from onward.supervisor.leg import train  # noqa: F401
-        from onward.supervisor.telemetry import push  # noqa: F401
+    """Half of what there is to load, while the scheduler answers."""
+    from onward.supervisor.disk import salvage  # noqa: F401
+    from onward.supervisor.leg import train  # noqa: F401
+    from onward.supervisor.telemetry import push  # noqa: F401
 
-        pipeline_hooks.load(scene)
-    except ImportError as error:
-        raise OSError(errno.EIO, f"Onward's own code cannot be read: {error}") from error
+    pipeline_hooks.load(scene)
 
 
 def _claim(scene: LegContext) -> LegLocal:

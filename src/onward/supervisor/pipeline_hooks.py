@@ -5,15 +5,15 @@ The room of pipelines lies above this one, so it is loaded by name.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from onward.supervisor.background import Repeating
-from onward.supervisor.late_import import late_import
 from onward.supervisor.leg.context import LegContext
 
 
 def load(context: LegContext) -> None:
-    """Beforehand, while there is time to wait for the storage that the archive lies on."""
+    """Beforehand, while the scheduler answers."""
     _hooks(context)
 
 
@@ -35,4 +35,4 @@ def when_leg_leaves(context: LegContext) -> None:
 
 
 def _hooks(context: LegContext) -> Any:
-    return late_import("onward.pipelines.leg_hooks") if context.spec.member is not None else None
+    return import_module("onward.pipelines.leg_hooks") if context.spec.member is not None else None
