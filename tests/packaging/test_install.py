@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 import urllib.parse
 import urllib.request
-import venv
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PATIENCE = 600
+from tests.packaging.environment import PATIENCE, ROOT, Environment
+
 IN_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
 pytestmark = pytest.mark.slow
-
-
-@dataclass(frozen=True)
-class Environment:
-    """A virtual environment with nothing but pip, and a home of its own."""
-
-    folder: Path
-
-    @classmethod
-    def make(cls, folder: Path) -> Environment:
-        venv.create(folder / "venv", with_pip=True)
-        return cls(folder)
-
-    @property
-    def variables(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ONWARD_", "PYTHON", "VIRTUAL_ENV", "PYTEST_"))}
-        home = self.folder / "home"
-        home.mkdir(exist_ok=True)
-        return kept | {"HOME": str(home), "ONWARD_STATE_DIR": str(home / "state"), "ONWARD_ROOT": str(self.folder / "runs")}
-
-    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(self.folder / "venv" / "bin" / program), *arguments]
-        return subprocess.run(command, cwd=self.folder, env=self.variables, capture_output=True, text=True, timeout=PATIENCE, check=False)
-
-    def install(self, *requirements: str) -> None:
-        done = self.run("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements)
-        assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -82,22 +52,10 @@ def test_a_login_node_trains_and_looks_without_a_server_and_is_told_what_an_extr
     assert top.returncode == 3 and "pip install 'onward[tui]'" in top.stdout, top
 
     environment.install(f"onward[server] @ {package.as_uri()}")
-    server = subprocess.Popen(
-        [environment.folder / "venv" / "bin" / "onward", "up", "--port", "0"],
-        cwd=environment.folder,
-        env=environment.variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        assert server.stdout
-        address = next(found[0] for line in server.stdout if (found := re.search(r"http://\S+", line)))
+    with environment.server() as lines:
+        address = next(found[0] for line in lines if (found := re.search(r"http://\S+", line)))
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         browser.open(address, timeout=PATIENCE).close()  # logs in
         asked = urllib.request.Request(urllib.parse.urljoin(address, "/"), headers={"Accept": "text/html"})
         with browser.open(asked, timeout=PATIENCE) as page:
             assert b'id="app"' in page.read()
-    finally:
-        server.terminate()
-        server.communicate(timeout=PATIENCE)

@@ -54,7 +54,7 @@ class WebApp:
             await self._asset(path.removeprefix(ASSETS), scope, headers, receive, send)
         elif is_view(path, headers.get(b"accept", b"")):
             built = _index(self._folder, root)
-            body = built or page_of("Not built", _NOT_BUILT.format(root=html.escape(root, quote=True)))
+            body = built or page_of("Not built", _NOT_BUILT.format(how=html.escape(_HOW), root=html.escape(root, quote=True)))
             await _send(send, scope, body, [*((HTML,) if built else STYLED), (b"vary", b"accept, cookie")])
         else:
             await self._inner(scope, receive, send)
@@ -101,8 +101,18 @@ async def _send(send: Send, scope: Scope, body: bytes, headers: list[tuple[bytes
         await send_whole(send, 200, body, headers)
 
 
-_NOT_BUILT = """<p>You are logged in, but this checkout's page is not built yet. Build it, then load this page again:</p>
-<pre>make web</pre>
+def missing_page(folder: Path = STATIC) -> str:
+    """What to do where the page is not built; empty where it is."""
+    return "" if (folder / "index.html").is_file() else _HOW
+
+
+_IN_A_CHECKOUT = (Path(__file__).parents[3] / "build_web.py").is_file()
+_HOW = (
+    "run `make web`, then load the page again"
+    if _IN_A_CHECKOUT
+    else "install Node 20.19 or newer, run the `pip install` of Onward again with --force-reinstall --no-deps, and start the server again"
+)
+_NOT_BUILT = """<p>You are logged in, but this installation of Onward has no web page. To get it: {how}.</p>
 <p>Until then: <a href="{root}/docs">what can be asked of this server</a>, <a href="{root}/api/v1/runs">its runs</a>, and
-<code>onward runs</code> on the command line. An installed Onward has its page built.</p>
+<code>onward runs</code> on the command line.</p>
 """

@@ -63,6 +63,7 @@ def up(
         from onward.api.app import make_server
         from onward.api.server import Listening, open_socket, serve
         from onward.api.server_log import set_up
+        from onward.api.web_app import missing_page
 
         set_up()
         listening = Listening(host=host, port=port, certfile=certfile, keyfile=keyfile, root_path=root_path, names=tuple(name or ()))
@@ -92,6 +93,8 @@ def up(
                 to_stdout(login_link(opened.tokens, url, name=getpass.getuser(), rights=Rights.ADMIN, minutes=60 * _LINK_HOURS))
                 _flush()
                 to_stderr(f"onward serves {place.words} at {url}; the link above logs a browser in, once")
+                if how := missing_page():
+                    to_stderr(f"  → there is no web page here, only the API: {how}")
                 if host not in ("127.0.0.1", "::1", "localhost") and certfile is None:
                     to_stderr(
                         "  → this is not encrypted: others on the way can read tokens; --certfile, or a proxy with TLS before it, helps"
