@@ -5858,6 +5858,11 @@ export interface components {
         UnreadableFolders: {
             /** Folders */
             folders: components["schemas"]["UnreadableFolder"][];
+            /**
+             * Roots
+             * @description Runs folders in which the server looks.
+             */
+            roots: string[];
         };
         /** ViewIn */
         ViewIn: {

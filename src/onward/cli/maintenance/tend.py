@@ -46,6 +46,7 @@ def tend(
 
 def _change_timer(*, install: bool, cron: bool, uninstall: bool) -> None:
     from onward.errors import InvalidInput
+    from onward.operations.remembered_roots import roots_text
     from onward.operations.repair.timer import TendTimer
 
     if install == uninstall:
@@ -56,6 +57,6 @@ def _change_timer(*, install: bool, cron: bool, uninstall: bool) -> None:
     for words in done:
         to_stdout(words)
     if install:
-        to_stderr(f"runs under {' and '.join(map(str, desk.roots))} are looked after; onward tend --uninstall ends that")
+        to_stderr(f"runs under {roots_text(list(map(str, desk.roots)), 'and')} are looked after; onward tend --uninstall ends that")
     elif not done:
         to_stderr("nothing was installed")

@@ -70,16 +70,18 @@ def list_(json: JsonOption = False) -> None:
     """List pipelines, newest last."""
     from onward.errors import StorageError
     from onward.operations.pipelines.record import pipeline_line
+    from onward.operations.remembered_roots import roots_text
     from onward.rundir.pipeline.layout import pipelines_under
 
     told = []
-    for dir in [dir for root in open_context().roots for dir in pipelines_under(root)]:
+    roots = open_context().roots
+    for dir in [dir for root in roots for dir in pipelines_under(root)]:
         try:
             told.append(pipeline_line(dir))
         except StorageError as error:
             to_stderr(f"onward: {error.message}")
     if json:
-        json_to_stdout({"schema": 1, "pipelines": told})
+        json_to_stdout({"schema": 1, "pipelines": told, "roots": list(map(str, roots))})
     elif told:
         table(
             ("PIPELINE", "STATE", "STAGES", "TASKS", "MADE", "WHY"),
@@ -87,7 +89,7 @@ def list_(json: JsonOption = False) -> None:
             state_columns=(1,),
         )
     else:
-        to_stderr("there are no pipelines yet: onward pipeline run FILE")
+        to_stderr(f"no pipelines under {roots_text(list(map(str, roots)))}; onward pipeline run FILE makes one")
     repair_seen_runs()
 
 

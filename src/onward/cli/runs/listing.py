@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onward.cli.context import JsonOption, open_hosts, repair_seen_runs
+from onward.cli.context import JsonOption, folder_text, open_hosts, repair_seen_runs
 from onward.cli.output import age_text, json_to_stdout, percent, table, to_stderr
 
 _NEWEST = 30
@@ -20,6 +20,7 @@ def runs(
     """List runs, newest last."""
     from onward.errors import InvalidInput
     from onward.model.run import RunState
+    from onward.operations.remembered_roots import roots_text
     from onward.operations.runs.record import SCHEMA
 
     if state and state not in list(RunState):
@@ -41,13 +42,16 @@ def runs(
         to_stderr(f"onward: the runs on {host} are not shown: {error.message}")
         if error.hint:
             to_stderr(f"  → {error.hint}")
+    roots = [folder_text(host, root) for host, answer in answers for root in answer["roots"]]
     if json:
-        json_to_stdout({"schema": SCHEMA, "runs": records, "unanswered": [{"host": host, "reason": str(e)} for host, e in silent.items()]})
+        unanswered = [{"host": host, "reason": str(error)} for host, error in silent.items()]
+        json_to_stdout({"schema": SCHEMA, "runs": records, "roots": roots, "unanswered": unanswered})
     elif not records:
-        roots = " or ".join(root for _, answer in answers for root in answer["roots"])
-        to_stderr(f"no run under {roots} is {state}" if state else f"no runs under {roots}; onward submit makes one")
+        where = roots_text(roots)
+        to_stderr(f"no run under {where} is {state}" if state else f"no runs under {where}; onward submit makes one")
     else:
         _print(records, older)
+        to_stderr(f"runs under {roots_text(roots, 'and')}")
     repair_seen_runs()
 
 

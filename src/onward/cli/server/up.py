@@ -51,6 +51,7 @@ def up(
     import socket
 
     from onward.cli.context import open_context
+    from onward.operations.remembered_roots import roots_text
     from onward.operations.tracker_access.location import ServingLock, login_link, open_tracker, tracker_location
     from onward.tracker.access.tokens import Rights
 
@@ -93,6 +94,7 @@ def up(
                 to_stdout(login_link(opened.tokens, url, name=getpass.getuser(), rights=Rights.ADMIN, minutes=60 * _LINK_HOURS))
                 _flush()
                 to_stderr(f"onward serves {place.words} at {url}; the link above logs a browser in, once")
+                to_stderr(f"  runs under {roots_text(list(map(str, desk.roots)), 'and')}")
                 if how := missing_page():
                     to_stderr(f"  → there is no web page here, only the API: {how}")
                 if host not in ("127.0.0.1", "::1", "localhost") and certfile is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from onward.errors import HostUnreachable, LoginRefused, NotFound, OnwardError
 from onward.operations.context import OperationsContext
 from onward.operations.hosts.local import Data, Host, LocalHost
+from onward.operations.remembered_roots import roots_text
 from onward.operations.runs.find import RunMatch, best_match, check_text, is_path, run_not_found
 from onward.schedulers.cluster_settings import ClusterSettings
 
@@ -139,7 +140,7 @@ class Hosts:
             named = "; ".join(f"{reply.name}: {reply.error.message}" for reply in silent if reply.error)
             hint = next((reply.error.hint for reply in silent if reply.error and reply.error.hint), "")
             kind = LoginRefused if all(isinstance(reply.error, LoginRefused) for reply in silent) else HostUnreachable
-            return kind(f"there is no run {text!r} under {' or '.join(where)}, and not all hosts answered: {named}", hint=hint)
+            return kind(f"there is no run {text!r} under {roots_text(where)}, and not all hosts answered: {named}", hint=hint)
         if is_path(text):
             host, colon, folder = text.partition(":")
             if colon and folder.startswith(("/", "~")) and "/" not in host:

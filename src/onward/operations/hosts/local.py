@@ -102,7 +102,7 @@ class LocalHost:
         readable, broken = inspect_runs(self.desk, shown)
         return {
             "runs": [run_record(seen, details=False) for seen in readable if state is None or seen.run.state == state],
-            "broken": [*self.desk.unread, *(str(error) for error in broken)],
+            "broken": [*self.desk.unread, *self.desk.forget_removed_roots(), *(str(error) for error in broken)],
             "older": len(found) - len(shown),
             "roots": list(map(str, self.desk.roots)),
         }

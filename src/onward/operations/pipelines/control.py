@@ -14,6 +14,7 @@ from onward.model.pipelines.task import TaskState, tasks_of
 from onward.operations.context import OperationsContext
 from onward.operations.pipelines.start import advance_pipeline, from_stage, stages_from, start_pipeline
 from onward.operations.pipelines.upload import tend_upload
+from onward.operations.remembered_roots import roots_text
 from onward.operations.runs.control import cancel, reopen, resume
 from onward.operations.runs.find import check_text, is_path
 from onward.operations.runs.record import is_ours
@@ -67,7 +68,9 @@ def find_pipeline(desk: OperationsContext, text: str) -> PipelineDir:
         raise Conflict(f"{text!r} may mean {len(begins)} pipelines", hint=f"take one by its folder's name: {', '.join(begins[-10:])}")
     if begins:
         return found[begins[0]]
-    raise NotFound(f"there is no pipeline {text!r} under {' or '.join(map(str, desk.roots))}", hint="`onward pipeline list` lists them")
+    raise NotFound(
+        f"there is no pipeline {text!r} under {roots_text(list(map(str, desk.roots)))}", hint="`onward pipeline list` lists them"
+    )
 
 
 def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:

@@ -52,6 +52,7 @@ def start_pipeline(desk: OperationsContext, plan: PipelinePlan, *, source: str, 
         write_whole(dir.source, source)
         write_whole(dir.started, json.dumps({"workdir": frozen.workdir, "by": desk.user, "code": frozen.facts}, indent=1))
         write_whole(dir.plan, json.dumps(plan_to_json(plan), indent=1))
+    desk.remember_root(root)
     advance_pipeline(desk, dir)
     return dir
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from onward.errors import Conflict, InvalidInput, NotFound
 from onward.operations.context import OperationsContext
+from onward.operations.remembered_roots import roots_text
 from onward.rundir.files.no_links import read_beneath
 from onward.rundir.home import home_elsewhere
 from onward.rundir.layout import RunDir
@@ -25,7 +26,7 @@ _RANKS: tuple[Callable[[str, str, str, str], bool], ...] = (  # of the text, and
 
 @dataclass(frozen=True, kw_only=True)
 class RunMatch:
-    """A run that a text may mean. `rank`: how well it does, 0 the best."""
+    """A run that a text may mean. `rank`: how well it does, 0 the best. Of two alike, one in a root of this place comes first."""
 
     rank: int
     id: str
@@ -61,11 +62,12 @@ def matching_runs(desk: OperationsContext, text: str) -> list[RunMatch]:
         run = _named(text)
         return [_match(0, run)] if run.is_run() else []
     found = []
+    own = desk.own_roots
     for run in desk.runs():
         id, name = labels(run)
         rank = next((rank for rank, means in enumerate(_RANKS) if means(text, id, name, run.path.name)), None)
         if rank is not None:
-            found.append(RunMatch(rank=rank, id=id, name=name, folder=str(run.path)))
+            found.append(RunMatch(rank=2 * rank + (run.root not in own), id=id, name=name, folder=str(run.path)))
     ids = Counter(match.id for match in found)
     found = [replace(match, copy=_is_copy(match)) if ids[match.id] > 1 else match for match in found]
     beside = _named(text)
@@ -97,7 +99,7 @@ def near_names(desk: OperationsContext, text: str) -> list[str]:
 def run_not_found(text: str, *, near: Iterable[str], where: Sequence[str]) -> NotFound:
     guess = "".join(f"did you mean {name}? " for name in near)
     return NotFound(
-        f"there is no run {text!r} under {' or '.join(where)}", hint=f"{guess}`onward runs` lists the runs; ONWARD_ROOT says where to look"
+        f"there is no run {text!r} under {roots_text(where)}", hint=f"{guess}`onward runs` lists the runs; ONWARD_ROOT says where to look"
     )
 
 

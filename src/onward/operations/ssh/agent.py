@@ -169,7 +169,7 @@ def open_context(request: Mapping[str, Any]) -> OperationsContext:
     url = request.get("tracker")
     tracker = TrackerSettings(url=url, token_file=None) if url else None
     settings = Settings(clusters={profile.name: profile for profile in profiles}, tracker=tracker)
-    return OperationsContext(env=dict(env or os.environ), _settings=settings)
+    return OperationsContext(env=dict(env or os.environ), _settings=settings, anywhere=False)
 
 
 def send(out: IO[bytes], data: Data) -> None:

@@ -86,6 +86,7 @@ def submit(
     with removed_if_it_fails(dir.path) if not admit else nullcontext():  # one that was admitted is finished by whoever comes next
         publish_spec(dir)
         run = read_run(dir)
+    desk.remember_root(root)
     announce_run(desk, spec, dir)
     scheduler = desk.scheduler(spec.cluster)
     handover = Handover(dir=dir, scheduler=scheduler, journal=desk_journal(dir), clock=desk.clock, patience=patience)

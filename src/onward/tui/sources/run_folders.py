@@ -20,6 +20,7 @@ from onward.operations.clusters.saved_snapshot import saved_snapshot
 from onward.operations.clusters.snapshot_cache import SnapshotCache, ask_cluster
 from onward.operations.context import OperationsContext
 from onward.operations.hosts.all_hosts import Hosts
+from onward.operations.remembered_roots import roots_text
 from onward.operations.runs.control import stop
 from onward.operations.runs.record import time_account
 from onward.rundir.journal import read_history, read_spec
@@ -68,7 +69,7 @@ class FolderSource:
 
     @property
     def words(self) -> str:
-        return f"run folders in {' and '.join(map(str, self._desk.roots))}"
+        return f"run folders in {roots_text(list(map(str, self._desk.roots)), 'and')}"
 
     # ── runs ──────────────────────────────────────────────────────────────────
 

@@ -1,5 +1,7 @@
 /** No runs: why there are none, and what next. */
+import { get } from "../../api";
 import { Empty } from "../../parts/empty";
+import { useReading } from "../../reading";
 import { href } from "../../url";
 
 type Props = { filter: string; state: string; archived: boolean; reset: () => void };
@@ -40,6 +42,27 @@ export function NoRuns({ filter, state, archived, reset }: Props) {
     <Empty title="There are no runs yet">
       <a href={href("/new")}>Start one here</a>, or on the command line: <code>onward submit params.yaml</code>. Scripts
       that log to MLflow show up too, once their <code>MLFLOW_TRACKING_URI</code> is this address.
+      <Looked />
     </Empty>
+  );
+}
+
+/** Where the server looked: a run that somebody misses may lie elsewhere. */
+function Looked() {
+  const { data } = useReading("unreadable folders", (signal) => get("/api/v1/trouble/folders", { signal }), 30_000);
+  const roots = data?.roots ?? [];
+  if (!roots.length) return null;
+  return (
+    <>
+      <br />
+      The server looks for runs in{" "}
+      {roots.map((root, index) => (
+        <span key={root}>
+          {index > 0 && (index === roots.length - 1 ? " and " : ", ")}
+          <code>{root}</code>
+        </span>
+      ))}
+      . For another folder, start it with <code>ONWARD_ROOT</code> set to that folder.
+    </>
   );
 }

@@ -18,9 +18,11 @@ class UnreadableFolder(BaseModel):
 
 class UnreadableFolders(BaseModel):
     folders: list[UnreadableFolder]
+    roots: list[str] = Field(description="Runs folders in which the server looks.")
 
 
 @router.get("/folders", summary="List folders that cannot be read")
 def folders(svc: Svc) -> UnreadableFolders:
     """Links, damaged files, copies of other runs, folders that the server's user may not read. All other folders are read as usual."""
-    return UnreadableFolders(folders=[UnreadableFolder(**vars(one)) for one in svc.tracker.files.quarantine.listed()])
+    listed = svc.tracker.files.quarantine.listed()
+    return UnreadableFolders(folders=[UnreadableFolder(**vars(one)) for one in listed], roots=list(map(str, svc.desk.roots)))
