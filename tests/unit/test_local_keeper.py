@@ -90,9 +90,9 @@ def test_a_job_waits_until_there_is_room_and_says_for_what(bench: KeeperBench) -
 
 
 def test_a_small_job_passes_a_large_one_that_does_not_fit(bench: KeeperBench) -> None:
-    bench.submit("sleep 600")
-    large = bench.submit("sleep 600", resources=Resources(cpus_per_task=2))
-    small = bench.submit("sleep 600")
+    bench.submit("sleep 600", resources=Resources(gpus="0"))
+    large = bench.submit("sleep 600", resources=Resources(cpus_per_task=2, gpus="0"))
+    small = bench.submit("sleep 600", resources=Resources(gpus="0"))
     bench.look()
     assert bench.now(large).state is JobState.QUEUED
     assert bench.now(small).state is JobState.RUNNING
@@ -127,9 +127,46 @@ def test_a_gpu_stays_given_when_the_keeper_was_killed(bench: KeeperBench) -> Non
     assert (bench.now(second).state, bench.now(second).reason) == (JobState.QUEUED, "needs 1 GPUs, 0 free")
 
 
-def test_a_job_without_gpus_sees_none_where_there_are_some(bench: KeeperBench) -> None:
-    job = bench.submit('test "${CUDA_VISIBLE_DEVICES-unset}" = ""')
+def test_a_job_that_asks_for_no_number_of_gpus_gets_all_of_them_alone(bench: KeeperBench) -> None:
+    report = 'echo "$CUDA_VISIBLE_DEVICES" > {0}.part; mv {0}.part {0}; exec sleep 600'
+    first = bench.submit(report.format(bench.folder / "seen"), resources=Resources(cpus_per_task=1))
+    second, third = bench.submit("exit 0"), bench.submit("sleep 600", resources=Resources(gpus="1"))
+    bench.look()
+    assert bench.wait_for_file("seen").read_text() == "0,1\n"
+    assert bench.now(second).reason == "gets all 2 GPUs, as no number was asked, 0 free"
+    assert bench.now(third).reason == "needs 1 GPUs, 0 free"
+    bench.scheduler.cancel([first, third])
+    bench.wait_for(first, JobState.CANCELLED)
+    bench.wait_for(second, JobState.FINISHED)
+
+
+def test_a_job_that_asks_for_0_gpus_sees_none_and_waits_for_none(bench: KeeperBench) -> None:
+    bench.submit("sleep 600")
+    job = bench.submit('test "${CUDA_VISIBLE_DEVICES-unset}" = ""', resources=Resources(gpus="0"))
     bench.wait_for(job, JobState.FINISHED)
+
+
+def test_a_job_that_an_older_onward_queued_is_given_no_gpus(bench: KeeperBench) -> None:
+    job = bench.submit('test "${CUDA_VISIBLE_DEVICES-unset}" = ""')
+    (folder,) = (bench.state / "incoming").glob(f"{job}.*")
+    told = json.loads((folder / "job.json").read_text())
+    del told["request"]["all_gpus"]
+    (folder / "job.json").write_text(json.dumps(told))
+    bench.wait_for(job, JobState.FINISHED)
+
+
+def test_submit_says_how_to_ask_where_gpus_may_keep_the_job_waiting(bench: KeeperBench) -> None:
+    [words] = bench.scheduler.advice(Resources())
+    assert words == (
+        "it asks for no number of GPUs, so it gets all 2 GPUs of this machine, and waits while another job of the local queue has one: "
+        "--gpus N asks for N of them, --gpus 0 for none"
+    )
+    assert not bench.scheduler.advice(Resources(gpus="0")) and not bench.scheduler.advice(Resources(gres="gpu:1"))
+    one = LocalScheduler(bench.state, gpus=("0",), keeper_command=["true"])
+    assert not one.advice(Resources())  # alone with the only one, as without Onward
+    bench.submit("exit 0"), bench.submit("exit 0")
+    assert "so it gets the only GPU of this machine" in one.advice(Resources())[0]
+    assert not LocalScheduler(bench.state, gpus=(), keeper_command=["true"]).advice(Resources())
 
 
 # ── starting ──────────────────────────────────────────────────────────────────

@@ -25,7 +25,7 @@ def test_seconds_are_kept() -> None:
 
 
 def test_nothing_asked_is_one_cpu_without_limits() -> None:
-    assert read_back(Resources()) == ResourceRequest(output=str(OUT))
+    assert read_back(Resources()) == ResourceRequest(all_gpus=True, output=str(OUT))
 
 
 def test_all_memory_is_told_apart_from_no_limit() -> None:
@@ -39,6 +39,11 @@ def test_tasks_multiply_cpus(resources: Resources) -> None:
 
 def test_gpus_are_counted_in_either_spelling() -> None:
     assert read_back(Resources(gres="gpu:a100:2")).gpus == 2
+
+
+def test_no_gpus_is_told_apart_from_no_word_about_them() -> None:
+    assert (read_back(Resources(gpus="0")).gpus, read_back(Resources(gpus="0")).all_gpus) == (0, False)
+    assert read_back(Resources(gres="license:1")).all_gpus
 
 
 def test_words_that_are_only_names_leave_no_line() -> None:

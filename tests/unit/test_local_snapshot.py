@@ -47,6 +47,11 @@ def test_what_running_jobs_hold_is_taken_off_by_type_of_gpu() -> None:
     assert (second.reason, second.in_line, second.asked.mem, second.asked.gpus) == ("needs 8 CPUs, 4 free", True, 16_000, (Gpus(total=1),))
 
 
+def test_a_job_that_asks_for_no_number_of_gpus_waits_for_all() -> None:
+    [job] = take_snapshot(MACHINE, TYPES, [entry(1, JobState.QUEUED, request=ResourceRequest(all_gpus=True))], host="box", now=9.0).jobs
+    assert job.asked.gpus == (Gpus(total=3),)
+
+
 def test_an_empty_queue_is_a_free_machine(tmp_path: Path) -> None:
     taken = LocalScheduler(tmp_path / "state", cpus=4, mem=1000, gpus=("0",)).snapshot()
     assert (taken.jobs, [node.state for node in taken.nodes]) == ((), [NodeState.FREE])

@@ -35,6 +35,10 @@ class Resources:
     mail_type: str | None = None
     extra: tuple[str, ...] = ()  # options in the scheduler's own words that we have no word for, handed through as they are
 
+    def asks_gpus(self) -> bool:
+        """Whether a number of GPUs is asked for; it may be 0."""
+        return self.gpus is not None or any(part.split(":")[0] == "gpu" for part in (self.gres or "").split(","))
+
     def gpu_count(self) -> int:
         """GPUs a node is asked for, by either spelling."""
         total = 0

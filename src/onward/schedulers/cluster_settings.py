@@ -47,9 +47,9 @@ class ClusterSettings:
         """
         missing: dict[str, Any] = {key: value for key, value in vars(self.defaults).items() if vars(asked)[key] is None}
         missing["extra"] = tuple(dict.fromkeys((*self.defaults.extra, *asked.extra)))
-        if asked.gpus is not None or _asks_gpus(asked.gres):
+        if asked.asks_gpus():
             missing.pop("gpus", None)
-            if _asks_gpus(self.defaults.gres):
+            if replace(self.defaults, gpus=None).asks_gpus():
                 missing.pop("gres", None)
         return replace(asked, **missing)
 
@@ -116,7 +116,3 @@ def detected_scheduler(which: SchedulerChooser = shutil.which) -> str:
     if which("sbatch"):
         return "slurm"
     return "gridengine" if which("qsub") and which("qconf") else "local"
-
-
-def _asks_gpus(gres: str | None) -> bool:
-    return any(part.split(":")[0] == "gpu" for part in (gres or "").split(","))

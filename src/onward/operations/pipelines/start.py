@@ -164,13 +164,20 @@ class _Making:
         draft = replace(stage.draft, name=f"{self._plan.name}-{stage.name}")
         if stage.kind is StageKind.ENVIRONMENT and stage.environment:
             command = (*self._ours("build"), str(self._environments.root), str(self._dir.build(stage.environment)))
-            return replace(draft, command=command)
+            return self._without_gpus(replace(draft, command=command))
         return self._inside(fill_stages(draft, self._results), stage.environment)
 
     def _pool(self, pool: WorkerPool) -> RunDraft:
         command = (*self._ours("worker"), str(self._dir.path), pool.name)
         draft = replace(pool.draft, name=f"{self._plan.name}-worker", command=command)
-        return self._inside(draft, pool.environment)
+        return self._without_gpus(self._inside(draft, pool.environment))
+
+    def _without_gpus(self, draft: RunDraft) -> RunDraft:
+        """The local queue gives all GPUs to a job that asks for no number. Builds and workers must not hold them while a training waits."""
+        cluster, profile = self._desk.settings.cluster(draft.cluster)
+        if cluster.scheduler != "local" or profile.with_defaults(draft.resources).asks_gpus():
+            return draft
+        return replace(draft, resources=replace(draft.resources, gpus="0"))
 
     def _ours(self, verb: str) -> tuple[str, ...]:
         return (self._python, str(self._dir.supervisor), verb)

@@ -170,7 +170,7 @@ class Keeper:
             else:
                 now, limit = self._clock.now(), held.job.request.time
                 deadline = now + limit if limit is not None else None
-                gpus = left.gpus[: held.job.request.gpus]
+                gpus = left.gpus[: self._machine.gpus_for(held.job.request)]
                 self._save(held, JobRecord(state=JobState.RUNNING, started=now, deadline=deadline, gpus=gpus))
                 self._start(held)
                 left = self._left()

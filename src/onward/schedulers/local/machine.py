@@ -27,6 +27,9 @@ class MachineCapacity:
         """MiB that a job takes up: `0` asked for all, nothing asked takes none."""
         return self.mem if request.mem == 0 else request.mem or 0
 
+    def gpus_for(self, request: ResourceRequest) -> int:
+        return len(self.gpus) if request.all_gpus else request.gpus
+
     def without(self, taken: Iterable[tuple[ResourceRequest, tuple[str, ...]]]) -> MachineCapacity:
         """What is left while these jobs run, each with the GPUs it was given."""
         jobs = list(taken)
@@ -44,8 +47,9 @@ class MachineCapacity:
             return f"needs {request.cpus} CPUs, {max(left.cpus, 0)} free"
         if mem > left.mem:
             return f"needs {mem} MiB of memory, {max(left.mem, 0)} MiB free"
-        if request.gpus > len(left.gpus):
-            return f"needs {request.gpus} GPUs, {len(left.gpus)} free"
+        if self.gpus_for(request) > len(left.gpus):
+            needs = f"gets all {len(self.gpus)} GPUs, as no number was asked" if request.all_gpus else f"needs {request.gpus} GPUs"
+            return f"{needs}, {len(left.gpus)} free"
         return ""
 
     def excess(self, request: ResourceRequest) -> str:

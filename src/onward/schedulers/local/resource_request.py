@@ -18,6 +18,7 @@ class ResourceRequest:
     cpus: int = 1
     mem: int | None = None  # MiB; 0: all of the machine's; None: neither counted nor limited
     gpus: int = 0
+    all_gpus: bool = False  # no number was asked for: all there are, as without a queue
     time: int | None = None  # seconds
     output: str | None = None  # a file the job's words are appended to
 
@@ -36,7 +37,7 @@ def directive_lines(resources: Resources, *, output: Path) -> Sequence[str]:
         "mem": format_size(resources.mem) if resources.mem is not None else None,
         "cpus-per-task": resources.cpus_per_task,
         "ntasks": resources.ntasks or resources.ntasks_per_node,
-        "gpus": resources.gpu_count() or None,
+        "gpus": resources.gpu_count() if resources.asks_gpus() else None,
         "output": output.absolute(),
     }
     return [f"{_MARK}--{key}={value}" for key, value in asked.items() if value is not None]
@@ -56,6 +57,7 @@ def parse_directives(script: str) -> ResourceRequest:
         cpus=_count(asked, "cpus-per-task", default=1) * _count(asked, "ntasks", default=1),
         mem=parse_size(asked["mem"]) if "mem" in asked else None,
         gpus=_count(asked, "gpus", default=0),
+        all_gpus="gpus" not in asked,
         time=parse_duration(asked["time"]) if "time" in asked else None,
         output=asked.get("output"),
     )

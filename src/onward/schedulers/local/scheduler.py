@@ -86,6 +86,19 @@ class LocalScheduler:
             raise SubmitUnclear(f"job {job} ({name}) is stored, but {error.message}", hint=error.hint) from error
         return job
 
+    def advice(self, resources: Resources) -> Sequence[str]:
+        """That GPUs are handed out, where this may keep a job waiting that asked for none."""
+        try:
+            gpus = len(self._machine()[0].gpus)
+            alone = len(self._queue.unfinished()) <= 1  # the job itself
+        except OSError:
+            return []
+        if resources.asks_gpus() or not gpus or (alone and gpus == 1):
+            return []
+        all_of_them = "the only GPU" if gpus == 1 else f"all {gpus} GPUs"
+        gets = f"it asks for no number of GPUs, so it gets {all_of_them} of this machine"
+        return [f"{gets}, and waits while another job of the local queue has one: --gpus N asks for N of them, --gpus 0 for none"]
+
     def submit_command(self, script: Path, *, name: str, after: JobId | None = None) -> Sequence[str]:
         """There is no program to submit with: this is what the queue will run."""
         return ("bash", str(script))

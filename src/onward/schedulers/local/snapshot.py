@@ -60,6 +60,7 @@ def _job(
     runs = status.state is JobState.RUNNING
     given = record.gpus if record and runs else ()
     request = job.request
+    wanted = machine.gpus_for(request)
     return ClusterJob(
         id=status.id,
         name=status.name,
@@ -70,7 +71,7 @@ def _job(
         asked=Asked(
             cpus=request.cpus,
             mem=None if request.mem is None else machine.memory_for(request),
-            gpus=_gpus(given, gpu_types, free=given) if given else (Gpus(total=request.gpus),) if request.gpus else (),
+            gpus=_gpus(given, gpu_types, free=given) if given else (Gpus(total=wanted),) if wanted else (),
             time=request.time,
         ),
         nodes=(host,) if runs else (),
