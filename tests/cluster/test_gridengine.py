@@ -298,8 +298,15 @@ def test_an_execd_that_comes_back_after_its_host_was_given_up_does_not_cancel_th
 
 
 def give_up(bed: GridEngineBed, job: str) -> None:
-    """What Grid Engine does by itself where a host has been silent for long enough."""
-    subprocess.run(["qmod", "-f", "-rj", job], env={**os.environ, **bed.environment()}, timeout=60, check=False)
+    """What Grid Engine does by itself where a host has been silent for long enough, asked for until it is done."""
+
+    def rescheduled() -> bool:
+        command = ["qmod", "-f", "-rj", job]
+        done = subprocess.run(command, env={**os.environ, **bed.environment()}, timeout=60, check=False, capture_output=True, text=True)
+        print(done.stdout, done.stderr)
+        return "rescheduling of job" in done.stdout
+
+    until(rescheduled, within=120, what=f"rescheduling of job {job}")
 
 
 @pytest.mark.alone
@@ -308,7 +315,8 @@ def test_a_training_that_is_cut_off_is_fenced_and_goes_on_elsewhere(
     gridengine_bed: GridEngineBed, ge_alice: Person, unbroken: Unbroken
 ) -> None:
     """The old leg runs on unseen, and its job is started once more elsewhere: that makes way, and the next leg takes over."""
-    run, out = training(ge_alice, "--time", "10:00", epochs=52, pause=0.05)
+    epochs = 78  # three minutes: longer than a busy scheduler takes to start leg 2
+    run, out = training(ge_alice, "--time", "10:00", epochs=epochs, pause=0.05)
     first = run.until_step(60)["legs"][0]
     try:
         gridengine_bed.unplug(first["nodes"][0])
@@ -319,7 +327,7 @@ def test_a_training_that_is_cut_off_is_fenced_and_goes_on_elsewhere(
         run.until_over(within=300)
     finally:
         gridengine_bed.heal(first["nodes"][0])
-    shown = assert_whole(run, out=out, unbroken=unbroken(52))
+    shown = assert_whole(run, out=out, unbroken=unbroken(epochs))
     assert shown["legs"][0]["end"] == "node_lost"  # type: ignore[index]
 
 
