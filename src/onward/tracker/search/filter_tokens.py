@@ -1,4 +1,4 @@
-"""The words of a filter: split, with their places, so that an error can point at one. Pure."""
+"""The words of a filter, of ours and of MLflow's: split, with their places, so that an error can point at one. Pure."""
 
 from __future__ import annotations
 
@@ -37,15 +37,21 @@ def tokenize(text: str) -> list[FilterToken]:
         raise InvalidInput(f"the filter has {len(text)} characters; at most {LONGEST} are read", hint="ask for less at once")
     if not is_plain(text):
         raise InvalidInput("the filter holds what is no text: NUL, or half a character", hint="write it in UTF-8")
+    found, end = scan(text, _WORD)
+    if end < len(text):
+        raise syntax_error(text, end, "this is no word of a filter")
+    return [*found, FilterToken("end", "", len(text))]
+
+
+def scan(text: str, word: re.Pattern[str]) -> tuple[list[FilterToken], int]:
+    """The words of a text, each of the kind of its group, and where the first begins that is none: the text's end where all are."""
     found: list[FilterToken] = []
     at = 0
-    while text[at:].strip():
-        match = _WORD.match(text, at)
-        if match is None or match.lastgroup is None:
-            raise syntax_error(text, len(text) - len(text[at:].lstrip()), "this is no word of a filter")
-        found.append(FilterToken(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+    while match := word.match(text, at):
+        kind = str(match.lastgroup)
+        found.append(FilterToken(kind, match[kind], match.start(kind)))
         at = match.end()
-    return [*found, FilterToken("end", "", len(text))]
+    return found, len(text) - len(text[at:].lstrip())
 
 
 def syntax_error(text: str, at: int, what: str) -> InvalidInput:

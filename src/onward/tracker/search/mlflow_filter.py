@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from onward.errors import InvalidInput
+from onward.tracker.search.filter_tokens import FilterToken, scan
 
 _WORD: Final = re.compile(
     r"""\s*(?:
-      (?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"(?![.\w]))
+      (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"(?![.\w]))
     | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))
     | (?P<sign>>=|<=|!=|=|>|<)
     | (?P<mark>[(),])
@@ -121,8 +122,8 @@ def clauses(text: str | None, kind: FilterGrammar) -> list[Clause]:
         clause, at = _clause(words, at, kind, text or "")
         found.append(clause)
         if at < len(words):
-            if words[at][1].upper() != "AND":
-                raise InvalidInput(f"Invalid clause(s) in filter string {text!r}: {words[at][1]!r}", hint="clauses are joined by AND")
+            if words[at].text.upper() != "AND":
+                raise InvalidInput(f"Invalid clause(s) in filter string {text!r}: {words[at].text!r}", hint="clauses are joined by AND")
             at += 1
     return found
 
@@ -134,34 +135,28 @@ def orders(texts: Sequence[str], kind: FilterGrammar) -> list[Order]:
 def _order(text: str, kind: FilterGrammar) -> Order:
     match = re.fullmatch(r"\s*(.+?)(?:\s+(asc|desc))?\s*", text, re.IGNORECASE)
     words = _words(match[1]) if match else []
-    if match is None or len(words) != 1 or words[0][0] != "name":
+    if match is None or len(words) != 1 or words[0].kind != "name":
         raise InvalidInput(f"Invalid order_by clause {text!r}", hint="Expected a key such as metrics.acc, then ASC or DESC")
-    room, key = _target(words[0][1], kind)
-    told = _unquoted(words[0][1].rpartition(".")[2])
+    room, key = _target(words[0].text, kind)
+    told = _unquoted(words[0].text.rpartition(".")[2])
     if room not in kind.order_rooms or (room == "attribute" and told not in kind.ordered):
         raise InvalidInput(f"Invalid order_by key in {text!r}", hint=f"Valid attributes are {', '.join(sorted(kind.ordered))}")
     return Order(room, key, (match[2] or "").lower() == "desc")
 
 
-def _words(text: str) -> list[tuple[str, str]]:
+def _words(text: str) -> list[FilterToken]:
     if len(text) > _LONGEST:
         raise InvalidInput(f"a filter may have {_LONGEST} characters, this one has {len(text)}")
-    found: list[tuple[str, str]] = []
-    at = 0
     text = text.strip()
-    while at < len(text):
-        match = _WORD.match(text, at)
-        if match is None:
-            raise InvalidInput(f"Invalid filter string {text!r}: cannot read it from {text[at : at + 20]!r} on")
-        found.append((str(match.lastgroup), match[0].strip()))
-        at = match.end()
-        at += len(text[at:]) - len(text[at:].lstrip())
+    found, end = scan(text, _WORD)
+    if end < len(text):
+        raise InvalidInput(f"Invalid filter string {text!r}: cannot read it from {text[end : end + 20]!r} on")
     return found
 
 
-def _clause(words: list[tuple[str, str]], at: int, kind: FilterGrammar, text: str) -> tuple[Clause, int]:
-    sort, word = words[at]
-    if sort != "name" and not (sort == "text" and word[0] == '"'):
+def _clause(words: list[FilterToken], at: int, kind: FilterGrammar, text: str) -> tuple[Clause, int]:
+    sort, word = words[at].kind, words[at].text
+    if sort != "name" and not (sort == "string" and word[0] == '"'):
         raise InvalidInput(f"Invalid filter string {text!r}: expected a key such as metrics.acc, found {word!r}")
     room, key = _target(word, kind)
     sign, at = _sign(words, at + 1, text)
@@ -173,12 +168,12 @@ def _clause(words: list[tuple[str, str]], at: int, kind: FilterGrammar, text: st
         return Clause(room, key, sign, values), at
     if at >= len(words):
         raise InvalidInput(f"Invalid filter string {text!r}: a value is missing at the end")
-    value_sort, value = words[at]
+    value_sort, value = words[at].kind, words[at].text
     if room == "metric" or (room == "attribute" and key in kind.numbers.values()):
         if value_sort != "number":
             raise InvalidInput(f"Expected a number for {word} in {text!r}, found {value}")
         return Clause(room, key, sign, float(value)), at + 1
-    if value_sort != "text":
+    if value_sort != "string":
         raise InvalidInput(f"Expected a quoted string value for {word} in {text!r}, found {value}")
     return Clause(room, key, sign, _unquoted(value)), at + 1
 
@@ -196,13 +191,13 @@ def _target(word: str, kind: FilterGrammar) -> tuple[str, str]:
     return room, kind.attribute(key) if room == "attribute" else key
 
 
-def _sign(words: list[tuple[str, str]], at: int, text: str) -> tuple[str, int]:
-    said = [word.upper() for _, word in words[at : at + 3]]
+def _sign(words: list[FilterToken], at: int, text: str) -> tuple[str, int]:
+    said = [word.text.upper() for word in words[at : at + 3]]
     for length in (3, 2, 1):
         sign = " ".join(said[:length])
         if len(said) >= length and sign in (*NUMBERS, *TEXTS, *PRESENCE, *LISTS):
             return sign, at + length
-    raise InvalidInput(f"Invalid filter string {text!r}: expected a comparison after {words[at - 1][1]!r}")
+    raise InvalidInput(f"Invalid filter string {text!r}: expected a comparison after {words[at - 1].text!r}")
 
 
 def _check_sign(room: str, key: str, sign: str, kind: FilterGrammar, text: str) -> None:
@@ -218,14 +213,14 @@ def _check_sign(room: str, key: str, sign: str, kind: FilterGrammar, text: str) 
         raise InvalidInput(f"Invalid comparator {sign!r} for {room} {key!r} in {text!r}", hint=f"Valid ones are {', '.join(allowed)}")
 
 
-def _list(words: list[tuple[str, str]], at: int, text: str) -> tuple[tuple[str, ...], int]:
+def _list(words: list[FilterToken], at: int, text: str) -> tuple[tuple[str, ...], int]:
     values: list[str] = []
-    if at >= len(words) or words[at][1] != "(":
+    if at >= len(words) or words[at].text != "(":
         raise InvalidInput(f"Invalid filter string {text!r}: expected a list such as ('a', 'b')")
     at += 1
     while at < len(words):
-        sort, word = words[at]
-        if sort == "text":
+        word = words[at].text
+        if words[at].kind == "string":
             values.append(_unquoted(word))
         elif word == ")" and values:
             return tuple(values), at + 1
