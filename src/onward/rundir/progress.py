@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from onward.rundir.files.growing import lines_from
 from onward.rundir.files.no_links import names_beneath, reading
 from onward.rundir.layout import RunDir, leg_of
 from onward.sdk.packed_metrics import unpacked
@@ -104,24 +105,20 @@ class SpoolReader:
             at = size - _NEAR
             self._cut.add(name)
         while at < size:
-            file.seek(at)
-            data = file.read(min(_PIECE, size - at))
-            while b"\n" not in data and len(data) < LONGEST_RECORD and (more := file.read(_PIECE)):
-                data += more
-            whole = data.rfind(b"\n") + 1
+            whole, rest = lines_from(file, at, piece=min(_PIECE, size - at), longest=LONGEST_RECORD)
             if not whole:
-                if len(data) >= LONGEST_RECORD:  # no record of ours
-                    at += len(data)
+                if len(rest) >= LONGEST_RECORD:  # no record of ours
+                    at += len(rest)
                     self._cut.add(name)
                     continue
                 break
-            lines = data[:whole].split(b"\n")[:-1]
+            lines = whole.split(b"\n")[:-1]
             if name in self._cut:
                 self._cut.discard(name)
                 lines = lines[1:]
             for line in lines:
                 _take_line(self.progress, line)
-            at += whole
+            at += len(whole)
         self._offsets[name] = at
 
 

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from onward.rundir.files.growing import lines_from
+
 _PIECE = 1 << 20
 
 
@@ -24,13 +26,11 @@ class GrowingFile:
             return
         with file:
             while True:
-                file.seek(self._at)
-                data = file.read(_PIECE)
-                whole = data.rfind(b"\n") + 1
-                if not whole and len(data) < _PIECE:
+                whole, rest = lines_from(file, self._at, piece=_PIECE, longest=_PIECE)
+                if not whole and len(rest) < _PIECE:
                     return
-                lines = data[:whole].split(b"\n")[:-1] if whole else [data]
-                self._at += whole or len(data)
+                lines = whole.split(b"\n")[:-1] if whole else [rest]
+                self._at += len(whole or rest)
                 yield from (line.decode(errors="replace") for line in lines)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from onward.errors import NotAllowed
+from onward.rundir.files.growing import lines_from
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.packed_lines import KIND as PACKED
 from onward.rundir.packed_lines import PackedLines, pack_lines
@@ -218,11 +219,7 @@ def _whole_lines(path: Path, at: int) -> bytes:
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size <= at:
             return b""
-        file.seek(at)
-        data = file.read(_PIECE)
-        while b"\n" not in data and len(data) < _LONGEST_LINE and (more := file.read(_PIECE)):
-            data += more
-    return data[: data.rfind(b"\n") + 1]
+        return lines_from(file, at, piece=_PIECE, longest=_LONGEST_LINE)[0]
 
 
 def _bytes(found: FileToPush, at: int) -> bytes:

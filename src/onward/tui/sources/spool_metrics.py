@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from onward.rundir.files.growing import lines_from
 from onward.rundir.layout import leg_of
+from onward.rundir.progress import LONGEST_RECORD
 from onward.sdk.packed_metrics import unpacked
 from onward.tracker.series.stitch import SYSTEM_PREFIX, limits
 from onward.tui.drawing.chart import bucketed
@@ -127,16 +129,15 @@ class SpoolMetrics:
         at = self._offsets.get(name, 0)
         try:
             with (self._spool / name).open("rb") as file:
-                file.seek(at)
-                data = file.read(_PIECE)
+                whole, rest = lines_from(file, at, piece=_PIECE, longest=LONGEST_RECORD)
         except OSError:
             return True
-        whole = data.rfind(b"\n") + 1
-        self._offsets[name] = at + whole
+        used = whole or (rest if len(rest) >= LONGEST_RECORD else b"")  # so long a line is no record
+        self._offsets[name] = at + len(used)
         leg = leg_of(name) or 1
-        for record in _records(data[:whole]):
+        for record in _records(whole):
             self._add(leg, record)
-        return len(data) < _PIECE
+        return not used or len(whole) + len(rest) < _PIECE
 
     def _add(self, leg: int, record: dict[str, Any]) -> None:
         values, at = record["m"], float(record["t"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
+from onward.rundir.files.growing import lines_from
 from onward.rundir.files.no_links import reading
 from onward.tracker import schema
 from onward.tracker.db.writer import Batch
@@ -51,15 +52,11 @@ def read_piece(root: Path, path: Path, at: Position, *, piece: int = PIECE, long
             if size < at.offset or _digest(start[: int(length)]) != digest:
                 return None
         head = f"{len(start)}:{_digest(start)}"
-        file.seek(at.offset)
-        data = file.read(piece)
-        while data and b"\n" not in data and len(data) <= longest and (more := file.read(piece)):
-            data += more
-        whole = data.rfind(b"\n") + 1
-        if whole or len(data) <= longest:
-            return SpoolPiece(size=size, head=head, lines=data[:whole], used=whole, more=whole > 0 and at.offset + len(data) < size)
-        used = len(data)
-        del data
+        whole, rest = lines_from(file, at.offset, piece=piece, longest=longest + 1)
+        if whole or len(rest) <= longest:
+            there = at.offset + len(whole) + len(rest)
+            return SpoolPiece(size=size, head=head, lines=whole, used=len(whole), more=bool(whole) and there < size)
+        used = len(rest)
         while rest := file.read(piece):  # the end of the line that is too long
             end = rest.find(b"\n") + 1
             used += end or len(rest)
