@@ -42,11 +42,11 @@ def bare_python() -> Iterator[None]:
         if name.partition(".")[0] in packages:
             del sys.modules[name]
     finder = NothingInstalled()
-    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(finder)
         for name in set(sys.modules) - set(before):
             del sys.modules[name]
         sys.modules.update(before)

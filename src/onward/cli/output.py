@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from onward.model.quantity import duration_text
@@ -52,6 +53,21 @@ def to_stderr(text: str = "") -> None:
 
 def to_stdout(text: str) -> None:
     sys.stdout.write(text + "\n")
+
+
+def save(text: str, output: Path | None) -> bool:
+    """To a file, or to stdout where none is named or it is `-`. Whether there is a file of it now."""
+    from onward.errors import StorageError
+    from onward.sdk.atomic_files import write_whole
+
+    if output is None or str(output) == "-":
+        to_stdout(text.rstrip("\n"))
+        return False
+    try:
+        write_whole(output, text)
+    except OSError as error:
+        raise StorageError(f"{output} cannot be written: {error.strerror}", hint="choose another place by -o") from error
+    return True
 
 
 def json_to_stdout(data: Mapping[str, Any]) -> None:

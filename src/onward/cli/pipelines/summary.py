@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onward.cli.context import JsonOption, open_context
-from onward.cli.output import json_to_stdout, safe, table, to_stderr, to_stdout
+from onward.cli.output import json_to_stdout, safe, save, table, to_stderr, to_stdout
 
 if TYPE_CHECKING:
     from onward.inputs.summary.differences import Differences
@@ -129,17 +129,8 @@ def _write(text: str | None, found: BenchmarkSummary, output: Path | None) -> No
 
 
 def _save(text: str, output: Path | None) -> None:
-    from onward.errors import StorageError
-    from onward.sdk.atomic_files import write_whole
-
-    if output is None or str(output) == "-":
-        to_stdout(text.rstrip("\n"))
-        return
-    try:
-        write_whole(output, text)
-    except OSError as error:
-        raise StorageError(f"{output} cannot be written: {error.strerror}", hint="choose another place by -o") from error
-    to_stderr(f"written to {output}")
+    if save(text, output):
+        to_stderr(f"written to {output}")
 
 
 def _gate(dir: PipelineDir, found: BenchmarkSummary) -> None:

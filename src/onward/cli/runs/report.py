@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onward.cli.context import open_context
-from onward.cli.output import to_stderr, to_stdout
+from onward.cli.output import save, to_stderr
 
 if TYPE_CHECKING:
     from onward.operations.context import OperationsContext
@@ -31,22 +31,14 @@ def report(
     It holds charts, timelines, params that differ and the environment, and needs no network and no script.
     Runs whose folders are on this machine are read from there; others from the server.
     """
-    from onward.errors import StorageError
     from onward.operations.reports.run_page import run_page
-    from onward.sdk.atomic_files import write_whole
 
     desk = open_context()
     subjects = _subjects(desk, list(dict.fromkeys(runs)), metric or [], server)
     head = title or ", ".join(dict.fromkeys(one.name for one in subjects))[:200]
     text = run_page(subjects, title=head, now=time.time())
-    if str(output) == "-":
-        to_stdout(text.rstrip("\n"))
-        return
-    try:
-        write_whole(output, text)
-    except OSError as error:
-        raise StorageError(f"{output} cannot be written: {error.strerror}", hint="choose another place by -o") from error
-    to_stderr(f"{output}: {len(subjects)} run{'s' if len(subjects) != 1 else ''}, {len(text) // 1024} KiB; any browser opens it")
+    if save(text, output):
+        to_stderr(f"{output}: {len(subjects)} run{'s' if len(subjects) != 1 else ''}, {len(text) // 1024} KiB; any browser opens it")
 
 
 def _subjects(desk: OperationsContext, runs: list[str], metrics: list[str], server: bool) -> list[ReportSubject]:

@@ -1,10 +1,24 @@
-"""Why a leg ended that left no word itself: what its scheduler says of the job. Pure."""
+"""How a leg's end and its job's belong together: why a leg ended that left no word itself, by what its scheduler says. Pure."""
 
 from __future__ import annotations
 
 from onward.model.job import JobState, JobStatus
 from onward.model.run import Leg, LegEnd
 from onward.model.stop_reason import StopReason
+
+# The state of its job that a leg's end amounts to.
+ENDED_AS = {
+    LegEnd.DONE: JobState.FINISHED,
+    LegEnd.AGAIN: JobState.FINISHED,
+    LegEnd.TIME_LIMIT: JobState.TIMED_OUT,
+    LegEnd.PREEMPTED: JobState.PREEMPTED,
+    LegEnd.OUT_OF_MEMORY: JobState.OUT_OF_MEMORY,
+    LegEnd.CRASHED: JobState.FAILED,
+    LegEnd.STALLED: JobState.FAILED,
+    LegEnd.NODE_LOST: JobState.NODE_FAILED,
+    LegEnd.CANCELLED: JobState.CANCELLED,
+    LegEnd.LOST: JobState.UNKNOWN,
+}
 
 
 def classify_end(status: JobStatus | None, job: str, *, noticed: bool | None = None) -> tuple[LegEnd, str]:
@@ -50,3 +64,10 @@ def deletion_noticed(leg: Leg, *, notice_expected: bool) -> bool | None:
     if leg.asked and leg.asked.reason is StopReason.DELETED:
         return True
     return False if notice_expected else None
+
+
+def job_state(leg: Leg) -> JobState:
+    """As far as the leg tells: one that ended itself in time for its limit did not time out."""
+    if leg.end:
+        return JobState.FINISHED if leg.own is not None and leg.end is LegEnd.TIME_LIMIT else ENDED_AS[leg.end]
+    return JobState.RUNNING if leg.claimed else JobState.QUEUED

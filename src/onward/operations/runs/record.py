@@ -19,7 +19,8 @@ from onward.model.analysis.eta import TrainingPace, estimate_eta
 from onward.model.analysis.why import NO_ANSWER, JobAnswers, next_action, no_job_since, status_of, why
 from onward.model.events import Missed
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.run import Leg, LegEnd, Run, RunState
+from onward.model.policy.job_end import job_state
+from onward.model.run import Leg, Run, RunState
 from onward.model.spec import Cluster
 from onward.operations.context import OperationsContext
 from onward.rundir.home import copied_folder, home_elsewhere
@@ -33,19 +34,6 @@ SCHEMA = 1
 
 _WAITING = (JobState.QUEUED, JobState.HELD)
 _MOST_ASKED = 100  # jobs that a scheduler is asked about at once
-
-_ENDED_AS = {
-    LegEnd.DONE: JobState.FINISHED,
-    LegEnd.AGAIN: JobState.FINISHED,
-    LegEnd.TIME_LIMIT: JobState.TIMED_OUT,
-    LegEnd.PREEMPTED: JobState.PREEMPTED,
-    LegEnd.OUT_OF_MEMORY: JobState.OUT_OF_MEMORY,
-    LegEnd.CRASHED: JobState.FAILED,
-    LegEnd.STALLED: JobState.FAILED,
-    LegEnd.NODE_LOST: JobState.NODE_FAILED,
-    LegEnd.CANCELLED: JobState.CANCELLED,
-    LegEnd.LOST: JobState.UNKNOWN,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,12 +270,7 @@ def _kept(missed: Missed, dir: RunDir, leg: Leg, newest: int) -> str:
 
 
 def _leg_state(leg: Leg, status: JobStatus | None) -> str:
-    if leg.end:
-        own = leg.own is not None and leg.end is LegEnd.TIME_LIMIT
-        return JobState.FINISHED if own else _ENDED_AS[leg.end]
-    if status:
-        return status.state
-    return JobState.RUNNING if leg.claimed else JobState.QUEUED
+    return status.state if status and not leg.end else job_state(leg)
 
 
 def _steps(seen: InspectedRun, leg: Leg) -> tuple[int | None, int | None]:

@@ -8,13 +8,12 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from onward.model.job import JobState
-from onward.model.run import Leg, LegEnd, Run
+from onward.model.policy.job_end import job_state
+from onward.model.run import Leg, Run
 from onward.model.spec import spec_to_json
 from onward.model.storable_text import clean
 from onward.tracker import schema
 from onward.tracker.db.writer import Batch
-from onward.tracker.runs.legs import ENDED_AS
 from onward.tracker.runs.params import write_params
 from onward.tracker.runs.registry import NewRun, create_run, write_legs
 from onward.tracker.runs.summaries import write_summary
@@ -75,7 +74,7 @@ def _leg(run: Run, leg: Leg) -> dict[str, Any]:
         "leg": leg.number,
         "job": clean(leg.job)[:250] if leg.job else None,
         "cluster": run.spec.cluster.name,
-        "state": str(_state(leg)),
+        "state": str(job_state(leg)),
         "end": str(leg.end) if leg.end else None,
         "reason": clean(leg.reason),
         "submitted": submission.at if submission else None,
@@ -94,9 +93,3 @@ def _leg(run: Run, leg: Leg) -> dict[str, Any]:
             }
         ),
     }
-
-
-def _state(leg: Leg) -> JobState:
-    if leg.end:
-        return JobState.FINISHED if leg.own is not None and leg.end is LegEnd.TIME_LIMIT else ENDED_AS[leg.end]
-    return JobState.RUNNING if leg.claimed else JobState.QUEUED

@@ -8,26 +8,10 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from onward.model.job import JobState
-from onward.model.run import LegEnd
 from onward.tracker import schema
 from onward.tracker.db.writer import Batch
 
 _runs, _legs = schema.runs, schema.legs
-
-# The state of its job that a leg's end amounts to.
-ENDED_AS = {
-    LegEnd.DONE: JobState.FINISHED,
-    LegEnd.AGAIN: JobState.FINISHED,
-    LegEnd.TIME_LIMIT: JobState.TIMED_OUT,
-    LegEnd.PREEMPTED: JobState.PREEMPTED,
-    LegEnd.OUT_OF_MEMORY: JobState.OUT_OF_MEMORY,
-    LegEnd.CRASHED: JobState.FAILED,
-    LegEnd.STALLED: JobState.FAILED,
-    LegEnd.NODE_LOST: JobState.NODE_FAILED,
-    LegEnd.CANCELLED: JobState.CANCELLED,
-    LegEnd.LOST: JobState.UNKNOWN,
-}
 
 
 def upsert(batch: Batch, table: Any, rows: list[dict[str, Any]], *, keys: tuple[str, ...], change: tuple[str, ...] = ()) -> None:

@@ -15,13 +15,13 @@ from typing import Any
 
 from sqlalchemy import select, update
 
+from onward.model.policy.job_end import ENDED_AS
 from onward.model.run import LegEnd
 from onward.model.storable_text import clean
 from onward.tracker import schema
 from onward.tracker.db.writer import Batch
 from onward.tracker.ingest.spool_records import SpoolRecord
 from onward.tracker.runs.experiments import ensure_experiment
-from onward.tracker.runs.legs import ENDED_AS
 
 SOURCE = "by-hand"
 KINDS = ("init", "name", "finish", "end")
