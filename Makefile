@@ -47,7 +47,7 @@ check: $(READY)
 	$(RUN)/python build_web.py --check
 
 unit: $(READY)
-	$(RUN)/pytest -n 2 tests/unit tests/simulation tests/docs tests/suite tests/contract tests/services -m "not cluster and not slow"
+	$(RUN)/pytest -n 2 tests/unit tests/simulation tests/docs tests/suite tests/contract tests/processes tests/services -m "not cluster and not slow"
 
 cluster: $(READY) beds
 	$(RUN)/pytest -n 6 tests/cluster

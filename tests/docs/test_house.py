@@ -11,6 +11,16 @@ from tests.house import OTHERS, ROOMS, SOURCE, docstrings, shown, tree
 
 REPO = Path(__file__).resolve().parents[2]
 README = (REPO / "README.md").read_text()
+SHORT_PROCESSES = {  # unit tests that ask a program of the system, and what for
+    "test_code.py": "git",
+    "test_folder_links.py": "a fork that acts as another user",
+    "test_params_in_shells.py": "what a shell makes of a quoted word",
+    "test_pipeline_plan.py": "bash -n",
+    "test_timer.py": "systemd-analyze verify",
+}
+_STARTS_PROCESSES = re.compile(
+    r"^(?:import|from) (?:subprocess|multiprocessing)\b|\bos\.fork\(|^from tests\.(?:servers|hosts|interpreters) import", re.M
+)
 
 
 def test_every_package_is_on_the_tree_in_its_place() -> None:
@@ -75,6 +85,11 @@ def test_no_room_has_more_than_16_modules() -> None:
 def test_no_module_is_longer_than_400_lines() -> None:
     lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
     assert {path: lines for path, lines in lengths.items() if lines > 400 and "migrations" not in path} == {}
+
+
+def test_unit_tests_start_no_processes() -> None:
+    found = {path.name for path in (REPO / "tests" / "unit").glob("*.py") if _STARTS_PROCESSES.search(path.read_text())}
+    assert found == SHORT_PROCESSES.keys(), "those that start processes belong in tests/processes"
 
 
 def test_no_class_name_is_defined_twice() -> None:

@@ -12,8 +12,8 @@ from beds.postgres import Postgres
 from onward.errors import StorageUnavailable
 from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
+from tests.crash.test_tracker_kill import check_batches, load_until_killed
 from tests.tracker_load import batch
-from tests.unit.test_tracker_kill import check_batches, load_until_killed
 
 
 def until(check: Callable[[], bool], seconds: float = 120) -> None:

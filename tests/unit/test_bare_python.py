@@ -71,9 +71,13 @@ def test_every_module_of_a_job_is_imported_without_any_package() -> None:
             importlib.import_module(name)
 
 
-def test_the_agent_of_an_ssh_host_is_imported_without_any_package() -> None:
+VERBS = ("hosts.local", "repair.tend", "runs.control", "runs.home", "submit.clone", "submit.new_run")  # loaded when they are asked for
+
+
+def test_the_agent_of_an_ssh_host_and_its_verbs_are_imported_without_any_package() -> None:
     with bare_python():
-        importlib.import_module("onward.operations.ssh.agent")
+        for name in ("ssh.agent", *VERBS):
+            importlib.import_module(f"onward.operations.{name}")
         assert importlib.import_module("onward") is not onward, "imported anew"
 
 
