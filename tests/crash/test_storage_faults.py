@@ -69,7 +69,7 @@ class Disk:
     @contextmanager
     def away(self) -> Iterator[None]:
         """As if it were not mounted."""
-        _mount("-t", "tmpfs", "-o", "size=4k", "tmpfs", str(self.path))
+        _mount("-t", "tmpfs", "-o", "size=24m", "tmpfs", str(self.path))
         yield
         subprocess.run(["umount", "--lazy", str(self.path)], check=True)
 

@@ -29,6 +29,22 @@ else:
 """
 
 
+@pytest.fixture(autouse=True)
+def params(tmp_path: Path) -> Path:
+    folder = RunDir(tmp_path).params
+    folder.mkdir()
+    return folder
+
+
+def test_no_leg_is_claimed_on_storage_that_is_not_mounted_now(tmp_path: Path, params: Path) -> None:
+    """The claim would be gone when it is mounted, and another job would take the leg as well."""
+    params.rename(tmp_path / "away")
+    with pytest.raises(FileNotFoundError):
+        claim(RunDir(tmp_path), 1, job="7")
+    (tmp_path / "away").rename(params)
+    claim(RunDir(tmp_path), 1, job="8")
+
+
 def test_of_twenty_jobs_that_race_for_a_leg_exactly_one_gets_it(tmp_path: Path) -> None:
     racers = [
         subprocess.Popen(

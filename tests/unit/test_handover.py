@@ -128,7 +128,7 @@ def test_the_job_script_asks_for_what_the_leg_needs_and_holds_no_text_of_the_use
     assert text == render_script(bench.dir, bench.run, bench.scheduler, bench.wanted)
     assert "#FAKE --time=600" in text
     assert [line for line in text.splitlines() if line.startswith("run=")] == [f"run={shlex.quote(str(bench.dir.path))}"]
-    assert 'exec "$python" -E "$archive" leg "$run" 3' in text
+    assert 'exec "$python" -E -c "$front" "$archive" leg "$run" 3' in text
     assert os.access(script, os.X_OK)
     assert bench.submission.exclude == "n7"
 

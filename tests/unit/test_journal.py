@@ -174,6 +174,18 @@ def test_a_patient_journal_tries_once_more_when_it_is_closed(
     assert "leg-0002.jsonl lacks its last 1 events" in caplog.text
 
 
+def test_a_journal_is_not_begun_on_storage_that_is_not_mounted_now(run: RunDir, tmp_path: Path) -> None:
+    """All that a leg says would go to a file that nobody sees again."""
+    journal, away = Journal(run.leg_journal(2), patient=True), tmp_path / "away"
+    run.path.rename(away)
+    journal.write(warned(1, leg=2))
+    assert not run.path.exists()
+    away.rename(run.path)
+    journal.write(warned(2, leg=2))
+    journal.close()
+    assert len(run.leg_journal(2).read_text().splitlines()) == 2
+
+
 def test_a_leg_whose_job_died_between_claim_and_event_took_place_all_the_same(run: RunDir) -> None:
     """Nobody can ever claim it again: a run that waited for it would wait for ever."""
     desk_journal(run).write(ev.Submitting(leg=1, at=1.0, name="digits.1.a"))

@@ -23,11 +23,16 @@ class Killed(BaseException):
     """What the test's hand does to the mirroring in the middle of a write."""
 
 
+def run_in(folder: Path) -> RunDir:
+    (folder / "run").mkdir(exist_ok=True)
+    return RunDir(folder / "run")
+
+
 class Leg:
     """A leg's files on the node and in the run's folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.local, self.run = LegLocal(folder / "local"), RunDir(folder / "run")
+        self.local, self.run = LegLocal(folder / "local"), run_in(folder)
         self.local.make()
         self.clock = ManualClock(1000.0)
         self.mirror = Mirror(self.local, self.run, now=self.clock.now)
@@ -229,7 +234,7 @@ def test_what_the_other_process_carried_is_not_written_again(leg: Leg, monkeypat
 
 
 def test_supervisor_and_stager_mirroring_at_once_double_nothing(tmp_path: Path) -> None:
-    local, run = LegLocal(tmp_path / "local"), RunDir(tmp_path / "run")
+    local, run = LegLocal(tmp_path / "local"), run_in(tmp_path)
     local.make()
     run.make()
     wanted = b"".join(b"line %d\n" % i for i in range(5000))
@@ -279,7 +284,7 @@ def test_of_two_that_mirror_one_waits_for_the_other(leg: Leg, monkeypatch: pytes
 
 
 def test_logs_spool_and_tensorboard_reach_the_run_folder(tmp_path: Path) -> None:
-    local, run = LegLocal(tmp_path / "local"), RunDir(tmp_path / "run")
+    local, run = LegLocal(tmp_path / "local"), run_in(tmp_path)
     local.make()
     (local.spool / "leg-0001.train-7.jsonl").write_bytes(b"{}\n")
     (local.tensorboard / "sub").mkdir()
@@ -292,7 +297,7 @@ def test_logs_spool_and_tensorboard_reach_the_run_folder(tmp_path: Path) -> None
 
 
 def test_a_log_that_cannot_be_written_keeps_nothing_else_back(tmp_path: Path) -> None:
-    local, run = LegLocal(tmp_path / "local"), RunDir(tmp_path / "run")
+    local, run = LegLocal(tmp_path / "local"), run_in(tmp_path)
     local.make()
     run.make()
     for number in (1, 2):
@@ -308,7 +313,7 @@ def test_a_log_that_cannot_be_written_keeps_nothing_else_back(tmp_path: Path) ->
 
 
 def test_records_that_cannot_be_written_are_not_taken_for_logs(tmp_path: Path) -> None:
-    local, run = LegLocal(tmp_path / "local"), RunDir(tmp_path / "run")
+    local, run = LegLocal(tmp_path / "local"), run_in(tmp_path)
     local.make()
     run.make()
     local.log(1, "out").write_text("said")
@@ -325,7 +330,7 @@ NAME = "events.out.tfevents.training"
 
 
 def carry_leg(folder: Path, number: int, content: bytes, *, node: str = "") -> RunDir:
-    local, run = LegLocal(folder / "node" / f"leg-{number:04d}{node}"), RunDir(folder / "run")
+    local, run = LegLocal(folder / "node" / f"leg-{number:04d}{node}"), run_in(folder)
     (local.tensorboard / "train").mkdir(parents=True, exist_ok=True)
     (local.tensorboard / "train" / NAME).write_bytes(content)
     mirror.carry(local, run)
@@ -365,3 +370,15 @@ def test_what_is_pushed_from_the_node_has_the_name_that_it_has_in_the_runs_folde
     pushed = {found.name: found.path for found in ChangedPushFiles(run, local).files() if "tfevents" in found.name}
     assert pushed[f"results/tensorboard/train/{NAME}.leg-0002"] == local.tensorboard / "train" / NAME
     assert pushed[f"results/tensorboard/train/{NAME}"] == run.tensorboard / "train" / NAME
+
+
+def test_nothing_is_carried_to_storage_that_is_not_mounted_now(leg: Leg, tmp_path: Path) -> None:
+    """Files under an empty mount point are lost when it is mounted, and are taken for carried."""
+    leg.print(b"one\n")
+    leg.run.path.rename(tmp_path / "away")
+    with pytest.raises(LogsNotCarried):
+        leg.mirror.carry()
+    assert not leg.run.path.exists()
+    (tmp_path / "away").rename(leg.run.path)
+    leg.mirror.carry()
+    assert leg.mirrored.read_bytes() == b"one\n"

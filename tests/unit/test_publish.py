@@ -477,3 +477,27 @@ def test_killed_before_or_after_any_rename_of_a_replacement_the_old_or_the_new_o
         assert found and found.manifest.created == (2.0 if (nth, after) == (2, True) else 1.0)
         remove_partials(store, before_leg=2)
         assert os.listdir(store) == [str(NAME)]
+
+
+# ── storage that is not mounted ───────────────────────────────────────────────
+
+
+def test_nothing_is_published_under_an_empty_mount_point(sources: dict[str, Path], tmp_path: Path) -> None:
+    """It would be lost when the storage is mounted, and the node's copy may be gone by then."""
+    store = tmp_path / "not mounted" / "checkpoints"
+    with pytest.raises(StorageError):
+        publish(sources, store, NAME, created=1.0)
+    assert not store.parent.exists()
+
+
+def test_storage_that_is_swapped_while_a_checkpoint_is_copied_gets_no_part_of_it(
+    sources: dict[str, Path], store: Path, tmp_path: Path
+) -> None:
+    def swap() -> bool:
+        store.rename(tmp_path / "away")
+        shutil.copytree(tmp_path / "away", store)
+        return True
+
+    with pytest.raises(StorageError, match="other storage is mounted there"):
+        publish(sources, store, NAME, created=1.0, unchanged=swap)
+    assert not (store / str(NAME)).exists() and not (tmp_path / "away" / str(NAME)).exists()

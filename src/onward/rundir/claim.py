@@ -33,7 +33,7 @@ def claim(run: RunDir, leg: int, *, job: str, repeated: bool = False) -> None:
 def take_file(final: Path, text: str) -> bool:
     """Make `final` hold `text`, or leave it to whoever was first. By a hard link, which fails if the name exists, on network file
     systems too."""
-    final.parent.mkdir(parents=True, exist_ok=True)
+    final.parent.mkdir(exist_ok=True)  # not those above it: storage that is not mounted now gives no claims
     beside = final.with_name(draft_name(final.name))
     try:
         with beside.open("w") as file:

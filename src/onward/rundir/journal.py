@@ -19,7 +19,7 @@ from onward.model.spec import RunSpec, spec_from_json
 from onward.rundir.claim import claim_event, claimed_legs
 from onward.rundir.files.no_links import open_at, open_folder_beneath, read_beneath, read_whole
 from onward.rundir.layout import RunDir
-from onward.sdk.atomic_files import write_all
+from onward.sdk.atomic_files import make_folder_in, write_all
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Journal:
 
     def __init__(self, path: Path, *, patient: bool = False) -> None:
         self._path = path
-        self._root = RunDir(path.parent.parent).root
+        self._run = RunDir(path.parent.parent)
         self._patient = patient
         self._waiting: list[bytes] = []
         self._handle = -1
@@ -64,7 +64,9 @@ class Journal:
 
     def _append(self) -> None:
         if self._handle < 0:
-            with open_folder_beneath(self._root, self._path.parent, make=True) as folder:
+            if not self._path.parent.exists():
+                make_folder_in(self._run.path, self._path.parent)
+            with open_folder_beneath(self._run.root, self._path.parent) as folder:
                 self._handle = open_at(folder, self._path.name, self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         before, self._torn = b"\n" if self._torn else b"", True
         write_all(self._handle, before + b"".join(self._waiting))

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from onward.rundir.layout import LegLocal, RunDir
+from onward.sdk.atomic_files import make_folder_in
 
 _CHUNK = 4 << 20
 _TURN = 8 << 20  # bytes of one file before the next has its turn; the lock is held for no longer
@@ -38,6 +39,7 @@ class Mirror:
     def __init__(self, local: LegLocal, run: RunDir, *, now: Callable[[], float] = time.monotonic) -> None:
         self._lock = local.mirror_lock
         self._leg = local
+        self._run = run.path
         self._records = (local.spool, run.spool)
         self._named_by_training = local.tensorboard
         self._logs = ((local.logs, run.logs), (local.tensorboard, run.tensorboard))
@@ -76,7 +78,7 @@ class Mirror:
             if twin is None:
                 place = target / path.relative_to(source)
                 instead = mirror_path_beside(place, self._leg) if source == self._named_by_training else None
-                twin = self._twins[path] = _Twin(path, place, instead=instead)
+                twin = self._twins[path] = _Twin(path, place, run=self._run, instead=instead)
             if size > twin.have:
                 waiting.append((twin, size))
         carried = 0
@@ -115,7 +117,8 @@ class Mirror:
 class _Twin:
     """A file on the node and its copy in the run's folder."""
 
-    def __init__(self, source: Path, target: Path, *, instead: Path | None) -> None:
+    def __init__(self, source: Path, target: Path, *, run: Path, instead: Path | None) -> None:
+        self._run = run
         self.source = source
         self.target = target
         self._instead = instead  # where the target is another file of the same name, of an earlier leg
@@ -161,7 +164,7 @@ class _Twin:
         try:
             self.handle = os.open(self.target, flags, 0o644)
         except FileNotFoundError:
-            self.target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder_in(self._run, self.target.parent)
             self.handle = os.open(self.target, flags, 0o644)
         self._take(os.fstat(self.handle), now)
 

@@ -107,6 +107,17 @@ def same_file(source: Path, target: Path) -> None:
         shutil.copymode(source, target)
 
 
+def make_folder_in(base: Path, folder: Path) -> None:
+    """Make `folder`, and what is missing between it and `base`. Raises FileNotFoundError where `base` is not there: its storage may not
+    be mounted now, and what is put under an empty mount point is lost as soon as it is."""
+    for name in folder.relative_to(base).parts or ("",):
+        base = base / name
+        try:
+            base.mkdir()
+        except FileExistsError:
+            pass
+
+
 def write_all(handle: int, data: bytes) -> None:
     """`os.write` until nothing is left: one call may take less than it was given."""
     view = memoryview(data)

@@ -26,7 +26,7 @@ from onward.checkpoints.unpublished import may_be_deleted, published_names
 from onward.errors import CheckpointDamaged, StorageError, StorageFull, TakenOver
 from onward.model.checkpoint import CheckpointName
 from onward.model.quantity import format_bytes
-from onward.sdk.atomic_files import sync_folder, write_whole
+from onward.sdk.atomic_files import make_folder_in, sync_folder, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,8 @@ def publish(
         )
     partial = store / own_partial_of(name)
     try:
-        partial.mkdir(parents=True)
+        make_folder_in(store.parent, partial)
+        began_in = os.stat(partial)
         files = copy_files(
             {relative: (source, partial / relative) for relative, source in sources.items()}, flush=True, algorithm=algorithm, moved=moved
         )
@@ -80,6 +81,8 @@ def publish(
         if unchanged and not unchanged():
             raise SourceChanged(f"the checkpoint of step {name.step} changed while it was being copied")
         fenced()
+        if not os.path.samestat(began_in, os.stat(partial)):
+            raise OSError(errno.ESTALE, "other storage is mounted there than a moment ago", str(store))
         if replace or (final.exists() and not _whole(final)):
             _show(partial, final, store / f"{_REPLACED}{name}")
         else:

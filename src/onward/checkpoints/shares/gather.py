@@ -25,7 +25,7 @@ from onward.clock import Clock, SystemClock
 from onward.errors import CheckpointDamaged, StorageError
 from onward.model.checkpoint import CheckpointName
 from onward.sdk import contract
-from onward.sdk.atomic_files import sync_folder, write_whole
+from onward.sdk.atomic_files import make_folder_in, sync_folder, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ def put_share(share: CheckpointShare, store: Path, *, leg: int, clock: Clock | N
     if not _is_there(store / str(name), partial, note):
         began = clock.now()
         try:
-            note.parent.mkdir(parents=True, exist_ok=True)
+            make_folder_in(store.parent, note.parent)
             files = _put_files(sources, partial, share.rank, moved)
             told = {
                 "world": share.world,

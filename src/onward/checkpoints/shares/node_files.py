@@ -20,7 +20,7 @@ from onward.checkpoints.watching import file_names
 from onward.checkpoints.watching.candidate import Candidate
 from onward.model.checkpoint import CheckpointName
 from onward.sdk import contract
-from onward.sdk.atomic_files import same_file, write_whole
+from onward.sdk.atomic_files import make_folder_in, same_file, write_whole
 from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
 
@@ -39,7 +39,7 @@ class NodeFiles:
 
 def write_node_note(store: Path, leg: int, said: NodeFiles) -> None:
     folder = store / f"{_FOLDER}{leg:04d}"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder_in(store.parent, folder)
     write_whole(folder / f"node-{said.node:05d}.json", json.dumps(asdict(said)))
 
 

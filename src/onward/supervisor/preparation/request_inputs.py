@@ -16,7 +16,7 @@ from onward.model.requests.inputs import FileFetch, RunInputs
 from onward.rundir.layout import RunDir
 from onward.rundir.request_inputs import read_inputs
 from onward.sdk import contract
-from onward.sdk.atomic_files import write_whole
+from onward.sdk.atomic_files import make_folder_in, write_whole
 from onward.supervisor.leg.context import LegContext
 from onward.supervisor.preparation.download import Downloaded, DownloadTerms, download
 from onward.supervisor.stop.run_folder_watch import StopRequest
@@ -122,7 +122,8 @@ class InputFetch:
 
     def _make_room(self) -> None:
         try:
-            self._dir.inputs.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder_in(self._dir.path, self._dir.inputs.parent)
+            self._dir.inputs.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
             raise StorageError(f"there can be no folder {self._dir.inputs}: {error.strerror}") from error
 
