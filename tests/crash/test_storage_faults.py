@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.conftest import LocalRun, Machine
-from tests.crash.test_faults_on_one_machine import counting, steps_printed
+from tests.crash.test_faults_on_one_machine import alive, counting, steps_printed
 
 pytestmark = pytest.mark.slow
 
@@ -157,3 +158,54 @@ def test_a_run_outlives_a_fault_of_its_storage(machine: Machine, disk: Disk, pha
     assert shown["state"] == "finished", shown
     assert not lost
     assert newest == steps - 1, "the last state of the training is stored"
+
+
+# ── full over the very end ────────────────────────────────────────────────────
+
+FINISHING = """
+run = onward.init(total_steps=20)
+saved = run.resume()
+first = json.loads((saved / "state.json").read_text())["step"] + 1 if saved else 0
+def save(step):
+    with run.checkpoint(step) as folder:
+        (folder / "state.json").write_text(json.dumps({"step": step}))
+        (folder / "weights.bin").write_bytes(b"w" * 100_000)
+for step in range(first, 20):
+    run.log({"loss": 1.0 / (step + 1)}, step=step)
+    print("step", step, flush=True)
+    if step == 18:
+        save(step)
+        while not os.path.exists(sys.argv[1]):
+            time.sleep(0.05)
+if sys.argv[2] == "saves":
+    save(19)
+run.finish()
+"""
+
+
+@pytest.mark.parametrize(
+    "saves", [True, False], ids=["and what it saved last lies on the node", "and the next leg sees nothing of its node"]
+)
+def test_a_training_that_finished_while_the_storage_was_full_is_not_trained_again(machine: Machine, disk: Disk, saves: bool) -> None:
+    machine.environment["ONWARD_ROOT"] = str(disk.path / "runs")
+    go_on = machine.home / "go-on"
+    words = (str(go_on), "saves" if saves else "has saved")
+    run = Watched(machine.submit(FINISHING, "--time", "1:00", arguments=words), disk)
+    run.until(lambda run: run.events("published"), within=60)
+    supervisor = int(json.loads((run.folder / "params" / "claims" / "leg-0001.json").read_text())["pid"])
+    with disk.full():
+        go_on.touch()
+        give_up = time.monotonic() + 200
+        while alive(supervisor):
+            assert time.monotonic() < give_up, "the leg's job does not end"
+            time.sleep(0.05)
+        if not saves:
+            shutil.rmtree(machine.home.parent / "node")
+            (machine.home.parent / "node").mkdir()
+    run.until(lambda run: (run.folder / "params" / "done.json").exists(), within=120)
+    shown = run.run.show()
+    assert (shown["state"], shown["legs"][0]["end"]) == ("finished", "done"), shown
+    assert not [event for event in run.events("started") if event["leg"] > 1] or saves, "there is nothing left to train"
+    assert shown["checkpoints"][-1]["step"] == (19 if saves else 18)
+    if saves:
+        assert sorted(steps_printed(run.run)) == list(range(20))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,15 @@ import pytest
 from onward.model import events as ev
 from onward.model.job import Allocation, JobId, JobState
 from onward.model.run import LegEnd
+from onward.rundir import journal as journal_module
+from onward.rundir import run_end
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal, read_events, read_run
 from onward.supervisor.leg import handover as handover_module
 from onward.supervisor.leg.begin import Successor, abandon_start, is_free, leg_of_job, may_begin
 from onward.supervisor.leg.context import LegContext
+from onward.supervisor.leg.end import continue_or_close, keep_untold
+from onward.supervisor.preparation.environment import local_folder
 from tests.desks import Place, PlayedRun
 from tests.fakes import FakeScheduler
 
@@ -189,3 +194,69 @@ def test_a_claim_whose_attempt_failed_and_succeeded_all_the_same_is_ours(run: Pl
     claim(run.dir, 1, job="7")
     claim(run.dir, 1, job="7", repeated=True)
     assert [event.kind for event in read_events(run.dir)].count("claimed") == 0
+
+
+# ── the end of a run ──────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def closed_without_a_mark(run: PlayedRun, monkeypatch: pytest.MonkeyPatch) -> LegContext:
+    """Its journal took that the run is over, and the storage then took no more."""
+    run.begin(1).publish(1, 5).write(ev.Ended(leg=1, at=run.now(), end=LegEnd.DONE, reason="the training finished"))
+    last = scene(run, 1, run.job(1))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_end, "write_whole", refuse)
+        with pytest.raises(OSError, match="No space"):
+            continue_or_close(last)
+    assert run.run.closed and not run_end.is_over(run.dir)
+    return last
+
+
+def test_a_leg_that_could_not_mark_its_run_as_over_does_it_at_the_next_try(run: PlayedRun, closed_without_a_mark: LegContext) -> None:
+    """Seen with storage away for 5 s: the run was over, and its pipeline and its request never knew."""
+    continue_or_close(closed_without_a_mark)
+    assert run_end.end_of(run.dir) and [e.kind for e in read_events(run.dir)].count("closed") == 1
+
+
+def test_a_run_that_its_last_leg_could_not_mark_as_over_is_marked_by_the_next_job(
+    run: PlayedRun, closed_without_a_mark: LegContext
+) -> None:
+    assert not may_begin(job_starts(run, 2))
+    assert run_end.is_over(run.dir)
+
+
+def test_an_end_that_was_not_written_yet_is_written_before_the_run_is_marked_as_over(
+    run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.begin(1).publish(1, 5).write(ev.Ended(leg=1, at=run.now(), end=LegEnd.DONE, reason="the training finished"))
+    last = scene(run, 1, run.job(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_module, "write_all", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space")))
+        with pytest.raises(OSError, match="No space"):
+            continue_or_close(last)
+    assert not run_end.is_over(run.dir) and not run.run.closed
+    continue_or_close(last)
+    assert run_end.is_over(run.dir) and [e.kind for e in read_events(run.dir)].count("closed") == 1
+
+
+def test_what_a_leg_could_not_say_at_its_end_stays_on_its_node_and_is_brought_by_the_next_job_there(
+    run: PlayedRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its training finished, and is not trained again, although the storage was full over its very end."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    run.begin(1).publish(1, 5)
+    last, local = scene(run, 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
+    local.log(1, "out").write_text("its last words\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_module, "write_all", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space")))
+        last.journal.write(ev.Ended(leg=1, at=run.now(), end=LegEnd.DONE, reason="the training finished"))
+        keep_untold(last, local)
+    run.place.scheduler.end(run.job(1), JobState.FAILED, exit_code=1)
+    assert not may_begin(job_starts(run, 2))
+    assert run.leg(1).end is LegEnd.DONE and run_end.is_over(run.dir)
+    assert run.dir.log(1, "out").read_text() == "its last words\n"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from onward.model import events as ev
-from onward.model.job import JobId, JobState, JobStatus
+from onward.model.job import DONE_UNTOLD, JobId, JobState, JobStatus
 from onward.model.policy.job_end import classify_end, deletion_noticed
 from onward.model.policy.leg_history import cancelled_by_others, made_progress
 from onward.model.policy.lifecycle import MOST_UNKNOWN_ENDS, Close, Continue, NothingToDo, crash_signature, decide
@@ -542,6 +542,11 @@ def test_every_state_of_a_job_is_some_end_of_its_silent_leg(state: JobState) -> 
 def test_a_job_nobody_knows_is_lost_and_not_finished() -> None:
     end, reason = classify_end(None, "5")
     assert end is LegEnd.LOST and "no longer knows job 5" in reason
+
+
+def test_the_exit_code_of_a_job_whose_folder_took_no_word_of_it_says_that_its_training_finished() -> None:
+    end, reason = classify_end(status(JobState.FAILED, exit_code=DONE_UNTOLD), "5")
+    assert end is LegEnd.DONE and "the run's folder could not be written" in reason
 
 
 def test_a_cancelled_job_says_by_whom_and_a_failed_one_how() -> None:

@@ -11,6 +11,8 @@ JobId = NewType("JobId", str)
 
 NAME_PATTERN = re.compile(r"^[A-Za-z][A-Za-z0-9._-]{0,199}$")
 
+DONE_UNTOLD = 76  # exit code of a job whose training finished and is stored, where its run's folder takes no word of it
+
 
 class JobState(StrEnum):
     QUEUED = "queued"

@@ -62,6 +62,12 @@ class Journal:
                 self._append()
                 self._waiting.clear()
 
+    @property
+    def waiting(self) -> bytes:
+        """Events that could not be written yet, as lines."""
+        with self._lock:
+            return b"".join(self._waiting)
+
     def _append(self) -> None:
         if self._handle < 0:
             if not self._path.parent.exists():

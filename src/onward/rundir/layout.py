@@ -129,6 +129,10 @@ class RunDir:
     def leg_journal(self, leg: int) -> Path:
         return self.journals / f"leg-{leg:04d}.jsonl"
 
+    def late_journal(self, leg: int) -> Path:
+        """What the leg could not write itself, brought by whoever came next."""
+        return self.journals / f"leg-{leg:04d}.late.jsonl"
+
     def desk_journal(self, stamp: str) -> Path:
         return self.journals / f"desk-{stamp}.jsonl"
 
@@ -279,6 +283,11 @@ class LegLocal:
     @property
     def mirror_lock(self) -> Path:
         return self.path / ".mirror"
+
+    @property
+    def untold(self) -> Path:
+        """Events at the leg's end that the run's folder did not take. A journal of their own when they are carried over."""
+        return self.path / "untold.jsonl"
 
     def log(self, leg: int, stream: str) -> Path:
         return self.logs / f"leg-{leg:04d}.{stream}"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from onward.rundir.layout import LegLocal, RunDir
-from onward.sdk.atomic_files import make_folder_in
+from onward.sdk.atomic_files import make_folder_in, write_whole
 
 _CHUNK = 4 << 20
 _TURN = 8 << 20  # bytes of one file before the next has its turn; the lock is held for no longer
@@ -190,6 +190,20 @@ def carry(local: LegLocal, run: RunDir) -> None:
         mirror.carry()
     finally:
         mirror.close()
+
+
+def carry_untold(local: LegLocal, run: RunDir, leg: int) -> bool:
+    """Bring what the leg could not say at its end. Returns whether there was something that is new."""
+    try:
+        told = local.untold.read_bytes()
+    except FileNotFoundError:
+        return False
+    late = run.late_journal(leg)
+    new = not late.exists()
+    if new:
+        write_whole(late, told)
+    local.untold.unlink()
+    return new
 
 
 def mirror_path(path: Path, local: LegLocal, run: RunDir) -> Path:

@@ -27,8 +27,17 @@ def close_run(run: RunDir, journal: Journal, action: Close, *, leg: int, at: flo
         forget_addresses(run)  # before the run is closed: whoever is killed here, another closes it, and forgets them again
     except (OSError, ValueError) as error:
         log.warning("the addresses of the inputs are still in %s: %s", run.inputs_order, error)
-    journal.write(Closed(leg=leg, at=at, state=action.state, cause=action.cause, evidence=action.evidence, next=action.next))
-    write_whole(run.done, json.dumps({"state": action.state, "cause": action.cause, "leg": leg, "at": at}))
+    closed = Closed(leg=leg, at=at, state=action.state, cause=action.cause, evidence=action.evidence, next=action.next)
+    journal.write(closed)
+    journal.flush()
+    mark_over(run, closed)
+
+
+def mark_over(run: RunDir, closed: Closed) -> None:
+    """The last stroke of closing. Whoever finds a run closed in its journals makes it where it is missing: he who closed it may have died,
+    or the storage took no more."""
+    if not is_over(run):
+        write_whole(run.done, json.dumps({"state": closed.state, "cause": closed.cause, "leg": closed.leg, "at": closed.at}))
 
 
 def ask_to_stop(run: RunDir, *, leg: int, at: float, by: str) -> None:

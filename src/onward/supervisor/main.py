@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from onward.clock import Clock, SystemClock
 from onward.errors import AlreadyClaimed, CopiedFolder, InputRefused, OnwardError
 from onward.model import events as ev
+from onward.model.job import DONE_UNTOLD
 from onward.model.policy.storage_patience import storage_patience
 from onward.model.run import LegEnd, Run
 from onward.rundir.claim import claim
@@ -31,7 +32,7 @@ from onward.schedulers.registry import scheduler_for
 from onward.supervisor import pipeline_hooks
 from onward.supervisor.leg.begin import Successor, abandon_start, is_free, leg_of_job, may_begin
 from onward.supervisor.leg.context import LegContext
-from onward.supervisor.leg.end import continue_or_close, leave_job, write_end
+from onward.supervisor.leg.end import continue_or_close, keep_untold, leave_job, write_end
 from onward.supervisor.leg.storage_wait import wait_for_storage
 from onward.supervisor.preparation.environment import local_folder
 from onward.supervisor.stop.kill_notice import KillNotice
@@ -132,6 +133,7 @@ def live_leg(path: Path, leg: int) -> int:
         scene.patiently("deciding how the run goes on", lambda: continue_or_close(scene))
     except OSError as error:
         log.error("the run's folder cannot be used any more; the next leg finds out how this one ended: %s", error)
+        keep_untold(scene, local)
     scene.journal.close()
     _for_its_pipeline(scene, pipeline_hooks.when_run_is_over)
     if scene.spec.tracker:
@@ -189,7 +191,9 @@ def _exit_code(scene: LegContext) -> int:
     try:
         ended = read_run(scene.dir).legs[scene.leg].end
     except OSError:
-        return 1
+        return DONE_UNTOLD if scene.finished else 1
+    if ended is None and scene.finished:
+        return DONE_UNTOLD
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onward.model.job import JobState, JobStatus
+from onward.model.job import DONE_UNTOLD, JobState, JobStatus
 from onward.model.run import Leg, LegEnd
 from onward.model.stop_reason import StopReason
 
@@ -48,6 +48,8 @@ def classify_end(status: JobStatus | None, job: str, *, noticed: bool | None = N
             return LegEnd.NODE_LOST, f"the node of job {job} failed{where}"
         case JobState.CANCELLED:
             return LegEnd.CANCELLED, f"job {job} was cancelled" + (f" by {status.cancelled_by}" if status.cancelled_by else words)
+        case JobState.FAILED if status.exit_code == DONE_UNTOLD:
+            return LegEnd.DONE, f"the training finished, as the exit code of job {job} says; the run's folder could not be written then"
         case JobState.FAILED if status.signal:
             return LegEnd.LOST, f"job {job} was killed by signal {status.signal}{where}, by whom is not known"
         case JobState.FAILED:

@@ -19,7 +19,7 @@ from onward.operations.runs.home import ensure_home
 from onward.operations.runs.record import read_folder
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
-from onward.rundir.run_end import close_run
+from onward.rundir.run_end import close_run, mark_over
 from onward.schedulers.base import Capabilities, capabilities_of
 from onward.supervisor.leg.handover import Handover, QueuedLegCancelled
 
@@ -66,7 +66,8 @@ class RunRepair:
         if self.too_fresh():
             return None
         if run.closed:  # whoever closed it died before the last stroke
-            self._close(Close(state=run.state, cause=run.closed.cause, evidence=run.closed.evidence, next=run.closed.next), run.closed.leg)
+            mark_over(self.dir, run.closed)
+            self._handover().withdraw(run, from_leg=1, reason="the run is over")
             return f"marked as {run.state}"
         if any(self._alive(leg) for leg in pending):
             return self._top_up(pending)

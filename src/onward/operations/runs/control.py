@@ -21,7 +21,7 @@ from onward.operations.tracker_access.server import announce_run
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
 from onward.rundir.root.reopened_runs import mark_reopened
-from onward.rundir.run_end import ask_to_stop, close_run, is_over, reopen_run
+from onward.rundir.run_end import ask_to_stop, close_run, mark_over, reopen_run
 from onward.supervisor.leg.handover import Handover
 
 
@@ -53,7 +53,7 @@ def ask_to_cancel(desk: OperationsContext, dir: RunDir) -> Run:
     _may_act(desk, dir)
     run = read_folder(dir)
     if run.closed:
-        return _ended_already(dir, desk_journal(dir), run, "cancelled")
+        return _ended_already(dir, run, "cancelled")
     if not run.cancel:
         desk_journal(dir).write(ev.CancelRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
     return read_folder(dir)
@@ -65,7 +65,7 @@ def stop(desk: OperationsContext, dir: RunDir) -> Run:
     run = _settled(desk, dir)
     journal = desk_journal(dir)
     if run.closed:
-        return _ended_already(dir, journal, run, "stopped")
+        return _ended_already(dir, run, "stopped")
     if not run.stop:
         journal.write(ev.StopRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
     ask_to_stop(dir, leg=_now(run), at=desk.clock.now(), by=desk.user)
@@ -155,14 +155,12 @@ def _settled(desk: OperationsContext, dir: RunDir) -> Run:
     return run
 
 
-def _ended_already(dir: RunDir, journal: Journal, run: Run, wanted: str) -> Run:
+def _ended_already(dir: RunDir, run: Run, wanted: str) -> Run:
     """Asked twice is asked once; but a run that ended otherwise was not ended by this."""
     assert run.closed is not None
     if run.state is not RunState.CANCELLED:
         raise Conflict(f"{run.spec.name} is {run.state} and cannot be {wanted}: {run.closed.cause}", hint=f"onward show {run.spec.id}")
-    if not is_over(dir):  # whoever ended it died before the last stroke
-        over = Close(state=run.state, cause=run.closed.cause, evidence=run.closed.evidence, next=run.closed.next)
-        close_run(dir, journal, over, leg=run.closed.leg, at=run.closed.at)
+    mark_over(dir, run.closed)
     return run
 
 

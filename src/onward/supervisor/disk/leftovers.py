@@ -22,7 +22,7 @@ from onward.checkpoints.unpublished import unpublished
 from onward.model.quantity import format_bytes
 from onward.model.run import RunState
 from onward.rundir.layout import LegLocal, RunDir, dated_under, leg_of
-from onward.rundir.mirror import carry
+from onward.rundir.mirror import carry, carry_untold
 from onward.rundir.run_end import end_of
 from onward.supervisor.disk.lock import locked_folder
 from onward.supervisor.disk.owner import OWNER, owner_of, surely_gone
@@ -50,6 +50,19 @@ def node_folders(named: Iterable[str] = ()) -> list[Path]:
     offered = [*(os.path.expandvars(one) for one in named), os.environ.get("SLURM_TMPDIR", ""), tempfile.gettempdir(), *_SYSTEM_DISKS]
     found = (Path(base) / f"onward-{os.getuid()}" for base in dict.fromkeys(offered) if base and "$" not in base)
     return [folder for folder in found if folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.getuid()]
+
+
+def bring_untold(run: RunDir, id: str, legs: Iterable[int], *, named: Iterable[str] = ()) -> bool:
+    """What these legs of a run left on this node of their end, with what else they logged. Returns whether there was anything."""
+    brought = False
+    for place in node_folders(named):
+        for leg in legs:
+            local = LegLocal(place / id / f"leg-{leg:04d}")
+            if carry_untold(local, run, leg):
+                brought = True
+                with contextlib.suppress(OSError):  # what cannot be carried stays there, and whoever sweeps the node tries again
+                    carry(local, run)
+    return brought
 
 
 def leftover_folders(place: Path, *, now: float) -> Iterator[LeftoverFolder]:
@@ -84,6 +97,7 @@ def _remove(folder: Path) -> None:
     local, mark = LegLocal(folder), owner_of(folder)
     run = RunDir(Path(str(mark["run"]))) if mark and mark.get("run") else None
     if run and run.is_run():
+        carry_untold(local, run, leg_of(folder.name) or 1)
         carry(local, run)
         carry_artifacts(local, run)
         if has_pending_artifacts(local):

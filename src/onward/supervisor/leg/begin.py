@@ -13,9 +13,9 @@ from onward.model.job import Allocation
 from onward.model.policy.lifecycle import Close, Continue, NothingToDo, decide
 from onward.model.policy.next_resources import excluded_nodes, wanted_mem
 from onward.model.policy.storage_patience import early_pause, may_wait_again
-from onward.model.run import LegEnd, Run
+from onward.model.run import Leg, LegEnd, Run
 from onward.rundir.journal import Journal, desk_journal, read_run
-from onward.rundir.run_end import close_run
+from onward.rundir.run_end import close_run, mark_over
 from onward.schedulers.base import requeues
 from onward.supervisor.leg.context import LegContext
 from onward.supervisor.leg.earlier_legs import (
@@ -59,12 +59,16 @@ def may_begin(scene: LegContext) -> bool:
     run = read_run(scene.dir)
     if run.closed:
         log.info("the run is over (%s); this job leaves", run.closed.state)
+        mark_over(scene.dir, run.closed)
         return False
     journal = desk_journal(scene.dir)
     try:
         _note_second_life(scene, run, journal)
         _journal_own_submission(scene, run, journal)
         earlier = [leg for leg in legs_without_end(run) if leg.number < scene.leg]
+        if earlier and _bring_untold(scene, earlier):
+            run = read_run(scene.dir)
+            earlier = [leg for leg in legs_without_end(run) if leg.number < scene.leg]
         found = ask_for_ends(earlier, scene.scheduler, scene.clock, settle_for=SETTLE_SECONDS + _early_pause(scene, run))
         for event in [*found, *ask_once_about_ends(legs_with_unknown_end(run), scene.scheduler, scene.clock)]:
             log.info("leg %d ended %s: %s", event.leg, event.end, event.reason)
@@ -94,6 +98,13 @@ def may_begin(scene: LegContext) -> bool:
         case NothingToDo():
             log.info("leg %d has been claimed; this job leaves", scene.leg)
             return False
+
+
+def _bring_untold(scene: LegContext, legs: list[Leg]) -> bool:
+    from onward.supervisor.disk.leftovers import bring_untold  # rarely needed
+
+    disk = scene.spec.cluster.local_disk
+    return bring_untold(scene.dir, scene.spec.id, [leg.number for leg in legs], named=[disk] if disk else [])
 
 
 def _note_second_life(scene: LegContext, run: Run, journal: Journal) -> None:

@@ -42,6 +42,7 @@ class LegContext:
     patience: float = 0.0  # seconds to wait for the run's folder, at the leg's start and again at its end
     waited: float = 0.0  # seconds that jobs before this one have waited for it, and could not begin this leg
     storage_until: float = 0.0  # unix seconds: until then the run's folder is waited for
+    finished: bool = False  # its training is complete and stored: known here before the run's folder takes it
     ending: Callable[[], bool] = lambda: False  # the scheduler ends this job: nothing is waited for any more
 
     def wait_for_storage_anew(self) -> None:

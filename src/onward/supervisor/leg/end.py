@@ -14,8 +14,10 @@ from onward.model.policy.lifecycle import Close, Continue, NothingToDo, decide
 from onward.model.quantity import format_size
 from onward.model.run import LegEnd, Run, RunState
 from onward.rundir.journal import Journal, desk_journal, read_run
-from onward.rundir.run_end import close_run
+from onward.rundir.layout import LegLocal
+from onward.rundir.run_end import close_run, mark_over
 from onward.schedulers.base import capabilities_of, requeues
+from onward.sdk.atomic_files import write_whole
 from onward.supervisor.leg.context import JobRequeue, LegContext
 from onward.supervisor.leg.handover import QueuedLegCancelled, queued_ahead, suits_next_leg
 from onward.supervisor.leg.verdict import TrainingOutcome, judge_leg
@@ -39,6 +41,7 @@ def write_end(scene: LegContext, outcome: TrainingOutcome, training: TrainingWat
     end, reason = verdict
     if training.saves.last_missed is not None:
         reason = f"{reason}; the checkpoint of step {training.saves.last_missed} could not be stored"
+    scene.finished = end is LegEnd.DONE and not training.saves.left_behind
     progress = training.spool.progress
     log.info("leg %d ends %s: %s", scene.leg, end, reason)
     scene.journal.write(
@@ -60,6 +63,19 @@ def write_end(scene: LegContext, outcome: TrainingOutcome, training: TrainingWat
     return True
 
 
+def keep_untold(scene: LegContext, local: LegLocal) -> None:
+    """What the run's folder does not take, even now, stays on the node: a later leg there, or of any run, brings it."""
+    try:
+        scene.journal.flush()
+        return
+    except OSError:
+        untold = scene.journal.waiting
+    try:
+        write_whole(local.untold, untold)
+    except OSError as error:
+        log.error("the last events of leg %d cannot be kept on the node either: %s", scene.leg, error)
+
+
 def _ask_about_myself(scene: LegContext) -> JobStatus | None:
     job = JobId(scene.allocation.job)
     try:
@@ -70,21 +86,29 @@ def _ask_about_myself(scene: LegContext) -> JobStatus | None:
 
 
 def continue_or_close(scene: LegContext) -> None:
-    """Close the run, or see to it that the next leg is queued with what it needs."""
+    """Close the run, or see to it that the next leg is queued with what it needs. May be repeated, wherever it failed."""
+    scene.journal.flush()
     run = read_run(scene.dir)
     action = decide(run)
     match action:
         case Close():
             log.info("the run is over, %s: %s", action.state, action.cause)
-            try:
-                scene.handover(patience=30.0).withdraw(run, from_leg=scene.leg + 1, reason="the run is over")
-            except SchedulerError as error:
-                log.warning("leg %d is still queued; it will find the run closed, and leave: %s", scene.leg + 1, error)
             close_run(scene.dir, scene.journal, action, leg=scene.leg, at=scene.clock.now())
+            _withdraw_next(scene, run)
         case Continue():
             queue_or_close(scene, run, action, journal=scene.journal)
         case NothingToDo():
-            pass
+            if run.closed:
+                mark_over(scene.dir, run.closed)
+                _withdraw_next(scene, run)
+
+
+def _withdraw_next(scene: LegContext, run: Run) -> None:
+    """Last: where the storage does not take that the run is over, the next leg's job sees to it."""
+    try:
+        scene.handover(patience=30.0).withdraw(run, from_leg=scene.leg + 1, reason="the run is over")
+    except SchedulerError as error:
+        log.warning("leg %d is still queued; it will find the run closed, and leave: %s", scene.leg + 1, error)
 
 
 def queue_or_close(scene: LegContext, run: Run, wanted: Continue, *, journal: Journal) -> None:
