@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from onward.checkpoints.publishing.publish import publish
 from onward.errors import Conflict, SchedulerUnavailable, SubmitRefused, SubmitUnclear
 from onward.model import events as ev
+from onward.model.checkpoint import CheckpointName
 from onward.model.job import JobId, JobState
 from onward.model.policy.lifecycle import Close
 from onward.model.run import LegEnd, Run, RunState
@@ -66,6 +68,22 @@ def test_cancelling_a_running_run_ends_its_job_and_takes_the_successor_back(plac
     assert after.state is RunState.CANCELLED
     assert after.legs[1].end is LegEnd.CANCELLED
     assert live(run) == []
+
+
+def test_a_checkpoint_that_its_leg_could_not_tell_of_is_known_when_it_is_cancelled(place: Place) -> None:
+    """It was published, and the supervisor was ended before it wrote that down."""
+    run = place.play().begin(1)
+    weights = run.dir.path.parent / "weights.bin"
+    weights.write_bytes(b"w")
+    publish({"weights.bin": weights}, run.dir.checkpoints, CheckpointName(1, 7), created=1.0)
+    after = cancelled(run)
+    assert after.closed and after.closed.next.endswith("goes on from the last checkpoint")
+    assert after.legs[1].last_published == 7
+
+
+def test_a_leg_that_is_being_ended_may_still_store_a_checkpoint(place: Place) -> None:
+    after = cancelled(place.play().begin(1))
+    assert after.closed and "unless its last leg stored a checkpoint while it was ended" in after.closed.next
 
 
 def test_cancelling_between_legs_takes_the_next_leg_back(place: Place) -> None:

@@ -278,6 +278,9 @@ def _resuming(run: Run) -> str:
         return f"onward resume {run.spec.id} goes on from the last checkpoint"
     if saves_by_itself(run):
         return f"onward resume {run.spec.id} starts the script again; it goes on if it saves by itself"
+    last = run.last_leg
+    if run.cancel and last and last.own is None and last.claimed:
+        return f"onward resume {run.spec.id} starts it from the beginning, unless its last leg stored a checkpoint while it was ended"
     return f"onward resume {run.spec.id} starts it from the beginning: no checkpoint was stored"
 
 

@@ -22,6 +22,7 @@ from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
 from onward.rundir.root.reopened_runs import mark_reopened
 from onward.rundir.run_end import ask_to_stop, close_run, mark_over, reopen_run
+from onward.supervisor.disk.salvage import journal_published
 from onward.supervisor.leg.handover import Handover
 
 
@@ -42,7 +43,8 @@ def cancel(desk: OperationsContext, dir: RunDir) -> Run:
             f"{run.spec.name} will not go on, but its jobs could not be ended: {error.message}",
             hint=f"onward cancel {run.spec.id} again when the scheduler answers",
         ) from error
-    action = decide(run)
+    journal_published(dir, leg=_now(run) + 1, journal=journal, clock=desk.clock)  # by a leg that was killed before it could say so
+    action = decide(read_folder(dir))
     if isinstance(action, Close):  # else its leg ended in this very moment, and closed it
         close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
     return read_folder(dir)
