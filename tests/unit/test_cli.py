@@ -334,7 +334,7 @@ def test_where_there_are_no_runs_that_is_said_with_the_place(onward: Onward, pla
     said = onward("runs")
     assert (said.code, said.out) == (0, "")
     assert f"no runs under {place.root}" in said.err
-    assert onward("runs", "--json").json == {"schema": 1, "runs": [], "unanswered": []}
+    assert onward("runs", "--json").json == {"schema": 1, "runs": [], "roots": [str(place.root)], "unanswered": []}
 
 
 def test_runs_are_listed_newest_last_in_plain_words(onward: Onward, place: Place) -> None:

@@ -131,6 +131,40 @@ def test_a_flag_of_ours_after_the_script_is_the_scripts_and_that_is_said(onward:
     assert "--lr after" not in said.err
 
 
+def test_options_of_sbatch_may_stand_before_a_command_and_before_a_script(onward: Onward, place: Place, script: Path) -> None:
+    said = onward("submit", "--json", "--cluster", "local", "--job-name=deep", "--comment", "a note", "-o", "x.out", "train_model.sh")
+    spec = read_spec(RunDir(Path(said.json["folder"])))
+    assert (spec.name, spec.outputs.out if spec.outputs else None) == ("deep", "x.out")
+    assert '--comment="a note"' in spec.resources.extra
+    said = onward(
+        "submit", "--json", "--cluster", "local", "--job-name=line", "--nice", "--wait", "--export=NONE", "--", "python3", "train.py"
+    )
+    folder = RunDir(Path(said.json["folder"]))
+    assert read_spec(folder).name == "line" and json.loads(folder.environment.read_text()) == {}
+    assert "note: --nice: not passed on: it means nothing to the local queue" in said.err
+    assert "note: --wait: not passed on; `onward run` instead" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--dependency=afterok:1", "--", "true"), "--dependency=afterok:1: Onward queues the legs of a run itself"),
+        (("--output=x", "--", "true"), "--output=x: a command's output is in the run's logs"),
+        (("--wrap=hostname",), "--wrap=hostname: write the command after --, as in onward submit -- sh -c"),
+        (("-pe", "smp", "4", "--hold", "train_model.sh"), "-pe smp 4: is an option of qsub, and the script is written for Slurm"),
+        (("--name", "a", "--job-nam", "b", "--", "true"), "--job-name=b: --name says the same; which of the two?"),
+        (("--comment",), "--comment: --comment has no value"),
+        (("--no-such-option", "--", "true"), "no-such-option"),
+        (("--scheduler-option=x", "--", "true"), "--scheduler-option is Onward's own"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_with_what_to_do_instead(
+    onward: Onward, place: Place, script: Path, words: tuple[str, ...], said: str
+) -> None:
+    answer = onward("submit", "--cluster", "local", *words)
+    assert answer.code == 2 and said in answer.err and place.folders() == []
+
+
 def test_a_refusal_names_the_line_it_is_about(onward: Onward, place: Place, script: Path) -> None:
     place.scheduler.refuse = "Invalid license specification"
     said = onward("submit", "--cluster", "local", "train_model.sh")

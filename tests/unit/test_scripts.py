@@ -21,7 +21,6 @@ from onward.inputs.params.scheduler_options import check_extra, option_refusal
 from onward.inputs.scripts.batch_script import ParsedScript, expand_array, is_batch_script, read_script
 from onward.inputs.scripts.contradictions import option_subject, replaced, without_clashes
 from onward.inputs.scripts.directives import MOST_TASKS, MalformedDirective, ScriptOption, quoted, tasks_of, words_of
-from onward.inputs.scripts.slurm import CHAIN
 from onward.model.spec import Outputs, Resources, RunDraft, spec_from_json, spec_to_json
 from onward.schedulers.slurm.scheduler import SlurmScheduler
 from tests.histories import make_spec
@@ -236,7 +235,7 @@ def test_the_environment_is_kept_unless_the_script_says_otherwise(folder: Path) 
         ("--n=1", "short for several"),
         ("--acc=ml", "short for several: --account, --acctg-freq"),
         ("--test-only", "--dry-run"),
-        ("--wrap=x", "a script already"),
+        ("--wrap=x", "write the command after --"),
     ],
 )
 def test_what_cannot_be_is_refused_by_line(folder: Path, line: str, said: str) -> None:
@@ -281,7 +280,10 @@ def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_lines(folder: 
 def test_a_script_of_our_own_chain_is_noted_not_refused(folder: Path) -> None:
     found = sbatch(folder, "--requeue --no-kill", body="trap 'scontrol requeue $SLURM_JOB_ID' USR1\npython train.py\nsbatch $0\n")
     assert [note.removeprefix(f"{folder}/train.sh:") for note in found.notes] == [
-        f"2: --requeue: not passed on; {CHAIN}, also after preemption or a lost node",
+        (
+            "2: --requeue: not passed on; Onward queues the legs of a run itself, each after the one before, "
+            "also after preemption or a lost node"
+        ),
         "3: scontrol requeue: will be refused; Onward queues the next leg itself",
         "5: sbatch: queues a job that Onward knows nothing of; the next leg is queued without it",
     ]
@@ -371,7 +373,7 @@ def test_the_shell_of_sbatch_is_the_first_lines_with_all_that_follows_as_one_wor
         ("-pe smp", "-pe has too few values"),
         ("smp", "found 'smp', expected an option"),
         ("-i file", "write < FILE"),
-        ("-b y", "this is a script"),
+        ("-b y", "a program is written after --"),
         ("-@ file", "a file of options"),
         ("-o 'open", "without its end"),
         ("-now y", "breaks the chain"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json as json_module
 import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -16,12 +17,14 @@ from onward.cli.context import JsonOption, current_folder, folder_text, open_con
 from onward.cli.output import json_to_stdout, to_stderr, to_stdout
 
 if TYPE_CHECKING:
+    from onward.inputs.scripts.submit_line import GivenOption
     from onward.model.spec import RunDraft
     from onward.operations.context import OperationsContext
     from onward.operations.hosts.local import Host
 
 Text = str | None
 _FILES = (".yaml", ".yml")
+_FOREIGN = "--scheduler-option"
 
 
 class SubmitCommand(TyperCommand):
@@ -31,6 +34,7 @@ class SubmitCommand(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        args = self._without_foreign(ctx, args)
         ctx.allow_interspersed_args = False
         words = self.make_parser(ctx).parse_args(list(args))[0].get("words") or [""]
         ctx.allow_interspersed_args = words[0].endswith(_FILES)
@@ -38,6 +42,16 @@ class SubmitCommand(TyperCommand):
         if not ctx.allow_interspersed_args and before > 0 and args[before - 1] == "--":
             args = [*args[:before], "--", *args[before:]]
         return super().parse_args(ctx, args)
+
+    def _without_foreign(self, ctx: Any, args: list[str]) -> list[str]:
+        """What only sbatch or qsub know, in flags of our own that nobody writes."""
+        from onward.inputs.scripts.submit_line import split_off
+
+        own = {name: not getattr(parameter, "is_flag", False) for parameter in self.params for name in parameter.opts}
+        own |= dict.fromkeys(ctx.help_option_names, False)
+        kept, given = split_off(args, own)
+        told = (json_module.dumps([one.family, one.option.name, one.option.value]) for one in given)
+        return [*(f"{_FOREIGN}={text}" for text in told), *kept]
 
 
 def _option(*names: str, of: str, help: str) -> Any:
@@ -102,6 +116,7 @@ NoFreeze = Annotated[bool, typer.Option("--no-freeze", help="Run the code where 
 CodeExclude = Annotated[
     list[str] | None, typer.Option("--code-exclude", metavar="GLOB", help="Link this instead of copying it.", show_default=False)
 ]
+Foreign = Annotated[list[str] | None, typer.Option(_FOREIGN, hidden=True)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact job script and command; queue nothing.")]
 
 
@@ -148,6 +163,7 @@ def submit(
     setup: Setup = None,
     no_freeze: NoFreeze = False,
     code_exclude: CodeExclude = None,
+    scheduler_option: Foreign = None,
     dry_run: DryRun = False,
     json: JsonOption = False,
 ) -> None:
@@ -250,12 +266,15 @@ def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
     from onward.inputs.params.file import read_params
     from onward.inputs.params.flags import FLAGS, draft_from_flags, override
     from onward.inputs.scripts.batch_script import is_batch_script
+    from onward.inputs.scripts.submit_line import applied, refuse_alone
 
     words = options["words"] or []
     command = words[:1] == ["--"]
     words = words[1:] if command else words
     flags = {flag: options[flag.replace("-", "_")] for flag in FLAGS}
+    given = _foreign(options)
     if not words:
+        refuse_alone(given)
         raise InvalidInput(
             "there is nothing to run",
             hint="onward submit params.yaml, onward submit train_model.sh, or onward submit --time 24:00:00 -- python train.py",
@@ -273,15 +292,40 @@ def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
         "exclude": options["code_exclude"] or (),
     }
     if not command and not words[0].endswith(_FILES) and is_batch_script(words[0], current_folder()):
-        return _script_draft(words, desk, shared)
+        return _script_draft(words, desk, shared, given)
     if not words[0].endswith(_FILES):
-        return draft_from_flags(command=words, **shared)
-    if len(words) > 1:
+        draft = draft_from_flags(command=words, **shared)
+    elif len(words) > 1:
         raise InvalidInput(f"after the params file {words[0]} stands {words[1]!r}", hint="a params file holds its own command")
-    return override(read_params(Path(words[0])), **shared)
+    else:
+        draft = override(read_params(Path(words[0])), **shared)
+    if not given:
+        return draft
+    scheduler = desk.settings.cluster(draft.cluster)[0].scheduler
+    asked = {FLAGS[flag][2] for flag, value in flags.items() if value is not None} | ({"name"} if options["name"] else set())
+    own = [one.of(scheduler) for one in given]
+    draft, notes = applied(draft, own, scheduler=scheduler, cluster=draft.cluster, env=desk.env, asked=asked)
+    for note in notes:
+        to_stderr(f"note: {note}")
+    return draft
 
 
-def _script_draft(words: list[str], desk: OperationsContext, shared: dict[str, Any]) -> RunDraft:
+def _foreign(options: dict[str, Any]) -> list[GivenOption]:
+    from onward.errors import InvalidInput
+    from onward.inputs.scripts.directives import ScriptOption
+    from onward.inputs.scripts.submit_line import GivenOption
+
+    given = []
+    for text in options.get("scheduler_option") or ():
+        try:
+            family, name, value = json_module.loads(text)
+        except ValueError:
+            raise InvalidInput(f"{_FOREIGN} is Onward's own", hint="write the option as sbatch or qsub has it") from None
+        given.append(GivenOption(family=family, option=ScriptOption(name=name, value=value, line=0)))
+    return given
+
+
+def _script_draft(words: list[str], desk: OperationsContext, shared: dict[str, Any], foreign: list[GivenOption]) -> RunDraft:
     """A batch script: its lines are its resources, and flags before it win over them, as on sbatch's own line."""
     from onward.errors import InvalidInput
     from onward.inputs.params.flags import FLAGS, override
@@ -303,7 +347,7 @@ def _script_draft(words: list[str], desk: OperationsContext, shared: dict[str, A
         to_stderr(f"note: {word} after {words[0]} is given to the script; flags of Onward stand before it")
     cluster = shared["cluster"] or "auto"
     scheduler = desk.settings.cluster(cluster)[0]
-    read = read_script(Path(words[0]), words[1:], scheduler=scheduler.scheduler, cluster=cluster, env=desk.env)
+    read = read_script(Path(words[0]), words[1:], scheduler=scheduler.scheduler, cluster=cluster, env=desk.env, given=foreign)
     for note in read.notes:
         to_stderr(f"note: {note}")
     if not shared["flags"]["max-legs"] and not shared["flags"]["total-time"]:

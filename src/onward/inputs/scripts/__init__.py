@@ -1,4 +1,4 @@
-"""Existing batch scripts: #SBATCH and #$ lines read as their schedulers read them, contradictions, checks before submit.
+"""Existing batch scripts: their #SBATCH and #$ lines, the same options on the command line, contradictions, checks before submit.
 
 Not here: running a script (supervisor/preparation), writing job scripts (schedulers).
 """

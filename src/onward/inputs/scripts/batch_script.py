@@ -16,8 +16,16 @@ from pathlib import Path, PurePosixPath
 from onward.errors import InvalidInput
 from onward.inputs.command_line import usable_name
 from onward.inputs.scripts import gridengine, slurm
-from onward.inputs.scripts.contradictions import FAMILIES, contradictions, notes_on_the_body
+from onward.inputs.scripts.contradictions import (
+    FAMILIES,
+    contradictions,
+    notes_on_the_body,
+    option_subject,
+    says_the_same,
+    subjects_of,
+)
 from onward.inputs.scripts.directives import RequestedOptions, ScriptOption, tasks_of
+from onward.inputs.scripts.submit_line import GivenOption, mismatch
 from onward.model.spec import Outputs, Resources, RunDraft, Script
 
 SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".qsub", ".sge", ".job")
@@ -50,19 +58,23 @@ def is_batch_script(word: str, cwd: Path) -> bool:
     return head.startswith(b"#") and b"\0" not in head and bool(_families(head.decode(errors="replace")))
 
 
-def read_script(path: Path, arguments: Sequence[str], *, scheduler: str, cluster: str, env: Mapping[str, str]) -> ParsedScript:
-    """The script at `path` as a run for a cluster of this scheduler, or InvalidInput with everything that is wrong with it."""
+def read_script(
+    path: Path, arguments: Sequence[str], *, scheduler: str, cluster: str, env: Mapping[str, str], given: Sequence[GivenOption] = ()
+) -> ParsedScript:
+    """The script at `path` as a run for a cluster of this scheduler, or InvalidInput with everything that is wrong with it.
+
+    `given`: options that stood before it on the command line. They win over its lines, as on sbatch's own."""
     text = _text(path)
     family = _family(text, path, scheduler, cluster)
-    wishes, problems = _wishes(text, family)
+    wishes, problems = _wishes(text, family, [one.of(family) for one in given])
     first = text.split("\n", 1)[0]
     if not first.startswith("#!") and family == "slurm":
         problems.append((1, f"found {first[:40]!r}, expected #! and the program that runs it, such as #!/bin/bash"))
     if problems:
-        raise InvalidInput("\n".join(f"{path}:{line}: {sentence}" for line, sentence in sorted(problems, key=_line)))
+        raise InvalidInput("\n".join(_placed(path, said) for said in sorted(problems, key=_line)))
     notes = sorted([*wishes.notes, *notes_on_the_body(text)], key=_line)
     return ParsedScript(
-        draft=_draft(path, text, arguments, family, wishes, cluster, env), notes=tuple(f"{path}:{line}: {said}" for line, said in notes)
+        draft=_draft(path, text, arguments, family, wishes, cluster, env), notes=tuple(_placed(path, said) for said in notes)
     )
 
 
@@ -79,6 +91,12 @@ def expand_array(draft: RunDraft) -> list[RunDraft]:
 
 def _line(said: tuple[int, str]) -> int:
     return said[0]
+
+
+def _placed(path: Path, said: tuple[int, str]) -> str:
+    """Line 0 is the command line."""
+    line, sentence = said
+    return f"{path}:{line}: {sentence}" if line else sentence
 
 
 # ── the parts ─────────────────────────────────────────────────────────────────
@@ -135,20 +153,27 @@ def _family(text: str, path: Path, scheduler: str, cluster: str) -> str:
     return scheduler
 
 
-def _wishes(text: str, family: str) -> tuple[RequestedOptions, list[tuple[int, str]]]:
+def _wishes(text: str, family: str, given: Sequence[GivenOption]) -> tuple[RequestedOptions, list[tuple[int, str]]]:
     reader = _READERS[family]
     wishes = RequestedOptions(carry=family == "slurm")
+    words = f"the script is written for {FAMILIES[family]}"
+    wishes.problems += [(0, mismatch(one, words)) for one in given if one.family != family]
+    spoken = [one.option for one in given if one.family == family]
     options: list[ScriptOption] = []
     for found in reader.options_in(text):
-        if isinstance(found, ScriptOption):
+        if not isinstance(found, ScriptOption):
+            wishes.problems.append(found)
+        elif not says_the_same(found, spoken):
             options.append(found)
             reader.take(found, wishes)
-        else:
-            wishes.problems.append(found)
+    subjects = {subject for option in spoken for subject in subjects_of(option)}
+    wishes.extra = [entry for entry in wishes.extra if option_subject(entry) not in subjects]
+    for option in spoken:
+        reader.take(option, wishes)
     if family == "gridengine":
         gridengine.settle(wishes)
     wishes.extra = list(dict.fromkeys(wishes.extra))
-    return wishes, [*wishes.problems, *contradictions(options)]
+    return wishes, [*wishes.problems, *contradictions(options), *contradictions(spoken)]
 
 
 def _draft(

@@ -47,6 +47,19 @@ def option_subject(entry: str) -> str:
     return f"-l {words[1].partition('=')[0].strip()}" if words[0] == "-l" and len(words) > 1 else words[0]
 
 
+def subjects_of(option: ScriptOption) -> set[str]:
+    """The same of an option as it was read: one for each request of -l."""
+    return {option_subject(about) for about, _ in _said(option)}
+
+
+def says_the_same(option: ScriptOption, others: Iterable[ScriptOption]) -> bool:
+    """Whether the others say all that this one says, in its words or in others. What adds up does not count."""
+    about = {subject for subject, _ in _said(option)}
+    subjects = {subject for other in others for subject, _ in _said(other)}
+    keys = {key for subject in subjects for key in our_subject(subject)}
+    return bool(about) and all(subject in subjects or keys.intersection(our_subject(subject)) for subject in about)
+
+
 def our_subject(about: str) -> list[str]:
     """Our own words for what an option is about."""
     return [key for key, options in _SAME_THING.items() if about in options]

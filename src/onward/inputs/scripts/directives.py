@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from onward.inputs.scripts.option_table import Fate, OptionRule
+
 MOST_TASKS = 1000
 _LAST_TASK = 9_999_999
 
@@ -49,6 +51,16 @@ class RequestedOptions:
     signal_to: str = "shell"
     problems: list[tuple[int, str]] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
+
+    def leave(self, option: ScriptOption, rule: OptionRule | None) -> bool:
+        """Whether nothing is to be made of this option; what is to be said of it is noted."""
+        if rule is None or rule.fate in (Fate.TAKEN, Fate.HANDED_ON):
+            return False
+        if rule.fate is Fate.REFUSED:
+            self.refuse(option, rule.words)
+        elif rule.fate is Fate.NOTED:
+            self.note(option, rule.words)
+        return True
 
     def refuse(self, option: ScriptOption, sentence: str) -> None:
         self.problems.append((option.line, f"{option}: {sentence}"))

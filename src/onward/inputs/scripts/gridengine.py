@@ -6,19 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from onward.inputs.scripts.directives import MalformedDirective, RequestedOptions, ScriptOption, marked_lines, quoted, tasks_of, words_of
+from onward.inputs.scripts.gridengine_options import OPTIONS
+from onward.inputs.scripts.option_table import Fate, refusal
 from onward.schedulers.gridengine.output_parsing import read_duration
 
 MARK = "#$"
-CHAIN = "Onward queues the legs of a run itself, each after the one before"
 NOTIFY_SECONDS = 60  # what queues usually give between their warning and the kill
-
-_WITHOUT_VALUE = "-clear -cwd -h -hard -help -inherit -nostdin -notify -soft -terse -V -verify -version -noshell"
-_WITH_VALUE = """
--a -A -ac -adds -ar -b -c -C -ckpt -clearp -clears -cl -dc -dl -dul -e -hold_jid -hold_jid_ad -i -j -jc -js -jsv -l -m -M -mbind
--masterq -masterl -mods -N -now -o -p -P -par -pty -q -r -R -rdi -rou -S -sc -shell -si -sync -t -tc -tcon -umask -v -w -wd -xd -@
-"""
-_NO_VALUE = frozenset(_WITHOUT_VALUE.split())
-_ONE_VALUE = frozenset(_WITH_VALUE.split())
 
 
 def options_in(text: str) -> Iterator[ScriptOption | tuple[int, str]]:
@@ -30,17 +23,23 @@ def options_in(text: str) -> Iterator[ScriptOption | tuple[int, str]]:
             yield number, str(error)
             continue
         while words:
-            yield _next(words, number)
+            yield from next_options(words, number)
+
+
+def next_options(words: list[str], line: int) -> Iterator[ScriptOption | tuple[int, str]]:
+    """What the first word says. It and its values are taken off the words."""
+    yield _next(words, line)
 
 
 def _next(words: list[str], line: int) -> ScriptOption | tuple[int, str]:
     word = words.pop(0)
     if not word.startswith("-") or word == "-":
         return line, f"found {word!r}, expected an option: qsub does not take it either"
-    if word in _NO_VALUE:
+    rule = OPTIONS.get(word)
+    if rule and rule.value == "none":
         return ScriptOption(name=word, value=None, line=line)
     wanted = 2 if word == "-pe" or (word == "-binding" and words[:1] and words[0] in ("set", "env", "pe")) else 1
-    if word not in _ONE_VALUE and word not in ("-pe", "-binding"):  # one we do not know: what follows it up to the next option is its value
+    if rule is None:  # what follows it up to the next option is its value
         wanted = next((i for i, following in enumerate(words) if following.startswith("-")), len(words))
     if len(words) < wanted:
         return line, f"{word} has no value" if wanted == 1 else f"{word} has too few values, expected {wanted}"
@@ -55,12 +54,9 @@ def _next(words: list[str], line: int) -> ScriptOption | tuple[int, str]:
 
 def take(option: ScriptOption, wishes: RequestedOptions) -> None:
     name = option.name.split(" ", 1)[0]
-    if name in _REFUSED:
-        wishes.refuse(option, _REFUSED[name])
-    elif name in _DROPPED:
-        if _DROPPED[name]:
-            wishes.note(option, _DROPPED[name])
-    elif name in _KNOWN:
+    if wishes.leave(option, OPTIONS.get(name)):
+        return
+    if name in _KNOWN:
         try:
             _KNOWN[name](option, option.value or "", wishes)
         except MalformedDirective as error:
@@ -178,37 +174,22 @@ _KNOWN: Mapping[str, Callable[[ScriptOption, str, RequestedOptions], None]] = {
     "-t": _array,
     "-notify": _notify,
 }
-_REFUSED = {
-    "-hold_jid": f"{CHAIN}; take the line out, and submit when the other job is done",
-    "-hold_jid_ad": f"{CHAIN}; take the line out, and submit when the other job is done",
-    "-h": f"every leg would be held; {CHAIN}",
-    "-a": "every leg would wait anew; take the line out, and submit when it may begin",
-    "-tc": "each task becomes a run of its own, and none waits for another; take the line out",
-    "-now": "a leg that must start at once or not at all breaks the chain; take the line out",
-    "-b": "this is a script, and no program",
-    "-i": "a run reads nothing from outside; write < FILE behind the command in the script",
-    "-C": "only lines that begin with #$ are read",
-    "-@": "a file of options is not read; write them into the script",
-    "-verify": "onward submit --dry-run shows what would be queued",
-    "-help": "this belongs on qsub's own command line",
-    "-version": "this belongs on qsub's own command line",
-}
-_DROPPED = {
-    "-r": "",
-    "-terse": "",
-    "-clear": "",
-    "-shell": "",
-    "-sync": "not passed on; `onward run` instead of `onward submit` follows a run to its end",
-    "-ckpt": f"not passed on; {CHAIN}, also after a lost host",
-    "-c": f"not passed on; {CHAIN}, also after a lost host",
-}
+
+
+def refused(name: str) -> str:
+    rule = OPTIONS.get(name)
+    return rule.words if rule and rule.fate is Fate.REFUSED else ""
 
 
 def not_handed_on(name: str) -> str | None:
     """Why this one is never passed on; None where it may be."""
-    return _REFUSED.get(name) or (_DROPPED[name] or f"{CHAIN}; leave it out" if name in _DROPPED else None)
+    return refusal(OPTIONS, name)
+
+
+def is_known(word: str) -> bool:
+    return word in OPTIONS
 
 
 def is_long(word: str) -> bool:
     """An option of more than one letter, which sbatch would read as several."""
-    return len(word) > 2 and word in _NO_VALUE | _ONE_VALUE | {"-pe", "-binding"}
+    return len(word) > 2 and word in OPTIONS

@@ -8,33 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 
 from onward.errors import InvalidInput
 from onward.inputs.scripts.directives import MalformedDirective, RequestedOptions, ScriptOption, marked_lines, tasks_of, words_of
+from onward.inputs.scripts.option_table import Fate, refusal
+from onward.inputs.scripts.slurm_options import OPTIONS
 from onward.model.quantity import parse_duration, parse_size
 
 MARK = "#SBATCH"
-CHAIN = "Onward queues the legs of a run itself, each after the one before"
-
-_WITH_VALUE = """
-account acctg-freq array batch bb bbf begin chdir workdir cluster cluster-constraint clusters comment constraint container
-container-id context core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution error
-exclude export-file extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input
-job-name kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile nodelist
-nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority
-profile qos reservation segment signal sockets-per-node switches tasks-per-node thread-spec threads-per-core time time-min tmp
-tres-per-task tres-bind uid wait-all-nodes wckey wrap
-"""
-_PERHAPS_VALUE = "exclusive export get-user-env nice no-kill propagate"
-_WITHOUT_VALUE = """
-contiguous help hold ignore-pbs no-requeue overcommit oversubscribe share parsable quiet reboot requeue spread-job stepmgr
-test-only usage use-min-nodes verbose version wait
-"""
-_LETTERS = """
-a=array A=account b=begin B=extra-node-info c=cpus-per-task C=constraint d=dependency D=chdir e=error F=nodefile G=gpus h=help
-H=hold i=input J=job-name k=no-kill L=licenses M=clusters m=distribution n=ntasks N=nodes o=output O=overcommit p=partition q=qos
-Q=quiet s=oversubscribe S=core-spec t=time u=usage v=verbose V=version w=nodelist W=wait x=exclude
-"""
-_LONG = {name: kind for names, kind in ((_WITH_VALUE, "="), (_PERHAPS_VALUE, "?"), (_WITHOUT_VALUE, "")) for name in names.split()}
-_SHORT = {letter: name for letter, _, name in (pair.partition("=") for pair in _LETTERS.split())}
 _ALIASES = {"workdir": "chdir", "share": "oversubscribe", "cluster": "clusters", "tasks-per-node": "ntasks-per-node"}
+_OLD = {"workdir": "one", "share": "none", "cluster": "one", "tasks-per-node": "one"}  # names from before
+_LONG = {**{name.removeprefix("--"): rule.value for name, rule in OPTIONS.items()}, **_OLD}
+_SHORT = {rule.short[1:]: name.removeprefix("--") for name, rule in OPTIONS.items() if rule.short}
 _UNLIMITED = ("0", "-1", "unlimited", "infinite")
 
 
@@ -52,15 +34,31 @@ def options_in(text: str) -> Iterator[ScriptOption | tuple[int, str]]:
 def _options_of(words: list[str], line: int) -> Iterator[ScriptOption | tuple[int, str]]:
     rest = list(words)
     while rest:
-        word = rest.pop(0)
-        if word in ("hetjob", "packjob"):
-            yield line, "heterogeneous jobs are not known here; submit each part as a run of its own"
-        elif word.startswith("--") and len(word) > 2:
-            yield _long(word, rest, line)
-        elif word.startswith("-") and len(word) > 1 and word != "--":
-            yield from _short(word[1:], rest, line)
-        else:
-            yield line, f"found {word!r}, expected an option: sbatch does not take it either"
+        yield from next_options(rest, line)
+
+
+def next_options(rest: list[str], line: int) -> Iterator[ScriptOption | tuple[int, str]]:
+    """What the first word says, several letters in one word included. It and its value are taken off the words."""
+    word = rest.pop(0)
+    if word in ("hetjob", "packjob"):
+        yield line, "heterogeneous jobs are not known here; submit each part as a run of its own"
+    elif word.startswith("--") and len(word) > 2:
+        yield _long(word, rest, line)
+    elif word.startswith("-") and len(word) > 1 and word != "--":
+        yield from _short(word[1:], rest, line)
+    else:
+        yield line, f"found {word!r}, expected an option: sbatch does not take it either"
+
+
+def is_known(name: str) -> bool:
+    """Whether a word with two dashes is an option of sbatch, or short for some."""
+    return any(known.startswith(name.removeprefix("--")) for known in _LONG)
+
+
+def long_name(letter: str) -> str:
+    """--output of -o; empty where sbatch has no such letter."""
+    name = _SHORT.get(letter.removeprefix("-"))
+    return f"--{name}" if name else ""
 
 
 def _long(word: str, rest: list[str], line: int) -> ScriptOption | tuple[int, str]:
@@ -72,7 +70,7 @@ def _long(word: str, rest: list[str], line: int) -> ScriptOption | tuple[int, st
     kind = _LONG.get(name, "unknown")
     if equals:
         return ScriptOption(name=f"--{_ALIASES.get(name, name)}", value=value, line=line)
-    if kind == "=" or (kind == "unknown" and rest and not rest[0].startswith("-")):
+    if kind == "one" or (kind == "unknown" and rest and not rest[0].startswith("-")):
         if not rest:
             return line, f"--{name} has no value"
         return ScriptOption(name=f"--{_ALIASES.get(name, name)}", value=rest.pop(0), line=line)
@@ -88,10 +86,10 @@ def _short(letters: str, rest: list[str], line: int) -> Iterator[ScriptOption | 
             yield line, f"-{letter} is no option of sbatch"
             return
         kind = _LONG[name]
-        if kind == "":
+        if kind == "none":
             yield ScriptOption(name=f"--{name}", value=None, line=line)
             continue
-        if kind == "?":
+        if kind == "maybe":
             yield ScriptOption(name=f"--{name}", value=letters or None, line=line)
             return
         value = letters.removeprefix("=") if letters else rest.pop(0) if rest else None
@@ -105,12 +103,9 @@ def _short(letters: str, rest: list[str], line: int) -> Iterator[ScriptOption | 
 def take(option: ScriptOption, wishes: RequestedOptions) -> None:
     """Let one option say its wish. What we have no word for goes on to sbatch as it is."""
     name = option.name.removeprefix("--")
-    if name in _REFUSED:
-        wishes.refuse(option, _REFUSED[name])
-    elif name in _DROPPED:
-        if _DROPPED[name]:
-            wishes.note(option, _DROPPED[name])
-    elif name in _KNOWN:
+    if wishes.leave(option, OPTIONS.get(option.name)):
+        return
+    if name in _KNOWN:
         try:
             _KNOWN[name](option, option.value or "", wishes)
         except (InvalidInput, MalformedDirective) as error:
@@ -184,7 +179,10 @@ def _chdir(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
 def _array(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
     tasks, percent, _ = value.partition("%")
     if percent:
-        raise MalformedDirective("each task becomes a run of its own, and none waits for another; take the % and what follows away")
+        raise MalformedDirective(
+            "each task becomes a run of its own, and none waits for another; leave out the % and what follows, "
+            "and submit a part of the array at a time, as in --array=1-4"
+        )
     tasks_of(tasks)
     wishes.array = tasks
 
@@ -231,33 +229,13 @@ _KNOWN: Mapping[str, Callable[[ScriptOption, str, RequestedOptions], None]] = {
     "signal": _signal,
     "export": _export,
 }
-_REFUSED = {
-    "dependency": f"{CHAIN}; take the line out, and submit when the other job is done",
-    "hold": f"every leg would be held; {CHAIN}",
-    "begin": "every leg would wait anew; take the line out, and submit when it may begin",
-    "clusters": "a run stays on one cluster: choose it by --cluster and a profile",
-    "input": "a run reads nothing from outside; write < FILE behind the command in the script",
-    "export-file": "write the variables into the script, or give them by --env",
-    "nodefile": "later legs are not queued from this folder; name the hosts by --nodelist",
-    "wrap": "this is a script already",
-    "test-only": "onward submit --dry-run shows what would be queued",
-    "help": "this belongs on sbatch's own command line",
-    "usage": "this belongs on sbatch's own command line",
-    "version": "this belongs on sbatch's own command line",
-    "uid": "a run is the one's who submits it",
-    "gid": "a run is the one's who submits it",
-}
-_DROPPED = {
-    "requeue": f"not passed on; {CHAIN}, also after preemption or a lost node",
-    "no-requeue": "",
-    "wait": "not passed on; `onward run` instead of `onward submit` follows a run to its end",
-    "parsable": "",
-    "quiet": "",
-    "verbose": "",
-    "ignore-pbs": "",
-}
+
+
+def refused(name: str) -> str:
+    rule = OPTIONS.get(name)
+    return rule.words if rule and rule.fate is Fate.REFUSED else ""
 
 
 def not_handed_on(name: str) -> str | None:
     """Why this one is never passed on; None where it may be."""
-    return _REFUSED.get(name) or (_DROPPED[name] or f"{CHAIN}; leave it out" if name in _DROPPED else None)
+    return refusal(OPTIONS, f"--{name}")
