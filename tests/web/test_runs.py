@@ -73,6 +73,17 @@ def test_under_a_prefix_everything_is_found_there(browser: Browser, tmp_path: Pa
     assert watch.wrong == []
 
 
+def test_where_there_are_no_runs_the_page_says_where_the_server_looks(browser: Browser, tmp_path: Path) -> None:
+    with Running(tmp_path) as server:
+        context, watch = new_context(browser, server.url)
+        page = context.new_page()
+        log_in(page, server.link)
+        expect(page.get_by_text("There are no runs yet")).to_be_visible()
+        expect(page.get_by_text(f"The server looks for runs in {server.env['ONWARD_ROOT']}")).to_be_visible()
+        context.close()
+    assert watch.wrong == []
+
+
 # ── the list ──────────────────────────────────────────────────────────────────
 
 
