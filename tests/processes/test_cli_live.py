@@ -165,7 +165,7 @@ def test_ctrl_c_ends_the_following_and_never_the_run(home: Home) -> None:
     following.send_signal(signal.SIGINT)
     _, err = following.communicate(timeout=30)
     assert following.returncode == 130
-    assert "no longer following; the run goes on" in err
+    assert "no longer following; the run continues" in err
     assert f"onward cancel {id} ends it" in err
     assert "Traceback" not in err
     assert home.until_over(id)["state"] == "finished"

@@ -288,7 +288,7 @@ def test_show_tells_finish_risk_and_goodput_and_nothing_of_what_is_not_known() -
     run, _ = crashed_and_went_on()
     said = dict(account_words(time_account(run, TrainingPace(step=95, total=100, rate=0.001, at=T + 490), now=T + 500)))
     assert said["at risk"] == "15 steps, 50 s of work since the checkpoint of step 80"
-    assert said["goodput"] == "55% of 6 min in jobs became steps that stay; 2 min lost; 2 min in queues"
+    assert said["goodput"] == "55% of 6 min in jobs was useful; 2 min lost; 2 min in queues"
     assert "finish" not in said  # within this leg: the line of its progress has it
     fresh, _ = told(asked(1, 0))
     assert account_words(time_account(fresh, TrainingPace(), now=T)) == []

@@ -324,7 +324,7 @@ def test_a_folder_that_was_removed_under_ones_feet_is_told(onward: Onward, place
     gone.rmdir()
     said = onward("submit", "--cluster", "local", "--", "sleep", "1")
     assert said.code == 2
-    assert "no longer there" in said.err
+    assert "no longer exists" in said.err
 
 
 # ── looking ───────────────────────────────────────────────────────────────────
@@ -361,7 +361,7 @@ def test_of_many_runs_the_newest_thirty_are_shown_unless_all_are_wanted(onward: 
         place.play(f"r{number}")
     said = onward("runs")
     assert len(said.out.splitlines()) == 31
-    assert "and 2 older ones" in said.err
+    assert "and 2 older" in said.err
     assert len(onward("runs", "--all").out.splitlines()) == 33
     assert len(onward("runs", "--json").json["runs"]) == 32
 
@@ -392,7 +392,7 @@ def test_show_tells_state_cause_evidence_and_what_to_do(onward: Onward, place: P
     assert "  why         it crashed" in lines
     assert lines[lines.index("  evidence    first") + 1] == "                second"
     assert "  next        mend it" in lines
-    assert any(line.startswith("  saved       1 checkpoint, the newest of step 9 (leg 1)") for line in lines)
+    assert any(line.startswith("  saved       1 checkpoint, the newest at step 9 (leg 1)") for line in lines)
     assert lines[-1].split()[:4] == ["1", "1", "failed", "crashed"]
 
 
@@ -746,7 +746,7 @@ def test_a_job_state_with_two_words_is_shown_as_two_words(onward: Onward, place:
 
 
 def test_clean_only_says_what_it_would_free_until_it_is_told_yes(place: Place, onward: Onward) -> None:
-    assert "there is nothing to remove" in onward("clean").err
+    assert "nothing to remove" in onward("clean").err
     run = place.play().begin(1).end(1, LegEnd.DONE)
     (run.dir.workdir / "cache").write_bytes(b"x" * 100_000)
     said = onward("clean")
@@ -786,4 +786,4 @@ def test_doctor_and_token_list_tell_of_tokens_that_end_within_a_fortnight(onward
     assert "(laptop) in 10 days" in line and "old script" not in line and "onward token create" in line
     listed = onward("token", "list")
     assert [line.split("  ")[-1].strip() for line in listed.out.splitlines() if "(soon)" in line] == ["laptop"]
-    assert "1 of them ends within 14 days" in listed.err
+    assert "1 of them expires within 14 days" in listed.err

@@ -83,7 +83,7 @@ def test_a_batch_script_takes_no_params(onward: Onward, place: Place, flag: tupl
     place.write("train.sh", "#!/bin/bash\n#SBATCH --mem=2G\npython3 train.py\n")
     before = onward("submit", "train.sh").out.strip()
     said = onward("clone", before, *flag)
-    assert (said.code, f"{flag[0]} means nothing to a batch script" in said.err) == (2, True)
+    assert (said.code, f"{flag[0]} does not apply to a batch script" in said.err) == (2, True)
     again = onward("clone", before, "--mem", "4G")
     assert again.code == 0, again.err
     assert read_run(dir_of(place, again.out.strip())).spec.resources.mem == 4096
@@ -95,4 +95,4 @@ def test_code_is_not_taken_to_another_machine(onward: Onward, place: Place, monk
     settings.write_text('[clusters.far]\nscheduler = "slurm"\nssh = "login.far"\n')
     monkeypatch.setenv("ONWARD_SETTINGS", str(settings))
     said = onward("clone", before, "--cluster", "far")
-    assert said.code == 2 and "cluster far is on login.far" in said.err and "lies on this machine" in said.err
+    assert said.code == 2 and "cluster far is on login.far" in said.err and "is on this machine" in said.err

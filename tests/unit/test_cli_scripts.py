@@ -68,7 +68,7 @@ def test_tasks_of_an_array_are_runs(onward: Onward, place: Place) -> None:
     assert [one["name"] for one in told] == ["sweep-1", "sweep-2", "sweep-3"]
     said = onward("submit", "--cluster", "local", "sweep.sh")
     assert len(said.out.split()) == 3
-    assert "as for each of the 3 tasks" in onward("submit", "--cluster", "local", "--dry-run", "sweep.sh").err
+    assert "each of the 3 tasks becomes a run like this" in onward("submit", "--cluster", "local", "--dry-run", "sweep.sh").err
 
 
 def test_an_array_is_not_followed(onward: Onward, place: Place) -> None:
@@ -88,7 +88,7 @@ def test_a_task_that_is_refused_tells_which_were_queued(onward: Onward, place: P
 
     place.scheduler.submit = submit  # type: ignore[assignment, method-assign]
     said = onward("submit", "--cluster", "local", "sweep.sh")
-    assert said.code == 1 and "enough" in said.err and "queued before it: " in said.err
+    assert said.code == 1 and "enough" in said.err and "already queued: " in said.err
     assert len(place.folders()) == 1
 
 
@@ -96,9 +96,9 @@ def test_a_task_that_is_refused_tells_which_were_queued(onward: Onward, place: P
     ("words", "said"),
     [
         (("nothing.sh",), "there is no script nothing.sh"),
-        (("--param", "a=1", "train_model.sh"), "--param means nothing to a batch script"),
-        (("--code-exclude", "x", "train_model.sh"), "--code-exclude means nothing to a batch script"),
-        (("--launcher", "srun", "train_model.sh"), "--launcher means nothing to a batch script"),
+        (("--param", "a=1", "train_model.sh"), "--param does not apply to a batch script"),
+        (("--code-exclude", "x", "train_model.sh"), "--code-exclude does not apply to a batch script"),
+        (("--launcher", "srun", "train_model.sh"), "--launcher does not apply to a batch script"),
         (("bad.sh",), "bad.sh:2: --hold"),
         (("--time", "never", "train_model.sh"), "--time"),
         (("lost.sh",), "lost.sh says that it starts in "),
@@ -106,7 +106,7 @@ def test_a_task_that_is_refused_tells_which_were_queued(onward: Onward, place: P
         (("strange.sh",), "strange.sh is to be run by /no/such/interp, and there is no such program"),
         (("shell.sh",), "shell.sh is to be run by /no/such, and there is no such program"),
         (("--setup", 'echo "unclosed', "train_model.sh"), "setup line 1"),
-        (("train_model.sh", "--dry-run"), "--dry-run after train_model.sh is an argument of the script's, and would queue it"),
+        (("train_model.sh", "--dry-run"), "--dry-run after train_model.sh is an argument of the script: the run would be queued"),
         (("pipe.sh",), "pipe.sh is no file that holds a script"),
         (("dangling.sh",), "dangling.sh is a link to nowhere.sh, which is not there"),
     ],
@@ -127,7 +127,7 @@ def test_a_flag_of_ours_after_the_script_is_the_scripts_and_that_is_said(onward:
     said = onward("submit", "--json", "--cluster", "local", "train_model.sh", "--max-legs=3", "--lr", "1")
     spec = read_spec(RunDir(Path(said.json["folder"])))
     assert spec.script is not None and spec.script.arguments == ("--max-legs=3", "--lr", "1")
-    assert "note: --max-legs=3 after train_model.sh is given to the script; flags of Onward stand before it" in said.err
+    assert "note: --max-legs=3 after train_model.sh is passed to the script; put Onward's flags before it" in said.err
     assert "--lr after" not in said.err
 
 

@@ -92,8 +92,8 @@ def test_bars_never_hide_that_something_is_used_or_free() -> None:
 def test_where_nothing_is_free_that_is_said(screen: Screen) -> None:
     nodes = tuple(replace(node, state=NodeState.DOWN) for node in recorded().nodes)
     shown = screen.show(replace(recorded(), nodes=nodes, jobs=()))
-    assert "  none; --jobs all shows everybody's\n" in shown
-    assert "  nothing: no queue has a node with a free CPU\n" in shown
+    assert "  none; --jobs all shows everyone's\n" in shown
+    assert "  nothing: no queue has a free CPU\n" in shown
 
 
 PAGE = """\
@@ -139,7 +139,7 @@ JOB           NAME        STATE    QUEUE  ASKS          WHEN
 
 Could start now
   cpu    1 node: 14 CPUs, 63 GiB, for at most 24 h
-  gpu    1 node: 16 CPUs, 64 GiB, for at most 2 d; 2 jobs in line before
+  gpu    1 node: 16 CPUs, 64 GiB, for at most 2 d; 2 jobs ahead in the queue
          1 node: 16 CPUs, 64 GiB, 2 a100
   debug  1 node: 14 CPUs, 63 GiB, for at most 30 min
   spot   1 node: 16 CPUs, 64 GiB, for at most 7 d

@@ -82,9 +82,9 @@ def test_the_plan_is_shown_as_rows_with_the_graph_and_as_json(file: Path, capsys
     [row] = [line.split("  ") for line in shown if line.startswith("quiz")]
     assert [part.strip() for part in row if part] == ["quiz", "train-01 … train-04 (4)", "one of every 2, the last", "8", "workers-1"]
     assert shown[-3:] == [
-        "6 runs: 6.5 node-hours for a leg each",
-        "no total-time or max-legs bounds train-01 … train-04 (4)",
-        "at most 3 workers at a time for the tasks of 1 benchmark: 6 node-hours for a leg each",
+        "6 runs: 6.5 node-hours at one leg each",
+        "no upper bound: train-01 … train-04 (4) without total-time or max-legs",
+        "at most 3 workers at a time for the tasks of 1 benchmark: 6 node-hours at one leg each",
     ]
     cli.plan(file, json=True)
     assert json.loads(capsys.readouterr().out)["benchmarks"][0]["tasks_a_checkpoint"] == 8
@@ -101,8 +101,8 @@ def test_what_is_done_already_is_said_and_asks_for_nothing(
     monkeypatch.setattr("onward.operations.pipelines.start.mark_done_stages", with_one_done)
     cli.plan(file, set=["hours=1"])
     shown = capsys.readouterr().out
-    assert "0, done already" in shown
-    assert "unchanged, and not to be done again: prepare\n5 runs: 4.5 node-hours for a leg each" in shown
+    assert "0, already done" in shown
+    assert "unchanged, not run again: prepare\n5 runs: 4.5 node-hours at one leg each" in shown
 
 
 def test_another_cluster_is_for_all_but_an_environment_that_says_where_it_is_built(file: Path) -> None:

@@ -133,7 +133,7 @@ def test_the_table_is_watched_until_the_pipeline_is_over(
 def test_a_pipeline_that_has_measured_nothing_says_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = replace(MADE, benchmarks=(), models=(), summary=SummaryRule())
     pipeline(root, "2026-11-16_A_empty", new=0, plan=empty)
-    assert "nothing is benchmarked yet" in onward(capsys, "empty")[2]
+    assert "no benchmark has results yet" in onward(capsys, "empty")[2]
 
 
 def test_the_page_is_whole_draws_scores_over_steps_and_against_cost_and_loads_nothing() -> None:

@@ -268,5 +268,5 @@ def test_a_run_that_has_a_job_is_over_or_has_a_silent_scheduler_is_not_said_to_h
 def test_show_has_a_line_for_it(place: Place) -> None:
     run = place.play().begin(1, successor=False).publish(1, 5).end(1, LegEnd.TIME_LIMIT)
     facts = dict(show_verb._facts(run_record(inspect_run(place.desk, run.dir))))
-    assert "this run waits until one is queued" in facts["no job"]
+    assert "the run waits until one is queued" in facts["no job"]
     assert "no job is queued for it" in facts["why"]

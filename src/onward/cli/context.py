@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from onward.operations.context import OperationsContext
     from onward.operations.hosts.all_hosts import Hosts, LocatedRun
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run: its id (or the beginning of it), its name or its folder.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run: its id or the first characters of it, its name, or its folder.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with a schema version.")]
 
 
 class RunCommand(TyperCommand):
-    """A verb of one run: where none is named, it is said how to find one."""
+    """A verb on one run: without a run, it says how to find one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -34,7 +34,7 @@ class RunCommand(TyperCommand):
 
 
 def open_context() -> OperationsContext:
-    """This machine alone."""
+    """This machine only."""
     from onward.operations.context import OperationsContext
 
     return OperationsContext(env=dict(os.environ))
@@ -49,7 +49,7 @@ def open_hosts() -> Hosts:
 
 
 def repair_seen_runs() -> None:
-    """The last thing that a verb does which looked at runs of this machine: repair those that lost their jobs."""
+    """The last step of a verb that read runs of this machine: repair those that lost their jobs."""
     from onward.cli.output import to_stderr
     from onward.operations.repair.after_look import repair_after_look
 
@@ -60,7 +60,7 @@ def repair_seen_runs() -> None:
 
 @contextmanager
 def repair_while_open() -> Iterator[None]:
-    """While something waits for runs of this machine, or shows them: the same again and again, in silence."""
+    """The same again and again, without output, while a verb waits for runs of this machine or shows them."""
     from onward.operations.repair.after_look import keep_repairing
 
     stopped = threading.Event()
@@ -72,13 +72,13 @@ def repair_while_open() -> Iterator[None]:
 
 
 def current_folder() -> Path:
-    """The folder a command starts in."""
+    """The current folder."""
     from onward.errors import InvalidInput
 
     try:
         return Path.cwd()
     except FileNotFoundError as error:
-        raise InvalidInput("the folder you are in is no longer there", hint="cd to one that is") from error
+        raise InvalidInput("the current folder no longer exists", hint="cd to one that exists") from error
 
 
 def locate_run(text: str, *, acting: bool = False) -> LocatedRun:
@@ -86,5 +86,5 @@ def locate_run(text: str, *, acting: bool = False) -> LocatedRun:
 
 
 def folder_text(found_host: str | None, folder: str) -> str:
-    """A folder for people; one on another machine with that machine's name, as ssh and scp write it."""
+    """A folder as text; one on another machine as HOST:FOLDER, like ssh and scp."""
     return f"{found_host}:{folder}" if found_host else folder

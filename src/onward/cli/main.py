@@ -15,7 +15,7 @@ from onward.extras import missing_extra
 
 app = typer.Typer(
     name="onward",
-    help="Run a training to its end, on the cluster you have, through as many jobs as it takes.",
+    help="Run a training to its end on the cluster you have, in as many jobs as it takes.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -31,7 +31,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
 ) -> None:
     pass
 
@@ -44,7 +44,7 @@ def _register() -> None:
 
 
 def main() -> None:
-    """The entry point. Errors become one or two lines on stderr and the exit code of their class; a traceback is for us, on request."""
+    """The entry point. An error becomes one or two lines on stderr and the exit code of its class; ONWARD_TRACEBACK=1 shows a traceback."""
     _register()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -65,7 +65,7 @@ def main() -> None:
         missing = missing_extra(error)
         sys.exit(_complain(missing.message, missing.hint, missing.exit_code) if missing else _internal(error))
     except OSError as error:
-        sys.exit(_complain(str(error), "is the disk there and not full, and is the folder yours?", 1))
+        sys.exit(_complain(str(error), "check that the disk is mounted and not full, and that the folder is yours", 1))
     except Exception as error:
         sys.exit(_internal(error))
 
@@ -73,7 +73,7 @@ def main() -> None:
 def _internal(error: Exception) -> int:
     if os.environ.get("ONWARD_TRACEBACK"):
         raise error
-    return _complain(f"internal error: {type(error).__name__}: {error}", "set ONWARD_TRACEBACK=1 to see where, and report it with that", 1)
+    return _complain(f"internal error: {type(error).__name__}: {error}", "run it again with ONWARD_TRACEBACK=1 and report the output", 1)
 
 
 def _complain(message: str, hint: str, code: int) -> int:

@@ -45,7 +45,7 @@ _OTHER_ESCAPES = re.compile(
 
 
 def to_stderr(text: str = "") -> None:
-    """Talk: to stderr, so that stdout stays data. What was printed before it comes before it."""
+    """Messages go to stderr, so that stdout holds only data. Flushes stdout first, to keep the order."""
     sys.stdout.flush()
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
@@ -101,7 +101,7 @@ def dim(text: str) -> str:
 
 
 def safe(line: str) -> str:
-    """A line of others, for a terminal: colours may stay where colours are wanted, every other control is taken out."""
+    """A line of another program, for a terminal: colours may stay if colours are on, other control characters are removed."""
     shown = line.rstrip("\r").rsplit("\r", 1)[-1]  # what a progress bar wrote over is not shown
     shown = _OTHER_ESCAPES.sub("", shown)
     if not colours_wanted():
@@ -110,7 +110,7 @@ def safe(line: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, state_columns: Sequence[int] = ()) -> None:
-    """Columns as wide as they must be; in a terminal the last one is cut to what is left, or left out."""
+    """Columns as wide as their texts; in a terminal the last one is cut to the width that is left, or left out."""
     rows = [[safe(" ".join(cell.split())) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
     last = len(header) - 1
@@ -149,7 +149,7 @@ def time_text(moment: float) -> str:
         same_day = time.strftime("%Y-%m-%d", time.localtime(moment)) == time.strftime("%Y-%m-%d")
         return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", time.localtime(moment))
     except (OverflowError, ValueError, OSError):  # at this rate, beyond any calendar
-        return "the end of time"
+        return "the distant future"
 
 
 def progress_words(progress: Mapping[str, Any]) -> str:
@@ -165,10 +165,10 @@ def progress_words(progress: Mapping[str, Any]) -> str:
 
 
 def percent(step: int, total: int) -> int:
-    """Whole, and 100 only when the last step is done."""
+    """Whole percent, and 100 only when the last step is done."""
     return max(0, min(100, 100 * (step + 1) // total))
 
 
 def terminal_width() -> int:
-    """0 where nobody looks: files and pipes get everything."""
+    """0 if stdout is no terminal: files and pipes get everything."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0

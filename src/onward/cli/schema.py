@@ -10,7 +10,7 @@ from onward.cli.output import json_to_stdout
 
 
 def schema(
-    of: Annotated[str, typer.Argument(metavar="[params|pipeline]", help="Of a params file, or of a pipeline's file.")] = "params",
+    of: Annotated[str, typer.Argument(metavar="[params|pipeline]", help="params or pipeline.")] = "params",
 ) -> None:
     """Print the JSON Schema of a params or pipeline file."""
     from onward.errors import InvalidInput
@@ -18,5 +18,5 @@ def schema(
     from onward.inputs.pipeline.sections import pipeline_schema
 
     if of not in ("params", "pipeline"):
-        raise InvalidInput(f"there is no schema of {of!r}", hint="onward schema params, or onward schema pipeline")
+        raise InvalidInput(f"no schema named {of!r}", hint="onward schema params, or onward schema pipeline")
     json_to_stdout(json_schema() if of == "params" else pipeline_schema())

@@ -11,8 +11,8 @@ from onward.cli.output import json_to_stdout
 
 
 def cluster(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A cluster: `onward clusters` lists them.")] = "auto",
-    jobs: Annotated[str, typer.Option("--jobs", metavar="mine|all", help="Whose jobs are listed.")] = "mine",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="The cluster. `onward clusters` lists all.")] = "auto",
+    jobs: Annotated[str, typer.Option("--jobs", metavar="mine|all", help="Whose jobs to list: mine or all.")] = "mine",
     json: JsonOption = False,
 ) -> None:
     """Show a cluster: nodes, queues, jobs, what could start now."""

@@ -95,7 +95,7 @@ def _map(nodes: list[Data]) -> None:
         to_stdout(f"  {_many(len(group), 'node')} of {group[0]['cpus']} CPUs, {_gib(group[0]['mem'])}{gpus}")
         for row in _batched(group, _CELLS):
             to_stdout(f"    {''.join(_cell(node) for node in row)}  {dim(safe(row[0]['name']))}")
-    to_stdout(dim("  . free  1-9 tenths of it in use  # full  x takes no jobs"))
+    to_stdout(dim("  . free  1-9 tenths in use  # full  x accepts no jobs"))
     shut = [node for node in nodes if node["state"] not in _COLOURS]
     for (state, why), some in _grouped(shut).items():
         names = ", ".join(some[:6]) + (f" and {len(some) - 6} more" if len(some) > 6 else "")
@@ -148,14 +148,14 @@ def _queues(queues: list[Data]) -> None:
 def _about(queue: Data) -> list[str]:
     said = ["default"] if queue["default"] else []
     said += [] if queue["open"] else [f"closed: {queue['why']}"]
-    said += [f"shut on {', '.join(queue['closed_on'][:3])}"] if queue["open"] and queue["closed_on"] else []
+    said += [f"closed on {', '.join(queue['closed_on'][:3])}"] if queue["open"] and queue["closed_on"] else []
     said += [f"at most {_many(queue['max_nodes'], 'node')}"] if queue["max_nodes"] else []
     return said + (["may be preempted"] if queue["preemptible"] else [])
 
 
 def _jobs(jobs: list[Data], *, mine: bool) -> None:
     if not jobs:
-        to_stdout("  none" if not mine else "  none; --jobs all shows everybody's")
+        to_stdout("  none" if not mine else "  none; --jobs all shows everyone's")
         return
     header = ("JOB", "NAME", *(() if mine else ("USER",)), "STATE", "QUEUE", "ASKS", "WHEN")
     cells = [[safe(" ".join(cell.split())) for cell in _job(job, mine=mine)] for job in jobs]
@@ -199,7 +199,7 @@ def _when(job: Data) -> str:
 
 def _openings(openings: list[Data]) -> None:
     if not openings:
-        to_stdout("  nothing: no queue has a node with a free CPU")
+        to_stdout("  nothing: no queue has a free CPU")
         return
     width = max(len(opening["queue"]) for opening in openings)
     last = None
@@ -208,7 +208,7 @@ def _openings(openings: list[Data]) -> None:
         mem = f", {_gib(one['mem'])}" if one["mem"] else ""
         each = "" if one["nodes"] == 1 else " each"
         limit = f", for at most {duration_text(one['time_limit'])}" if one["time_limit"] and one["queue"] != last else ""
-        ahead = f"; {_many(one['ahead'], 'job')} in line before" if one["ahead"] and one["queue"] != last else ""
+        ahead = f"; {_many(one['ahead'], 'job')} ahead in the queue" if one["ahead"] and one["queue"] != last else ""
         name = one["queue"] if one["queue"] != last else ""
         to_stdout(f"  {safe(name).ljust(width)}  {_many(one['nodes'], 'node')}: {_many(one['cpus'], 'CPU')}{mem}{gpus}{each}{limit}{ahead}")
         last = one["queue"]

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def clean(
-    yes: Annotated[bool, typer.Option("--yes", help="Remove it; else it is only said.")] = False,
-    older: Annotated[float, typer.Option("--older", metavar="DAYS", min=0, help="Only what nothing has used for so many days.")] = 0,
-    node: Annotated[bool, typer.Option("--node", help="What killed legs left on this machine's own disks, instead.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it. Default: only list it.")] = False,
+    older: Annotated[float, typer.Option("--older", metavar="DAYS", min=0, help="Only what was not used for this many days.")] = 0,
+    node: Annotated[bool, typer.Option("--node", help="Instead: what killed legs left on this machine's own disks.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Say what can be removed, and how much room it takes.
+    """List what can be removed, with its size.
 
-    Work folders of runs and pipelines that are over, and environments that nothing open uses. Never results, checkpoints or logs.
-    With --node: folders of legs whose process has gone, unless they hold a checkpoint that is not published.
+    Work folders of runs and pipelines that are over, and environments that no open run uses. Never results, checkpoints or logs.
+    With --node: folders of legs whose process is gone, unless they hold an unpublished checkpoint.
     """
     from onward.operations.admin.cleanup import remove_scanned, scan_node, scan_roots
 
@@ -54,7 +54,7 @@ def _show(found: FolderScan, gone: list[Removable], *, yes: bool, node: bool) ->
     elif shown:
         to_stdout(f"{total} would be freed; onward clean {'--node ' if node else ''}--yes does it")
     else:
-        to_stderr("there is nothing to remove")
+        to_stderr("nothing to remove")
 
 
 def _told(found: FolderScan, gone: list[Removable], problems: list[str]) -> dict[str, Any]:

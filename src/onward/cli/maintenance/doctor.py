@@ -63,7 +63,7 @@ def _examine(reach: Hosts) -> Iterator[Finding]:
         for fine, what, words in (reply.answer or {}).get("folders", ()):
             yield fine, what, host + words
     yield from examine_tokens(reach.desk.env, reach.desk.clock.now())
-    yield True, "git", shutil.which("git") or "not there: code is frozen as a plain copy"
+    yield True, "git", shutil.which("git") or "not found: code is frozen as a plain copy"
 
 
 def _clusters(reply: HostReply, names: list[str], chosen: str) -> Iterator[Finding]:

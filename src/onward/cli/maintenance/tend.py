@@ -12,14 +12,14 @@ from onward.cli.output import json_to_stdout, to_stderr, to_stdout
 
 
 def tend(
-    install: Annotated[bool, typer.Option("--install", help="Have it run every ten minutes, by a timer of systemd's for you.")] = False,
-    cron: Annotated[bool, typer.Option("--cron", help="With --install: by a line in your crontab instead.")] = False,
-    uninstall: Annotated[bool, typer.Option("--uninstall", help="Remove that timer or line again.")] = False,
+    install: Annotated[bool, typer.Option("--install", help="Run it every ten minutes, by a systemd user timer.")] = False,
+    cron: Annotated[bool, typer.Option("--cron", help="With --install: use a line in your crontab instead.")] = False,
+    uninstall: Annotated[bool, typer.Option("--uninstall", help="Remove that timer or crontab line.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Repair what got lost, in all runs.
+    """Repair runs that lost their job, in all runs folders.
 
-    For cron, or by hand. Says nothing where there is nothing to repair.
+    For cron, or by hand. Prints nothing if nothing needs repair.
     """
     if install or uninstall or cron:
         _change_timer(install=install, cron=cron, uninstall=uninstall)
@@ -27,7 +27,7 @@ def tend(
     reach = open_hosts()
     replies = reach.ask(reach.places, lambda place: place.tend())
     answers = [reply.answer for reply in replies if reply.answer]
-    silent = [f"{reply.name}: {reply.error.message}; nothing is known, nothing was done" for reply in replies if reply.error]
+    silent = [f"{reply.name}: {reply.error.message}; its runs are unknown, nothing was done" for reply in replies if reply.error]
     looked_at = sum(answer["looked_at"] for answer in answers)
     acted = [words for answer in answers for words in answer["acted"]]
     problems = [words for answer in answers for words in answer["problems"]] + silent
@@ -50,13 +50,13 @@ def _change_timer(*, install: bool, cron: bool, uninstall: bool) -> None:
     from onward.operations.repair.timer import TendTimer
 
     if install == uninstall:
-        raise InvalidInput("expected one of --install and --uninstall", hint="--cron goes with --install")
+        raise InvalidInput("give either --install or --uninstall", hint="--cron goes with --install")
     desk = open_context()
     timer = TendTimer(env=desk.env, folder=current_folder())
     done = timer.install(cron=cron) if install else timer.uninstall()
     for words in done:
         to_stdout(words)
     if install:
-        to_stderr(f"runs under {roots_text(list(map(str, desk.roots)), 'and')} are looked after; onward tend --uninstall ends that")
+        to_stderr(f"runs under {roots_text(list(map(str, desk.roots)), 'and')} are repaired every ten minutes; onward tend --uninstall ends that")
     elif not done:
-        to_stderr("nothing was installed")
+        to_stderr("no timer was installed")

@@ -12,18 +12,16 @@ from onward.cli.output import json_to_stdout, table, to_stderr, to_stdout
 
 app = typer.Typer(name="pipeline", help="Stages, trainings and benchmarks from one file.", no_args_is_help=True)
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline's file.", show_default=False)]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another value for a variable of the file.", show_default=False)
-]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline file.", show_default=False)]
+SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a variable of the file.", show_default=False)]
 ClusterOption = Annotated[
-    str | None, typer.Option("--cluster", metavar="NAME", help="Another cluster than the file's.", show_default=False)
+    str | None, typer.Option("--cluster", metavar="NAME", help="Use this cluster instead of the file's.", show_default=False)
 ]
 
 
 @app.command("plan")
 def plan(file: FileArgument, set: SetOption = None, cluster: ClusterOption = None, json: JsonOption = False) -> None:
-    """Show what a file would do; nothing is queued.
+    """Show what a file would do, and queue nothing.
 
     Its graph, jobs, resources and node-hours, and which stages are done already.
     """
@@ -50,13 +48,17 @@ def convert(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FOLDER", help="Write it there as pipeline.yaml, with the files it names.", show_default=False
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="Write pipeline.yaml and the files it refers to here.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Read a file of graph2tac's old pipeline.
+    """Convert a file of graph2tac's old pipeline.
 
-    What has no match is named. The pipeline is printed, what is to be known about it goes to stderr.
+    Prints the pipeline. Notes, and what could not be converted, go to stderr.
     """
     from onward.contrib.graph2tac import convert_params
 
@@ -65,17 +67,17 @@ def convert(
         to_stderr(f"note: {note}")
     if folder is None:
         to_stdout(made.text.rstrip("\n"))
-        to_stderr(f"it names {', '.join(made.files)}: -o FOLDER writes them too")
+        to_stderr(f"it refers to {', '.join(made.files)}: -o FOLDER writes them too")
         return
     _write(folder, {"pipeline.yaml": made.text, **made.files})
-    to_stderr(f"onward pipeline plan {folder / 'pipeline.yaml'}    (in {folder}: commands start where a pipeline is started)")
+    to_stderr(f"onward pipeline plan {folder / 'pipeline.yaml'}    (run it in {folder}: commands run where the pipeline is started)")
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
     from onward.errors import InvalidInput
 
     if there := [name for name in files if (folder / name).exists()]:
-        raise InvalidInput(f"{folder} has {', '.join(there)} already", hint="take another folder, or remove them")
+        raise InvalidInput(f"{folder} already has {', '.join(there)}", hint="use another folder, or remove them")
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -114,24 +116,24 @@ def _total(told: dict[str, Any]) -> list[str]:
     if told["stages"]:
         most = f", {_number(hours['stages_at_most'])} at most" if not hours["unbounded"] else ""
         skipped = [one["name"] for one in told["stages"] if one["skipped_by"]]
-        lines += [f"unchanged, and not to be done again: {_several(skipped)}"] if skipped else []
-        lines.append(f"{len(told['stages']) - len(skipped)} runs: {_number(hours['stages_a_leg_each'])} node-hours for a leg each{most}")
+        lines += [f"unchanged, not run again: {_several(skipped)}"] if skipped else []
+        lines.append(f"{len(told['stages']) - len(skipped)} runs: {_number(hours['stages_a_leg_each'])} node-hours at one leg each{most}")
     if hours["unbounded"]:
-        lines.append(f"no total-time or max-legs bounds {_several(hours['unbounded'])}")
+        lines.append(f"no upper bound: {_several(hours['unbounded'])} without total-time or max-legs")
     if told["benchmarks"]:
-        each = f"{_number(hours['workers_a_leg_each'])} node-hours for a leg each"
+        each = f"{_number(hours['workers_a_leg_each'])} node-hours at one leg each"
         count = len(told["benchmarks"])
         tasks = f"the tasks of {count} benchmark{'s' if count > 1 else ''}"
         lines.append(f"at most {told['workers']['max_running']} workers at a time for {tasks}: {each}")
     if told["upload"]:
-        lines.append(f"{', '.join(told['upload']['what'])} are uploaded to {told['upload']['to']}")
+        lines.append(f"{', '.join(told['upload']['what'])} will be uploaded to {told['upload']['to']}")
     return lines
 
 
 def _hours(stage: dict[str, Any]) -> str:
     hours = stage["node_hours"]
     if stage["skipped_by"]:
-        return "0, done already"
+        return "0, already done"
     if hours["at_most"] is None or hours["at_most"] == hours["a_leg"]:
         return f"{_number(hours['a_leg'])}{'' if hours['at_most'] is not None else ' a leg'}"
     return f"{_number(hours['a_leg'])} a leg, {_number(hours['at_most'])} at most"

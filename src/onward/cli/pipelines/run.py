@@ -14,7 +14,7 @@ from onward.cli.pipelines.plan import ClusterOption, FileArgument, SetOption, va
 from onward.model.quantity import duration_text
 
 PipelineArgument = Annotated[
-    str, typer.Argument(metavar="PIPELINE", help="A pipeline: its folder or the folder's name, or its name: then the newest.")
+    str, typer.Argument(metavar="PIPELINE", help="A pipeline: its folder, the folder's name, or its name (the newest of that name).")
 ]
 _FAILED_SHOWN = 10
 
@@ -34,12 +34,12 @@ def run(
     cluster: ClusterOption = None,
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="STAGE", help="Do this stage and all that need it, changed or not.", show_default=False),
+        typer.Option("--from", metavar="STAGE", help="Run this stage and all that need it, changed or not.", show_default=False),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over; closing the terminal ends nothing.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Watch it until it is over. Closing the terminal does not stop it.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Start a pipeline: everything is checked and frozen first, then the stages that need nothing are queued."""
+    """Start a pipeline: check and freeze everything, then queue the stages that need no other stage."""
     from onward.inputs.pipeline.file import read_pipeline
     from onward.inputs.yaml_lines import read_text
     from onward.model.pipelines.plan import on_cluster
@@ -60,7 +60,7 @@ def run(
         skipped = [stage["label"] for stage in told["stages"] if stage["skipped"]]
         to_stderr(f"{told['name']}: {told['stages_all']} stages on {told['cluster']}; folder {dir.path}")
         if skipped:
-            to_stderr(f"  unchanged, and not done again: {', '.join(skipped)}")
+            to_stderr(f"  unchanged, not run again: {', '.join(skipped)}")
         to_stderr(f"  onward pipeline attach {dir.path.name}    onward pipeline show {dir.path.name}")
     if wait:
         _follow(str(dir.path), quiet=json)
@@ -94,7 +94,7 @@ def list_(json: JsonOption = False) -> None:
 
 
 def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
-    """Show how a pipeline stands, and why."""
+    """Show the state of a pipeline and its cause."""
     told = _look(pipeline)
     if json:
         json_to_stdout(told)
@@ -109,60 +109,61 @@ def _print(told: dict[str, Any]) -> None:
     for stage in told["stages"]:
         if stage["state"] == "failed" and stage["evidence"]:
             to_stdout(f"{coloured('failed')}  {stage['label']}")
-            field("it said", stage["evidence"])
+            field("output", stage["evidence"])
     for one in told["failed_tasks"][:_FAILED_SHOWN]:
         to_stdout(f"{coloured('failed')}  {one['id']}")
         field("why", one["reason"])
         if one["evidence"]:
-            field("it said", one["evidence"])
+            field("output", one["evidence"])
         if one["hint"]:
             field("next", one["hint"])
     for problem in (told["upload"] or {}).get("problems", ()):
         to_stdout(f"{coloured('failed')}  upload")
         field("why", problem)
-        field("next", "onward tend tries again, ever more seldom")
+        field("next", "onward tend retries, less and less often")
     if told["failed_tasks"] or told["state"] in ("failed", "cancelled"):
-        to_stdout(f"once more what failed: onward pipeline rerun {Path(told['folder']).name} --failed-only")
+        to_stdout(f"run again what failed: onward pipeline rerun {Path(told['folder']).name} --failed-only")
 
 
 def attach(pipeline: PipelineArgument) -> None:
-    """Watch a pipeline until it is over. Ctrl-C, or closing the terminal, ends only the watching."""
+    """Watch a pipeline until it is over. Ctrl-C or closing the terminal does not stop the pipeline."""
     _follow(pipeline)
 
 
 def cancel(pipeline: PipelineArgument) -> None:
-    """End a pipeline: nothing more begins, and what runs is cancelled."""
+    """Cancel a pipeline and its runs."""
     from onward.operations.pipelines.control import cancel_pipeline, find_pipeline
 
     desk = open_context()
     dir = find_pipeline(desk, pipeline)
     cancel_pipeline(desk, dir)
-    to_stderr(f"{dir.path.name} is cancelled; onward pipeline rerun {dir.path.name} --failed-only goes on with it")
+    to_stderr(f"{dir.path.name} is cancelled; onward pipeline rerun {dir.path.name} --failed-only continues it")
 
 
 def rerun(
     pipeline: PipelineArgument,
-    failed_only: Annotated[bool, typer.Option("--failed-only", help="Only what failed or was cancelled; what is done stays done.")] = False,
+    failed_only: Annotated[bool, typer.Option("--failed-only", help="Only what failed or was cancelled.")] = False,
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="STAGE", help="A new pipeline of the same code, from this stage on.", show_default=False)
+        str | None,
+        typer.Option("--from", metavar="STAGE", help="A new pipeline of the same code, from this stage on.", show_default=False),
     ] = None,
 ) -> None:
-    """Do again what failed, down to the items of a benchmark, or all from a stage on."""
+    """Run again what failed, down to single items of a benchmark, or everything from a stage on."""
     from onward.errors import InvalidInput
     from onward.operations.pipelines.control import find_pipeline, restart_from_stage, retry_failed
 
     if failed_only == (from_ is not None):
-        said = "--failed-only and --from are two things" if failed_only else "what is to be done again is not said"
+        said = "--failed-only and --from exclude each other" if failed_only else "nothing says what to run again"
         raise InvalidInput(said, hint="--failed-only, or --from STAGE")
     desk = open_context()
     dir = find_pipeline(desk, pipeline)
     if from_:
         new = restart_from_stage(desk, dir, from_)
         to_stdout(new.path.name)
-        to_stderr(f"{new.path.name} begins again with {from_}; what comes before it is taken from {dir.path.name}")
+        to_stderr(f"{new.path.name} starts at {from_}; earlier stages are taken from {dir.path.name}")
         return
     names = retry_failed(desk, dir)
-    to_stderr(f"{dir.path.name} goes on" + (f"; once more: {', '.join(names)}" if names else ""))
+    to_stderr(f"{dir.path.name} continues" + (f"; running again:  {', '.join(names)}" if names else ""))
 
 
 # ── how it looks ──────────────────────────────────────────────────────────────
@@ -187,9 +188,9 @@ def _lines(told: dict[str, Any]) -> list[str]:
         words = progress_words(stage["progress"]) if state == "live" and (stage["progress"] or {}).get("step") is not None else stage["why"]
         lines.append(f"  {stage['label'].ljust(width)}  {coloured(state.ljust(9), state)}  {stage['run'] or '–':<8}  {words}".rstrip())
     if sum(told["tasks"].values()):
-        lines.append(f"  tasks: {_tasks(told)}; workers: {told['workers_live']} at work, {len(told['workers'])} in all")
+        lines.append(f"  tasks: {_tasks(told)}; workers: {told['workers_live']} running, {len(told['workers'])} in total")
     if upload := told["upload"]:
-        left = f", {upload['waiting']} on their way" if upload["waiting"] else ""
+        left = f", {upload['waiting']} waiting" if upload["waiting"] else ""
         lines.append(f"  uploaded to {upload['to']}: {upload['arrived']}{left}")
     return lines
 
@@ -201,7 +202,7 @@ def _stages(told: dict[str, Any]) -> str:
 def _tasks(told: dict[str, Any]) -> str:
     tasks = told["tasks"]
     words = [f"{tasks['done']} of {sum(tasks.values())} done"]
-    words += [f"{tasks[state]} {word}" for state, word in (("claimed", "at work"), ("failed", "failed")) if tasks[state]]
+    words += [f"{tasks[state]} {word}" for state, word in (("claimed", "running"), ("failed", "failed")) if tasks[state]]
     return ", ".join(words) if sum(tasks.values()) else "–"
 
 

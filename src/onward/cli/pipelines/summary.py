@@ -35,29 +35,29 @@ def register(app: typer.Typer) -> None:
 
 def summary(
     pipeline: Annotated[
-        str | None, typer.Argument(metavar="PIPELINE", help="A pipeline: its folder or the folder's name, or its name.", show_default=False)
+        str | None, typer.Argument(metavar="PIPELINE", help="A pipeline: its folder, the folder's name, or its name.", show_default=False)
     ] = None,
-    format: Annotated[SummaryFormat, typer.Option("--format", "-f", help="How it is written.")] = SummaryFormat.TEXT,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default=False)] = None,
+    format: Annotated[SummaryFormat, typer.Option("--format", "-f", help="Output format.")] = SummaryFormat.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.", show_default=False)] = None,
     baseline: Annotated[
         str | None,
-        typer.Option("--baseline", metavar="NAME", help="Hold the others against this stage, model or STAGE@STEP.", show_default=False),
+        typer.Option("--baseline", metavar="NAME", help="Compare the others with this stage, model or STAGE@STEP.", show_default=False),
     ] = None,
-    gate: Annotated[bool, typer.Option("--gate", help="Exit with 7 where a gate is not passed.")] = False,
+    gate: Annotated[bool, typer.Option("--gate", help="Exit with 7 if a gate fails.")] = False,
     compare: Annotated[
-        tuple[str, str] | None, typer.Option("--compare", metavar="A B", help="Two pipelines: B less A.", show_default=False)
+        tuple[str, str] | None, typer.Option("--compare", metavar="A B", help="Two pipelines: B minus A.", show_default=False)
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it anew as tasks end, until the pipeline is over.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh as tasks end, until the pipeline is over.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show what the benchmarks of a pipeline say so far: means with their 95 % intervals, the best, what differs from the baseline."""
+    """Show a pipeline's benchmark results so far: means with 95 % intervals, the best, and what differs from the baseline."""
     from onward.errors import InvalidInput
     from onward.operations.pipelines.control import find_pipeline
     from onward.operations.pipelines.summary import summary_of
 
     desk, how = open_context(), SummaryFormat.JSON if json else format
     if (pipeline is None) == (compare is None):
-        raise InvalidInput("name one pipeline, or two by --compare A B", hint="`onward pipeline list` lists them")
+        raise InvalidInput("name one pipeline, or two with --compare A B", hint="`onward pipeline list` lists them")
     if compare:
         _compare(desk, compare, how, output)
         return
@@ -121,7 +121,7 @@ def _write(text: str | None, found: BenchmarkSummary, output: Path | None) -> No
             table(("", *column_headings(found), ""), [(*line, "") for line in table_lines(found)])  # the last column would be cut
             to_stdout("")
         else:
-            to_stderr("nothing is benchmarked yet")
+            to_stderr("no benchmark has results yet")
         for line in legend(found):
             to_stderr(line)
         return
@@ -140,8 +140,8 @@ def _gate(dir: PipelineDir, found: BenchmarkSummary) -> None:
 
     missed = check_gates(found, read_plan(dir).summary.gates)
     if missed:
-        raise GateFailed("; ".join(missed), hint="`onward pipeline summary` has the whole table")
-    to_stderr("all gates are passed")
+        raise GateFailed("; ".join(missed), hint="`onward pipeline summary` shows the whole table")
+    to_stderr("all gates passed")
 
 
 def _compare(desk: OperationsContext, names: tuple[str, str], how: SummaryFormat, output: Path | None) -> None:
@@ -165,7 +165,7 @@ def _compare(desk: OperationsContext, names: tuple[str, str], how: SummaryFormat
         case SummaryFormat.JSON:
             _save(dumps(differences_json(found), indent=2) + "\n", output)
         case _:
-            raise InvalidInput(f"two pipelines are not compared as {how}", hint="take text, markdown or json")
+            raise InvalidInput(f"a comparison of two pipelines cannot be written as {how}", hint="use text, markdown or json")
 
 
 def _show_differences(found: Differences, names: tuple[str, str]) -> None:

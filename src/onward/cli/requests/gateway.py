@@ -12,19 +12,19 @@ from onward.cli.server.tokens import DbOption
 
 app = typer.Typer(name="gateway", invoke_without_command=True)
 
-V1Option = Annotated[bool, typer.Option("--v1", help="Also take messages of the first protocol, from hpc-jobs.")]
+V1Option = Annotated[bool, typer.Option("--v1", help="Also take messages of protocol v1, from the queue hpc-jobs.")]
 
 
 @app.callback()
 def gateway(
     ctx: typer.Context,
-    once: Annotated[bool, typer.Option("--once", help="Take what is there, do what is due, and leave: for cron.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Take what is there, do what is due, and exit. For cron.")] = False,
     v1: V1Option = False,
     db: DbOption = None,
 ) -> None:
-    """Take requests for trainings from a RabbitMQ broker, submit their runs, and answer each of them, once.
+    """Take training requests from a RabbitMQ broker, submit their runs, and answer each request once.
 
-    The settings' table [gateway] names the broker. Ctrl-C stops it; what it has accepted goes on when it runs again.
+    The settings' table [gateway] names the broker. Ctrl-C stops it; accepted requests continue when it runs again.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -42,7 +42,7 @@ def gateway(
     set_up_logs()
 
     def ready() -> None:
-        to_stderr(f"onward gateway: listening at {logins.broker.words}; requests are kept beside {place.words}")
+        to_stderr(f"onward gateway: listening at {logins.broker.words}; requests are stored next to {place.words}")
 
     with open_gateway(logins, open_context(), place, ready=ready) as opened:
         if once:
@@ -55,7 +55,7 @@ def gateway(
 
 @app.command("declare")
 def declare(v1: V1Option = False) -> None:
-    """Make the gateway's queues, where they are missing."""
+    """Create the gateway's queues if they are missing."""
     import asyncio
     from dataclasses import replace
 
@@ -76,17 +76,17 @@ def declare(v1: V1Option = False) -> None:
     for one in found:
         to_stdout(one.words)
     if any(one.odd for one in found):
-        to_stderr("onward: what is there is used as it is\n  → `rabbitmqctl delete_queue NAME`, and this again, makes it Onward's")
+        to_stderr("onward: existing queues are used as they are\n  → to replace one: `rabbitmqctl delete_queue NAME`, then this command")
         raise typer.Exit(5)
 
 
 @app.command("schema")
 def schema(
     recipe: Annotated[
-        list[str] | None, typer.Argument(metavar="[RECIPE]…", help="Only for these; none: for every recipe of this site.")
+        list[str] | None, typer.Argument(metavar="[RECIPE]…", help="Only for these recipes. Default: all recipes of this site.")
     ] = None,
 ) -> None:
-    """Print what a request may hold, as JSON Schema."""
+    """Print the JSON Schema of a request."""
     import json
 
     from onward.inputs.recipes.catalog import read_recipes
@@ -99,7 +99,7 @@ def schema(
 
 
 def set_up_logs() -> None:
-    """What the gateway says of itself. What its library says of a broken connection, it says better."""
+    """The gateway's own log lines. Its library's lines about a broken connection are left out: the gateway logs that itself."""
     import logging
 
     for name in ("onward.gateway", "onward.operations.requests.service"):

@@ -18,39 +18,39 @@ if TYPE_CHECKING:
 
 
 def request(
-    recipe: Annotated[str | None, typer.Argument(metavar="RECIPE", help="What to train: a recipe that the gateway's site has.")] = None,
-    input: Annotated[list[str] | None, typer.Option("--input", "-i", metavar="NAME=URL", help="A file that it needs; repeat.")] = None,
+    recipe: Annotated[str | None, typer.Argument(metavar="RECIPE", help="What to train: a recipe of the gateway's site.")] = None,
+    input: Annotated[list[str] | None, typer.Option("--input", "-i", metavar="NAME=URL", help="An input file; repeat.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the recipe; a text of digits in quotes: '\"7\"'; repeat."),
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the recipe; quote digits that are a text: '\"7\"'; repeat."),
     ] = None,
     resource: Annotated[
         list[str] | None, typer.Option("--resource", metavar="NAME=VALUE", help="As in a params file: mem=16G; repeat.")
     ] = None,
     deadline: Annotated[
-        str | None, typer.Option("--deadline", metavar="TIME", help="When it is given up, from now: 12:00:00, or 2-0 for two days.")
+        str | None, typer.Option("--deadline", metavar="TIME", help="Cancel it after this time: 12:00:00, or 2-0 for two days.")
     ] = None,
-    priority: Annotated[int, typer.Option("--priority", min=0, max=9, help="The higher goes first.")] = 0,
+    priority: Annotated[int, typer.Option("--priority", min=0, max=9, help="Higher runs first.")] = 0,
     id: Annotated[
         str | None,
-        typer.Option("--id", metavar="ID", help="Its id: sent twice, it is trained once. Without RECIPE: one that was sent before."),
+        typer.Option("--id", metavar="ID", help="Its id: a request sent twice is trained once. Without RECIPE: a request sent earlier."),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the answer, and keep its results.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the reply, and store its results.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FOLDER", help="Where results go; else a folder called as the id.")
+        Path | None, typer.Option("--output", "-o", metavar="FOLDER", help="Where results go. Default: a folder named after the id.")
     ] = None,
-    status: Annotated[str | None, typer.Option("--status", metavar="ID", help="Tell how a request stands.")] = None,
-    cancel: Annotated[str | None, typer.Option("--cancel", metavar="ID", help="Give a request up.")] = None,
-    sender: Annotated[str, typer.Option("--sender", metavar="NAME", help="Who asks; else the broker's user.")] = "",
+    status: Annotated[str | None, typer.Option("--status", metavar="ID", help="Show the state of a request.")] = None,
+    cancel: Annotated[str | None, typer.Option("--cancel", metavar="ID", help="Cancel a request.")] = None,
+    sender: Annotated[str, typer.Option("--sender", metavar="NAME", help="Who sends it. Default: the broker's user.")] = "",
     broker: Annotated[
-        str | None, typer.Option("--broker", metavar="URL", help="amqps://HOST/; else as the settings or RABBITMQ_HOST say.")
+        str | None, typer.Option("--broker", metavar="URL", help="amqps://HOST/. Default: from the settings or RABBITMQ_HOST.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Ask a gateway for a training.
+    """Send a training request to a gateway.
 
-    Prints the request's id once the broker has it; with --wait the answer, whose results become files. User and password of the broker
-    are those of the settings' [gateway], or RABBITMQ_USER and RABBITMQ_PASSWORD. Ends with 7 where the answer is another than done.
+    Prints the request's id when the broker has it; with --wait also the reply, and stores its results. User and password of the broker
+    come from the settings' [gateway], or RABBITMQ_USER and RABBITMQ_PASSWORD. Exits with 7 if the reply is not done.
     """
     from onward.errors import InvalidInput
     from onward.sender import Sender
@@ -110,7 +110,7 @@ def _pairs(option: str, given: list[str] | None) -> list[tuple[str, str]]:
     names = [name for name, _, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InvalidInput(f"{option} {twice!r} is given twice")
+        raise InvalidInput(f"{option} {twice!r} appears twice")
     return [(name, value) for name, _, value in pairs]
 
 
@@ -131,7 +131,7 @@ def _await(sent: Sent, folder: Path, json: bool) -> None:
     def keep(answer: GatewayReply) -> None:
         kept.extend(answer.save(folder) if answer.results else ())
 
-    to_stderr(f"request {sent.id} is sent; Ctrl-C leaves it going, and `onward request --id {sent.id} --wait` waits again")
+    to_stderr(f"request {sent.id} is sent; Ctrl-C does not cancel it, and `onward request --id {sent.id} --wait` waits again")
     before: dict[str, Any] = {}
 
     def tell(told: Mapping[str, Any]) -> None:
@@ -170,11 +170,11 @@ def _progress(told: Mapping[str, Any]) -> str:
 def _show_cancel(id: str, told: Mapping[str, Any]) -> None:
     _must_be_known(told)
     if told.get("outcome"):
-        to_stderr(f"request {id} was over before: {safe(str(told.get('state')))}")
+        to_stderr(f"request {id} was already over: {safe(str(told.get('state')))}")
     elif told:
-        to_stderr(f"request {id} is being cancelled; its answer will say so")
+        to_stderr(f"request {id} is being cancelled; its reply will say so")
     else:
-        to_stderr(f"request {id} is to be cancelled; no gateway answers now, and the next to run does it")
+        to_stderr(f"the message that cancels request {id} is queued; no gateway answers now, the next one that runs will cancel it")
 
 
 def _must_be_known(told: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ def checkpoints(
     if json:
         json_to_stdout({"schema": SCHEMA, "checkpoints": found})
     elif not found:
-        to_stderr("no checkpoint yet: what the training writes into ONWARD_CHECKPOINT_DIR, or saves by run.checkpoint(step), appears here")
+        to_stderr("no checkpoint yet: what the training writes into ONWARD_CHECKPOINT_DIR or saves with run.checkpoint(step) appears here")
     else:
         table(
             ("STEP", "LEG", "SIZE", "STATE", "MADE", "FOLDER"),

@@ -21,29 +21,30 @@ def stop(run: RunArgument, json: JsonOption = False) -> None:
     found = locate_run(run, acting=True)
     stopped = found.place.stop(run=found.run)
     if not json and not stopped["closed"]:
-        to_stderr(f"{stopped['name']}: the training is asked to save and stop; onward show {stopped['id']} tells when it has")
+        to_stderr(f"{stopped['name']}: the training is asked to save and stop; onward show {stopped['id']} shows when it has")
         return
     _tell(stopped, json)
 
 
 def resume(
     run: RunArgument,
-    time: Annotated[str | None, typer.Option("--time", "-t", metavar="TIME", help="Another limit of one leg.", show_default=False)] = None,
-    mem: Annotated[str | None, typer.Option("--mem", metavar="SIZE", help="Another memory.", show_default=False)] = None,
-    mem_max: Annotated[str | None, typer.Option("--mem-max", metavar="SIZE", help="Another most memory.", show_default=False)] = None,
-    max_legs: Annotated[str | None, typer.Option("--max-legs", metavar="N", help="Legs to allow from here on.", show_default=False)] = None,
-    max_restarts: Annotated[str | None, typer.Option("--max-restarts", metavar="N", help="Bad ends to bear.", show_default=False)] = None,
+    time: Annotated[str | None, typer.Option("--time", "-t", metavar="TIME", help="New time limit of a leg.", show_default=False)] = None,
+    mem: Annotated[str | None, typer.Option("--mem", metavar="SIZE", help="New memory per node.", show_default=False)] = None,
+    mem_max: Annotated[str | None, typer.Option("--mem-max", metavar="SIZE", help="New upper bound of memory.", show_default=False)] = None,
+    max_legs: Annotated[str | None, typer.Option("--max-legs", metavar="N", help="Legs to allow from now on.", show_default=False)] = None,
+    max_restarts: Annotated[
+        str | None,
+        typer.Option("--max-restarts", metavar="N", help="New max restarts.", show_default=False),
+    ] = None,
     total_time: Annotated[
-        str | None, typer.Option("--total-time", metavar="TIME", help="Time to allow from here on.", show_default=False)
+        str | None, typer.Option("--total-time", metavar="TIME", help="Time in legs to allow from now on.", show_default=False)
     ] = None,
-    partition: Annotated[
-        str | None, typer.Option("--partition", "-p", metavar="NAME", help="Another partition.", show_default=False)
-    ] = None,
+    partition: Annotated[str | None, typer.Option("--partition", "-p", metavar="NAME", help="New partition.", show_default=False)] = None,
     json: JsonOption = False,
 ) -> None:
-    """Go on with a run that stopped.
+    """Continue a run that is over.
 
-    A stopped, failed or cancelled run goes on as its next leg, from its newest good checkpoint.
+    A stopped, failed or cancelled run continues as its next leg, from its newest good checkpoint.
     """
     from onward.inputs.params.flags import changes_from_flags
 
@@ -62,12 +63,12 @@ def resume(
     if json:
         _tell(resumed, json)
         return
-    queued = f"is job {resumed['job']}" if resumed["job"] else "is being queued by somebody else"
+    queued = f"is job {resumed['job']}" if resumed["job"] else "is being queued by another command"
     to_stderr(f"{resumed['name']}: leg {resumed['leg']} {queued}; onward logs -f {resumed['id']}")
 
 
 def adopt(run: RunArgument, json: JsonOption = False) -> None:
-    """Say that a folder is the run, after a move.
+    """Make a folder the run's home, after a move.
 
     A run lives in one folder; a copy of it is refused. Where Onward cannot tell a moved folder from a copy, say that this one is the run.
     """

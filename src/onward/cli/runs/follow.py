@@ -16,7 +16,7 @@ _WAITED = 5.0  # seconds after which it is worth a line what the run waits for
 
 
 def follow(place: Host, run: str) -> None:
-    """Until the run is over. Raises RunFailed (exit code 7) when it did not finish."""
+    """Follow until the run is over. Raises RunFailed (exit code 7) if it did not finish."""
     from onward.errors import RunFailed
 
     lines = _Bar() if sys.stderr.isatty() else _Lines()
@@ -24,7 +24,7 @@ def follow(place: Host, run: str) -> None:
         last = lines.watch(place, run)
     except KeyboardInterrupt:
         named = lines.id or run
-        to_stderr(f"\nno longer following; the run goes on: onward logs -f {named} follows it, onward cancel {named} ends it")
+        to_stderr(f"\nno longer following; the run continues: onward logs -f {named} follows it, onward cancel {named} ends it")
         raise
     name, closed = last["name"], last["closed"]
     if closed["state"] == "finished":
@@ -130,7 +130,7 @@ class _Bar(_Lines):
 
 
 def bar_text(progress: dict[str, Any]) -> str:
-    """As short as can be: `step 25 of 60 · 9.8/s · done 10:57`."""
+    """As short as possible: `step 25 of 60 · 9.8/s · done 10:57`."""
     step, total, rate, eta = (progress[key] for key in ("step", "total", "steps_per_second", "eta"))
     if step is None:
         return "no step yet"

@@ -24,7 +24,7 @@ def runs(
     from onward.operations.runs.record import SCHEMA
 
     if state and state not in list(RunState):
-        raise InvalidInput(f"there is no state {state!r}", hint=f"one of {', '.join(RunState)}")
+        raise InvalidInput(f"no state named {state!r}", hint=f"one of {', '.join(RunState)}")
     newest = None if everything or json or state else _NEWEST
     reach = open_hosts()
     replies = reach.ask(reach.places, lambda place: place.runs(state=state, newest=newest))
@@ -48,7 +48,7 @@ def runs(
         json_to_stdout({"schema": SCHEMA, "runs": records, "roots": roots, "unanswered": unanswered})
     elif not records:
         where = roots_text(roots)
-        to_stderr(f"no run under {where} is {state}" if state else f"no runs under {where}; onward submit makes one")
+        to_stderr(f"no run under {where} is {state}" if state else f"no runs under {where}; onward submit starts one")
     else:
         _print(records, older)
         to_stderr(f"runs under {roots_text(roots, 'and')}")
@@ -75,7 +75,7 @@ def _print(records: list[dict[str, Any]], older: int) -> None:
         state_columns=(2,),
     )
     if older:
-        to_stderr(f"and {older} older ones: --all shows them")
+        to_stderr(f"and {older} older: --all shows them")
 
 
 def _progress(progress: dict[str, Any]) -> str:

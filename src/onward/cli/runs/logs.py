@@ -13,12 +13,12 @@ from onward.cli.output import safe, to_stderr, to_stdout
 
 def logs(
     run: RunArgument,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more comes, over legs, until the run is over.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the output through all legs, until the run is over.")] = False,
     leg: Annotated[int | None, typer.Option("--leg", min=1, help="Only this leg.", show_default=False)] = None,
     err: Annotated[bool, typer.Option("--err", help="Only stderr.")] = False,
     stdout: Annotated[bool, typer.Option("--out", help="Only stdout.")] = False,
-    supervisor: Annotated[bool, typer.Option("--supervisor", help="The supervisor's own log instead.")] = False,
-    lines: Annotated[int | None, typer.Option("--lines", "-n", min=0, help="Only the last so many lines.", show_default=False)] = None,
+    supervisor: Annotated[bool, typer.Option("--supervisor", help="The supervisor's log instead.")] = False,
+    lines: Annotated[int | None, typer.Option("--lines", "-n", min=0, help="Only the last N lines.", show_default=False)] = None,
 ) -> None:
     """Print a run's output."""
     found = locate_run(run)
@@ -30,7 +30,7 @@ def logs(
             shown.print(piece)
     except KeyboardInterrupt:
         if follow:
-            to_stderr("\nno longer following; the run goes on")
+            to_stderr("\nno longer following; the run continues")
         raise
     if not follow and shown.title is None and lines != 0:
         which = f"leg {leg}" if leg else "the run"

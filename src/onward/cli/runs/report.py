@@ -19,17 +19,15 @@ if TYPE_CHECKING:
 
 def report(
     runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Runs: ids, names or folders.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write; - for standard output.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write; - for stdout.")] = Path("report.html"),
     metric: Annotated[list[str] | None, typer.Option("--metric", "-m", metavar="NAME", help="Only this metric; repeat.")] = None,
-    title: Annotated[str, typer.Option("--title", help="What stands at its head; else the runs' names.")] = "",
-    server: Annotated[bool, typer.Option("--server", help="Read from the server, though folders may be here.")] = False,
+    title: Annotated[str, typer.Option("--title", help="Its title. Default: the runs' names.")] = "",
+    server: Annotated[bool, typer.Option("--server", help="Read from the server even if the folders are here.")] = False,
 ) -> None:
-    """Write runs as one page to hand around.
+    """Write runs as one HTML file to share.
 
-    It holds charts, timelines, params that differ and the environment, and needs no network and no script.
-    Runs whose folders are on this machine are read from there; others from the server.
+    It holds charts, timelines, params that differ and the environment, and needs no network and no scripts.
+    Runs with a folder on this machine are read from it, others from the server.
     """
     from onward.operations.reports.run_page import run_page
 
@@ -38,7 +36,7 @@ def report(
     head = title or ", ".join(dict.fromkeys(one.name for one in subjects))[:200]
     text = run_page(subjects, title=head, now=time.time())
     if save(text, output):
-        to_stderr(f"{output}: {len(subjects)} run{'s' if len(subjects) != 1 else ''}, {len(text) // 1024} KiB; any browser opens it")
+        to_stderr(f"{output}: {len(subjects)} run{'s' if len(subjects) != 1 else ''}, {len(text) // 1024} KiB; open it in a browser")
 
 
 def _subjects(desk: OperationsContext, runs: list[str], metrics: list[str], server: bool) -> list[ReportSubject]:

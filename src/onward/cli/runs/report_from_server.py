@@ -64,7 +64,7 @@ def _leg(job: Mapping[str, Any]) -> ReportLeg:
 def _facts(told: Mapping[str, Any], row: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [("command", told["command"]), ("cluster", row["cluster"] or ""), ("user", row["user"]), ("folder", told["folder"] or "")]
     if row["source"] == "onward" and told["effort"]["goodput"] is not None:
-        facts.append(("goodput", f"{told['effort']['goodput']:.0%} of the jobs' time became steps that stay"))
+        facts.append(("goodput", f"{told['effort']['goodput']:.0%} of the time in jobs was useful"))
     facts += requested_resources("resources", told["resources"])
     facts += requested_resources("environment", told["environment"])
     return [*facts, *((f"code: {name}", str(value)) for name, value in told["code"].items())]

@@ -52,9 +52,9 @@ def _print(host: str | None, entry: dict[str, Any]) -> None:
 def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [("why", entry["reason"])]
     if entry.get("no_job_since"):
-        facts.append(("no job", f"since {age_text(entry['no_job_since'])}: this run waits until one is queued"))
+        facts.append(("no job", f"since {age_text(entry['no_job_since'])}: the run waits until one is queued"))
     if entry.get("copy_of"):
-        facts.append(("copy", f"of {entry['copy_of']}: the run, its jobs and its files on nodes belong to that folder"))
+        facts.append(("copy", f"of {entry['copy_of']}: the run's jobs and its files on nodes belong to that folder"))
     if entry["evidence"]:
         facts.append(("evidence", entry["evidence"]))
     if entry["next"]:
@@ -68,10 +68,10 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     if good:
         newest = good[-1]
         count = f"{len(good)} checkpoint{'s' if len(good) > 1 else ''}"
-        facts.append(("saved", f"{count}, the newest of step {newest['step']} (leg {newest['leg']}), {age_text(newest['created'])}"))
+        facts.append(("saved", f"{count}, the newest at step {newest['step']} (leg {newest['leg']}), {age_text(newest['created'])}"))
     damaged = [c for c in entry["checkpoints"] if c["state"] == "damaged"]
     if damaged:
-        facts.append(("damaged", f"{len(damaged)} of them: onward checkpoints {entry['id']} tells which"))
+        facts.append(("damaged", f"{len(damaged)} of them: onward checkpoints {entry['id']} shows which"))
     facts += [
         ("command", shlex.join(entry["command"])),
         ("cluster", f"{entry['cluster']}, by {entry['user']}, {age_text(entry['created'])}"),
@@ -81,17 +81,17 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def account_words(entry: dict[str, Any]) -> list[tuple[str, str]]:
-    """Expected finish, what is at risk, and what became of the jobs' time; a server of before tells none of them."""
+    """Expected finish, what is at risk, and how the time in jobs was spent; an older server reports none of them."""
     facts = []
     expected, risk, effort = entry.get("finish"), entry.get("risk"), entry.get("effort")
     if expected and (expected["legs"] or expected["waiting"]):
         facts.append(("finish", f"about {time_text(expected['at'])}: {expected['words']}"))
     if risk:
         steps = f"{risk['steps']} steps, " if risk["steps"] is not None else ""
-        since = f"since the checkpoint of step {risk['since_step']}" if risk["since_step"] is not None else "since the beginning"
+        since = f"since the checkpoint of step {risk['since_step']}" if risk["since_step"] is not None else "since the start"
         facts.append(("at risk", f"{steps}{duration_text(risk['seconds'])} of work {since}"))
     if effort and effort["goodput"] is not None and effort["allocated"] >= 1:
-        kept = f"{effort['goodput']:.0%} of {duration_text(effort['allocated'])} in jobs became steps that stay"
+        kept = f"{effort['goodput']:.0%} of {duration_text(effort['allocated'])} in jobs was useful"
         lost = f"; {duration_text(effort['lost'])} lost" if effort["lost"] >= 1 else ""
         facts.append(("goodput", kept + lost + (f"; {duration_text(effort['waited'])} in queues" if effort["waited"] >= 1 else "")))
     return facts

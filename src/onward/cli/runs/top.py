@@ -14,13 +14,13 @@ from onward.cli.output import to_stderr, to_stdout
 
 
 def top(
-    folders: Annotated[bool, typer.Option("--folders", help="Read the run folders, whatever server there is.")] = False,
+    folders: Annotated[bool, typer.Option("--folders", help="Read the run folders even if there is a server.")] = False,
 ) -> None:
     """Watch runs in the terminal: charts, logs, queue, nodes. ? lists the keys."""
     from onward.errors import InvalidInput
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InvalidInput("onward top needs a terminal", hint="onward runs, show, logs and cluster print the same to a pipe")
+        raise InvalidInput("onward top needs a terminal", hint="onward runs, show, logs and cluster print the same without one")
     from onward.tui.app import TopApp
     from onward.tui.sources.choice import open_source
     from onward.tui.sources.run_folders import FolderSource
@@ -36,4 +36,4 @@ def top(
     for link in dict.fromkeys(links or ()):
         to_stdout(link)
     if links:
-        to_stderr("  → a browser that is not logged in yet: onward token login")
+        to_stderr("  → if your browser is not logged in yet: onward token login")

@@ -14,12 +14,14 @@ from onward.cli.server.tokens import DbOption
 
 
 def backup(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that is not there yet.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder.")],
     db: DbOption = None,
-    files: Annotated[str | None, typer.Option("--files", metavar="FOLDER", help="Where the server keeps uploads, if it was told.")] = None,
+    files: Annotated[
+        str | None, typer.Option("--files", metavar="FOLDER", help="Where uploads are, if the server runs with --files.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Copy the tracker, while its server is at work."""
+    """Copy the tracker; its server may run meanwhile."""
     from onward.model.quantity import format_bytes
     from onward.operations.tracker_access.backup import backup as copy
     from onward.operations.tracker_access.location import tracker_location

@@ -22,27 +22,27 @@ def _only() -> None:
 
 @app.command("install")
 def install(
-    url: Annotated[str, typer.Option("--url", help="The server's address, as the scheduler's machines reach it.")],
+    url: Annotated[str, typer.Option("--url", help="The server's address, reachable from the scheduler's machines.")],
     dir: Annotated[Path, typer.Option("--dir", metavar="FOLDER", help="Where to write the scripts.")] = Path("/etc/onward"),
     token_file: Annotated[
         str | None,
         typer.Option(
-            "--token-file", metavar="FILE", help="Holds a webhook token; - for stdin. Else one is made in this machine's database."
+            "--token-file", metavar="FILE", help="A file with a webhook token; - for stdin. Default: create one in this machine's database."
         ),
     ] = None,
     renew: Annotated[
-        bool, typer.Option("--renew", help="Write a new secret where there is one; the old one stands until revoked.")
+        bool, typer.Option("--renew", help="Write a new secret over the existing one; the old one is valid until revoked.")
     ] = False,
     cafile: Annotated[
-        Path | None, typer.Option("--cafile", metavar="FILE", help="The certificate to trust, of a server with its own.")
+        Path | None, typer.Option("--cafile", metavar="FILE", help="The certificate to trust, if the server uses its own.")
     ] = None,
-    slurm_user: Annotated[str | None, typer.Option("--slurm-user", metavar="USER", help="SlurmUser; else whoever runs this.")] = None,
+    slurm_user: Annotated[str | None, typer.Option("--slurm-user", metavar="USER", help="SlurmUser. Default: you.")] = None,
     gridengine_user: Annotated[
-        str | None, typer.Option("--gridengine-user", metavar="USER", help="Who runs the queue's epilog; else whoever runs this.")
+        str | None, typer.Option("--gridengine-user", metavar="USER", help="The user that runs the queue's epilog. Default: you.")
     ] = None,
     db: DbOption = None,
 ) -> None:
-    """Write an epilog for Slurm's controller and one for Grid Engine's queues, and print what to put into their configuration.
+    """Write epilog scripts for Slurm's controller and Grid Engine's queues, and print the configuration they need.
 
     They post a signed hint that a job has ended. A hint makes the server look at the scheduler; it decides nothing.
     """
@@ -70,6 +70,6 @@ def install(
     for path in done.written:
         to_stderr(f"wrote {path}")
     for path in done.kept:
-        to_stderr(f"kept {path}; --renew writes a new one")
+        to_stderr(f"{path} exists and was kept; --renew writes a new one")
     for words in epilog_scripts.installation_steps(done):
         to_stdout(words)

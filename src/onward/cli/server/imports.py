@@ -12,27 +12,27 @@ from onward.cli.context import JsonOption
 from onward.cli.output import json_to_stdout, to_stderr, to_stdout
 from onward.cli.server.tokens import DbOption
 
-app = typer.Typer(name="import", help="Take runs over that other tools have written.", no_args_is_help=True)
+app = typer.Typer(name="import", help="Import runs that other tools wrote.", no_args_is_help=True)
 
 _MOST_TOLD = 20
-ExperimentOption = Annotated[str | None, typer.Option("--experiment", metavar="NAME", help="The experiment that runs go to.")]
+ExperimentOption = Annotated[str | None, typer.Option("--experiment", metavar="NAME", help="The experiment for the runs.")]
 
 
 @app.command("tensorboard")
 def tensorboard(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with event files, or with folders that have some.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with event files, at any depth.")],
     experiment: ExperimentOption = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on reading as the files grow, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep reading as the files grow, until Ctrl-C.")] = False,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Take TensorBoard's event files over: each folder that has some is a run, known again by its path."""
+    """Import TensorBoard event files: each folder that has some becomes a run, recognized by its path."""
     from onward.errors import InvalidInput
     from onward.operations.imports.tensorboard import TensorboardImport, TensorboardImportResult
     from onward.operations.tracker_access.location import open_tracker, tracker_location
 
     if follow and json:
-        raise InvalidInput("--follow and --json do not go together", hint="leave one of them out")
+        raise InvalidInput("--follow and --json exclude each other", hint="leave one of them out")
     with open_tracker(tracker_location(os.environ, db)) as opened:
         taking = TensorboardImport(opened.tracker, folder, experiment=experiment)
         if not follow:
@@ -43,7 +43,7 @@ def tensorboard(
             else:
                 to_stdout(f"{done.experiment}: {_count(done.runs, 'run')} ({done.new_runs} new), {_count(done.points, 'new point')}")
             if not done.runs:
-                to_stderr(f"  → there is no event file under {folder}")
+                to_stderr(f"  → no event files under {folder}")
             return
 
         def tell(done: TensorboardImportResult) -> None:
@@ -58,17 +58,19 @@ def tensorboard(
 def mlflow(
     place: Annotated[str, typer.Argument(metavar="PATH", help="An mlruns folder, an SQLite file, or sqlite:///… or file:… of one.")],
     experiment: Annotated[
-        list[str] | None, typer.Option("--experiment", metavar="NAME", help="Take only this experiment of the store; repeat.")
+        list[str] | None, typer.Option("--experiment", metavar="NAME", help="Import only this experiment; repeat.")
     ] = None,
     artifacts: Annotated[
         list[Path] | None,
-        typer.Option("--artifacts", metavar="FOLDER", help="Where MLflow's server kept files, if not beside the store; repeat."),
+        typer.Option("--artifacts", metavar="FOLDER", help="Where MLflow's server kept files, if not next to the store; repeat."),
     ] = None,
     db: DbOption = None,
-    files: Annotated[str | None, typer.Option("--files", metavar="FOLDER", help="Where the server keeps uploads, if it was told.")] = None,
+    files: Annotated[
+        str | None, typer.Option("--files", metavar="FOLDER", help="Where uploads are, if the server runs with --files.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Take an MLflow store over: experiments, runs, every point, datasets, models and files. Repeat it to take what is new."""
+    """Import an MLflow store: experiments, runs, every point, datasets, models and files. Repeat it to import what is new."""
     from onward.model.quantity import format_bytes
     from onward.operations.imports.mlflow.importer import import_mlflow
     from onward.operations.tracker_access.location import open_tracker, tracker_location

@@ -14,13 +14,13 @@ from onward.cli.output import json_to_stdout, to_stdout
 
 
 def sync(
-    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Folders of runs, by hand or of jobs.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on sending what is new, until interrupted.")] = False,
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Run folders, of unmanaged runs or of jobs.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep sending what is new, until Ctrl-C.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Send run folders to a tracker elsewhere.
+    """Send run folders to a tracker on another machine.
 
-    It is the one that the settings or ONWARD_TRACKER_URL and ONWARD_TOKEN_FILE name. What it has already is passed over.
+    The settings, or ONWARD_TRACKER_URL and ONWARD_TOKEN_FILE, name it. What it already has is skipped.
     """
     from onward.errors import HostUnreachable
     from onward.operations.context import OperationsContext

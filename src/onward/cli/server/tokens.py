@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from onward.tracker.access.token_store import TokenStore
     from onward.tracker.access.tokens import Token
 
-app = typer.Typer(name="token", help="Make, list and revoke the tokens that the server knows.", no_args_is_help=True)
+app = typer.Typer(name="token", help="Create, list and revoke tokens of the server.", no_args_is_help=True)
 
 DbOption = Annotated[
     str | None,
-    typer.Option("--db", metavar="PLACE", help="The server's database: a path or a PostgreSQL address. Else $ONWARD_DB, else this user's."),
+    typer.Option("--db", metavar="PLACE", help="The server's database: a path or a PostgreSQL URL. Default: $ONWARD_DB, or your own."),
 ]
 _LOGIN_MINUTES = 15
 
@@ -36,18 +36,18 @@ def _store(db: str | None) -> Iterator[TokenStore]:
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Option("--name", help="Whose it is, or what for.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Whose it is, or what it is for.")] = "",
     scope: Annotated[str, typer.Option("--scope", help="user, run, agent or webhook.")] = "user",
-    rights: Annotated[str, typer.Option("--rights", help="Of a user's token: read, write or admin.")] = "write",
+    rights: Annotated[str, typer.Option("--rights", help="For a user's token: read, write or admin.")] = "write",
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="The run that a run token may write to.")] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="The cluster that an agent speaks for.")] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="When it ends, from now: 90d for 90 days, or 12:00:00.")
+        str | None, typer.Option("--expires", metavar="TIME", help="When it expires, from now: 90d for 90 days, or 12:00:00.")
     ] = None,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make a token and print it, once."""
+    """Create a token and print it, once."""
     import getpass
     import time
 
@@ -56,9 +56,9 @@ def create(
     from onward.tracker.access.tokens import Rights, Scope
 
     if scope not in ("user", "run", "agent", "webhook"):
-        raise InvalidInput(f"--scope {scope!r} is none", hint="it is user, run, agent or webhook")
+        raise InvalidInput(f"unknown --scope {scope!r}", hint="use user, run, agent or webhook")
     if rights not in list(Rights):
-        raise InvalidInput(f"--rights {rights!r} are none", hint="they are read, write or admin")
+        raise InvalidInput(f"unknown --rights {rights!r}", hint="use read, write or admin")
     now = time.time()
     until = now + _lifetime(expires) if expires else None
     with open_tracker(tracker_location(os.environ, db)) as opened:
@@ -70,16 +70,16 @@ def create(
         json_to_stdout({"schema": 1, **_record(token), "secret": secret.text})
     else:
         to_stdout(secret.text)
-        to_stderr(f"token {token.id} ({scope}); it is shown this once. `onward token revoke {token.id}` ends it.")
+        to_stderr(f"token {token.id} ({scope}); it is shown only now. `onward token revoke {token.id}` revokes it.")
 
 
 @app.command("list")
 def listed(
-    everything: Annotated[bool, typer.Option("--all", help="Those that no longer stand too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also revoked and expired ones.")] = False,
     db: DbOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List tokens by id; what opens doors is not kept and cannot be shown."""
+    """List tokens by id. The secrets are not stored and cannot be shown."""
     import time
 
     now = time.time()
@@ -99,29 +99,29 @@ def listed(
         ]
         for token in found
     ]
-    table(["ID", "SCOPE", "FOR", "ENDS", "USED", "NAME"], rows)
+    table(["ID", "SCOPE", "FOR", "EXPIRES", "USED", "NAME"], rows)
     soon = sum(token.ends_soon(now) for token in found)
     if soon:
-        to_stderr(f"{soon} of them end{'s' if soon == 1 else ''} within 14 days; `onward token create` makes a new one")
+        to_stderr(f"{soon} of them expire{'s' if soon == 1 else ''} within 14 days; `onward token create` creates a new one")
 
 
 @app.command("revoke")
-def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="A token's id, or the beginning of it.")], db: DbOption = None) -> None:
-    """End a token. A running server follows within two seconds."""
+def revoke(id: Annotated[str, typer.Argument(metavar="ID", help="A token's id, or its first characters.")], db: DbOption = None) -> None:
+    """Revoke a token. A running server refuses it within two seconds."""
     import time
 
     with _store(db) as store:
         token = store.revoke(id, now=time.time())
-    to_stderr(f"token {token.id} ({token.scope}, {token.name}) opens nothing any more")
+    to_stderr(f"token {token.id} ({token.scope}, {token.name}) is revoked")
 
 
 @app.command("login")
 def login(
-    rights: Annotated[str, typer.Option("--rights", help="What the browser may then do: read, write or admin.")] = "admin",
+    rights: Annotated[str, typer.Option("--rights", help="What the browser may do: read, write or admin.")] = "admin",
     name: Annotated[str, typer.Option("--name", help="Whose browser.")] = "",
     db: DbOption = None,
 ) -> None:
-    """Print a link that logs a browser in, once, within a quarter of an hour."""
+    """Print a link that logs a browser in, once, within 15 minutes."""
     import getpass
 
     from onward.errors import InvalidInput, NotFound
@@ -129,11 +129,11 @@ def login(
     from onward.tracker.access.tokens import Rights
 
     if rights not in list(Rights):
-        raise InvalidInput(f"--rights {rights!r} are none", hint="they are read, write or admin")
+        raise InvalidInput(f"unknown --rights {rights!r}", hint="use read, write or admin")
     place = tracker_location(os.environ, db)
     url = place.served_at()
     if url is None:
-        raise NotFound(f"no server of this machine serves {place.words}", hint="start it: onward up")
+        raise NotFound(f"no server on this machine serves {place.words}", hint="start it: onward up")
     with open_tracker(place) as opened:
         to_stdout(login_link(opened.tokens, url, name=name or getpass.getuser(), rights=Rights(rights), minutes=_LOGIN_MINUTES))
 
@@ -145,7 +145,7 @@ def _lifetime(text: str) -> int:
 
     days = re.fullmatch(r"([0-9]{1,5})d", text.strip())
     if days and int(days[1]) == 0:
-        raise InvalidInput(f"--expires {text!r} is no time at all", hint="leave it out for a token without an end")
+        raise InvalidInput(f"--expires {text!r} is zero", hint="leave it out for a token that never expires")
     return int(days[1]) * 86400 if days else parse_duration(text)
 
 

@@ -22,29 +22,27 @@ _LINK_HOURS = 24
 
 
 def up(
-    host: Annotated[str, typer.Option("--host", help="The address to listen on; 0.0.0.0 for all of this machine's.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="The port; 0 for a free one.")] = 8765,
     db: DbOption = None,
     files: Annotated[
-        str | None, typer.Option("--files", metavar="FOLDER", help="Where uploads are kept; else beside the database.")
+        str | None, typer.Option("--files", metavar="FOLDER", help="Where uploads are kept. Default: next to the database.")
     ] = None,
     certfile: Annotated[Path | None, typer.Option("--certfile", metavar="FILE", help="TLS: the certificate, in PEM.")] = None,
-    keyfile: Annotated[
-        Path | None, typer.Option("--keyfile", metavar="FILE", help="TLS: its key, where that is a file of its own.")
-    ] = None,
+    keyfile: Annotated[Path | None, typer.Option("--keyfile", metavar="FILE", help="TLS: its key, if in a separate file.")] = None,
     root_path: Annotated[
-        str, typer.Option("--root-path", metavar="PATH", help="The prefix that a reverse proxy serves it under: /onward.")
+        str, typer.Option("--root-path", metavar="PATH", help="The path under which a reverse proxy serves it: /onward.")
     ] = "",
     name: Annotated[
-        list[str] | None, typer.Option("--name", metavar="HOST", help="A name that browsers and clients may call it by; repeat.")
+        list[str] | None, typer.Option("--name", metavar="HOST", help="A host name that browsers and clients may use; repeat.")
     ] = None,
-    no_tend: Annotated[bool, typer.Option("--no-tend", help="Only show runs; leave repairing them to others.")] = False,
+    no_tend: Annotated[bool, typer.Option("--no-tend", help="Only show runs, do not repair them.")] = False,
     gateway: Annotated[bool, typer.Option("--gateway", help="Also take requests from the RabbitMQ broker that the settings name.")] = False,
-    demo_data: Annotated[bool, typer.Option("--demo-data", help="Fill an empty store with runs to try things out.")] = False,
+    demo_data: Annotated[bool, typer.Option("--demo-data", help="Fill an empty database with runs to try things out.")] = False,
 ) -> None:
     """Serve the tracker, and tend runs.
 
-    Prints a link that logs a browser in, once. Ctrl-C stops it; what was acknowledged is stored.
+    Prints a link that logs a browser in, once. Ctrl-C stops the server; what it acknowledged is stored.
     """
     import gc
     import getpass
@@ -98,9 +96,7 @@ def up(
                 if how := missing_page():
                     to_stderr(f"  → there is no web page here, only the API: {how}")
                 if host not in ("127.0.0.1", "::1", "localhost") and certfile is None:
-                    to_stderr(
-                        "  → this is not encrypted: others on the way can read tokens; --certfile, or a proxy with TLS before it, helps"
-                    )
+                    to_stderr("  → this is not encrypted: the network can read tokens; use --certfile, or a proxy with TLS in front")
 
             gc.freeze()
             gc.enable()
@@ -154,7 +150,7 @@ def _run_gateway(gateway: Gateway) -> None:
     try:
         gateway.run()
     except OnwardError as error:
-        logging.getLogger("onward.gateway").error("the gateway has ended, the server goes on: %s → %s", error.message, error.hint)
+        logging.getLogger("onward.gateway").error("the gateway has ended, the server continues: %s → %s", error.message, error.hint)
 
 
 def _flush() -> None:

@@ -17,9 +17,9 @@ _NOT_OURS = ("words", "no_freeze", "code_exclude", "scheduler_option")  # the co
 
 
 def clone(run: str, **options: Any) -> None:
-    """Queue a run again, with other values.
+    """Queue a run again, with changes.
 
-    It runs the code that RUN froze, as RUN was asked for: onward clone RUN --param lr=0.01. What the flags say is different.
+    It uses the code that RUN froze and RUN's spec; flags change the spec: onward clone RUN --param lr=0.01.
     """
     from onward.errors import InvalidInput
 
@@ -29,8 +29,8 @@ def clone(run: str, **options: Any) -> None:
     place, name = reach.place_of(draft.cluster)
     if place.host != found.place.host:
         raise InvalidInput(
-            f"cluster {draft.cluster} is {_where(place.host)}, and the code of {run} lies {_where(found.place.host)}",
-            hint="submit it anew from where the code is",
+            f"cluster {draft.cluster} is {_where(place.host)}, and the code of {run} is {_where(found.place.host)}",
+            hint="submit it from where the code is",
         )
     draft = replace(draft, cluster=name)
     if options["dry_run"]:
@@ -47,7 +47,7 @@ def _changed(draft: RunDraft, options: dict[str, Any]) -> RunDraft:
     flags = {flag: options[flag.replace("-", "_")] for flag in FLAGS}
     if draft.script and (options["param"] or flags["launcher"]):
         flag = "--param" if options["param"] else "--launcher"
-        raise InvalidInput(f"{flag} means nothing to a batch script", hint="its own arguments were given when it was submitted")
+        raise InvalidInput(f"{flag} does not apply to a batch script", hint="its arguments were given when it was submitted")
     if draft.script:
         keys = [FLAGS[flag][2] for flag, value in flags.items() if value is not None and FLAGS[flag][1] == "resources"]
         draft = replace(draft, resources=replaced(draft.resources, keys))

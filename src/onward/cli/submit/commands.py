@@ -28,7 +28,7 @@ _FOREIGN = "--scheduler-option"
 
 
 class SubmitCommand(TyperCommand):
-    """From its first word on a command is its own, flags and all, also without `--` before it; a params file may be followed by ours.
+    """All words from a command's first on belong to it, flags too, also without `--` before it; our flags may follow a params file.
 
     What follows `--` is a command, whatever its name: the mark is kept, as the first word.
     """
@@ -59,15 +59,15 @@ def _option(*names: str, of: str, help: str) -> Any:
 
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="PARAMS.YAML | SCRIPT [ARGS...] | -- COMMAND...", hidden=True)]
-Name = Annotated[Text, _option("--name", "-J", of="NAME", help="Name of the run. Default: from the script's.")]
-Experiment = Annotated[Text, _option("--experiment", of="NAME", help="The question it belongs to. Default: its name.")]
+Name = Annotated[Text, _option("--name", "-J", of="NAME", help="Name of the run. Default: from the script's name.")]
+Experiment = Annotated[Text, _option("--experiment", of="NAME", help="Its experiment. Default: its name.")]
 ClusterName = Annotated[Text, _option("--cluster", of="NAME", help="auto, local, slurm, gridengine, or a profile of your settings.")]
-Time = Annotated[Text, _option("--time", "-t", of="TIME", help="Limit of one leg: minutes, HH:MM:SS or D-HH:MM:SS.")]
-Mem = Annotated[Text, _option("--mem", of="SIZE", help="Memory a node, as in 32G.")]
-Cpus = Annotated[Text, _option("--cpus-per-task", "-c", of="N", help="CPUs a task.")]
+Time = Annotated[Text, _option("--time", "-t", of="TIME", help="Time limit of one leg: minutes, HH:MM:SS or D-HH:MM:SS.")]
+Mem = Annotated[Text, _option("--mem", of="SIZE", help="Memory per node, as in 32G.")]
+Cpus = Annotated[Text, _option("--cpus-per-task", "-c", of="N", help="CPUs per task.")]
 Nodes = Annotated[Text, _option("--nodes", "-N", of="N", help="Nodes.")]
 Ntasks = Annotated[Text, _option("--ntasks", "-n", of="N", help="Tasks.")]
-NtasksPerNode = Annotated[Text, _option("--ntasks-per-node", of="N", help="Tasks a node.")]
+NtasksPerNode = Annotated[Text, _option("--ntasks-per-node", of="N", help="Tasks per node.")]
 Gpus = Annotated[Text, _option("--gpus", "-G", of="[TYPE:]N", help="GPUs, as in 2 or a100:2.")]
 Gres = Annotated[Text, _option("--gres", of="NAME[:TYPE]:N", help="Generic resources, as in gpu:1.")]
 Partition = Annotated[Text, _option("--partition", "-p", of="NAME", help="Partition or queue.")]
@@ -79,20 +79,20 @@ Nodelist = Annotated[Text, _option("--nodelist", "-w", of="NODES", help="Nodes t
 Exclude = Annotated[Text, _option("--exclude", "-x", of="NODES", help="Nodes not to use.")]
 MailUser = Annotated[Text, _option("--mail-user", of="ADDRESS", help="Address for the scheduler's mails.")]
 MailType = Annotated[Text, _option("--mail-type", of="WHEN", help="When the scheduler mails.")]
-TotalTime = Annotated[Text, _option("--total-time", of="TIME", help="End the run after this much time in legs.")]
-MaxLegs = Annotated[Text, _option("--max-legs", of="N", help="End the run after this many legs.")]
+TotalTime = Annotated[Text, _option("--total-time", of="TIME", help="Limit on the time in all legs together.")]
+MaxLegs = Annotated[Text, _option("--max-legs", of="N", help="Limit on the number of legs.")]
 MaxRestarts = Annotated[
-    Text, _option("--max-restarts", of="N", help="Bad ends in a row without a new checkpoint that are borne. Default: 3.")
+    Text, _option("--max-restarts", of="N", help="Failures in a row without a new checkpoint before the run fails. Default: 3.")
 ]
-MemMax = Annotated[Text, _option("--mem-max", of="SIZE", help="After out of memory, ask for more, up to this.")]
-StallTime = Annotated[Text, _option("--stall-time", of="TIME", help="Restart a training that shows no progress for so long.")]
+MemMax = Annotated[Text, _option("--mem-max", of="SIZE", help="After out of memory, request more, up to this.")]
+StallTime = Annotated[Text, _option("--stall-time", of="TIME", help="Restart a training without progress for this long.")]
 Every = Annotated[Text, _option("--checkpoint-every", of="TIME", help="How often run.should_checkpoint() says yes: auto, or a time.")]
-Keep = Annotated[Text, _option("--keep", of="N", help="Checkpoints to keep (never fewer than two). Default: 3.")]
-KeepEvery = Annotated[Text, _option("--keep-every", of="STEPS", help="Keep the checkpoint of every so many steps for good.")]
+Keep = Annotated[Text, _option("--keep", of="N", help="Checkpoints to keep (at least two). Default: 3.")]
+KeepEvery = Annotated[Text, _option("--keep-every", of="STEPS", help="Keep the checkpoint of every Nth step for good.")]
 BestMetric = Annotated[Text, _option("--best-metric", of="NAME", help="Keep the checkpoint that is best by this metric.")]
 BestMode = Annotated[Text, _option("--best-mode", of="max|min", help="max or min. Default: max.")]
 Launcher = Annotated[
-    Text, _option("--launcher", of="NAME", help="What starts its processes: plain, srun, torchrun, mpirun or horovodrun. Default: plain.")
+    Text, _option("--launcher", of="NAME", help="What starts the processes: plain, srun, torchrun, mpirun or horovodrun. Default: plain.")
 ]
 StopSignal = Annotated[
     Text, _option("--stop-signal", of="SIGNAL", help="Signal that asks the training to stop. Default: the stop file alone.")
@@ -110,11 +110,12 @@ Modules = Annotated[
 Conda = Annotated[Text, _option("--conda", of="NAME|FOLDER", help="Conda environment to activate.")]
 Venv = Annotated[Text, _option("--venv", of="FOLDER", help="Virtual environment to activate.")]
 Setup = Annotated[
-    list[str] | None, typer.Option("--setup", metavar="LINE", help="A line for bash to run before the training.", show_default=False)
+    list[str] | None, typer.Option("--setup", metavar="LINE", help="A bash line to run before the training.", show_default=False)
 ]
-NoFreeze = Annotated[bool, typer.Option("--no-freeze", help="Run the code where it stands, do not copy it.")]
+NoFreeze = Annotated[bool, typer.Option("--no-freeze", help="Run the code where it is, do not copy it.")]
 CodeExclude = Annotated[
-    list[str] | None, typer.Option("--code-exclude", metavar="GLOB", help="Link this instead of copying it.", show_default=False)
+    list[str] | None,
+    typer.Option("--code-exclude", metavar="GLOB", help="Link this path instead of copying it.", show_default=False),
 ]
 Foreign = Annotated[list[str] | None, typer.Option(_FOREIGN, hidden=True)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact job script and command; queue nothing.")]
@@ -167,9 +168,9 @@ def submit(
     dry_run: DryRun = False,
     json: JsonOption = False,
 ) -> None:
-    """Queue a run and leave.
+    """Queue a run.
 
-    Either from a file, onward submit params.yaml, or as a line: onward submit --time 24:00:00 --gpus 1 -- python train.py,
+    From a file, onward submit params.yaml, or a command, onward submit --time 24:00:00 --gpus 1 -- python train.py,
     or a batch script as it is: onward submit train_model.sh
     """
     place, drafts = _asked(dict(locals()))
@@ -188,14 +189,14 @@ def submit(
 def run(**options: Any) -> None:
     """Queue a run and follow it to its end.
 
-    It takes what submit takes. Ctrl-C stops the following, never the run.
+    It takes what submit takes. Ctrl-C stops following, never the run.
     """
     from onward.errors import InvalidInput
 
     place, drafts = _asked(options)
     if len(drafts) > 1:
         raise InvalidInput(
-            f"the script is an array of {len(drafts)} tasks, and one run can be followed", hint="onward submit queues them all"
+            f"the script is an array of {len(drafts)} tasks, but only one run can be followed", hint="onward submit queues them all"
         )
     if options["dry_run"]:
         show_preview(place.preview(drafts[0], cwd=current_folder()), host=place.host, tasks=1, json=False)
@@ -242,7 +243,7 @@ def _submit(place: Host, drafts: list[RunDraft]) -> list[dict[str, Any]]:
                 about = lines_about(error.message, name=draft.script.name, text=draft.script_text, family=draft.script.family)
                 error.hint = "; ".join(part for part in (about, error.hint) if part)
             if told:
-                error.hint = "; ".join(part for part in (error.hint, f"queued before it: {', '.join(one['id'] for one in told)}") if part)
+                error.hint = "; ".join(part for part in (error.hint, f"already queued: {', '.join(one['id'] for one in told)}") if part)
             raise
     return told
 
@@ -251,13 +252,13 @@ def show_preview(seen: dict[str, Any], *, host: str | None, tasks: int, json: bo
     if json:
         json_to_stdout({"schema": 1, **seen})
         return
-    to_stderr(f"nothing is queued; the run's folder would be {folder_text(host, seen['folder'])}, the command for its first job")
+    to_stderr(f"nothing is queued; the run's folder would be {folder_text(host, seen['folder'])}, its first job would be queued with")
     to_stderr(f"  {shlex.join(seen['command'])}")
     for words in seen["notes"]:
         to_stderr(f"  note: {words}")
     if tasks > 1:
-        to_stderr(f"as for each of the {tasks} tasks, a run of its own;")
-    to_stderr("and this is the job script:")
+        to_stderr(f"each of the {tasks} tasks becomes a run like this;")
+    to_stderr("this is the job script:")
     to_stdout(seen["script"].rstrip("\n"))
 
 
@@ -276,7 +277,7 @@ def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
     if not words:
         refuse_alone(given)
         raise InvalidInput(
-            "there is nothing to run",
+            "nothing to run",
             hint="onward submit params.yaml, onward submit train_model.sh, or onward submit --time 24:00:00 -- python train.py",
         )
     shared = {
@@ -296,7 +297,7 @@ def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
     if not words[0].endswith(_FILES):
         draft = draft_from_flags(command=words, **shared)
     elif len(words) > 1:
-        raise InvalidInput(f"after the params file {words[0]} stands {words[1]!r}", hint="a params file holds its own command")
+        raise InvalidInput(f"unexpected {words[1]!r} after the params file {words[0]}", hint="the params file names the command")
     else:
         draft = override(read_params(Path(words[0])), **shared)
     if not given:
@@ -335,23 +336,23 @@ def _script_draft(words: list[str], desk: OperationsContext, shared: dict[str, A
     given = {"--param": shared["params"], "--code-exclude": shared["exclude"], "--launcher": shared["flags"].get("launcher")}
     for flag in (flag for flag, value in given.items() if value):
         raise InvalidInput(
-            f"{flag} means nothing to a batch script", hint=f"it is run as it is, with its arguments: onward submit {words[0]} ARGUMENT…"
+            f"{flag} does not apply to a batch script", hint=f"pass arguments to the script instead: onward submit {words[0]} ARGUMENT…"
         )
     ours = [word for word in words[1:] if word.split("=", 1)[0] in _own_flags()]
     if "--dry-run" in ours:
         raise InvalidInput(
-            f"--dry-run after {words[0]} is an argument of the script's, and would queue it",
-            hint=f"flags of Onward stand before it: onward submit --dry-run {words[0]}",
+            f"--dry-run after {words[0]} is an argument of the script: the run would be queued",
+            hint=f"put Onward's flags before it: onward submit --dry-run {words[0]}",
         )
     for word in ours:
-        to_stderr(f"note: {word} after {words[0]} is given to the script; flags of Onward stand before it")
+        to_stderr(f"note: {word} after {words[0]} is passed to the script; put Onward's flags before it")
     cluster = shared["cluster"] or "auto"
     scheduler = desk.settings.cluster(cluster)[0]
     read = read_script(Path(words[0]), words[1:], scheduler=scheduler.scheduler, cluster=cluster, env=desk.env, given=foreign)
     for note in read.notes:
         to_stderr(f"note: {note}")
     if not shared["flags"]["max-legs"] and not shared["flags"]["total-time"]:
-        to_stderr(f"{words[0]} is started again in each leg until it exits 0; --max-legs or --total-time bound that")
+        to_stderr(f"{words[0]} is started again in each leg until it exits 0; --max-legs or --total-time limit that")
     keys = [FLAGS[flag][2] for flag, value in shared["flags"].items() if value is not None and FLAGS[flag][1] == "resources"]
     return override(replace(read.draft, resources=replaced(read.draft.resources, keys)), **shared)
 
