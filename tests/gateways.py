@@ -56,7 +56,7 @@ class FakeRecipe:
 
     def fill(self, *, settings: Mapping[str, Any], **_: Any) -> None:
         if "bad" in settings:
-            raise InvalidInput("setting 'bad': there is none of this name", hint="look at the recipe")
+            raise InvalidInput("setting 'bad': unknown", hint="look at the recipe")
 
 
 @dataclass
@@ -65,7 +65,7 @@ class FakeRecipes:
 
     def get(self, name: str) -> Recipe:
         if name not in self.known:
-            raise NotFound(f"there is no recipe {name!r}", hint=f"this site has {', '.join(self.known)}")
+            raise NotFound(f"no recipe named {name!r}", hint=f"this site has {', '.join(self.known)}")
         return FakeRecipe()  # type: ignore[return-value]
 
 

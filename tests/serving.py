@@ -21,7 +21,7 @@ from tests.desks import Place, PlayedRun
 class Recipes(dict[str, Recipe]):
     def get(self, name: str) -> Recipe:  # type: ignore[override]
         if name not in self:
-            raise NotFound(f"there is no recipe {name!r}", hint="this site has others")
+            raise NotFound(f"no recipe named {name!r}", hint="this site has others")
         return self[name]
 
 

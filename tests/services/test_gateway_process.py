@@ -185,7 +185,7 @@ def test_the_queues_are_made_once_and_told_how_they_stand(site: Site, broker: Ra
     odd = site.run("declare")
     assert odd.returncode == 5
     assert "queue onward.control: there, and not as Onward makes it: PRECONDITION_FAILED" in odd.stdout
-    assert "what is there is used as it is" in odd.stderr
+    assert "existing queues are used as they are" in odd.stderr
 
 
 def test_a_login_a_host_or_rights_that_are_missing_are_told_by_exit_code_and_sentence(site: Site, broker: RabbitMQ, vhost: str) -> None:

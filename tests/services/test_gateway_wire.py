@@ -78,7 +78,7 @@ def test_an_old_application_gets_its_answers(running: Running, old: OldProducer)
         "error": "the message is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1). send a JSON object"
     }
     assert old.reply(good) == {}
-    assert old.reply(bad)["error"].startswith("setting 'bad': there is none of this name")
+    assert old.reply(bad)["error"].startswith("setting 'bad': unknown")
     assert old.silence()
 
 

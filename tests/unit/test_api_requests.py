@@ -60,7 +60,7 @@ def test_they_are_listed_newest_first_by_standing_and_text_in_pages(scene: Scene
         store.accept(request(f"r{number}", sender="scribe" if number == 3 else "rodan"))
     settle(store, "r0", OutcomeState.DONE)
     settle(store, "r1", OutcomeState.OUT_OF_MEMORY)
-    store.refuse(request("r9"), "there is no recipe so called")
+    store.refuse(request("r9"), "no recipe named so called")
     told = good(scene.client.get(AT))
     assert [one["id"] for one in told["requests"]] == ["r9", "r4", "r3", "r2", "r1", "r0"]
     assert told["counts"] == {"all": 6, "open": 3, "done": 1, "failed": 1, "cancelled": 0, "refused": 1}

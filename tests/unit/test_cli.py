@@ -512,7 +512,7 @@ def test_submit_says_once_how_to_have_runs_watched(onward: Onward, place: Place)
 def test_tend_installs_or_uninstalls_and_not_both(onward: Onward, place: Place) -> None:
     for flags in (("--install", "--uninstall"), ("--cron",)):
         said = onward("tend", *flags)
-        assert (said.code, "one of --install and --uninstall" in said.err) == (2, True)
+        assert (said.code, "either --install or --uninstall" in said.err) == (2, True)
 
 
 def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place: Place) -> None:

@@ -95,20 +95,20 @@ def test_a_task_that_is_refused_tells_which_were_queued(onward: Onward, place: P
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nothing.sh",), "there is no script nothing.sh"),
+        (("nothing.sh",), "no script nothing.sh"),
         (("--param", "a=1", "train_model.sh"), "--param does not apply to a batch script"),
         (("--code-exclude", "x", "train_model.sh"), "--code-exclude does not apply to a batch script"),
         (("--launcher", "srun", "train_model.sh"), "--launcher does not apply to a batch script"),
         (("bad.sh",), "bad.sh:2: --hold"),
         (("--time", "never", "train_model.sh"), "--time"),
-        (("lost.sh",), "lost.sh says that it starts in "),
+        (("lost.sh",), "lost.sh starts in "),
         (("open.sh",), "open.sh:3: bash cannot read it: "),
-        (("strange.sh",), "strange.sh is to be run by /no/such/interp, and there is no such program"),
-        (("shell.sh",), "shell.sh is to be run by /no/such, and there is no such program"),
+        (("strange.sh",), "strange.sh is run by /no/such/interp, but there is no such program"),
+        (("shell.sh",), "shell.sh is run by /no/such, but there is no such program"),
         (("--setup", 'echo "unclosed', "train_model.sh"), "setup line 1"),
         (("train_model.sh", "--dry-run"), "--dry-run after train_model.sh is an argument of the script: the run would be queued"),
-        (("pipe.sh",), "pipe.sh is no file that holds a script"),
-        (("dangling.sh",), "dangling.sh is a link to nowhere.sh, which is not there"),
+        (("pipe.sh",), "pipe.sh is not a regular file"),
+        (("dangling.sh",), "dangling.sh is a link to nowhere.sh, which does not exist"),
     ],
 )
 def test_bad_input_is_one_line_and_queues_nothing(onward: Onward, place: Place, script: Path, words: tuple[str, ...], said: str) -> None:
@@ -204,4 +204,4 @@ def test_the_shells_environment_goes_with_a_script_for_sbatch_and_not_with_one_f
 def test_a_script_for_another_scheduler_is_refused(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.write("job.qsub", "#!/bin/bash\n#$ -N a\ntrue\n")
     said = onward("submit", "--cluster", "slurm", "job.qsub")
-    assert said.code == 2 and "job.qsub:2: the script is written for Grid Engine, and the cluster slurm is Slurm" in said.err
+    assert said.code == 2 and "job.qsub:2: the script is written for Grid Engine, but the cluster slurm is Slurm" in said.err

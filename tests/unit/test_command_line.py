@@ -56,9 +56,9 @@ def test_a_shell_operator_is_refused_with_a_way_out(operator: str) -> None:
         ("", "found no program"),
         ("  \n", "found no program"),
         ("''", "found no program"),
-        ("python 'train.py", "without its end"),
-        ("python train.py\\", "without its end"),
-        ("module load cuda\npython train.py", "more than one line"),
+        ("python 'train.py", "an unclosed quote or backslash"),
+        ("python train.py\\", "an unclosed quote or backslash"),
+        ("module load cuda\npython train.py", "several lines"),
         ("CUDA_VISIBLE_DEVICES=0 python train.py", "found the shell's CUDA_VISIBLE_DEVICES="),
     ],
 )
@@ -260,12 +260,12 @@ def test_what_can_start_passes(command: str, place: Path) -> None:
         ("nothing train.py", "the program nothing is not on the PATH", "activate"),
         ("tool", "the program tool is not on the PATH", "./tool"),
         ("cd src", "the program cd is not on the PATH", "bash -c"),
-        ("./nothing", "the program ./nothing is not there", ""),
-        ("./data.txt", "may not be executed", "chmod +x"),
-        ("bin/", "the program bin/ is not there", ""),
-        ("python trian.py", "the script trian.py is not there", "did you mean train.py?"),
-        ("python -u missing/train.py", "the script missing/train.py is not there", "no folder"),
-        ("python bin", "the script bin is not there", ""),
+        ("./nothing", "no program ./nothing", ""),
+        ("./data.txt", "is not executable", "chmod +x"),
+        ("bin/", "no program bin/", ""),
+        ("python trian.py", "no script trian.py", "did you mean train.py?"),
+        ("python -u missing/train.py", "no script missing/train.py", "no folder"),
+        ("python bin", "no script bin", ""),
         ("python", "the command names no script", ""),
         ("python -X", "the command names no script", ""),
         ("python broken.py", "broken.py:2: Python cannot compile it: invalid syntax", ""),
@@ -275,8 +275,8 @@ def test_what_can_start_passes(command: str, place: Path) -> None:
         ("python -m train.py", "python -m train.py has nothing to run", ""),
         ("python -m", "expected a module's name", ""),
         ("python -m ../x", "expected a module's name", ""),
-        ("bash jbo.sh", "the script jbo.sh is not there", "did you mean job.sh?"),
-        ("bash -e", "bash is given no script", ""),
+        ("bash jbo.sh", "no script jbo.sh", "did you mean job.sh?"),
+        ("bash -e", "bash has no script to run", ""),
     ],
 )
 def test_what_cannot_start_is_told_before_it_waits_in_a_queue(command: str, told: str, hint: str, place: Path) -> None:
@@ -348,7 +348,9 @@ def test_where_the_environment_is_prepared_in_the_job_its_programs_and_its_pytho
     check_entry(split_command(command), place, "/nowhere", prepared=True)
 
 
-@pytest.mark.parametrize(("command", "said"), [("python nothing.py", "is not there"), ("./nothing train.py", "is not there")])
+@pytest.mark.parametrize(
+    ("command", "said"), [("python nothing.py", "no script nothing.py"), ("./nothing train.py", "no program ./nothing")]
+)
 def test_but_files_of_ones_own_must_be_there(place: Path, command: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         check_entry(split_command(command), place, "/nowhere", prepared=True)

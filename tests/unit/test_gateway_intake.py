@@ -69,8 +69,8 @@ def test_what_its_recipe_does_not_take_is_refused_with_the_recipes_words(intake:
     assert [one.aside for one in done] == ["", ""], "they are requests: nobody needs to look at them but their senders"
     assert [requests.of(own).state for own in ("a", "b")] == [RequestState.REFUSED] * 2
     assert {message.request: message.payload["reason"] for message in told(requests)} == {
-        "a": "there is no recipe 'none'",
-        "b": "setting 'bad': there is none of this name",
+        "a": "no recipe named 'none'",
+        "b": "setting 'bad': unknown",
     }
 
 

@@ -90,7 +90,7 @@ def test_words_without_them_are_left_alone(words: list[str]) -> None:
         ('python t.py "{?checkpoints.read \'a}"', "without its end"),
         ("python t.py {?checkpoints.read {checkpoints.raed}}", "found the placeholder {checkpoints.raed}"),
         ("python t.py {?checkpoints.read {params.lr}}", "found the placeholder {params.lr}"),
-        ("python t.py {checkpoints.newest}", "stands for nothing in the first leg"),
+        ("python t.py {checkpoints.newest}", "is empty in the first leg"),
     ],
 )
 def test_what_no_leg_could_make_sense_of_is_refused(command: str, told: str) -> None:
@@ -100,7 +100,7 @@ def test_what_no_leg_could_make_sense_of_is_refused(command: str, told: str) -> 
 
 
 def test_a_benchmark_has_none() -> None:
-    with pytest.raises(InvalidInput, match="only a training's command"):
+    with pytest.raises(InvalidInput, match="expected them in a training only"):
         check_placeholders(("quiz", "{?checkpoints.read x}"), {}, BENCHMARK_PLACEHOLDERS)
 
 

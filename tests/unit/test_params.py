@@ -208,12 +208,12 @@ def test_two_spellings_of_one_key_are_one_too_many() -> None:
 
 def test_a_second_key_is_told_with_the_line_of_the_first() -> None:
     told = problem("name: a\ntrain:\n  command: x\nname: b\n")
-    assert told == "params.yaml:4: name: found a second time, expected once (the first is on line 1)"
+    assert told == "params.yaml:4: name: appears twice, expected once (the first is on line 1)"
 
 
 def test_a_missing_key_is_told_where_it_would_belong() -> None:
     assert problems("cluster: local\n") == [
-        "params.yaml:1: name: missing, expected: Name of the run: its folder and its jobs are called so.",
+        "params.yaml:1: name: missing, expected: Name of the run, its folder and its jobs.",
         "params.yaml:1: train: missing, expected: The training.",
     ]
     assert problem("name: a\n\ntrain:\n  params: {}\n").startswith("params.yaml:3: train.command: missing")
@@ -246,7 +246,7 @@ def test_a_missing_key_is_told_where_it_would_belong() -> None:
         ('params: {a: "\\ud800"}', "in UTF-8"),
         ("environment: {variables: {1A: x}}", "expected a variable's name"),
         ("environment: {variables: {A-B: x}}", "expected a variable's name"),
-        ("environment: {variables: {ONWARD_ROOT: x}}", "Onward's own"),
+        ("environment: {variables: {ONWARD_ROOT: x}}", "reserved for Onward"),
         ("environment: {modules: cuda}", "train.environment.modules: found 'cuda', expected a list"),
         ("environment: {modules: ['cuda; rm']}", "found 'cuda; rm', expected a module's name"),
         ("environment: {modules: [-cuda]}", "found '-cuda', expected a module's name"),
@@ -255,8 +255,8 @@ def test_a_missing_key_is_told_where_it_would_belong() -> None:
         ("environment: {conda: -n}", "found '-n', expected a conda environment"),
         ("environment: {venv: $WORK/env}", "found a variable in '$WORK/env', expected a path without"),
         ("environment: {venv: ''}", "train.environment.venv: found '', expected a folder"),
-        ("environment: {setup: [' ']}", "expected one line for bash"),
-        ('environment: {setup: ["a\\nb"]}', "expected one line for bash; write several lines as several items"),
+        ("environment: {setup: [' ']}", "expected one bash line"),
+        ('environment: {setup: ["a\\nb"]}', "expected one bash line; write several lines as several items"),
         ("environment: {module: [cuda]}", "unknown key (did you mean modules?)"),
         ("launcher: plane", "found 'plane', expected plain or srun or torchrun or mpirun or horovodrun (did you mean plain?)"),
         ("launcher: [srun]", "train.launcher: found a list, expected plain or srun"),
@@ -314,7 +314,7 @@ def test_a_name_that_cannot_be_used_is_answered_with_one_that_can(name: str, sug
         ("# only a comment\n", "params.yaml:1: the file is empty"),
         ("~\n", "params.yaml:1: the file is empty"),
         ("- a\n", "params.yaml:1: found a list, expected keys"),
-        ("python train.py\n", "params.yaml:1: found one piece of text, expected keys"),
+        ("python train.py\n", "params.yaml:1: found a single text, expected keys"),
         ("name: a\ntrain:\n\tcommand: x\n", "params.yaml:3: found a tab, expected spaces"),
         ("name: a\ntrain: {command: x\n", "params.yaml:3: not YAML: while parsing a flow mapping"),
         ("name: 'a\n", "(it began on line 1)"),
@@ -327,7 +327,7 @@ def test_a_name_that_cannot_be_used_is_answered_with_one_that_can(name: str, sug
         ("[" * 5000, "params.yaml:1: not YAML: nested too deeply: more than 64 levels"),
         (
             f"name: a\ntrain: {{command: x, params: {{n: {'9' * 5000}}}}}\n",
-            "params.yaml:2: train.params.n: found a number that cannot be read",
+            "params.yaml:2: train.params.n: found an invalid number",
         ),
         ('name: "\\UFFFFFFFF"\n', "params.yaml: not YAML"),
         ("name: a\n<<: {train: {command: x}}\n", "<<: unknown key"),
@@ -363,15 +363,15 @@ def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("benchmark", ["[{suite: a}]", "yes", "{}"])
 def test_benchmarks_are_said_to_be_of_pipelines(benchmark: str) -> None:
     told = problem(f"name: a\ntrain: {{command: x}}\nbenchmark: {benchmark}\n")
-    assert told.startswith("params.yaml:3: benchmark: found benchmarks, expected [] or no such key: only a pipeline's file has it")
+    assert told.startswith("params.yaml:3: benchmark: found benchmarks, expected [] or no such key: only a pipeline file may have it")
 
 
 def test_keys_of_a_pipeline_are_called_so() -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_params("name: a\nstages: {}\ntrain: {command: x, matrix: {lr: [1]}}\n", "params.yaml")
     assert caught.value.message.splitlines() == [
-        "params.yaml:2: stages: only a pipeline's file has it",
-        "params.yaml:3: train.matrix: only a pipeline's file has it",
+        "params.yaml:2: stages: only a pipeline file may have it",
+        "params.yaml:3: train.matrix: only a pipeline file may have it",
     ]
     assert caught.value.hint == "as a pipeline: onward pipeline run params.yaml"
 
@@ -425,7 +425,7 @@ def test_the_flag_line_says_the_same_as_the_file() -> None:
         ({"stop-lead": "soon"}, [], [], "--stop-lead: 'soon' is not a time"),
         ({"tiem": "1"}, [], [], "--tiem: unknown flag (did you mean time?)"),
         ({}, ["lr"], [], "--param lr: found no =, expected NAME=VALUE"),
-        ({}, ["a=1", "a=2"], [], "--param a: found a second time"),
+        ({}, ["a=1", "a=2"], [], "--param a: appears twice"),
         ({}, ["a b=1"], [], "--param a b: found 'a b'"),
         ({}, [], ["ONWARD_X=1"], "--env ONWARD_X: found a name that begins with ONWARD_"),
     ],
@@ -623,7 +623,7 @@ def test_of_very_many_problems_the_first_are_told(line: str) -> None:
 
 def test_a_text_of_half_a_megabyte_is_no_params_file() -> None:
     text = "name: a\ntrain: {command: x, params: {a: [" + "1," * 250_000 + "]}}\n"
-    assert problems(text) == ["params.yaml: larger than 256 KiB, so hardly written by hand"]
+    assert problems(text) == ["params.yaml: larger than 256 KiB, which is too large for this file"]
 
 
 @pytest.mark.parametrize("nest", [("[", "]"), ("{a: ", "}")])

@@ -138,7 +138,7 @@ def test_a_container_is_not_built_and_an_environment_that_nobody_uses_is_said_to
     read = read_pipeline(folder / "params.yaml", folder=folder)
     assert [stage.name for stage in read.plan.stages] == ["train"]
     assert read.plan.stages[0].environment == "box"
-    assert read.notes == ("the environment spare is not built: nothing runs in it",)
+    assert read.notes == ("the environment spare is not built: nothing uses it",)
 
 
 # ── variables and sweeps ──────────────────────────────────────────────────────
@@ -188,7 +188,7 @@ def test_random_points_are_the_same_for_the_same_seed_and_stay_in_their_range(fo
         ("{a: 3}", "a: found 3, expected a list"),
         ("{random: {count: 600, over: {a: [1]}}, grid: {b: [1, 2]}}", "matrix: found more than 1000 points"),
         ("{random: {count: 1, over: {a: {min: 2, max: 1}}}}", "found no range, expected choices, or min and a greater max"),
-        ("{random: {count: 1, over: {a: {min: 0, max: 1, scale: log}}}}", "found a min that has no logarithm"),
+        ("{random: {count: 1, over: {a: {min: 0, max: 1, scale: log}}}}", "found a min without a logarithm"),
     ],
 )
 def test_a_matrix_that_makes_no_sense_is_refused(folder: Path, matrix: str, said: str) -> None:
@@ -278,16 +278,16 @@ def test_what_does_not_fit_together_is_told_at_once(folder: Path) -> None:
     told = problems(folder, text)
     for line, words in (
         (3, f"environments.main: {folder}/gone.txt: no such file"),
-        (4, "environments.locked: uv.lock is not a list that pip reads; make one of it: uv export"),
+        (4, "environments.locked: uv.lock is not a requirements file for pip; convert it: uv export"),
         (6, "stages.one.environment.use: found mane, expected one of `environments` (did you mean main?)"),
-        (6, "stages.one.needs: found a circle, one → two → three → one, expected an order"),
+        (6, "stages.one.needs: found a cycle, one → two → three → one, expected none"),
         (8, "stages.three.needs.1: found fuor, expected a stage (did you mean four?)"),
         (9, "stages.four.command: found the placeholder {params.lr}, expected one of"),
         (9, "stages.four.command: found {stages.one.results}, expected one among its needs"),
         (9, f"stages.four.inputs: found no nothing.csv in {folder}"),
         (11, "benchmark.0: found nothing to run it on"),
-        (12, "benchmark.1.name: found quiz a second time"),
-        (12, "benchmark.1.checkpoints: found best, and one does not say by what, expected stages.one.checkpoints.best"),
+        (12, "benchmark.1.name: found quiz twice"),
+        (12, "benchmark.1.checkpoints: found best, but one does not define it, expected stages.one.checkpoints.best"),
         (13, "summary.baseline: found five, expected a stage or a model"),
         (13, "summary.gates.0.benchmark: found qiz, expected a benchmark (did you mean quiz?)"),
     ):
@@ -308,10 +308,10 @@ def test_what_commands_start_is_looked_for_before_anything_is_queued(folder: Pat
     with pytest.raises(InvalidInput) as caught:
         read_pipeline(folder / "params.yaml", folder=folder, programs=str(folder))
     told = [line.removeprefix(f"{folder}/") for line in caught.value.message.splitlines()]
-    assert told[0].startswith("params.yaml:2: stages.one.command: the script prepaer.py is not there")
+    assert told[0].startswith("params.yaml:2: stages.one.command: no script prepaer.py")
     assert told[0].endswith("did you mean prepare.py?")
     assert told[1].startswith("params.yaml:3: train.command: the program no-such-program is not on the PATH")
-    assert told[2].startswith("params.yaml:4: benchmark.0.command: the script quiz.sh is not there")
+    assert told[2].startswith("params.yaml:4: benchmark.0.command: no script quiz.sh")
     assert len(told) == 3
 
 
@@ -323,14 +323,14 @@ def test_what_commands_start_is_looked_for_before_anything_is_queued(folder: Pat
         ("include: [none.yaml]\nname: a\n", "params.yaml:1: include: "),
         ("name: a\ntrain: {command: 'x {vars.y}'}\n", "params.yaml:2: train.command: found {vars.y}, expected a variable of the file"),
         ("name: a\ntrain: {command: x, environment: {use: e, conda: b}}\n", "params.yaml:2: train.environment.use: found use and conda"),
-        ("name: a\ntrain: {command: x}\nstages: {train: {command: x}}\n", "params.yaml:3: stages: found a stage called train"),
+        ("name: a\ntrain: {command: x}\nstages: {train: {command: x}}\n", "params.yaml:3: stages: found a stage named train"),
         (
             "name: a\ntrain: {command: x, matrix: {p: [1]}}\nstages: {train-01: {command: x}}\n",
             "params.yaml:3: stages.train-01: found train-01",
         ),
         (
             f"name: {'a' * 60}\ntrain: {{command: x}}\n",
-            f"params.yaml:1: name: found {'a' * 60}, which with the stage train is longer than 64",
+            f"params.yaml:1: name: found {'a' * 60}, which together with the stage train is longer than 64",
         ),
         ("name: a\nenvironments: {e: {image: x.sif, python: '3'}}\n", "params.yaml:2: environments.e.image: found a container and python"),
         (

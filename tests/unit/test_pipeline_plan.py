@@ -114,7 +114,7 @@ def test_another_cluster_is_for_all_but_an_environment_that_says_where_it_is_bui
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (Resources(), "what the cluster gives"),
+        (Resources(), "the cluster's default"),
         (Resources(nodes=2, ntasks=8, cpus_per_task=1, mem=0, time=90000), "2 nodes, 8 tasks, 1 CPU, all memory, 1-01:00:00"),
         (Resources(gpus="2", mem=1536, partition="gpu", extra=("--licenses=a",)), "2 GPUs, 1536M, partition gpu, --licenses=a"),
         (Resources(gres="gpu:a100:4"), "4 GPUs (a100)"),

@@ -261,7 +261,7 @@ def test_nothing_is_done_again_where_nothing_failed(place: Place) -> None:
 def test_two_things_at_once_and_nothing_are_not_done_again() -> None:
     with pytest.raises(InvalidInput, match="exclude each other"):
         rerun("digits", failed_only=True, from_="train")
-    with pytest.raises(InvalidInput, match="is not said"):
+    with pytest.raises(InvalidInput, match="nothing says what to run again"):
         rerun("digits")
 
 

@@ -101,7 +101,7 @@ def test_a_gate_that_is_not_passed_is_an_exit_code(root: Path, capsys: pytest.Ca
     assert onward(capsys, "nightly", "--gate")[0] == 0
     pipeline(root, "2026-11-16_B_nightly", new=0.02)
     code, _, err = onward(capsys, "nightly", "--gate")
-    assert code == 7 and "sums is 0.44, and has to be at least 0.5" in err
+    assert code == 7 and "sums is 0.44, expected at least 0.5" in err
 
 
 def test_two_pipelines_are_compared(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,14 +112,14 @@ def test_everything_that_is_wrong_is_said_at_once(recipe: Recipe) -> None:
     assert refusal(
         recipe, settings, [RequestInput(name="Image", url="ftp://x/y"), RequestInput(name="Layer 0", url="/uploads/x")]
     ).splitlines() == [
-        "setting 'CPU': there is none of this name (did you mean CPUs?)",
+        "setting 'CPU': unknown (did you mean CPUs?)",
         "setting 'Maximum number of training epochs': found 0, expected a whole number from 1",
         "setting 'Verbose': found 'yes', expected true or false",
         "setting 'Backend': found 'theano', expected jax or torch",
         "setting 'Maximum memory (MB)': found 12, expected a memory size such as 32G, or a number of MiB from 1G to 256G",
         "input 'Image': its address is not an http or https one (write it like https://rodan.example.org/uploads/page.png)",
-        "input 'Layer 0': there is none of this name; known are Image, Music Layer, rgba PNG - Layer {n}",
-        "inputs: none of 'Music Layer', 'rgba PNG - Layer {n}' is there, expected at least one",
+        "input 'Layer 0': unknown; known are Image, Music Layer, rgba PNG - Layer {n}",
+        "inputs: none of 'Music Layer', 'rgba PNG - Layer {n}' given, expected at least one",
     ]
 
 
@@ -172,7 +172,7 @@ def test_a_text_of_a_sender_cannot_be_an_option_of_the_command(recipe: Recipe) -
 )
 def test_a_recipe_with_a_senders_text_in_a_programs_source_is_refused(tmp_path: Path, command: str) -> None:
     old = "python train.py --epochs {params.epochs} --note {params.note} --rate={params.rate}"
-    with pytest.raises(InvalidInput, match="in what may be a program's source"):
+    with pytest.raises(InvalidInput, match="in what may be source code"):
         read_recipe(install(tmp_path, PAGES.replace(old, command)))
 
 
@@ -182,8 +182,8 @@ def test_resources_are_the_senders_only_where_the_recipe_says_so(recipe: Recipe)
     assert refusal(recipe, resources={"gpus": 3, "partition": "debug", "extra": ["--uid=0"], "mem": "1G"}).splitlines() == [
         "resources: gpus: found 3, expected a whole number to 2",
         "resources: partition: found 'debug', expected gpu or long",
-        "resources: 'extra' is not for a request to choose here; it may choose gpus, partition",
-        "resources: 'mem' is not for a request to choose here; it may choose gpus, partition",
+        "resources: 'extra' cannot be chosen by a request; it may choose gpus, partition",
+        "resources: 'mem' cannot be chosen by a request; it may choose gpus, partition",
     ]
 
 
@@ -215,25 +215,25 @@ def test_an_address_of_an_allowed_host_is_taken(recipe: Recipe, url: str) -> Non
 
 def test_a_gap_in_the_layers_is_named(recipe: Recipe) -> None:
     assert refusal(recipe, inputs=[IMAGE, LAYERS[0], LAYERS[2]]) == (
-        "input 'rgba PNG - Layer 1': missing between 'rgba PNG - Layer 0' and 'rgba PNG - Layer 2': numbers without gaps are expected"
+        "input 'rgba PNG - Layer 1': missing between 'rgba PNG - Layer 0' and 'rgba PNG - Layer 2', expected numbers without gaps"
     )
     assert filled(recipe, inputs=[IMAGE, *LAYERS[1:]]).inputs is not None
 
 
 @pytest.mark.parametrize("name", ["rgba PNG - Layer 10", "rgba PNG - Layer 01", "rgba PNG - Layer ١", "rgba PNG - Layer {n}", "../Image"])
 def test_a_name_that_the_recipe_does_not_have_is_refused(recipe: Recipe, name: str) -> None:
-    assert "there is none of this name" in refusal(recipe, inputs=[IMAGE, *LAYERS, RequestInput(name=name, url=IMAGE.url)])
+    assert ": unknown" in refusal(recipe, inputs=[IMAGE, *LAYERS, RequestInput(name=name, url=IMAGE.url)])
 
 
 def test_what_an_input_is_said_to_be_is_checked_before_it_is_fetched(recipe: Recipe) -> None:
     large = RequestInput(name="Image", url=IMAGE.url, size=3 << 20, sha256="ABC")
     assert refusal(recipe, inputs=[large, large, *LAYERS]).splitlines() == [
         "input 'Image': found 'ABC', expected a SHA-256 as 64 small hexadecimal digits",
-        "input 'Image': 3.1 MB are more than the 1.0 MB it may have",
+        "input 'Image': 3.1 MB, expected at most 1.0 MB",
         "input 'Image': found twice, expected once",
         "input 'Image': found 'ABC', expected a SHA-256 as 64 small hexadecimal digits",
-        "input 'Image': 3.1 MB are more than the 1.0 MB it may have",
-        "inputs: 6.3 MB together are more than the 2.1 MB they may have",
+        "input 'Image': 3.1 MB, expected at most 1.0 MB",
+        "inputs: 6.3 MB together, expected at most 2.1 MB",
     ]
 
 
@@ -291,7 +291,7 @@ def test_a_name_that_no_recipe_has_is_answered_with_those_there_are(tmp_path: Pa
     install(tmp_path)
     with pytest.raises(NotFound) as caught:
         Recipes(tmp_path).get("page")
-    assert (caught.value.message, caught.value.hint) == ("there is no recipe 'page' (did you mean pages?)", "this site has pages")
+    assert (caught.value.message, caught.value.hint) == ("no recipe named 'page' (did you mean pages?)", "this site has pages")
     with pytest.raises(NotFound):
         Recipes(tmp_path).get("../pages")
 
@@ -315,8 +315,8 @@ def test_a_recipe_that_cannot_be_used_says_why_and_keeps_no_other_from_use(tmp_p
         ("settings: {A: {type: bool, max: 3}}", "setting 'A': max: a bool has no bounds"),
         ("settings: {A: {type: choice}}", "setting 'A': found no choices"),
         ("settings: {A: {type: text}}", "expected int or float or str"),
-        ("settings: {A: {type: int, to: resources.mem}}", "resources.mem takes a memory, and this is a int"),
-        ("settings: {A: {type: str, to: resources.extra}}", "resources.extra is not for requests to fill"),
+        ("settings: {A: {type: int, to: resources.mem}}", "resources.mem takes a memory, but this is a int"),
+        ("settings: {A: {type: str, to: resources.extra}}", "resources.extra cannot be filled by requests"),
         ("settings: {A: {type: str, to: environment.setup}}", "expected params.NAME, resources.KEY or limits.KEY"),
         ("resources: {extra: {}}", "extra: expected one of time, mem"),
         ("resources: {partition: {}}", "partition: found no choices"),
@@ -324,10 +324,10 @@ def test_a_recipe_that_cannot_be_used_says_why_and_keeps_no_other_from_use(tmp_p
         ("inputs: {.a: {}}", "a name without /"),
         ("outputs: {A: {file: ../x}}", "a file below the run's artifacts"),
         ("outputs: {A: {file: /x}}", "a file below the run's artifacts"),
-        ("outputs: {A: {file: 'x{n}'}}", "expected it in both or none"),
-        ("outputs: {'A{n}': {file: 'x{n}/y{n}'}}", "expected it in the file's own name"),
-        ("outputs: {A: {file: x, of: B}}", "'B' is none of the inputs"),
-        ("one-of: [[B]]", "'B' is none of the inputs"),
+        ("outputs: {A: {file: 'x{n}'}}", "expected it in both or neither"),
+        ("outputs: {'A{n}': {file: 'x{n}/y{n}'}}", "expected it in the file's name"),
+        ("outputs: {A: {file: x, of: B}}", "'B' is not an input"),
+        ("one-of: [[B]]", "'B' is not an input"),
         ("inputs: {A: {size: 3}}", "unknown key"),
         ("limits: {inputs: 0}", "a memory size above zero"),
     ],

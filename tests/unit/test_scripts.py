@@ -208,10 +208,10 @@ def test_the_environment_is_kept_unless_the_script_says_otherwise(folder: Path) 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("--dependency=afterok:7", "Onward queues the legs of a run itself"),
-        ("-d singleton", "Onward queues the legs of a run itself"),
+        ("--dependency=afterok:7", "Onward itself queues the legs of a run"),
+        ("-d singleton", "Onward itself queues the legs of a run"),
         ("-H", "every leg would be held"),
-        ("--begin=now+1hour", "every leg would wait anew"),
+        ("--begin=now+1hour", "every leg would wait again"),
         ("-M other", "a run stays on one cluster"),
         ("--input=file", "write < FILE"),
         ("--array=1-10%2", "none waits for another"),
@@ -228,12 +228,12 @@ def test_the_environment_is_kept_unless_the_script_says_otherwise(folder: Path) 
         ("--exclude=./hosts", "expected their names"),
         ("--signal=B:KILL@5", "that a program can catch"),
         ("--signal=@@", "expected a signal such as"),
-        ("-Z", "-Z is no option of sbatch"),
+        ("-Z", "-Z is not an option of sbatch"),
         ("gpu", "found 'gpu', expected an option"),
         ("hetjob", "heterogeneous jobs"),
-        ("--comment='open", "without its end"),
-        ("--n=1", "short for several"),
-        ("--acc=ml", "short for several: --account, --acctg-freq"),
+        ("--comment='open", "an unclosed quote"),
+        ("--n=1", "an ambiguous short form of"),
+        ("--acc=ml", "an ambiguous short form of: --account, --acctg-freq"),
         ("--test-only", "--dry-run"),
         ("--wrap=x", "write the command after --"),
     ],
@@ -247,11 +247,11 @@ def test_what_cannot_be_is_refused_by_line(folder: Path, line: str, said: str) -
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        ("--time=10", "-t 20", "--time=20: line 2 says --time=10; which of the two?"),
+        ("--time=10", "-t 20", "--time=20: line 2 says --time=10; remove one of the two"),
         ("-J a", "--job-name=b", "line 2 says --job-name=a"),
-        ("--mem=4G", "--mem-per-cpu=1G", "--mem-per-cpu=1G: does not go with --mem=4G in line 2"),
-        ("--requeue", "--no-requeue", "does not go with --requeue"),
-        ("--gres=gpu:1", "--gpus=2", "--gpus=2: line 2 says --gres=gpu:1; which of the two?"),
+        ("--mem=4G", "--mem-per-cpu=1G", "--mem-per-cpu=1G: contradicts --mem=4G in line 2"),
+        ("--requeue", "--no-requeue", "contradicts --requeue"),
+        ("--gres=gpu:1", "--gpus=2", "--gpus=2: line 2 says --gres=gpu:1; remove one of the two"),
         ("-G 2", "--gres=disk:1,gpu:1", "--gres=disk:1,gpu:1: line 2 says --gpus=2"),
         ("--licenses=a", "--licenses=b", "line 2 says --licenses=a"),
     ],
@@ -263,7 +263,7 @@ def test_lines_that_contradict_each_other_are_refused(folder: Path, first: str, 
 
 
 def test_two_folders_to_start_in_are_refused(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match="-wd /tmp: does not go with -cwd in line 2"):
+    with pytest.raises(InvalidInput, match="-wd /tmp: contradicts -cwd in line 2"):
         qsub(folder, "-cwd", "-wd /tmp")
 
 
@@ -285,7 +285,7 @@ def test_a_script_of_our_own_chain_is_noted_not_refused(folder: Path) -> None:
             "also after preemption or a lost node"
         ),
         "3: scontrol requeue: will be refused; Onward queues the next leg itself",
-        "5: sbatch: queues a job that Onward knows nothing of; the next leg is queued without it",
+        "5: sbatch: queues a job that Onward does not know; Onward itself queues the next leg",
     ]
     assert found.draft.resources.extra == ("--no-kill",)
 
@@ -357,10 +357,10 @@ def test_the_shell_of_sbatch_is_the_first_lines_with_all_that_follows_as_one_wor
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("-hold_jid other", "Onward queues the legs of a run itself"),
-        ("-hold_jid_ad other", "Onward queues the legs of a run itself"),
+        ("-hold_jid other", "Onward itself queues the legs of a run"),
+        ("-hold_jid_ad other", "Onward itself queues the legs of a run"),
         ("-h", "every leg would be held"),
-        ("-a 12312359", "every leg would wait anew"),
+        ("-a 12312359", "every leg would wait again"),
         ("-tc 3", "none waits for another"),
         ("-t 0-3", "expected tasks from 1"),
         ("-t n", "expected tasks such as"),
@@ -375,7 +375,7 @@ def test_the_shell_of_sbatch_is_the_first_lines_with_all_that_follows_as_one_wor
         ("-i file", "write < FILE"),
         ("-b y", "a program is written after --"),
         ("-@ file", "a file of options"),
-        ("-o 'open", "without its end"),
+        ("-o 'open", "an unclosed quote"),
         ("-now y", "breaks the chain"),
     ],
 )
@@ -387,7 +387,7 @@ def test_what_cannot_be_on_a_line_of_qsub_is_refused_by_line(folder: Path, line:
 
 def test_two_values_of_one_resource_are_refused_and_two_resources_are_not(folder: Path) -> None:
     assert qsub(folder, "-l a=1", "-l b=2,a=1").draft.resources.extra == ("-l a=1", "-l b=2")
-    with pytest.raises(InvalidInput, match=r"train\.sh:3: -l a=2: line 2 says -l a=1; which of the two"):
+    with pytest.raises(InvalidInput, match=r"train\.sh:3: -l a=2: line 2 says -l a=1; remove one of the two"):
         qsub(folder, "-l a=1", "-l a=2")
     with pytest.raises(InvalidInput, match=r"train.sh:3: -pe mpi 8: line 2 says -pe smp 4"):
         qsub(folder, "-pe smp 4", "-pe mpi 8")
@@ -395,7 +395,7 @@ def test_two_values_of_one_resource_are_refused_and_two_resources_are_not(folder
 
 def test_a_soft_limit_needs_a_longer_hard_one(folder: Path) -> None:
     for line in ("-l s_rt=60", "-l s_rt=60,h_rt=60"):
-        with pytest.raises(InvalidInput, match="ask for an h_rt that is longer"):
+        with pytest.raises(InvalidInput, match="request a longer h_rt"):
             qsub(folder, line)
 
 
@@ -418,9 +418,9 @@ def test_an_option_of_another_grid_engine_goes_on_with_its_values(folder: Path) 
 def test_a_script_for_the_other_scheduler_is_refused_with_a_way_out(folder: Path) -> None:
     with pytest.raises(InvalidInput) as error:
         read(folder, "#!/bin/bash\n\n#$ -N a\ntrue\n")
-    assert refused(error) == f"{folder}/train.sh:3: the script is written for Grid Engine, and the cluster auto is Slurm"
-    assert "a script may have both" in error.value.hint
-    with pytest.raises(InvalidInput, match="written for Slurm, and the cluster auto is Grid Engine"):
+    assert refused(error) == f"{folder}/train.sh:3: the script is written for Grid Engine, but the cluster auto is Slurm"
+    assert "lines too" in error.value.hint
+    with pytest.raises(InvalidInput, match="written for Slurm, but the cluster auto is Grid Engine"):
         sbatch(folder, "-n1", scheduler="gridengine")
 
 
@@ -461,8 +461,8 @@ def test_what_is_a_batch_script(folder: Path) -> None:
     [
         (b"", "is empty"),
         (b"\n \n", "is empty"),
-        (b"#!/bin/bash\n\0", "is no text"),
-        (b"#!/bin/bash\ntrue\r\n", "train.sh:2: the line ends as on DOS"),
+        (b"#!/bin/bash\n\0", "is not text"),
+        (b"#!/bin/bash\ntrue\r\n", "train.sh:2: the line has a DOS line ending"),
         (b"#SBATCH -n1\ntrue\n", "expected #! and the program that runs it"),
         (b"#" * (5 << 20), "larger than 4 MB"),
     ],
@@ -476,7 +476,7 @@ def test_a_script_that_is_not_there_is_missed_by_name(folder: Path) -> None:
     (folder / "train.sh").write_text("#!/bin/sh\n")
     with pytest.raises(InvalidInput) as error:
         read_script(folder / "trian.sh", (), scheduler="slurm", cluster="auto", env={})
-    assert "there is no script" in refused(error) and error.value.hint == "did you mean train.sh?"
+    assert "no script" in refused(error) and error.value.hint == "did you mean train.sh?"
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_script(folder, (), scheduler="slurm", cluster="auto", env={})
 
@@ -628,18 +628,18 @@ def test_an_option_that_is_ours_cannot_be_handed_through(entry: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("--arra=1-3", "a run for each task"),
+        ("--arra=1-3", "submit each task as a run"),
         ("--hol", "every leg would be held"),
-        ("--requ", "Onward queues the legs"),
-        ("--outp=F", "the run's own logs"),
-        ("--depend=afterok:1", "Onward queues the legs"),
-        ("--licenses=a --arra=1-3", "a run for each task"),  # a second one on the same line
+        ("--requ", "Onward itself queues the legs"),
+        ("--outp=F", "the run's logs"),
+        ("--depend=afterok:1", "Onward itself queues the legs"),
+        ("--licenses=a --arra=1-3", "submit each task as a run"),  # a second one on the same line
         ("--mem=300M", "expected resources.mem"),
         ("--nodes=2", "expected resources.nodes"),
         ("--tasks-per=2", "expected resources.ntasks-per-node"),
-        ("--comment=a note", "stands in quotes"),
-        ("--gpus-p=1", "is short for several"),
-        ('--comment="a', "without its end"),
+        ("--comment=a note", "quote a value with blanks"),
+        ("--gpus-p=1", "is an ambiguous short form of"),
+        ('--comment="a', "an unclosed quote"),
     ],
 )
 def test_an_abbreviated_option_is_what_sbatch_takes_it_for(entry: str, said: str) -> None:
@@ -651,14 +651,14 @@ def test_an_abbreviated_option_is_what_sbatch_takes_it_for(entry: str, said: str
     [
         ("slurm", "-t 3:00", "expected resources.time"),
         ("slurm", "-N 4", "expected resources.nodes"),
-        ("slurm", "-a1-3", "a run for each task"),
+        ("slurm", "-a1-3", "submit each task as a run"),
         ("slurm", "-H", "would be held"),
-        ("slurm", "-o x", "the run's own logs"),
-        ("slurm", "-l gpus=1", "is no option of sbatch"),
-        ("gridengine", "-t 1-3", "a run for each task"),
+        ("slurm", "-o x", "the run's logs"),
+        ("slurm", "-l gpus=1", "is not an option of sbatch"),
+        ("gridengine", "-t 1-3", "submit each task as a run"),
         ("gridengine", "-N a", "the run's name"),
-        ("gridengine", "-o x", "the run's own logs"),
-        ("gridengine", "-e x", "the run's own logs"),
+        ("gridengine", "-o x", "the run's logs"),
+        ("gridengine", "-e x", "the run's logs"),
         ("gridengine", "-l gpus=1,h_rt=5", "expected resources.time"),
         ("gridengine", "-h", "would be held"),
     ],
@@ -679,7 +679,7 @@ def test_a_letter_means_what_the_clusters_own_scheduler_makes_of_it(scheduler: s
     ],
 )
 def test_an_option_that_speaks_against_our_own_words_is_refused(scheduler: str, asked: Resources) -> None:
-    with pytest.raises(InvalidInput, match="says something about the same"):
+    with pytest.raises(InvalidInput, match="sets the same"):
         check_extra(asked, scheduler)
     check_extra(Resources(extra=asked.extra), scheduler)
 
@@ -728,11 +728,11 @@ def test_a_params_file_may_hold_options_in_the_schedulers_words() -> None:
 @pytest.mark.parametrize(
     ("extra", "said"),
     [
-        ("[licenses]", "expected an option as it stands on a directive line"),
-        ('["--a\\nb"]', "expected an option as it stands on a directive line"),
-        ("[--dependency=afterok:1]", "Onward queues the legs of a run itself"),
-        ("[--arra=1-3]", "a run for each task"),
-        ("[-hold_jid 7]", "Onward queues the legs of a run itself"),
+        ("[licenses]", "expected an option as on a directive line"),
+        ('["--a\\nb"]', "expected an option as on a directive line"),
+        ("[--dependency=afterok:1]", "Onward itself queues the legs of a run"),
+        ("[--arra=1-3]", "submit each task as a run"),
+        ("[-hold_jid 7]", "Onward itself queues the legs of a run"),
         ("[--time=5]", "expected resources.time"),
         ("[5]", "expected an option"),
         ("--licenses=a", "expected a list"),

@@ -49,7 +49,7 @@ def test_what_is_no_shell_is_not_read_as_one() -> None:
 @pytest.mark.parametrize("word", ["/no/such/interp", "no-such-shell", "train.txt"])
 def test_a_program_that_is_not_there_is_told(tmp_path: Path, word: str) -> None:
     (tmp_path / "train.txt").write_text("")
-    with pytest.raises(InvalidInput, match=rf"train\.sh is to be run by {word}, and there is no such program"):
+    with pytest.raises(InvalidInput, match=rf"train\.sh is run by {word}, but there is no such program"):
         check_program(script(word), tmp_path, os.environ["PATH"])
 
 

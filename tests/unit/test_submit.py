@@ -165,7 +165,7 @@ def test_a_profiles_root_is_where_its_runs_go(tmp_path: Path) -> None:
     ("draft", "told"),
     [
         ({"command": ("no-such-program",)}, "not on the PATH"),
-        ({"command": ("python3", "nowhere.py")}, "nowhere.py is not there"),
+        ({"command": ("python3", "nowhere.py")}, "no script nowhere.py"),
         ({"command": ("python3", "broken.py")}, "broken.py:2"),
         ({"resources": Resources(mem=2048), "limits": Limits(mem_max=1024)}, "mem-max"),
     ],
@@ -325,7 +325,7 @@ def test_options_are_judged_by_the_words_of_the_clusters_own_scheduler(place: Pl
         (programs / name).write_text("#!/bin/sh\n")
         (programs / name).chmod(0o755)
     place.desk.env = {**place.desk.env, "PATH": f"{programs}:{place.desk.env['PATH']}"}
-    for cluster, said in (("slurm", "expected resources.time"), ("gridengine", "a run for each task")):
+    for cluster, said in (("slurm", "expected resources.time"), ("gridengine", "submit each task as a run")):
         with pytest.raises(InvalidInput, match=said):
             place.submit(cluster=cluster, resources=Resources(extra=("-t 1-3",)))
 

@@ -114,17 +114,17 @@ def test_each_row_is_tested_against_the_baseline_and_the_test_is_named() -> None
 
 def test_another_baseline_can_be_named_and_one_that_is_not_there_is_refused() -> None:
     assert summary(baseline="train@100").baseline == "train@100" and summary(baseline="train").baseline == "train@200"
-    with pytest.raises(InvalidInput, match="no stage or model that was benchmarked") as caught:
+    with pytest.raises(InvalidInput, match="not a benchmarked stage or model") as caught:
         summary(baseline="trian")
     assert caught.value.hint == "there are base, train"
-    assert "the baseline train@999 is not measured yet" in summary(baseline="train@999").notes
+    assert "the baseline train@999 has no results yet" in summary(baseline="train@999").notes
 
 
 def test_the_one_metric_that_is_told_stands_for_the_one_that_was_forgotten() -> None:
     forgotten = replace(PLAN, benchmarks=(replace(LOSS, metric="score"),))
-    assert summary(forgotten).columns[0].metric == "nats" and "stands for it" in summary(forgotten).notes[0]
+    assert summary(forgotten).columns[0].metric == "nats" and "is used" in summary(forgotten).notes[0]
     two = summary(forgotten, by=lambda task: TaskResult(scores={"a": Score(value=1.0), "b": Score(value=2.0)}))
-    assert two.notes == ("loss tells no score: name what it tells by `metric`",) and table_lines(two)[0][1] == "no score"
+    assert two.notes == ("loss reports no score: name one of its metrics with `metric`",) and table_lines(two)[0][1] == "no score"
 
 
 def test_cost_is_a_metric_or_the_seconds_that_were_spent() -> None:
@@ -182,9 +182,9 @@ def test_gates_hold_the_newest_checkpoints_to_what_they_must_reach() -> None:
         == []
     )
     assert check_gates(found, [QualityGate(benchmark="accuracy", at_least=0.8)]) == [
-        "train, step 200: accuracy is 0.702, and has to be at least 0.8"
+        "train, step 200: accuracy is 0.702, expected at least 0.8"
     ]
-    assert check_gates(found, [QualityGate(benchmark="loss", at_most=1)]) == ["train, step 200: loss is 1.805, and must be at most 1"]
+    assert check_gates(found, [QualityGate(benchmark="loss", at_most=1)]) == ["train, step 200: loss is 1.805, expected at most 1"]
 
 
 def test_a_gate_on_the_loss_against_the_baseline_knows_which_way_is_worse() -> None:
@@ -198,10 +198,10 @@ def test_what_was_not_measured_passes_no_gate() -> None:
     lost = {task.id: "exit code 3" for task in tasks_of(PLAN, STEPS) if task.step == 200 and task.shard == 1}
     gates = [QualityGate(benchmark="loss", at_most=9)]
     assert check_gates(summary(failed=lost), gates) == [
-        "train, step 200: loss is not measured: 1 of 2 tasks are done, 1 failed (exit code 3)"
+        "train, step 200: loss has no result: 1 of 2 tasks are done, 1 failed (exit code 3)"
     ]
     assert check_gates(summary(replace(PLAN, summary=SummaryRule())), [QualityGate(benchmark="loss", worse_by=0.1)])[0].endswith(
-        "held against"
+        "compare with"
     )
 
 
@@ -209,7 +209,7 @@ def test_without_gates_nothing_may_be_significantly_worse_than_the_baseline() ->
     assert check_gates(summary(), ()) == []
     worse = summary(by=lambda task: measured(replace(task, step=-(task.step or 0))))
     assert [line.split(" is ")[0] for line in check_gates(worse, ())] == ["train, step 200: accuracy", "train, step 200: loss"]
-    with pytest.raises(InvalidInput, match="nothing to hold the results against"):
+    with pytest.raises(InvalidInput, match="nothing to compare the results with"):
         check_gates(summary(replace(PLAN, summary=SummaryRule())), ())
 
 

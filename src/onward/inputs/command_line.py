@@ -43,7 +43,7 @@ def _split_text(text: str) -> tuple[str, ...]:
     joined = _QUOTED.sub(lambda match: " " if match[0] == "\\\n" else match[0], text).strip()
     bare = _QUOTED.sub("q", joined)  # quoted parts cannot hold operators
     if "\n" in bare:
-        raise InvalidInput("found more than one line, expected one command", hint=f"end a line that goes on with \\, or: {_SHELL_HINT}")
+        raise InvalidInput("found several lines, expected one command", hint=f"continue a line with \\ at its end, or: {_SHELL_HINT}")
     for word in bare.split():
         if _OPERATOR.match(word):
             raise InvalidInput(f"found the shell's {word!r}, expected one program and its arguments", hint=_SHELL_HINT)
@@ -52,9 +52,7 @@ def _split_text(text: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(joined))
     except ValueError as error:
-        raise InvalidInput(
-            f"found a quote or backslash without its end ({error})", hint="close it, or write the command as a list"
-        ) from error
+        raise InvalidInput(f"found an unclosed quote or backslash ({error})", hint="close it, or write the command as a list") from error
 
 
 def check_placeholders(command: Sequence[str], params: Mapping[str, ParamValue], also: tuple[str, ...] = ()) -> None:
@@ -63,7 +61,7 @@ def check_placeholders(command: Sequence[str], params: Mapping[str, ParamValue],
     `also`: a benchmark's placeholders, not a training's.
     """
     if also and has_optional(command):
-        raise InvalidInput("found optional words, which only a training's command may have", hint="a benchmark resumes from no checkpoint")
+        raise InvalidInput("found optional words, expected them in a training only", hint="benchmarks never resume")
     check_optional(command)
     known = [*(also or (*FIXED_PLACEHOLDERS, NEWEST)), *(f"params.{name}" for name in params)]
     for name in placeholders_in(command, also):
@@ -73,15 +71,15 @@ def check_placeholders(command: Sequence[str], params: Mapping[str, ParamValue],
             listed = ", ".join(f"{{{key}}}" for key in known)
             raise InvalidInput(
                 f"found the placeholder {{{name}}}, expected one of {listed}",
-                hint=f"{guess}write {{{{{name}}}}} where the braces are meant as they stand",
+                hint=f"{guess}write {{{{{name}}}}} for literal braces",
             )
         if name == NEWEST and name in placeholders_in(with_optional(command, resuming=False)):
             raise InvalidInput(
-                "found {checkpoints.newest}, which stands for nothing in the first leg",
-                hint="write it where it may be left out, as in {?checkpoints.read --resume {checkpoints.newest}}",
+                "found {checkpoints.newest}, which is empty in the first leg",
+                hint="write it as optional words, as in {?checkpoints.read --resume {checkpoints.newest}}",
             )
         if name.startswith("params.") and params[name.removeprefix("params.")] is None:
-            raise InvalidInput(f"found the placeholder {{{name}}}, whose param is null", hint="give the param a value")
+            raise InvalidInput(f"found the placeholder {{{name}}}, but its param is null", hint="give the param a value")
     check_params(command, params, also)
 
 
@@ -128,18 +126,16 @@ def check_entry(command: Sequence[str], cwd: Path, path: str, *, prepared: bool 
         case "python":
             script = cwd / entry.word
             if not entry.word or not (_is_file(script) or _is_file(script / "__main__.py")):
-                what = f"script {entry.word} is not there" if entry.word else "command names no script"
-                raise InvalidInput(f"the {what}: found no file {script}", hint=_near_file(script))
+                what = f"no script {entry.word}" if entry.word else "the command names no script"
+                raise InvalidInput(f"{what}: found no file {script}", hint=_near_file(script))
             _check_python(script if _is_file(script) else script / "__main__.py", program)
         case "module":
             _check_module(entry.word, cwd, program)
         case "shell":
             if not entry.word:
-                raise InvalidInput(f"{command[0]} is given no script", hint="name a script, or write bash -c '…'")
+                raise InvalidInput(f"{command[0]} has no script to run", hint="name a script, or write bash -c '…'")
             if not _is_file(cwd / entry.word) and shutil.which(entry.word, mode=os.R_OK, path=path) is None:
-                raise InvalidInput(
-                    f"the script {entry.word} is not there: found no file {cwd / entry.word}", hint=_near_file(cwd / entry.word)
-                )
+                raise InvalidInput(f"no script {entry.word}: found no file {cwd / entry.word}", hint=_near_file(cwd / entry.word))
         case _:
             return
 
@@ -148,17 +144,17 @@ def _program(word: str, cwd: Path, path: str) -> str:
     if "/" in word:
         file = cwd / word
         if not _is_file(file):
-            raise InvalidInput(f"the program {word} is not there: found no file {file}", hint=_near_file(file))
+            raise InvalidInput(f"no program {word}: found no file {file}", hint=_near_file(file))
         if not os.access(file, os.X_OK):
-            raise InvalidInput(f"the program {file} may not be executed", hint=f"chmod +x {shlex.quote(str(file))}")
+            raise InvalidInput(f"the program {file} is not executable", hint=f"chmod +x {shlex.quote(str(file))}")
         return str(file)
     found = shutil.which(word, path=path)
     if found is None:
-        hint = "load its module or activate its environment first, or write its whole path"
+        hint = "load its module or activate its environment first, or write its full path"
         if word in _BUILTINS:
             hint = _SHELL_HINT
         elif _is_file(cwd / word):
-            hint = f"the folder has a file of that name: write ./{word}, or its interpreter before it"
+            hint = f"the folder has a file of that name: write ./{word}, or put its interpreter before it"
         raise InvalidInput(f"the program {word} is not on the PATH", hint=hint)
     return found
 
@@ -266,4 +262,4 @@ def _near_file(path: Path) -> str:
         near = difflib.get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=1)
     except (OSError, ValueError):
         return f"there is no folder {path.parent}"
-    return f"did you mean {near[0]}?" if near else "paths are relative to the folder the command starts in"
+    return f"did you mean {near[0]}?" if near else "paths are relative to the folder in which the command starts"

@@ -21,7 +21,7 @@ from onward.model.quantity import parse_duration, parse_size
 from onward.model.spec import ParamValue
 
 LATER = "not in this version yet"
-OF_PIPELINES = "only a pipeline's file has it"
+OF_PIPELINES = "only a pipeline file may have it"
 _TEN_YEARS = 3650 * 86400
 _MOST_MIB = 2**40
 
@@ -65,7 +65,7 @@ def custom_error_from(error: InvalidInput) -> PydanticCustomError:
 def _text(value: Any, expected: str = "text") -> str:
     """Text, or a whole number that is one by accident, as an account `12345` is."""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise _wrong(f"{expected} (in quotes where it looks like something else)" if not isinstance(value, dict | list) else expected)
+        raise _wrong(f"{expected} (quote it if it looks like something else)" if not isinstance(value, dict | list) else expected)
     text = str(value)
     if re.search("[\0\ud800-\udfff]", text):
         raise _wrong(f"{expected}, in UTF-8 and without a NUL character")
@@ -109,7 +109,7 @@ def _read_part(value: Any) -> str:
     if not re.fullmatch(_PART, text):
         raise _wrong("a letter and then letters, digits, '_' or '-', 32 at most")
     if _RESERVED.match(text):
-        raise custom_error(f"found {text!r}, expected another name: those that begin with worker-, workers- or env- are Onward's own")
+        raise custom_error(f"found {text!r}, expected another name: worker-, workers- and env- are reserved")
     return text
 
 
@@ -155,7 +155,7 @@ def _read_every(value: Any) -> str:
 
 def _read_scalar(value: Any) -> ParamValue:
     if isinstance(value, float) and not math.isfinite(value):
-        raise _wrong("a finite number (or the word in quotes)")
+        raise _wrong("a finite number (or put it in quotes)")
     if value is None or isinstance(value, bool | int | float):
         return value
     return _text(value, "text, a number, true, false or null: params are flat")
@@ -173,9 +173,9 @@ def _read_variable(value: Any) -> str:
 
 def _read_variable_name(value: str) -> str:
     if value.upper().startswith("ONWARD_"):
-        raise custom_error("found a name that begins with ONWARD_, expected another: those are Onward's own")
+        raise custom_error("found a name that begins with ONWARD_, expected another: these are reserved for Onward")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        raise _wrong("a variable's name: letters, digits and _, not a digit first")
+        raise _wrong("a variable's name: letters, digits and _, not starting with a digit")
     return value
 
 
@@ -204,7 +204,7 @@ def _read_path(expected: str) -> Callable[[Any], str]:
         text = _text(value, expected)
         if "$" in text:
             raise custom_error(
-                f"found a variable in {text!r}, expected a path without: no shell reads it, and setup lines may use variables"
+                f"found a variable in {text!r}, expected a path without variables: no shell expands it; use a setup line for that"
             )
         if not text.strip() or text.startswith("-") or re.search(r"[\x00-\x1f\x7f]", text):
             raise _wrong(expected)
@@ -214,23 +214,23 @@ def _read_path(expected: str) -> Callable[[Any], str]:
 
 
 def _read_conda(value: Any) -> str:
-    text = _read_path("a conda environment: its name, or its folder with a / in it")(value)
+    text = _read_path("a conda environment: its name, or its folder as a path with a /")(value)
     if "/" not in text and not re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_.+-]*", text):
-        raise _wrong("a conda environment: a name of letters, digits, '_', '.', '+' or '-', or its folder with a / in it")
+        raise _wrong("a conda environment: a name of letters, digits, '_', '.', '+' or '-', or its folder as a path with a /")
     return text
 
 
 def _read_line(value: Any) -> str:
-    text = _text(value, "a line for bash").strip()
+    text = _text(value, "a bash line").strip()
     if not text or len(text) > 8192 or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
-        raise _wrong("one line for bash; write several lines as several items, or put them into a script")
+        raise _wrong("one bash line; write several lines as several items, or put them into a script")
     return text
 
 
 def _read_scheduler_option(value: Any) -> str:
-    text = _text(value, "an option of the scheduler's").strip()
+    text = _text(value, "an option of the scheduler").strip()
     if not re.fullmatch(r"-[A-Za-z]\S*(?: [^\n]*)?|--[A-Za-z][^\n]*", text) or re.search(r"[\x00-\x1f\x7f]", text):
-        raise _wrong("an option as it stands on a directive line, such as --licenses=matlab or -l gpu_c=3.5")
+        raise _wrong("an option as on a directive line, such as --licenses=matlab or -l gpu_c=3.5")
     if problem := option_refusal(text):
         raise custom_error(f"found {text}: {problem}")
     return text
@@ -284,14 +284,14 @@ Interval = Annotated[str, _Kind(_read_every, _QUANTITY)]
 Size = Annotated[int, _Kind(_read_size, _QUANTITY)]
 SizeAboveZero = Annotated[int, _Kind(_read_size_above_zero, _QUANTITY)]
 Word = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]*", "a name: letters, digits, '_', '.', '+', '@' or '-'")]
-Words = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.+,-]*", "a name of letters, digits, '_', '.' or '-', or several with commas")]
+Words = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.+,-]*", "a name of letters, digits, '_', '.' or '-', or several separated by commas")]
 HostList = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.,\[\]-]*", "hosts as Slurm writes them, such as node01,node[03-07]")]
 Features = Annotated[str, word(r"[A-Za-z0-9_\[(][A-Za-z0-9_.,:=&|*()\[\]-]*", "features as Slurm writes them, such as a100|h100")]
 Gpus = Annotated[str, word(r"(?:[A-Za-z][A-Za-z0-9_.-]*:)?[0-9]{1,4}", "GPUs such as 2, or with a type a100:2")]
 Gres = Annotated[str, word(f"{_GRES}(?:,{_GRES})*", "generic resources such as gpu:2 or gpu:a100:2")]
 Mail = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:@[A-Za-z0-9][A-Za-z0-9.-]*)?", "a mail address")]
 MailTypes = Annotated[
-    str, word(f"(?:{_MAIL})(?:,(?:{_MAIL}))*", "BEGIN, END, FAIL, TIME_LIMIT, ALL or NONE, or several with commas", upper=True)
+    str, word(f"(?:{_MAIL})(?:,(?:{_MAIL}))*", "BEGIN, END, FAIL, TIME_LIMIT, ALL or NONE, or several separated by commas", upper=True)
 ]
 Metric = Annotated[str, word(r"[^\s\x00-\x1f](?:[^\x00-\x1f]{0,198}[^\s\x00-\x1f])?", "the name of a logged metric, such as val_accuracy")]
 Glob = Annotated[str, word(r"[^\x00-\x1f]+", "a pattern such as data/ or *.tmp")]

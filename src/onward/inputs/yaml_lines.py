@@ -135,7 +135,7 @@ def read_text(path: Path) -> str:
     """The text of a file that a person wrote, or InvalidInput with what keeps it from being read."""
     try:
         if not path.exists():
-            raise InvalidInput(f"{path}: no such file", hint="check the name and the folder you are in")
+            raise InvalidInput(f"{path}: no such file", hint="check the name and the current folder")
         if not path.is_file():
             raise InvalidInput(f"{path}: not a file")
         with path.open("rb") as file:
@@ -143,7 +143,7 @@ def read_text(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(raw) > LARGEST:
-        raise InvalidInput(f"{path}: larger than {LARGEST // 1024} KiB, so hardly written by hand", hint="is this the right file?")
+        raise InvalidInput(f"{path}: larger than {LARGEST // 1024} KiB, which is too large for this file", hint="is this the right file?")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -161,19 +161,19 @@ def load_yaml(text: str, source: str, *, as_text: Collection[KeyPath] = ()) -> Y
     """
     document = YamlDocument(source=source)
     if len(text) > LARGEST:
-        raise InvalidInput(f"{source}: larger than {LARGEST // 1024} KiB, so hardly written by hand", hint="is this the right file?")
+        raise InvalidInput(f"{source}: larger than {LARGEST // 1024} KiB, which is too large for this file", hint="is this the right file?")
     try:
         node = _root(text)
         if node is None or (isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}null"):
             raise InvalidInput(f"{source}:1: the file is empty, expected keys such as name and train")
         if not isinstance(node, yaml.MappingNode):
-            kind = "a list" if isinstance(node, yaml.SequenceNode) else "one piece of text"
+            kind = "a list" if isinstance(node, yaml.SequenceNode) else "a single text"
             raise InvalidInput(f"{source}:{node.start_mark.line + 1}: found {kind}, expected keys such as name and train")
         document.data = _value(node, (), document, frozenset(as_text))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         found = chr(error.character) if isinstance(error.character, int) else str(error.character)
-        raise InvalidInput(f"{source}:{line}: found the character {found!r}, which cannot stand in YAML") from error
+        raise InvalidInput(f"{source}:{line}: found the character {found!r}, which YAML does not allow") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InvalidInput(f"{source}:{mark.line + 1 if mark else 1}: {_syntax(error)}") from error
@@ -211,7 +211,7 @@ def _value(node: yaml.Node, keys: KeyPath, document: YamlDocument, as_text: froz
         return _scalar(node)
     except ValueError:
         kind = node.tag.removeprefix(_TAG)
-        found = "a number that cannot be read" if kind in ("int", "float") else f"the YAML tag {node.tag.replace(_TAG, '!!')}"
+        found = "an invalid number" if kind in ("int", "float") else f"the YAML tag {node.tag.replace(_TAG, '!!')}"
         document.complain(line, f"{'.'.join(keys)}: found {found}, expected a plain value")
         return None
 
@@ -221,12 +221,12 @@ def _mapping(node: yaml.MappingNode, keys: KeyPath, document: YamlDocument, as_t
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode):
-            document.complain(line, f"{'.'.join((*keys, '?'))}: found a list or mapping as a key, expected a word")
+            document.complain(line, f"{'.'.join((*keys, '?'))}: found a list or mapping as a key, expected a text")
             continue
         path = (*keys, key_node.value)
         if key_node.value in data:
             first = document.lines[path]
-            document.complain(line, f"{'.'.join(path)}: found a second time, expected once (the first is on line {first})")
+            document.complain(line, f"{'.'.join(path)}: appears twice, expected once (the first is on line {first})")
             continue
         document.lines[path] = line
         data[key_node.value] = _value(value_node, path, document, as_text)
@@ -246,7 +246,7 @@ def _scalar(node: yaml.Node) -> str | int | float | bool | None:
             return text.lower() == "true"
         case "null":
             return None
-    raise ValueError(f"{node.tag} is not a scalar of ours")
+    raise ValueError(f"{node.tag} is not a supported scalar")
 
 
 def _syntax(error: yaml.MarkedYAMLError) -> str:

@@ -57,6 +57,7 @@ def _change_timer(*, install: bool, cron: bool, uninstall: bool) -> None:
     for words in done:
         to_stdout(words)
     if install:
-        to_stderr(f"runs under {roots_text(list(map(str, desk.roots)), 'and')} are repaired every ten minutes; onward tend --uninstall ends that")
+        where = roots_text(list(map(str, desk.roots)), "and")
+        to_stderr(f"runs under {where} are repaired every ten minutes; onward tend --uninstall ends that")
     elif not done:
         to_stderr("no timer was installed")

@@ -28,7 +28,7 @@ def changed_draft(draft: RunDraft, changes: Mapping[str, Any]) -> RunDraft:
     except ValidationError as error:
         raise InvalidInput("\n".join(sentence for _, sentence in problems_of(error, ParamsIn, _dotted))) from error
     if "extra" in read.train.resources.model_fields_set:
-        raise InvalidInput("resources.extra: a clone keeps the scheduler's own options as they were", hint="submit it anew to change them")
+        raise InvalidInput("resources.extra: a clone keeps the scheduler's own options", hint="submit again to change them")
     resources = read.train.resources.model_fields_set
     limits = read.train.limits.model_fields_set
     return replace(

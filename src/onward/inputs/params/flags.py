@@ -100,7 +100,7 @@ def _check_lead(draft: RunDraft, *, script_sets_it: bool) -> None:
     if lead and limit and lead >= limit and not script_sets_it:
         raise InvalidInput(
             f"--stop-lead: found {format_duration(lead)}, expected less than the leg's time, {format_duration(limit)}",
-            hint="a bare number is minutes; the leg would have no time to train",
+            hint="a number without a unit is minutes; the leg would have no time to train",
         )
 
 
@@ -119,7 +119,7 @@ def name_value_pairs(flag: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     pairs = [(text.split("=", 1)[0], text.split("=", 1)[1]) for text in texts]
     for index, (key, _) in enumerate(pairs):
         if key in [earlier for earlier, _ in pairs[:index]]:
-            raise InvalidInput(f"{flag} {key}: found a second time, expected once")
+            raise InvalidInput(f"{flag} {key}: appears twice, expected once")
     return pairs
 
 

@@ -16,20 +16,20 @@ from onward.model.spec import Resources
 
 _READERS: dict[str, ModuleType] = {"slurm": slurm, "gridengine": gridengine}
 _TIMES = {"--time": "resources.time", "-l h_rt": "resources.time", "-l s_rt": "stop.signal"}  # also where it is unlimited
-_LOGS = "Onward writes the output of every leg into the run's own logs; leave it out"
-_QUOTES = 'an option stands as on a directive line, and a value with blanks in it stands in quotes, as in --comment="a note"'
+_LOGS = "Onward writes the output of every leg into the run's logs; leave it out"
+_QUOTES = 'write an option as on a directive line, and quote a value with blanks, as in --comment="a note"'
 _INSTEAD = {
     "name": "expected the run's name (name, or --name)",
-    "array": "this would queue several jobs for one leg; expected a run for each task",
-    "folder": "a run starts in the folder it is submitted from; leave it out",
+    "array": "this would queue several jobs for one leg; submit each task as a run",
+    "folder": "a run starts in the folder from which it is submitted; leave it out",
     "out": _LOGS,
     "err": _LOGS,
     "joined": _LOGS,
     "append": _LOGS,
-    "stop_signal": "Onward asks the training to stop itself; expected stop.signal",
+    "stop_signal": "Onward itself asks the training to stop; expected stop.signal",
     "variables": "expected environment.variables",
     "from_shell": "expected environment.variables",
-    "shell": "a leg's script is for bash; leave it out",
+    "shell": "a leg's script is a bash script; leave it out",
 }
 
 
@@ -50,12 +50,12 @@ def check_extra(asked: Resources, scheduler: str, place: str = "resources") -> N
     """At submit: every option by the words of the cluster's own scheduler, and against what was asked in ours."""
     for entry in asked.extra:
         if problem := option_refusal(entry, scheduler):
-            raise InvalidInput(f"{place}.extra: found {entry}: {problem}", hint="leave it out, or change it as said")
+            raise InvalidInput(f"{place}.extra: found {entry}: {problem}", hint="leave it out, or change it as described")
         for key in (key for about in _abouts(entry, scheduler) for key in our_subject(about) if getattr(asked, key) is not None):
             spelled = key.replace("_", "-")
             raise InvalidInput(
-                f"{place}.extra: found {entry}, and {place}.{spelled} ({getattr(asked, key)}) says something about the same",
-                hint="leave one of the two out",
+                f"{place}.extra: found {entry}, and {place}.{spelled} ({getattr(asked, key)}) sets the same",
+                hint="remove one of the two",
             )
 
 

@@ -69,22 +69,22 @@ class Section(BaseModel):
 
 class ResourcesIn(Section):
     time: Duration | None = Field(default=None, description="Time limit of one leg's job: minutes, MM:SS, HH:MM:SS or D-HH:MM:SS.")
-    mem: Size | None = Field(default=None, description="Memory a node, such as 32G; a bare number is MiB; 0 is all of the node's memory.")
+    mem: Size | None = Field(default=None, description="Memory per node, such as 32G; a bare number is MiB; 0 is all memory of the node.")
     cpus_per_task: Count | None = Field(default=None, description="CPU cores for each task.")
     nodes: Count | None = Field(default=None, description="Nodes.")
-    ntasks: Count | None = Field(default=None, description="Tasks in all.")
-    ntasks_per_node: Count | None = Field(default=None, description="Tasks on each node.")
+    ntasks: Count | None = Field(default=None, description="Number of tasks.")
+    ntasks_per_node: Count | None = Field(default=None, description="Tasks per node.")
     gpus: Gpus | None = Field(default=None, description="GPUs: 2, or with a type a100:2.")
-    gres: Gres | None = Field(default=None, description="Generic resources a node: gpu:1 or gpu:a100:2.")
-    partition: Words | None = Field(default=None, description="Partition (queue), or several with commas between.")
-    account: Word | None = Field(default=None, description="Account that is charged.")
+    gres: Gres | None = Field(default=None, description="Generic resources per node: gpu:1 or gpu:a100:2.")
+    partition: Words | None = Field(default=None, description="Partition (queue), or several separated by commas.")
+    account: Word | None = Field(default=None, description="Account to charge.")
     qos: Word | None = Field(default=None, description="Quality of service.")
     constraint: Features | None = Field(default=None, description="Features the nodes must have, such as a100|h100.")
     reservation: Words | None = Field(default=None, description="Reservation to run in.")
     nodelist: HostList | None = Field(default=None, description="Hosts to run on, such as node[01-04].")
-    exclude: HostList | None = Field(default=None, description="Hosts to stay away from.")
-    mail_user: Mail | None = Field(default=None, description="Who gets the scheduler's mail.")
-    mail_type: MailTypes | None = Field(default=None, description="When the scheduler writes mail: BEGIN, END, FAIL …")
+    exclude: HostList | None = Field(default=None, description="Hosts not to run on.")
+    mail_user: Mail | None = Field(default=None, description="Address for the scheduler's mails.")
+    mail_type: MailTypes | None = Field(default=None, description="When the scheduler sends mail: BEGIN, END, FAIL …")
     extra: list[SchedulerOption] = Field(
         default_factory=list, description="Options in the scheduler's own words, such as --licenses=matlab or -l gpu_c=3.5."
     )
@@ -93,7 +93,7 @@ class ResourcesIn(Section):
     @classmethod
     def _ask_once(cls, gres: str | None, info: ValidationInfo) -> str | None:
         if info.data.get("gpus") and any(part.split(":")[0] == "gpu" for part in (gres or "").split(",")):
-            raise custom_error("found GPUs in gpus and in gres, expected one of the two: they would be asked for twice")
+            raise custom_error("found GPUs in gpus and in gres, expected one of the two: they would be requested twice")
         return gres
 
     def to_model(self) -> Resources:
@@ -101,21 +101,21 @@ class ResourcesIn(Section):
 
 
 class LimitsIn(Section):
-    total_time: Duration | None = Field(default=None, description="All legs together run no longer than this.")
-    max_legs: Count | None = Field(default=None, description="Legs at most; 1000 unless said.")
+    total_time: Duration | None = Field(default=None, description="Limit on the time of all legs together.")
+    max_legs: Count | None = Field(default=None, description="Limit on the number of legs. Default: 1000.")
     max_restarts: CountOrZero | None = Field(
-        default=None, description="Bad ends in a row without a new checkpoint that are borne; 3 unless said."
+        default=None, description="Failures in a row without a new checkpoint before the run fails. Default: 3."
     )
-    mem_max: SizeAboveZero | None = Field(default=None, description="Memory may grow up to this after running out.")
-    stall_time: Duration | None = Field(default=None, description="A leg that shows no progress for this long is ended and begun again.")
+    mem_max: SizeAboveZero | None = Field(default=None, description="After out of memory, a leg requests more, up to this.")
+    stall_time: Duration | None = Field(default=None, description="Restart a training without progress for this long.")
 
 
 class EnvironmentIn(Section):
-    modules: list[Module] = Field(default_factory=list, description="Modules to load first, in this order, such as cuda/12.0.")
-    conda: Conda | None = Field(default=None, description="Conda environment to activate then: its name, or its folder.")
-    venv: Folder | None = Field(default=None, description="Virtual environment to activate then: its folder.")
-    setup: list[Line] = Field(default_factory=list, description="Lines for bash, run one after another in one shell before the training.")
-    variables: Variables = Field(default_factory=dict, description="Environment variables of the training: name and value.")
+    modules: list[Module] = Field(default_factory=list, description="Modules to load, in this order, such as cuda/12.0.")
+    conda: Conda | None = Field(default=None, description="Conda environment to activate after that: its name or its folder.")
+    venv: Folder | None = Field(default=None, description="Virtual environment to activate after that: its folder.")
+    setup: list[Line] = Field(default_factory=list, description="Bash lines, run in order in one shell before the training.")
+    variables: Variables = Field(default_factory=dict, description="Environment variables of the training.")
 
     def to_model(self) -> Environment:
         return Environment(modules=tuple(self.modules), conda=self.conda, venv=self.venv, setup=tuple(self.setup))
@@ -124,20 +124,20 @@ class EnvironmentIn(Section):
 class StopIn(Section):
     signal: Signal | None = Field(default=None, description="Signal that asks the training to save and stop, such as USR2.")
     lead: Duration | None = Field(
-        default=None, description="How long before the end of a leg it is asked. Unless set, measured from its own saves and publishes."
+        default=None, description="How long before the end of a leg it is asked. Default: from measured times of saves and publishes."
     )
 
 
 class BestIn(Section):
-    metric: Metric = Field(description="Logged metric by which a checkpoint is the best.")
-    mode: Annotated[str, choice("max", "min")] = Field(default="max", description="Whether more (max) or less (min) is better.")
+    metric: Metric = Field(description="Logged metric that decides which checkpoint is best.")
+    mode: Annotated[str, choice("max", "min")] = Field(default="max", description="Whether higher (max) or lower (min) is better.")
 
 
 class CheckpointsIn(Section):
-    every: Interval | None = Field(default=None, description="Time between checkpoints, or auto: from how long a save takes.")
-    keep: Count | None = Field(default=None, description="Newest checkpoints to keep; 3 unless said.")
-    keep_every: Count | None = Field(default=None, description="Checkpoints at multiples of this many steps are kept for good.")
-    best: BestIn | None = Field(default=None, description="Keep the best checkpoint too, by a metric.")
+    every: Interval | None = Field(default=None, description="Time between checkpoints, or auto: derived from how long a save takes.")
+    keep: Count | None = Field(default=None, description="How many of the newest checkpoints to keep. Default: 3.")
+    keep_every: Count | None = Field(default=None, description="Keep checkpoints at multiples of this many steps for good.")
+    best: BestIn | None = Field(default=None, description="Also keep the best checkpoint, by a metric.")
 
     def to_model(self) -> CheckpointRule:
         best = BestRule(metric=self.best.metric, mode=self.best.mode) if self.best else None
@@ -145,7 +145,7 @@ class CheckpointsIn(Section):
 
 
 class CodeIn(Section):
-    freeze: Switch = Field(default=True, description="Copy the code at submit, so that later edits do not reach the run.")
+    freeze: Switch = Field(default=True, description="Copy the code at submit, so that later edits do not affect the run.")
     exclude: list[Glob] = Field(default_factory=list, description="Patterns of files not to copy.")
 
 
@@ -153,16 +153,16 @@ class TrainIn(Section):
     of_pipelines: ClassVar[tuple[str, ...]] = ("matrix", "needs", "inputs", "outputs")
 
     params: dict[ParamName, Scalar] = Field(default_factory=dict, description="The run's parameters, flat: name and value.")
-    command: Command = Field(description="What to run: text, split without a shell, or a list of words.")
-    resources: ResourcesIn = Field(default_factory=ResourcesIn, description="What each leg's job asks of the scheduler, in Slurm's words.")
-    limits: LimitsIn = Field(default_factory=LimitsIn, description="Where the run ends by itself.")
-    environment: EnvironmentIn = Field(default_factory=EnvironmentIn, description="What the training finds around it.")
+    command: Command = Field(description="What to run: a text, split without a shell, or a list of words.")
+    resources: ResourcesIn = Field(default_factory=ResourcesIn, description="What each leg's job requests, in Slurm's terms.")
+    limits: LimitsIn = Field(default_factory=LimitsIn, description="Limits that end the run.")
+    environment: EnvironmentIn = Field(default_factory=EnvironmentIn, description="What the training runs in.")
     launcher: Launcher = Field(
         default="plain", description="What starts the command's processes: plain (the command alone), srun, torchrun, mpirun or horovodrun."
     )
     stop: StopIn = Field(default_factory=StopIn, description="How the training is asked to stop.")
-    checkpoints: CheckpointsIn = Field(default_factory=CheckpointsIn, description="How often checkpoints are made and which are kept.")
-    code: CodeIn = Field(default_factory=CodeIn, description="How the code goes with the run.")
+    checkpoints: CheckpointsIn = Field(default_factory=CheckpointsIn, description="How often to save checkpoints, and which to keep.")
+    code: CodeIn = Field(default_factory=CodeIn, description="How the code is stored with the run.")
 
     @field_validator("command")
     @classmethod
@@ -194,8 +194,8 @@ class TrainIn(Section):
 class ParamsIn(Section):
     of_pipelines: ClassVar[tuple[str, ...]] = ("include", "vars", "defaults", "environments", "stages", "models", "workers", "summary")
 
-    name: Name = Field(description="Name of the run: its folder and its jobs are called so.")
-    experiment: Name | None = Field(default=None, description="Experiment the run belongs to; the run's name unless said.")
+    name: Name = Field(description="Name of the run, its folder and its jobs.")
+    experiment: Name | None = Field(default=None, description="Experiment the run belongs to. Default: the run's name.")
     cluster: Name = Field(default="auto", description="Where to run: auto, local, slurm, gridengine or a profile of the settings file.")
     train: TrainIn = Field(description="The training.")
     benchmark: EmptyBenchmark = Field(default=(), description="Only for pipelines: leave it empty.")

@@ -47,17 +47,17 @@ def _choice_in_short(value: Any) -> Any:
 
 class ChoiceIn(Section):
     all: Switch = Field(default=False, description="Every checkpoint.")
-    every: Count | None = Field(default=None, description="Each so manieth checkpoint that the training publishes.")
-    every_steps: Count | None = Field(default=None, description="Checkpoints at multiples of so many steps.")
+    every: Count | None = Field(default=None, description="Every Nth checkpoint that the training publishes.")
+    every_steps: Count | None = Field(default=None, description="Checkpoints at multiples of this many steps.")
     best: Switch = Field(
-        default=False, description="Each one that is the best so far when it is published, by the training's `checkpoints.best`."
+        default=False, description="Every checkpoint that is the best so far when published, by the training's `checkpoints.best`."
     )
     last: Switch = Field(default=False, description="The last one, once the training is finished.")
 
     @model_validator(mode="after")
     def _something(self) -> ChoiceIn:
         if not (self.all or self.every or self.every_steps or self.best or self.last):
-            raise custom_error("found no checkpoints to take, expected all, best, last, every or every-steps")
+            raise custom_error("found no checkpoints to run on, expected all, best, last, every or every-steps")
         return self
 
     def to_model(self) -> CheckpointChoice:
@@ -71,16 +71,16 @@ def _kind_alone(value: Any) -> Any:
 class AdapterIn(Section):
     kind: Annotated[str, choice(*_KINDS)] = Field(
         default="jsonl",
-        description="jsonl: a JSON object a line, for each item or for all. regex: named groups of `pattern`. "
-        "json: numbers of a JSON file. exit-code: 1 where it exits 0, else 0. lm-eval, pytest-benchmark: what these tools write.",
+        description="jsonl: one JSON object per line, for each item or for all. regex: named groups of `pattern`. "
+        "json: numbers from a JSON file. exit-code: 1 if it exits 0, else 0. lm-eval, pytest-benchmark: the output of these tools.",
     )
-    file: File | None = Field(default=None, description="Where the results are, seen from {results}; otherwise in what is printed.")
+    file: File | None = Field(default=None, description="The file with the results, relative to {results}. Default: its output.")
     pattern: Annotated[str, BeforeValidator(str)] | None = Field(
         default=None, description="For regex: searched in every line; each named group is a metric, as in accuracy=(?P<score>[0-9.]+)."
     )
     metrics: dict[ParamName, Annotated[str, BeforeValidator(str)]] = Field(
         default_factory=dict,
-        description="For json and lm-eval: metric, and the keys to its number with dots between, as in results.gsm8k.acc.",
+        description="For json and lm-eval: each metric, and the keys to its number separated by dots, as in results.gsm8k.acc.",
     )
 
     @model_validator(mode="after")
@@ -95,13 +95,13 @@ class AdapterIn(Section):
             try:
                 groups = re.compile(self.pattern).groupindex
             except re.error as error:
-                raise custom_error(f"found a pattern that cannot be read ({error}), expected a regular expression") from error
+                raise custom_error(f"found an invalid pattern ({error}), expected a regular expression") from error
             if not groups:
                 raise custom_error("found a pattern without a named group, expected one such as (?P<score>[0-9.]+)")
         if self.kind == "json" and not self.metrics:
             raise custom_error("found no metrics for json, expected them: name, and the keys to its number")
         if self.kind == "exit-code" and (self.file or self.metrics):
-            raise custom_error("found file or metrics for exit-code, expected neither: the exit code is all it looks at")
+            raise custom_error("found file or metrics for exit-code, expected neither: it reads only the exit code")
         return self
 
     def to_model(self) -> AdapterRule:
@@ -113,39 +113,39 @@ def _read_seeds(value: Any) -> Any:
 
 
 class BenchmarkIn(Section):
-    name: PartName = Field(description="Name of the benchmark: a column of the table.")
-    params: dict[ParamName, Scalar] = Field(default_factory=dict, description="Its parameters, flat: name and value, for {params.NAME}.")
+    name: PartName = Field(description="Name of the benchmark, also of its column in the table.")
+    params: dict[ParamName, Scalar] = Field(default_factory=dict, description="Its params, flat: name and value, for {params.NAME}.")
     command: Command = Field(
-        description="What is run for each task. {checkpoint} is the checkpoint's folder; also {step}, {shard} (from 0), {shards}, "
-        "{seed}, {results} (a folder for its files), {items.done} (a file with the items that are done, a line each)."
+        description="What to run for each task. {checkpoint} is the checkpoint's folder; also {step}, {shard} (from 0), {shards}, "
+        "{seed}, {results} (a folder for its files), {items.done} (a file with the items that are done, one per line)."
     )
     of: Annotated[list[PartName], BeforeValidator(listed), ShortForm({"type": "string"})] = Field(
-        default_factory=list, description="Stages and models it is run on. The training and all models, unless said."
+        default_factory=list, description="Stages and models to run it on. Default: the training and all models."
     )
     checkpoints: Annotated[ChoiceIn, BeforeValidator(_choice_in_short), ShortForm({"type": ["string", "array"]})] = Field(
         default_factory=lambda: ChoiceIn(last=True),
-        description="Which checkpoints: all, best, last, a list of these, or keys as below. The last, unless said.",
+        description="Which checkpoints: all, best, last, a list of these, or keys as below. Default: last.",
     )
-    shards: Count = Field(default=1, description="Into how many parts its items are split; each is a task of its own.")
+    shards: Count = Field(default=1, description="Into how many parts to split its items; each is a task.")
     seeds: Annotated[list[CountOrZero], BeforeValidator(_read_seeds), ShortForm({"type": "integer", "minimum": 1})] = Field(
-        default_factory=lambda: [0], description="Seeds it is run with, each a task of its own; a number n is 0 to n - 1."
+        default_factory=lambda: [0], description="Seeds to run it with, each a task; a number n means 0 to n - 1."
     )
-    timeout: Duration | None = Field(default=None, description="A task that takes longer, over all its legs, has failed.")
-    retries: CountOrZero = Field(default=1, description="How often a task that failed is tried again.")
+    timeout: Duration | None = Field(default=None, description="A task that takes longer than this, over all its legs, fails.")
+    retries: CountOrZero = Field(default=1, description="How often to retry a failed task.")
     cpus: Count | None = Field(
-        default=None, description="CPUs that a task takes: a worker runs as many at once as it has room for. All, unless said."
+        default=None, description="CPUs per task: a worker runs as many tasks at once as it has room for. Default: all."
     )
-    gpus: Count | None = Field(default=None, description="GPUs that a task takes, likewise.")
+    gpus: Count | None = Field(default=None, description="GPUs per task, likewise.")
     adapter: Annotated[AdapterIn, BeforeValidator(_kind_alone), ShortForm({"enum": list(_KINDS)})] = Field(
-        default_factory=AdapterIn, description="How its results are read: a kind, or keys as below."
+        default_factory=AdapterIn, description="How to read its results: a kind, or keys as below."
     )
-    metric: Metric = Field(default="score", description="The metric that stands in the table.")
-    better: Annotated[str, choice("max", "min")] = Field(default="max", description="Whether more (max) or less (min) of it is better.")
+    metric: Metric = Field(default="score", description="The metric to show in the table.")
+    better: Annotated[str, choice("max", "min")] = Field(default="max", description="Whether higher (max) or lower (min) is better.")
     environment: EnvironmentUse | None = Field(
-        default=None, description="What it runs in: the name of one of `environments`, or keys as for a training."
+        default=None, description="Its environment: the name of one of `environments`, or keys as for a training."
     )
     resources: ResourcesIn = Field(
-        default_factory=ResourcesIn, description="What a worker that runs it asks for; benchmarks that ask for the same share workers."
+        default_factory=ResourcesIn, description="What a worker that runs it requests; benchmarks with the same request share workers."
     )
     include: list[Glob] = Field(default_factory=list, description="Only tasks whose id matches one of these patterns.")
     exclude: list[Glob] = Field(default_factory=list, description="No tasks whose id matches one of these patterns, such as *.seed-2.*.")
@@ -164,7 +164,7 @@ class BenchmarkIn(Section):
     @classmethod
     def _seeds_once(cls, seeds: list[int]) -> list[int]:
         if not seeds or len(set(seeds)) < len(seeds):
-            raise custom_error("found no seeds, or one twice, expected each once")
+            raise custom_error("found no seeds, or a seed twice, expected each once")
         return seeds
 
     def to_model(self, *, of: tuple[str, ...], pool: str) -> Benchmark:

@@ -40,7 +40,7 @@ def digests(patterns: Sequence[str], folder: Path) -> Iterator[tuple[str, str]]:
     for pattern in patterns:
         found = [folder / pattern] if (folder / pattern).exists() else sorted(folder.glob(pattern)) if not pattern.startswith("/") else []
         if not found:
-            raise InvalidInput(f"found no {pattern} in {folder}, expected what it reads")
+            raise InvalidInput(f"found no {pattern} in {folder}, expected a file that the stage reads")
         for path in found:
             for file in [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file()):
                 yield str(file.relative_to(folder) if file.is_relative_to(folder) else file), _digest(file)

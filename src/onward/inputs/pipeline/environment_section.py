@@ -37,32 +37,32 @@ class BuildIn(Section):
 
     tool: Annotated[str, choice(*TOOLS)] | None = Field(
         default=None,
-        description="What makes it: venv, uv, conda, mamba, micromamba, or none (the setup lines alone). "
-        "conda where `file` is given, else venv.",
+        description="What builds it: venv, uv, conda, mamba, micromamba, or none (only the setup lines). "
+        "Default: conda if `file` is given, else venv.",
     )
-    python: Version | None = Field(default=None, description="Python in it: a version such as 3.11; for venv also a program.")
-    packages: list[Package] = Field(default_factory=list, description="Packages to install, as pip or conda write them.")
-    requirements: Files = Field(default_factory=list, description="Files of requirements or locks for pip, one or several.")
-    file: File | None = Field(default=None, description="For conda: an environment.yml, or an explicit list of packages.")
-    modules: list[Module] = Field(default_factory=list, description="Modules to load before it is built, and before it is used.")
+    python: Version | None = Field(default=None, description="Its Python: a version such as 3.11; for venv also a program.")
+    packages: list[Package] = Field(default_factory=list, description="Packages to install, as for pip or conda.")
+    requirements: Files = Field(default_factory=list, description="Requirements or lock files for pip, one or several.")
+    file: File | None = Field(default=None, description="For conda: an environment.yml or an explicit list of packages.")
+    modules: list[Module] = Field(default_factory=list, description="Modules to load before building it and before using it.")
     opam: Package | None = Field(
-        default=None, description="An opam switch beside it, with this compiler, such as ocaml-base-compiler.4.11.2."
+        default=None, description="An opam switch next to it with this compiler, such as ocaml-base-compiler.4.11.2."
     )
-    setup: list[Line] = Field(default_factory=list, description="Lines for bash that are run in it once it is made, one after another.")
-    activate: list[Line] = Field(default_factory=list, description="Lines for bash that everyone who uses it runs first.")
+    setup: list[Line] = Field(default_factory=list, description="Bash lines to run in it once after it is built, in order.")
+    activate: list[Line] = Field(default_factory=list, description="Bash lines to run before each use.")
     inputs: Paths = Field(
-        default_factory=list, description="Files, folders and patterns that the setup lines read: it is built again when they have changed."
+        default_factory=list, description="Files, folders and patterns that the setup lines read: it is rebuilt when they change."
     )
     image: Argument | None = Field(
         default=None,
-        description="A container for Apptainer, such as docker://python:3.12 or a .sif file: commands run in it, and nothing is built.",
+        description="A container for Apptainer, such as docker://python:3.12 or a .sif file: commands run in it, nothing is built.",
     )
-    image_options: list[Argument] = Field(default_factory=list, description="Words for `apptainer exec`, such as --nv.")
+    image_options: list[Argument] = Field(default_factory=list, description="Options for `apptainer exec`, such as --nv.")
     resources: ResourcesIn | None = Field(
-        default=None, description="What the job that builds it asks for. Otherwise the defaults of the file, without GPUs and on one node."
+        default=None, description="What the job that builds it requests. Default: the file's defaults, without GPUs and on one node."
     )
     cluster: Name | None = Field(
-        default=None, description="Where it is built, if not where the pipeline runs: local is the machine you are at."
+        default=None, description="Where to build it. Default: where the pipeline runs. local is the machine you are on."
     )
 
     @field_validator("file")
@@ -79,7 +79,7 @@ class BuildIn(Section):
     def _not_built(cls, image: str | None, info: ValidationInfo) -> str | None:
         built = [key for key in ("tool", "python", "packages", "requirements", "file", "opam", "setup") if info.data.get(key)]
         if image and built:
-            raise custom_error(f"found a container and {', '.join(built)}, expected either: what is in a container is built with it")
+            raise custom_error(f"found a container and {', '.join(built)}, expected one of the two: a container has its packages")
         return image
 
     def to_model(self, name: str, folder: Path) -> Build:
@@ -110,10 +110,10 @@ def _collect(path: str, folder: Path, files: dict[str, str]) -> None:
     """The text of a file and of those it names itself: they all lie in one folder when it is built."""
     name = PurePosixPath(path).name
     if name in _LOCKS:
-        raise InvalidInput(f"{path} is not a list that pip reads", hint=f"make one of it: {_LOCKS[name]}")
+        raise InvalidInput(f"{path} is not a requirements file for pip", hint=f"convert it: {_LOCKS[name]}")
     text = read_text(folder / path)
     if files.get(name, text) != text:
-        raise InvalidInput(f"two different files are called {name}", hint="they are kept in one folder: rename one")
+        raise InvalidInput(f"two different files are called {name}", hint="they are stored in one folder: rename one")
     known = name in files
     files[name] = text
     if known or name.endswith((".yml", ".yaml", ".toml")):
@@ -121,12 +121,12 @@ def _collect(path: str, folder: Path, files: dict[str, str]) -> None:
     if local := _LOCAL.search(text):
         line = text.count("\n", 0, local.end()) + 1
         raise InvalidInput(
-            f"{path}:{line}: found a folder of yours to install",
-            hint="install it by a setup line, with its files as inputs",
+            f"{path}:{line}: found a local folder to install",
+            hint="install it in a setup line, and list its files as inputs",
         )
     for nested in _nested(text):
         if "/" in nested:
-            raise InvalidInput(f"{path} names {nested}", hint="files that it names must lie beside it")
+            raise InvalidInput(f"{path} names {nested}", hint="files that it refers to must be in the same folder")
         _collect(str(PurePosixPath(path).parent / nested), folder, files)
 
 

@@ -61,7 +61,7 @@ class Expansion:
     def notes(self) -> list[str]:
         """What is no mistake, and yet not what one writes a file for."""
         unused = [name for name in self._read.environments if name not in self._used()]
-        return [f"the environment {name} is not built: nothing runs in it" for name in unused]
+        return [f"the environment {name} is not built: nothing uses it" for name in unused]
 
     # ── names ─────────────────────────────────────────────────────────────────
 
@@ -72,10 +72,10 @@ class Expansion:
         stages = [(stage, name) for name, points in self._points.items() for stage, _ in points]
         for stage, name in stages:
             if stage != name and stage in self._jobs:
-                self._complain(self._keys(stage), f"found {stage}, which a point of the matrix of {name} is called, expected another name")
+                self._complain(self._keys(stage), f"found {stage}, the name of a point of {name}'s matrix, expected another name")
             if len(read.name) + len(stage) + 1 > _LONGEST:
                 self._complain(
-                    ("name",), f"found {read.name}, which with the stage {stage} is longer than {_LONGEST}, expected shorter names"
+                    ("name",), f"found {read.name}, which together with the stage {stage} is longer than {_LONGEST}, expected shorter names"
                 )
         names = [*self._jobs, *(stage for stage, _ in stages)]
         for room in ("models", "benchmark"):
@@ -83,12 +83,12 @@ class Expansion:
             for index, name in enumerate(found):
                 keys = ("models", name) if room == "models" else ("benchmark", str(index), "name")
                 if name in names:
-                    self._complain(keys, f"found {name} a second time, expected another name")
+                    self._complain(keys, f"found {name} twice, expected another name")
                 names.append(name)
 
     def _known(self, keys: KeyPath, name: str, known: list[str], what: str) -> bool:
         if name not in known:
-            listed = f"; there is {', '.join(known)}" if known else ""
+            listed = f"; known are {', '.join(known)}" if known else ""
             self._complain(keys, f"found {name}, expected {what}{did_you_mean(name, known) or listed}")
         return name in known
 
@@ -196,9 +196,7 @@ class Expansion:
         for needed in stages_named(draft):
             if needed not in self._needs(name) or len(self._points[needed]) > 1:
                 several = (
-                    "a stage without a matrix: of several it is not known which"
-                    if needed in self._needs(name)
-                    else f"{needed} among its needs"
+                    "a stage without a matrix: a sweep has several runs" if needed in self._needs(name) else f"{needed} among its needs"
                 )
                 self._complain((*keys, "command"), f"found {{stages.{needed}.results}}, expected {several}")
 
@@ -222,7 +220,7 @@ class Expansion:
                 circle = above[above.index(name) :]
                 if frozenset(circle) not in told:
                     told.add(frozenset(circle))
-                    self._complain((*self._keys(name), "needs"), f"found a circle, {' → '.join([*circle, name])}, expected an order")
+                    self._complain((*self._keys(name), "needs"), f"found a cycle, {' → '.join([*circle, name])}, expected none")
                 return
             if name in done:
                 return
@@ -285,7 +283,7 @@ class Expansion:
     def _check_choice(self, one: BenchmarkIn, index: int, name: str) -> None:
         if one.checkpoints.best and name in self._jobs and self._jobs[name].checkpoints.best is None:
             keys = ("benchmark", str(index), "checkpoints")
-            self._complain(keys, f"found best, and {name} does not say by what, expected {'.'.join(self._keys(name))}.checkpoints.best")
+            self._complain(keys, f"found best, but {name} does not define it, expected {'.'.join(self._keys(name))}.checkpoints.best")
 
     def _check_summary(self) -> None:
         summary = self._read.summary

@@ -45,7 +45,7 @@ def resources_words(asked: Resources) -> str:
         words.append(format_size(asked.mem) if asked.mem else "all memory")
     words += [format_duration(asked.time)] if asked.time else []
     words += [f"{key} {value}" for key in ("partition", "account", "qos", "constraint") if (value := getattr(asked, key))]
-    return ", ".join([*words, *asked.extra]) or "what the cluster gives"
+    return ", ".join([*words, *asked.extra]) or "the cluster's default"
 
 
 def choice_words(choice: CheckpointChoice) -> str:

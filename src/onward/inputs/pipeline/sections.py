@@ -36,33 +36,31 @@ from onward.model.pipelines.upload import UPLOADABLE, upload_target_kind
 
 
 class DefaultsIn(Section):
-    """What every stage and benchmark has that does not say otherwise. A mapping is merged key by key."""
+    """Defaults for every stage and benchmark. A mapping is merged key by key."""
 
     params: dict[ParamName, Scalar] = Field(default_factory=dict, description="Params of every stage and benchmark.")
-    resources: ResourcesIn = Field(default_factory=ResourcesIn, description="What every job asks for.")
-    limits: LimitsIn = Field(default_factory=LimitsIn, description="Where every run ends by itself.")
+    resources: ResourcesIn = Field(default_factory=ResourcesIn, description="What every job requests.")
+    limits: LimitsIn = Field(default_factory=LimitsIn, description="Limits that end every run.")
     environment: EnvironmentUse | None = Field(default=None, description="What every stage and benchmark runs in.")
     launcher: Launcher = Field(default="plain", description="What starts the processes of every stage.")
     stop: StopIn = Field(default_factory=StopIn, description="How every stage is asked to stop.")
     checkpoints: CheckpointsIn = Field(
-        default_factory=CheckpointsIn, description="How often every stage makes checkpoints and which are kept."
+        default_factory=CheckpointsIn, description="How often every stage saves checkpoints, and which are kept."
     )
-    code: CodeIn = Field(default_factory=CodeIn, description="How the code goes with the pipeline.")
+    code: CodeIn = Field(default_factory=CodeIn, description="How the code is stored with the pipeline.")
 
 
 class WorkersIn(Section):
-    max_running: Count = Field(default=4, description="Workers at most at a time, queued or running, whatever they run.")
+    max_running: Count = Field(default=4, description="Limit on all workers at a time, queued or running.")
     max_requests: Count | None = Field(
-        default=None, description="Of these, at most so many waiting in the queue at a time; as many as may run, unless said."
+        default=None, description="Limit on the workers waiting in the queue at a time. Default: as many as may run."
     )
-    tasks_each: Count = Field(default=1, description="Another worker is asked for only where it finds so many tasks open.")
+    tasks_each: Count = Field(default=1, description="Request another worker only if it would have this many open tasks.")
     idle: Duration | None = Field(
-        default=None, description="How long a worker without a task waits for one before it leaves. Not at all, unless said."
+        default=None, description="How long a worker without a task waits for one before it exits. Default: it exits at once."
     )
-    resources: ResourcesIn = Field(
-        default_factory=ResourcesIn, description="What a worker asks for, where its benchmark does not say otherwise."
-    )
-    limits: LimitsIn = Field(default_factory=LimitsIn, description="Where a worker ends by itself.")
+    resources: ResourcesIn = Field(default_factory=ResourcesIn, description="What a worker requests, unless its benchmark says otherwise.")
+    limits: LimitsIn = Field(default_factory=LimitsIn, description="Limits that end a worker.")
 
     def to_model(self) -> WorkerRule:
         return WorkerRule(
@@ -74,17 +72,17 @@ class WorkersIn(Section):
 
 
 class GateIn(Section):
-    benchmark: PartName = Field(description="The benchmark that is looked at.")
+    benchmark: PartName = Field(description="The benchmark to check.")
     at_least: Number | None = Field(default=None, description="Its mean must not be below this.")
     at_most: Number | None = Field(default=None, description="Its mean must not be above this.")
     worse_by: Number | None = Field(
-        default=None, description="It must not be worse than the baseline by more than this part of it, such as 0.02."
+        default=None, description="It must not be worse than the baseline by more than this fraction, such as 0.02."
     )
 
     @model_validator(mode="after")
     def _something(self) -> GateIn:
         if self.at_least is None and self.at_most is None and self.worse_by is None:
-            raise custom_error("found nothing to hold it to, expected at-least, at-most or worse-by")
+            raise custom_error("found no condition, expected at-least, at-most or worse-by")
         return self
 
     def to_model(self) -> QualityGate:
@@ -93,11 +91,11 @@ class GateIn(Section):
 
 class SummaryIn(Section):
     rows: Annotated[str, choice("checkpoints", "models")] = Field(
-        default="checkpoints", description="A row for each checkpoint, or for each model: its newest checkpoint."
+        default="checkpoints", description="One row per checkpoint, or per model (its newest checkpoint)."
     )
     baseline: PartName | None = Field(default=None, description="Stage or model that the others are compared with.")
-    cost: Metric | None = Field(default=None, description="Metric that stands for what a model costs; its seconds, unless said.")
-    gates: list[GateIn] = Field(default_factory=list, description="What must be reached, for an exit code.")
+    cost: Metric | None = Field(default=None, description="Metric for what a model costs. Default: its seconds.")
+    gates: list[GateIn] = Field(default_factory=list, description="Conditions for --gate.")
 
     def to_model(self) -> SummaryRule:
         return SummaryRule(rows=self.rows, baseline=self.baseline, cost=self.cost, gates=tuple(gate.to_model() for gate in self.gates))
@@ -109,11 +107,11 @@ def _shortly(value: Any) -> Any:
 
 
 class UploadIn(Section):
-    to: Argument = Field(description="host:/folder for rsync, a URL that fsspec knows such as s3://bucket/folder, or a folder from / on.")
+    to: Argument = Field(description="host:/folder for rsync, a URL that fsspec supports such as s3://bucket/folder, or an absolute path.")
     what: Annotated[list[Annotated[str, choice(*UPLOADABLE)]], BeforeValidator(listed), ShortForm({"enum": list(UPLOADABLE)})] = Field(
-        default=["summary", "results"], min_length=1, description="What is uploaded: summary, results, checkpoints, logs."
+        default=["summary", "results"], min_length=1, description="What to upload: summary, results, checkpoints, logs."
     )
-    retries: CountOrZero = Field(default=5, description="How often what did not arrive is tried again before it is told as a problem.")
+    retries: CountOrZero = Field(default=5, description="How often to retry a failed upload before reporting a problem.")
 
     @field_validator("to")
     @classmethod
@@ -130,35 +128,31 @@ class UploadIn(Section):
 
 class PipelineIn(Section):
     include: Annotated[list[File], BeforeValidator(listed), ShortForm({"type": "string"})] = Field(
-        default_factory=list, description="Files to read first, seen from this one: what stands here wins, key by key."
+        default_factory=list, description="Files to read first, relative to this one; this file overrides them key by key."
     )
-    vars: dict[ParamName, Scalar] = Field(
-        default_factory=dict, description="Values for {vars.NAME}, which may stand in any text of the file."
-    )
-    name: Name = Field(description="Name of the pipeline: its folder, and what its runs' names begin with.")
-    experiment: Name | None = Field(default=None, description="Experiment its runs belong to; the pipeline's name unless said.")
+    vars: dict[ParamName, Scalar] = Field(default_factory=dict, description="Values for {vars.NAME}, which works in any text of the file.")
+    name: Name = Field(description="Name of the pipeline and its folder; names of its runs begin with it.")
+    experiment: Name | None = Field(default=None, description="Experiment its runs belong to. Default: the pipeline's name.")
     cluster: Name = Field(default="auto", description="Where to run: auto, local, slurm, gridengine or a profile of the settings file.")
-    defaults: DefaultsIn = Field(default_factory=DefaultsIn, description="What every stage and benchmark has that does not say otherwise.")
+    defaults: DefaultsIn = Field(default_factory=DefaultsIn, description="Defaults for every stage and benchmark.")
     environments: dict[PartName, BuildIn] = Field(
-        default_factory=dict, description="Environments that are built before anything runs in them, by name."
+        default_factory=dict, description="Environments by name; each is built before its first use."
     )
-    train: StageIn | None = Field(default=None, description="The training: a stage whose name is train.")
-    stages: dict[PartName, StageIn] = Field(default_factory=dict, description="Named stages: any command, in the order that `needs` gives.")
-    models: dict[PartName, Folder] = Field(
-        default_factory=dict, description="Checkpoints that are there already, to be benchmarked: name and folder or file."
-    )
-    benchmark: list[BenchmarkIn] = Field(default_factory=list, description="What is run on checkpoints while the training goes on.")
-    workers: WorkersIn = Field(default_factory=WorkersIn, description="The jobs that run the benchmarks' tasks, many tasks a job.")
+    train: StageIn | None = Field(default=None, description="The training: a stage named train.")
+    stages: dict[PartName, StageIn] = Field(default_factory=dict, description="Stages by name: any command, in the order given by `needs`.")
+    models: dict[PartName, Folder] = Field(default_factory=dict, description="Existing checkpoints to benchmark: name, and folder or file.")
+    benchmark: list[BenchmarkIn] = Field(default_factory=list, description="What to run on checkpoints while the training runs.")
+    workers: WorkersIn = Field(default_factory=WorkersIn, description="The jobs that run the benchmarks' tasks, many tasks per job.")
     upload: Annotated[UploadIn, BeforeValidator(_shortly), ShortForm({"type": "string"})] | None = Field(
-        default=None, description="Where results are copied to as they come, beside the jobs; a word alone is `to`."
+        default=None, description="Where to copy results as they arrive, separately from the jobs; a single word is `to`."
     )
-    summary: SummaryIn = Field(default_factory=SummaryIn, description="The table at the end.")
+    summary: SummaryIn = Field(default_factory=SummaryIn, description="The summary table.")
 
     @field_validator("stages")
     @classmethod
     def _not_train(cls, stages: dict[str, StageIn]) -> dict[str, StageIn]:
         if "train" in stages:
-            raise custom_error("found a stage called train, expected it as `train:`")
+            raise custom_error("found a stage named train, expected it as `train:`")
         return stages
 
 

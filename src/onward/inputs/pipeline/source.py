@@ -117,7 +117,7 @@ def _with_includes(path: Path, text: str | None, source: PipelineSource, above: 
     for name in [names] if isinstance(names, str) else names if isinstance(names, list) else []:
         target = path.parent / str(name)
         if target.resolve() in (path.resolve(), *above):
-            source.problems.append((own.places[("include",)], f"found {name}, which includes this file again, expected no circle"))
+            source.problems.append((own.places[("include",)], f"found {name}, which includes this file again, expected no cycle"))
             continue
         try:
             whole = merged(whole, _with_includes(target, None, source, (*above, path.resolve())))
@@ -142,7 +142,7 @@ def _fill_variables(source: PipelineSource, given: Mapping[str, ParamValue]) -> 
         return  # told as a wrong section
     if strangers := [name for name in given if name not in told]:
         known = did_you_mean(strangers[0], told) or f" (it has {', '.join(told) or 'none'})"
-        raise InvalidInput(f"{source.path} has no variable {strangers[0]}{known}", hint="variables of a pipeline stand under `vars:`")
+        raise InvalidInput(f"{source.path} has no variable {strangers[0]}{known}", hint="define variables under `vars:`")
     values: dict[str, ParamValue] = {}
 
     def put(keys: KeyPath, text: str) -> Any:

@@ -17,7 +17,7 @@ def _by_name(value: Any) -> Any:
 
 class EnvironmentUseIn(EnvironmentIn):
     use: PartName | None = Field(
-        default=None, description="One of the file's `environments`, by its name; a name alone instead of keys is the same."
+        default=None, description="Name of one of the file's `environments`; a name instead of keys means the same."
     )
 
     @field_validator("use")
@@ -38,18 +38,18 @@ class StageIn(TrainIn):
     """A stage has all that a training has: it may take several legs, and save checkpoints."""
 
     environment: EnvironmentUse = Field(
-        default_factory=EnvironmentUseIn, description="What it runs in: the name of one of `environments`, or keys as in a params file."
+        default_factory=EnvironmentUseIn, description="Its environment: the name of one of `environments`, or keys as in a params file."
     )
-    needs: Parts = Field(default_factory=list, description="Stages that must be finished before it starts.")
+    needs: Parts = Field(default_factory=list, description="Stages that must finish before it starts.")
     inputs: Paths | None = Field(
         default=None,
-        description="Files, folders and patterns that it reads. Where this is given, even as [], a stage whose inputs, command, params, "
-        "environment and needs are as they were in an earlier pipeline is not run again.",
+        description="Files, folders and patterns that it reads. If this is given, even as [], the stage is skipped if its inputs, command, "
+        "params, environment and needs are unchanged since an earlier pipeline.",
     )
     outputs: Paths = Field(
-        default_factory=list, description="What it leaves in its results folder; without all of it, it is not taken for done."
+        default_factory=list, description="Files it must leave in its results folder; if one is missing, it is not done."
     )
-    matrix: Sweep | None = Field(default=None, description="Sweep over params: a run for each point.")
+    matrix: Sweep | None = Field(default=None, description="Sweep over params: one run per point.")
 
     @field_validator("command")
     @classmethod

@@ -31,11 +31,11 @@ def _short(value: Any) -> Any:
 
 
 class RangeIn(Section):
-    choices: list[Scalar] = Field(default_factory=list, description="Values of which one is drawn; a list alone is the same.")
-    min: Number | None = Field(default=None, description="The least value.")
-    max: Number | None = Field(default=None, description="The greatest value. Two whole numbers give whole numbers.")
+    choices: list[Scalar] = Field(default_factory=list, description="Values to draw from; a list means the same.")
+    min: Number | None = Field(default=None, description="The smallest value.")
+    max: Number | None = Field(default=None, description="The largest value. If both are whole numbers, so are the values drawn.")
     scale: Annotated[str, choice("linear", "log")] = Field(
-        default="linear", description="log: each factor of ten is as likely as the next."
+        default="linear", description="linear, or log: every power of ten is equally likely."
     )
 
     @model_validator(mode="after")
@@ -47,7 +47,7 @@ class RangeIn(Section):
         if self.min is None or self.max is None or self.min >= self.max:
             raise custom_error("found no range, expected choices, or min and a greater max")
         if self.scale == "log" and self.min <= 0:
-            raise custom_error("found a min that has no logarithm, expected one above 0")
+            raise custom_error("found a min without a logarithm, expected one above 0")
         return self
 
     def draw(self, chance: float) -> ParamValue:
@@ -64,10 +64,10 @@ class RangeIn(Section):
 
 
 class RandomIn(Section):
-    count: Count = Field(description="How many points are drawn.")
-    seed: CountOrZero = Field(default=0, description="Another seed draws other points; the same one, the same.")
+    count: Count = Field(description="How many points to draw.")
+    seed: CountOrZero = Field(default=0, description="Seed of the draw: the same seed draws the same points.")
     over: dict[ParamName, Annotated[RangeIn, BeforeValidator(_short), ShortForm({"type": "array"})]] = Field(
-        description="What is drawn for each param: a list of choices, or min, max and scale."
+        description="What to draw for each param: a list of choices, or min, max and scale."
     )
 
     def points(self) -> list[Point]:
@@ -80,8 +80,8 @@ class MatrixIn(Section):
 
     grid: Values = Field(default_factory=dict, description="Every combination of these values.")
     zip: Values = Field(default_factory=dict, description="Lists of the same length: the first of each, the second of each …")
-    list: Points = Field(default_factory=_no_points, description="Points written out.")
-    random: RandomIn | None = Field(default=None, description="Points that are drawn.")
+    list: Points = Field(default_factory=_no_points, description="Points as a list.")
+    random: RandomIn | None = Field(default=None, description="Points drawn at random.")
     exclude: Points = Field(default_factory=_no_points, description="Points to leave out: those that have all of these values.")
 
     @model_validator(mode="before")

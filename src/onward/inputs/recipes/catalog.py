@@ -87,11 +87,11 @@ class Recipes:
         found = self._found()
         if name not in found:
             known = ", ".join(found) or "none"
-            raise NotFound(f"there is no recipe {name[:64]!a}{did_you_mean(name[:64], found)}", hint=f"this site has {known}")
+            raise NotFound(f"no recipe named {name[:64]!a}{did_you_mean(name[:64], found)}", hint=f"this site has {known}")
         read = self._at(found[name])
         if read.recipe is None:
             why = read.error.message if read.error else "it cannot be read"
-            raise InvalidInput(f"the recipe {name} of this site cannot be used: {why}", hint="tell whoever keeps this site's gateway")
+            raise InvalidInput(f"the recipe {name} of this site cannot be used: {why}", hint="tell the administrator of the gateway")
         return read.recipe
 
     def _found(self) -> dict[str, Path]:
@@ -155,8 +155,8 @@ def _bare(command: tuple[str, ...], texts: set[str], source: str) -> Iterator[st
         whole = _WHOLE.match(text)
         if whole is None or before in ("", *_CODE_FOLLOWS):
             raise InvalidInput(
-                f"{source}: train.command: {text!r} has a setting of type str, so a sender's text, in what may be a program's source",
-                hint="give it as a word of its own, or as --name={params.NAME}; or read it from ONWARD_REQUEST_FILE",
+                f"{source}: train.command: {text!r} has a setting of type str, so a sender's text, in what may be source code",
+                hint="write {params.NAME} as a separate word or as --name={params.NAME}, or read it from ONWARD_REQUEST_FILE",
             )
         if not whole[1]:
             yield from named

@@ -90,7 +90,9 @@ class Recipe:
             problems += changes.take(setting, value, f"resources: {setting.name}")
         if problems:
             more = [f"and {len(problems) - _MOST_SAID} more"] if len(problems) > _MOST_SAID else []
-            raise InvalidInput("\n".join([*problems[:_MOST_SAID], *more]), hint=f"`onward gateway schema {self.name}` says what it takes")
+            raise InvalidInput(
+                "\n".join([*problems[:_MOST_SAID], *more]), hint=f"`onward gateway schema {self.name}` prints what it accepts"
+            )
         order = RunInputs(
             request=request,
             recipe=self.name,
@@ -121,7 +123,7 @@ class Recipe:
 
     def _values(self, given: Mapping[str, Any], problems: list[str]) -> dict[str, ParamValue]:
         known = {setting.name: setting for setting in self.settings}
-        problems += [f"setting {shown(name)}: there is none of this name{did_you_mean(name, known)}" for name in given if name not in known]
+        problems += [f"setting {shown(name)}: unknown{did_you_mean(name, known)}" for name in given if name not in known]
         values: dict[str, ParamValue] = {}
         for name, setting in known.items():
             value = given.get(name)
@@ -140,7 +142,7 @@ class Recipe:
             setting = known.get(name.replace("_", "-"))
             if setting is None:
                 allowed = ", ".join(known) or "none"
-                problems.append(f"resources: {shown(name)} is not for a request to choose here; it may choose {allowed}")
+                problems.append(f"resources: {shown(name)} cannot be chosen by a request; it may choose {allowed}")
                 continue
             try:
                 yield setting, setting.read(value)
@@ -154,9 +156,7 @@ class Recipe:
             rule = next((rule for rule in self.inputs if rule.name.match(one.name) is not None), None)
             if rule is None:
                 known = [rule.name.text for rule in self.inputs]
-                problems.append(
-                    f"{what}: there is none of this name{did_you_mean(one.name, known)}; known are {', '.join(known) or 'none'}"
-                )
+                problems.append(f"{what}: unknown{did_you_mean(one.name, known)}; known are {', '.join(known) or 'none'}")
                 continue
             if one.name in seen:
                 problems.append(f"{what}: found twice, expected once")
@@ -168,11 +168,11 @@ class Recipe:
             if one.sha256 is not None and not _SHA256.match(one.sha256):
                 problems.append(f"{what}: found {shown(one.sha256)}, expected a SHA-256 as 64 small hexadecimal digits")
             if one.size is not None and one.size > rule.most:
-                problems.append(f"{what}: {format_bytes(one.size)} are more than the {format_bytes(rule.most)} it may have")
+                problems.append(f"{what}: {format_bytes(one.size)}, expected at most {format_bytes(rule.most)}")
             yield FileFetch(name=one.name, url=one.url, most=rule.most, sha256=one.sha256, size=one.size, types=rule.types)
         total = sum(one.size or 0 for one in given)
         if total > self.most:
-            problems.append(f"inputs: {format_bytes(total)} together are more than the {format_bytes(self.most)} they may have")
+            problems.append(f"inputs: {format_bytes(total)} together, expected at most {format_bytes(self.most)}")
 
     def _missing(self, names: Sequence[str]) -> Iterator[str]:
         found = {rule.name.text: [n for name in names if (n := rule.name.match(name)) is not None] for rule in self.inputs}
@@ -183,10 +183,10 @@ class Recipe:
             left_out = sorted({*range(min(numbers), max(numbers))} - {*numbers}) if numbers and not rule.gaps else []
             if left_out:
                 given = f"{rule.name.at(max(n for n in numbers if n < left_out[0]))!r} and {rule.name.at(max(numbers))!r}"
-                yield f"input {rule.name.at(left_out[0])!r}: missing between {given}: numbers without gaps are expected"
+                yield f"input {rule.name.at(left_out[0])!r}: missing between {given}, expected numbers without gaps"
         for names_of_one in self.one_of:
             if not any(found[name] for name in names_of_one):
-                yield f"inputs: none of {', '.join(repr(name) for name in names_of_one)} is there, expected at least one"
+                yield f"inputs: none of {', '.join(repr(name) for name in names_of_one)} given, expected at least one"
 
 
 class _Changes:

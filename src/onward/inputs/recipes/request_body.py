@@ -24,20 +24,20 @@ SenderName = Annotated[str, word(r"[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,99}", "a
 
 
 class RequestInputIn(Section):
-    url: Url = Field(description="Where it is fetched from.")
-    sha256: Sha256 | None = Field(default=None, description="Of its bytes: another file is refused.")
-    size: Bytes | None = Field(default=None, description="Its bytes: a file of another size is refused.")
+    url: Url = Field(description="Where to fetch it.")
+    sha256: Sha256 | None = Field(default=None, description="Its SHA-256; a different file is refused.")
+    size: Bytes | None = Field(default=None, description="Its size in bytes; a file of another size is refused.")
 
 
 class RequestIn(Section):
-    id: RequestId = Field(description="Yours, and its own: sent again with the same body, it is the same request.")
-    recipe: Name = Field(description="What is asked for.")
-    inputs: dict[Label, RequestInputIn] = Field(default_factory=dict, description="Files, by the names that the recipe has.")
-    settings: dict[Label, Scalar] = Field(default_factory=dict, description="By the names that the recipe has.")
-    resources: dict[Label, Scalar] = Field(default_factory=dict, description="Those that the recipe lets a request choose.")
-    deadline: Number | None = Field(default=None, description="Unix seconds. Not over by then, it is ended, and answered.")
-    priority: CountOrZero = Field(default=0, description="0 to 9; the higher goes first.")
-    sender: SenderName | None = Field(default=None, description="Who asks, where the broker does not vouch for a user.")
+    id: RequestId = Field(description="An id that you choose. Sent again with the same body, it is the same request.")
+    recipe: Name = Field(description="The recipe.")
+    inputs: dict[Label, RequestInputIn] = Field(default_factory=dict, description="Input files, by the recipe's names.")
+    settings: dict[Label, Scalar] = Field(default_factory=dict, description="Settings, by the recipe's names.")
+    resources: dict[Label, Scalar] = Field(default_factory=dict, description="Resources that the recipe lets a request choose.")
+    deadline: Number | None = Field(default=None, description="Unix seconds. If it is not over by then, it is cancelled and gets a reply.")
+    priority: CountOrZero = Field(default=0, description="0 to 9; higher runs first.")
+    sender: SenderName | None = Field(default=None, description="Who sends it, if the broker does not authenticate a user.")
 
     @field_validator("inputs", mode="before")
     @classmethod
@@ -68,5 +68,5 @@ def read_request(body: dict[str, Any]) -> RequestIn:
     except ValidationError as error:
         told = [sentence for _, sentence in problems_of(error, RequestIn, lambda keys: ".".join(keys)[:300] or "the message")]
         more = [f"and {len(told) - _MOST_SAID} more"] if len(told) > _MOST_SAID else []
-        hint = "`onward gateway schema` says what a request may hold"
+        hint = "`onward gateway schema` prints the schema of a request"
         raise InvalidInput("\n".join([*told[:_MOST_SAID], *more]), hint=hint) from error

@@ -27,7 +27,7 @@ def request_schema(recipes: Iterable[Recipe] = ()) -> dict[str, Any]:
     known = list(recipes)
     if not known:
         return schema
-    described = {"description": "What is asked for: " + "; ".join(_said(one) for one in known)}
+    described = {"description": "The recipe: " + "; ".join(_said(one) for one in known)}
     properties["recipe"] = {**described, "enum": [one.name for one in known]}
     schema["allOf"] = [_of(one) for one in known]
     return schema

@@ -35,23 +35,23 @@ ArtifactPath = Annotated[
 
 
 class RecipeInputIn(Section):
-    required: Switch = Field(default=False, description="Whether a request must have it; of a name with {n}, one of them at least.")
-    max_size: SizeAboveZero | None = Field(default=None, description="Size it may have; limits.inputs unless said.")
-    types: list[MediaType] = Field(default_factory=list, description="Media types it may have; any unless said.")
-    n: Numbers | None = Field(default=None, description="Numbers that {n} in its name may be; 0-9 unless said.")
-    gaps: Switch = Field(default=True, description="Whether numbers may be left out between others.")
+    required: Switch = Field(default=False, description="Whether a request must have it; for a name with {n}, at least one.")
+    max_size: SizeAboveZero | None = Field(default=None, description="Largest size. Default: limits.inputs.")
+    types: list[MediaType] = Field(default_factory=list, description="Allowed media types. Default: any.")
+    n: Numbers | None = Field(default=None, description="Allowed numbers for {n} in its name. Default: 0-9.")
+    gaps: Switch = Field(default=True, description="Whether the numbers may have gaps.")
 
 
 class SettingIn(Section):
-    type: Annotated[str, choice(*KINDS)] = Field(description="Kind of value: int, float, str, bool, choice, duration or memory.")
-    min: Scalar | None = Field(default=None, description="Least value; of text, the fewest characters.")
-    max: Scalar | None = Field(default=None, description="Most; of text, the most characters, 1000 unless said.")
+    type: Annotated[str, choice(*KINDS)] = Field(description="Type of its value: int, float, str, bool, choice, duration or memory.")
+    min: Scalar | None = Field(default=None, description="Smallest value; for text, the fewest characters.")
+    max: Scalar | None = Field(default=None, description="Largest value; for text, the most characters (default: 1000).")
     choices: list[Scalar] = Field(default_factory=list, description="Values to choose from.")
-    default: Scalar | None = Field(default=None, description="Value where a request has none.")
+    default: Scalar | None = Field(default=None, description="Value if the request has none.")
     required: Switch = Field(default=False, description="Whether a request must have it.")
-    clamp: Switch = Field(default=False, description="Whether a number beyond a bound is taken for the bound; else it is refused.")
+    clamp: Switch = Field(default=False, description="Whether to replace a number beyond a bound by the bound. Default: refuse it.")
     to: Targets = Field(default_factory=list, description="Where it goes: params.NAME, resources.KEY or limits.KEY, or several.")
-    description: Text = Field(default="", description="What it is, in a line for senders.")
+    description: Text = Field(default="", description="What it is, in one line for senders.")
 
     def to_model(self, name: str) -> RecipeSetting:
         bare = RecipeSetting(name=name, kind=self.type, choices=tuple(self.choices))
@@ -68,7 +68,7 @@ class SettingIn(Section):
 
 
 class BoundIn(Section):
-    min: Scalar | None = Field(default=None, description="Least value.")
+    min: Scalar | None = Field(default=None, description="Smallest value.")
     max: Scalar | None = Field(default=None, description="Most.")
     choices: list[Scalar] = Field(default_factory=list, description="Values to choose from.")
 
@@ -85,26 +85,26 @@ class BoundIn(Section):
 
 
 class OutputIn(Section):
-    file: ArtifactPath = Field(description="File below the run's artifacts; it may have {n} where the name has it.")
-    required: Switch = Field(default=False, description="Whether a finished run without it has failed.")
-    of: FileName | None = Field(default=None, description="Input with which it is required; {n} is the same in both.")
-    type: MediaType | None = Field(default=None, description="Media type; by the file's name unless said.")
+    file: ArtifactPath = Field(description="File below the run's artifacts; it may contain {n} if the name does.")
+    required: Switch = Field(default=False, description="Whether a run that finishes without it counts as failed.")
+    of: FileName | None = Field(default=None, description="It is required if this input is given; {n} is the same in both.")
+    type: MediaType | None = Field(default=None, description="Media type. Default: by the file's name.")
 
 
 class RequestLimitsIn(Section):
-    deadline: Duration | None = Field(default=None, description="Time from a request's arrival to its answer, at most.")
-    inputs: SizeAboveZero = Field(default=2048, description="Size of all inputs together; 2G unless said.")
-    download_time: Duration = Field(default=3600, description="Time that fetching the inputs may take in a leg; 01:00:00 unless said.")
+    deadline: Duration | None = Field(default=None, description="Limit on the time from a request's arrival to its reply.")
+    inputs: SizeAboveZero = Field(default=2048, description="Limit on the size of all inputs together. Default: 2G.")
+    download_time: Duration = Field(default=3600, description="Limit on the time to fetch the inputs in a leg. Default: 01:00:00.")
 
 
 class RecipeIn(Section):
-    title: Text = Field(default="", description="What it does, in a line for people.")
-    inputs: dict[FileName, RecipeInputIn] = Field(default_factory=dict, description="Files that a request gives, by name.")
-    one_of: list[list[FileName]] = Field(default_factory=list, description="Lists of inputs: of each list, a request has one at least.")
+    title: Text = Field(default="", description="What it does, in one line.")
+    inputs: dict[FileName, RecipeInputIn] = Field(default_factory=dict, description="Input files of a request, by name.")
+    one_of: list[list[FileName]] = Field(default_factory=list, description="Lists of inputs: a request needs at least one of each list.")
     settings: dict[SettingName, SettingIn] = Field(default_factory=dict, description="Settings that a request may fill, by name.")
-    resources: dict[str, BoundIn] = Field(default_factory=dict, description="Resources that a request may ask for itself, with bounds.")
-    outputs: dict[FileName, OutputIn] = Field(default_factory=dict, description="Files that the answer has, by name.")
-    limits: RequestLimitsIn = Field(default_factory=RequestLimitsIn, description="What a request may take.")
+    resources: dict[str, BoundIn] = Field(default_factory=dict, description="Resources that a request may choose, with bounds.")
+    outputs: dict[FileName, OutputIn] = Field(default_factory=dict, description="Files of the reply, by name.")
+    limits: RequestLimitsIn = Field(default_factory=RequestLimitsIn, description="Limits of a request.")
 
     @field_validator("settings")
     @classmethod
@@ -135,13 +135,13 @@ class RecipeIn(Section):
         inputs = info.data.get("inputs", {})
         for name, output in outputs.items():
             if (NUMBER in name) != (NUMBER in output.file):
-                raise custom_error(f"output {name!r}: found {NUMBER} in its name or in its file alone, expected it in both or none")
+                raise custom_error(f"output {name!r}: found {NUMBER} only in its name or only in its file, expected it in both or neither")
             if NUMBER in output.file.rpartition("/")[0]:
-                raise custom_error(f"output {name!r}: found {NUMBER} in a folder, expected it in the file's own name")
+                raise custom_error(f"output {name!r}: found {NUMBER} in a folder, expected it in the file's name")
             if output.of is not None and output.of not in inputs:
-                raise custom_error(f"output {name!r}: {output.of!r} is none of the inputs")
+                raise custom_error(f"output {name!r}: {output.of!r} is not an input")
             if output.of is not None and (NUMBER in name) != (NUMBER in output.of):
-                raise custom_error(f"output {name!r}: found {NUMBER} in it or in {output.of!r} alone, expected it in both or none")
+                raise custom_error(f"output {name!r}: found {NUMBER} only in it or only in {output.of!r}, expected it in both or neither")
         return outputs
 
     @field_validator("one_of")
@@ -149,12 +149,12 @@ class RecipeIn(Section):
     def _lists_name_inputs(cls, lists: list[list[str]], info: ValidationInfo) -> list[list[str]]:
         unknown = [name for names in lists for name in names if name not in info.data.get("inputs", {})]
         if unknown:
-            raise custom_error(f"{unknown[0]!r} is none of the inputs")
+            raise custom_error(f"{unknown[0]!r} is not an input")
         return lists
 
 
 class RecipeFileIn(ParamsIn):
-    recipe: RecipeIn = Field(description="What a request may give, and what it gets back.")
+    recipe: RecipeIn = Field(description="What a request may contain, and what it gets back.")
 
 
 def _unfit(name: str, setting: SettingIn) -> str:
@@ -183,10 +183,10 @@ def _misled(kind: str, target: str) -> str:
     if known is None:
         return ""
     if key not in known:
-        return f"to: {target} is not for requests to fill; expected one of {', '.join(one.replace('_', '-') for one in known)}"
+        return f"to: {target} cannot be filled by requests; expected one of {', '.join(one.replace('_', '-') for one in known)}"
     wanted = known[key]
     if kind != wanted and not (kind == "choice" and wanted in ("int", "str")) and not (wanted == "choice" and kind == "str"):
-        return f"to: {target} takes a {wanted}, and this is a {kind}"
+        return f"to: {target} takes a {wanted}, but this is a {kind}"
     return ""
 
 

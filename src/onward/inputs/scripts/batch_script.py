@@ -105,24 +105,24 @@ def _placed(path: Path, said: tuple[int, str]) -> str:
 def _text(path: Path) -> str:
     try:
         if path.is_symlink() and not path.exists():
-            raise InvalidInput(f"the script {path} is a link to {os.readlink(path)}, which is not there", hint="mend the link")
+            raise InvalidInput(f"the script {path} is a link to {os.readlink(path)}, which does not exist", hint="fix the link")
         if path.exists() and not path.is_file() and not path.is_dir():  # a pipe has no end, and each leg needs the text
-            raise InvalidInput(f"{path} is no file that holds a script", hint="write the script into a file")
+            raise InvalidInput(f"{path} is not a regular file", hint="write the script into a file")
         data = path.read_bytes()
     except FileNotFoundError as error:
-        raise InvalidInput(f"there is no script {path}", hint=_near(path)) from error
+        raise InvalidInput(f"no script {path}", hint=_near(path)) from error
     except (OSError, ValueError) as error:
         raise InvalidInput(f"the script {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > _LARGEST:
-        raise InvalidInput(f"the script {path} is larger than 4 MB, which no scheduler takes")
+        raise InvalidInput(f"the script {path} is larger than 4 MB, which no scheduler accepts")
     if not data.strip():
         raise InvalidInput(f"the script {path} is empty")
     if b"\0" in data:
-        raise InvalidInput(f"the script {path} is no text", hint="to run a program, write it after --, as in onward submit -- ./program")
+        raise InvalidInput(f"the script {path} is not text", hint="to run a program, write it after --, as in onward submit -- ./program")
     text = data.decode(errors="surrogateescape")
     if "\r\n" in text:
         line = text[: text.index("\r\n")].count("\n") + 1
-        raise InvalidInput(f"{path}:{line}: the line ends as on DOS, and no shell here reads it", hint=f"dos2unix {path}")
+        raise InvalidInput(f"{path}:{line}: the line has a DOS line ending, which shells here cannot read", hint=f"dos2unix {path}")
     return text
 
 
@@ -131,7 +131,7 @@ def _near(path: Path) -> str:
         near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
     except OSError:
         return f"there is no folder {path.parent}"
-    return f"did you mean {near[0]}?" if near else "to run a command by this name, write it after --"
+    return f"did you mean {near[0]}?" if near else "to run a command of this name, write it after --"
 
 
 def _families(text: str) -> list[str]:
@@ -147,8 +147,8 @@ def _family(text: str, path: Path, scheduler: str, cluster: str) -> str:
         mark = _MARKS[found[0]].search(text)
         line = text[: mark.start()].count("\n") + 1 if mark else 1
         raise InvalidInput(
-            f"{path}:{line}: the script is written for {FAMILIES[found[0]]}, and the cluster {cluster} is {FAMILIES[scheduler]}",
-            hint=f"choose another cluster by --cluster, or add {'#SBATCH' if scheduler == 'slurm' else '#$'} lines: a script may have both",
+            f"{path}:{line}: the script is written for {FAMILIES[found[0]]}, but the cluster {cluster} is {FAMILIES[scheduler]}",
+            hint=f"choose another cluster with --cluster, or add {'#SBATCH' if scheduler == 'slurm' else '#$'} lines too",
         )
     return scheduler
 

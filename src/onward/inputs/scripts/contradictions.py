@@ -73,16 +73,16 @@ def contradictions(options: Iterable[ScriptOption]) -> list[tuple[int, str]]:
         for about, text in _said(option):
             before = told.setdefault(about, (text, option))
             if before[0] != text:
-                found.append((option.line, f"{text}: line {before[1].line} says {before[0]}; which of the two?"))
+                found.append((option.line, f"{text}: line {before[1].line} says {before[0]}; remove one of the two"))
     for group in _EXCLUDE_EACH_OTHER:
         there = sorted((told[about] for about in group if about in told), key=lambda one: one[1].line)
         if len(there) > 1:
             (first, _), (text, second) = there[0], there[1]
-            found.append((second.line, f"{text}: does not go with {first} in line {there[0][1].line}; which of the two?"))
+            found.append((second.line, f"{text}: contradicts {first} in line {there[0][1].line}; remove one of the two"))
     gres, gpus = told.get("--gres"), told.get("--gpus")
     if gres and gpus and any(part.split(":")[0] == "gpu" for part in (gres[1].value or "").split(",")):
         (first, above), (text, below) = sorted((gres, gpus), key=lambda one: one[1].line)
-        found.append((below.line, f"{text}: line {above.line} says {first}; which of the two? GPUs would be asked for twice"))
+        found.append((below.line, f"{text}: line {above.line} says {first}; remove one of the two: GPUs would be requested twice"))
     return found
 
 
@@ -128,5 +128,5 @@ def notes_on_the_body(text: str) -> list[tuple[int, str]]:
         if match := _REQUEUES.search(line):
             found.append((number, f"{match[1]}: will be refused; Onward queues the next leg itself"))
         elif match := _SUBMITS.search(line):
-            found.append((number, f"{match[1]}: queues a job that Onward knows nothing of; the next leg is queued without it"))
+            found.append((number, f"{match[1]}: queues a job that Onward does not know; Onward itself queues the next leg"))
     return found

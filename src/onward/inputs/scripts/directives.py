@@ -116,7 +116,7 @@ def words_of(line: str) -> list[str]:
         else:
             word = (word or "") + character
     if quote:
-        raise MalformedDirective(f"found a quote ({quote}) without its end")
+        raise MalformedDirective(f"found an unclosed quote ({quote})")
     if word is not None:
         words.append(word)
     return words
@@ -141,7 +141,7 @@ def tasks_of(array: str) -> list[int]:
         if last < first or not step:
             raise MalformedDirective(f"found {part!r}, expected a range that goes up, such as 1-10 or 0-20:5")
         if len(found) + (last - first) // step >= MOST_TASKS:
-            raise MalformedDirective(f"found {array!r}, more than {MOST_TASKS} tasks; each would be a run of its own")
+            raise MalformedDirective(f"found {array!r}, more than {MOST_TASKS} tasks; each would be a run")
         if last > _LAST_TASK:
             raise MalformedDirective(f"found {part!r}, expected tasks up to {_LAST_TASK}")
         found.update(dict.fromkeys(range(first, last + 1, step)))

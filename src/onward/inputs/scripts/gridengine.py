@@ -34,7 +34,7 @@ def next_options(words: list[str], line: int) -> Iterator[ScriptOption | tuple[i
 def _next(words: list[str], line: int) -> ScriptOption | tuple[int, str]:
     word = words.pop(0)
     if not word.startswith("-") or word == "-":
-        return line, f"found {word!r}, expected an option: qsub does not take it either"
+        return line, f"found {word!r}, expected an option: qsub does not accept it either"
     rule = OPTIONS.get(word)
     if rule and rule.value == "none":
         return ScriptOption(name=word, value=None, line=line)
@@ -95,7 +95,7 @@ def settle(wishes: RequestedOptions) -> None:
         limit = wishes.resources.get("time")
         lead = (limit or 0) + wishes.stop_lead
         if limit is None or lead <= 0:
-            wishes.problems.append((1, "-l s_rt: is a warning some time before h_rt here; ask for an h_rt that is longer"))
+            wishes.problems.append((1, "-l s_rt: here it is a warning some time before h_rt; request a longer h_rt"))
         wishes.stop_lead = max(lead, 1)
     if wishes.joined:
         wishes.err = None
@@ -125,7 +125,7 @@ def _join(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
 
 def _job_name(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
     if re.search(r"[\s/:@\\*?]", value):
-        raise MalformedDirective(r"expected a name without blanks and / : @ \ * ?, which qsub does not take either")
+        raise MalformedDirective(r"expected a name without blanks and / : @ \ * ?, which qsub does not accept either")
     wishes.name = value
 
 
@@ -152,7 +152,7 @@ def _variables(option: ScriptOption, value: str, wishes: RequestedOptions) -> No
 def _array(option: ScriptOption, value: str, wishes: RequestedOptions) -> None:
     tasks_of(value)
     if re.match(r"0\b|0-", value):
-        raise MalformedDirective("found task 0, expected tasks from 1: qsub does not take it either")
+        raise MalformedDirective("found task 0, expected tasks from 1: qsub does not accept it either")
     wishes.array = value if "-" in value or "," in value else f"1-{value}"  # `-t 7` is seven tasks
 
 

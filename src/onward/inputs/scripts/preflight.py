@@ -24,9 +24,9 @@ _LEAVES = re.compile(r"^(?:exit|exec)\b", re.MULTILINE)  # what follows such a l
 def check_folder(script: Script, folder: Path) -> None:
     """Slurm would start it in /tmp if its folder cannot be entered, and Grid Engine not at all."""
     if not os.path.isdir(folder):
-        raise InvalidInput(f"{script.name} says that it starts in {folder}, and there is no such folder", hint="make it, or mend its line")
+        raise InvalidInput(f"{script.name} starts in {folder}, which does not exist", hint="create it, or fix the line")
     if not os.access(folder, os.X_OK):
-        raise InvalidInput(f"{script.name} says that it starts in {folder}, which you may not enter", hint="mend its line")
+        raise InvalidInput(f"{script.name} starts in {folder}, which you may not enter", hint="fix the line")
 
 
 def check_program(script: Script, folder: Path, path: str) -> None:
@@ -38,8 +38,8 @@ def check_program(script: Script, folder: Path, path: str) -> None:
         found = shutil.which(word, path=path) is not None
     if not found:
         raise InvalidInput(
-            f"{script.name} is to be run by {word}, and there is no such program",
-            hint="mend its first line (#!/bin/bash), or the -S that names it",
+            f"{script.name} is run by {word}, but there is no such program",
+            hint="fix its first line (#!/bin/bash), or the -S that names it",
         )
 
 
@@ -64,7 +64,7 @@ def check_setup(lines: Sequence[str]) -> None:
         if problem and "extglob" not in line:
             raise InvalidInput(
                 f"setup line {number} `{line}`: bash cannot read it: {problem[1]}",
-                hint="each line is run by itself, so it must be whole by itself",
+                hint="each line runs by itself, so it must be complete by itself",
             )
 
 

@@ -41,13 +41,13 @@ def next_options(rest: list[str], line: int) -> Iterator[ScriptOption | tuple[in
     """What the first word says, several letters in one word included. It and its value are taken off the words."""
     word = rest.pop(0)
     if word in ("hetjob", "packjob"):
-        yield line, "heterogeneous jobs are not known here; submit each part as a run of its own"
+        yield line, "heterogeneous jobs are not supported; submit each part as a run"
     elif word.startswith("--") and len(word) > 2:
         yield _long(word, rest, line)
     elif word.startswith("-") and len(word) > 1 and word != "--":
         yield from _short(word[1:], rest, line)
     else:
-        yield line, f"found {word!r}, expected an option: sbatch does not take it either"
+        yield line, f"found {word!r}, expected an option: sbatch does not accept it either"
 
 
 def is_known(name: str) -> bool:
@@ -65,7 +65,7 @@ def _long(word: str, rest: list[str], line: int) -> ScriptOption | tuple[int, st
     given, equals, value = word[2:].partition("=")
     near = [given] if given in _LONG else [name for name in _LONG if name.startswith(given)]
     if len(near) > 1:
-        return line, f"--{given} is short for several: {', '.join(f'--{name}' for name in near)}"
+        return line, f"--{given} is an ambiguous short form of: {', '.join(f'--{name}' for name in near)}"
     name = near[0] if near else given
     kind = _LONG.get(name, "unknown")
     if equals:
@@ -83,7 +83,7 @@ def _short(letters: str, rest: list[str], line: int) -> Iterator[ScriptOption | 
         letter, letters = letters[0], letters[1:]
         name = _SHORT.get(letter)
         if name is None:
-            yield line, f"-{letter} is no option of sbatch"
+            yield line, f"-{letter} is not an option of sbatch"
             return
         kind = _LONG[name]
         if kind == "none":

@@ -45,11 +45,11 @@ def _notes(plan: PipelinePlan, columns: Sequence[SummaryColumn], rows: Sequence[
         asked = next(benchmark.metric for benchmark in plan.benchmarks if benchmark.name == column.benchmark)
         cells = [row.cells[column.benchmark] for row in rows]
         if column.metric != asked:
-            notes.append(f"{column.benchmark} tells no {asked}; {column.metric}, the one thing it tells, stands for it")
+            notes.append(f"{column.benchmark} reports no {asked}; its only metric, {column.metric}, is used")
         elif any(cell.done for cell in cells) and all(cell.mean is None for cell in cells):
-            notes.append(f"{column.benchmark} tells no {asked}: name what it tells by `metric`")
+            notes.append(f"{column.benchmark} reports no {asked}: name one of its metrics with `metric`")
     if missing:
-        notes.append(f"the baseline {missing} is not measured yet")
+        notes.append(f"the baseline {missing} has no results yet")
     return notes
 
 

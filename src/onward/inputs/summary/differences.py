@@ -58,7 +58,7 @@ def _pairs(first: BenchmarkSummary, second: BenchmarkSummary) -> tuple[list[tupl
         return pairs, [f"only one of them has {', '.join(alone[:6])}{' …' if len(alone) > 6 else ''}"] if alone else []
     newest = {row.of: row for row in first.rows}
     pairs = [(newest[of], row) for of, row in {row.of: row for row in second.rows}.items() if of in newest]
-    return pairs, ["no step is the same: the newest checkpoints are compared"] if pairs else []
+    return pairs, ["they have no step in common: the newest checkpoints are compared"] if pairs else []
 
 
 def _difference(first: SummaryRow, second: SummaryRow, column: SummaryColumn) -> Difference:

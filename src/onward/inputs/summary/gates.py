@@ -13,11 +13,11 @@ def check_gates(summary: BenchmarkSummary, gates: Sequence[QualityGate]) -> list
     """What is not as it has to be, a line each. Without gates: that nothing is significantly worse than the baseline."""
     if not gates and summary.baseline is None:
         raise InvalidInput(
-            "there is nothing to hold the results against", hint="give `summary: gates` in the pipeline's file, or a baseline (--baseline)"
+            "there is nothing to compare the results with", hint="define `summary: gates` in the pipeline file, or a baseline (--baseline)"
         )
     rows = _newest(summary)
     if not rows:
-        return ["nothing was measured yet"]
+        return ["there are no results yet"]
     if not gates:
         return [line for row in rows for column in summary.columns if (line := _worse(row, column))]
     return [line for gate in gates for row in rows for line in _missed(summary, gate, row)]
@@ -37,12 +37,12 @@ def _missed(summary: BenchmarkSummary, gate: QualityGate, row: SummaryRow) -> li
     if cell.tasks == 0:
         return []
     if not cell.whole or cell.mean is None:
-        return [f"{where} is not measured: {_lacks(cell)}"]
+        return [f"{where} has no result: {_lacks(cell)}"]
     lines = []
     if gate.at_least is not None and cell.mean < gate.at_least:
-        lines.append(f"{where} is {cell.mean:.6g}, and has to be at least {gate.at_least:g}")
+        lines.append(f"{where} is {cell.mean:.6g}, expected at least {gate.at_least:g}")
     if gate.at_most is not None and cell.mean > gate.at_most:
-        lines.append(f"{where} is {cell.mean:.6g}, and must be at most {gate.at_most:g}")
+        lines.append(f"{where} is {cell.mean:.6g}, expected at most {gate.at_most:g}")
     if gate.worse_by is not None:
         lines += _much_worse(summary, column, cell, gate.worse_by, where)
     return lines
@@ -51,7 +51,7 @@ def _missed(summary: BenchmarkSummary, gate: QualityGate, row: SummaryRow) -> li
 def _much_worse(summary: BenchmarkSummary, column: SummaryColumn, cell: SummaryCell, most: float, where: str) -> list[str]:
     base = summary.row(summary.baseline).cells[column.benchmark] if summary.baseline else None
     if base is None or base.mean is None or not base.whole:
-        return [f"{where} has no baseline to be held against"]
+        return [f"{where} has no baseline to compare with"]
     assert cell.mean is not None
     loss = (base.mean - cell.mean) * (-1 if column.better == "min" else 1)
     if loss <= most * abs(base.mean):
@@ -63,7 +63,7 @@ def _much_worse(summary: BenchmarkSummary, column: SummaryColumn, cell: SummaryC
 def _worse(row: SummaryRow, column: SummaryColumn) -> str:
     cell = row.cells[column.benchmark]
     if cell.tasks and not cell.whole:
-        return f"{row.label}: {column.benchmark} is not measured: {_lacks(cell)}"
+        return f"{row.label}: {column.benchmark} has no result: {_lacks(cell)}"
     found = cell.against
     if not found or not found.significant or not column.beats(0.0, found.difference):
         return ""

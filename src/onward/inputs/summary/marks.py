@@ -26,7 +26,7 @@ def baseline_of(rows: Sequence[SummaryRow], named: str) -> SummaryRow | None:
     name = named.partition("@")[0]
     if rows and all(row.of != name for row in rows):
         known = ", ".join(dict.fromkeys(row.of for row in rows))
-        raise InvalidInput(f"the baseline {named} is no stage or model that was benchmarked", hint=f"there are {known}")
+        raise InvalidInput(f"the baseline {named} is not a benchmarked stage or model", hint=f"there are {known}")
     found = [row for row in rows if row.key == named or (row.of == named and "@" not in named)]
     return max(found, key=lambda row: row.step or 0, default=None)
 

@@ -66,7 +66,7 @@ def marks(summary: BenchmarkSummary) -> list[str]:
     told = []
     if any(cell.half is not None for cell in cells):
         overs = sorted({cell.over for cell in cells if cell.over})
-        told.append(f"± is half of the {CONFIDENCE:.0%} interval by Student's t, over {' or '.join(_over(over) for over in overs)}")
+        told.append(f"± is half the {CONFIDENCE:.0%} interval by Student's t, over {' or '.join(_over(over) for over in overs)}")
     if any(cell.best for cell in cells):
         told.append("* is the best of its column")
     if summary.baseline:
@@ -160,7 +160,7 @@ def differences_json(found: Differences) -> dict[str, Any]:
 
 def _of(row: Difference) -> tuple[str, str, str]:
     if row.found is None:
-        return "–", "–", "not whole yet"
+        return "–", "–", "incomplete"
     p = "–" if row.found.p is None else f"{row.found.p:.2g} ({row.found.test})"
     words = {True: "better", False: "worse", None: ""}
     sign = "+" if row.found.difference > 0 else ""
