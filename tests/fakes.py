@@ -85,7 +85,7 @@ class FakeScheduler:
     def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
         self._answer()
         if not NAME_PATTERN.match(name):
-            raise SubmitRefused(f"{name!r} cannot be a job's name")
+            raise SubmitRefused(f"{name!r} is not a valid job name")
         if self.refuse:
             reason, self.refuse = self.refuse, ""
             raise SubmitRefused(f"the fake refused {name}: {reason}")

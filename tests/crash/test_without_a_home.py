@@ -54,7 +54,7 @@ def test_a_submit_is_refused_at_once_with_the_variable_to_set_and_leaves_no_run(
     said = nobody.onward("submit", "--cluster", "local", "--", "/bin/true", cwd=nobody.folder / "open")
     assert said.returncode == 1
     [what, then] = said.stderr.splitlines()
-    assert "the local queue's folder" in what and "cannot be made: Permission denied" in what
+    assert "the local queue's folder" in what and "cannot be created: Permission denied" in what
     assert then == "  → set ONWARD_STATE_DIR to a folder that you may write to"
     assert not list((nobody.folder / "open" / "runs").glob("*_*"))
 

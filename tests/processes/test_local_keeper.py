@@ -414,7 +414,7 @@ def test_a_job_that_vanished_while_nobody_watched_failed(bench: KeeperBench) -> 
     bench.new_keeper()
     until(bench._jobs_are_gone)
     status = bench.wait_for(job, JobState.FAILED)
-    assert status.reason == "ended while no keeper watched"
+    assert status.reason == "ended while no keeper was running"
     assert status.exit_code is None
 
 

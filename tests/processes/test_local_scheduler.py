@@ -273,9 +273,9 @@ def test_there_is_no_allocation_outside_a_job(bench: LocalBench, monkeypatch: py
 @pytest.mark.parametrize(
     ("resources", "words"),
     [
-        (Resources(cpus_per_task=9, ntasks=2), "18 CPUs, and this machine has 16"),
-        (Resources(mem=10**9), "1000000000 MiB of memory, and this machine has"),
-        (Resources(gpus="1"), "1 GPUs, and this machine has 0"),
+        (Resources(cpus_per_task=9, ntasks=2), "18 CPUs, but this machine has 16"),
+        (Resources(mem=10**9), "1000000000 MiB of memory, but this machine has"),
+        (Resources(gpus="1"), "1 GPUs, but this machine has 0"),
     ],
 )
 def test_more_than_the_machine_has_is_refused_with_both_figures(bench: LocalBench, resources: Resources, words: str) -> None:
@@ -304,7 +304,7 @@ def test_a_queue_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
 
 def test_a_queue_that_cannot_be_made_refuses_a_job_and_names_the_variable_to_set(bench: LocalBench, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SubmitRefused, match="cannot be made: Not a directory") as caught:
+    with pytest.raises(SubmitRefused, match="cannot be created: Not a directory") as caught:
         LocalScheduler(tmp_path / "file" / "state").submit(bench.shell("exit 0"), name="refused")
     assert "ONWARD_STATE_DIR" in caught.value.hint
 

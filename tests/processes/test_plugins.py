@@ -100,9 +100,9 @@ def test_a_plugin_that_cannot_be_loaded_is_named_with_its_reason(site: Path, tex
 
 
 def test_a_scheduler_that_nobody_has_is_told_with_those_there_are() -> None:
-    with pytest.raises(InvalidInput, match=r"clusters\.box\.scheduler: there is no scheduler 'pbs'") as caught:
+    with pytest.raises(InvalidInput, match=r"clusters\.box\.scheduler: no scheduler named 'pbs'") as caught:
         scheduler_for(Cluster(name="box", scheduler="pbs"))
-    assert "there are local, slurm, gridengine" in caught.value.message
+    assert "known are local, slurm, gridengine" in caught.value.message
     assert "entry point" in caught.value.hint
 
 
@@ -115,5 +115,5 @@ def test_two_plugins_of_one_name_are_not_chosen_between(site: Path) -> None:
 
 def test_a_plugin_whose_module_is_gone_is_told_at_submit(site: Path) -> None:
     install(site, "gone", value="onward_nowhere:Scheduler")
-    with pytest.raises(InvalidInput, match="there is no module onward_nowhere"):
+    with pytest.raises(InvalidInput, match="no module onward_nowhere"):
         files_to_freeze("gone")

@@ -68,13 +68,13 @@ def test_a_cluster_that_never_answered_has_an_empty_picture_with_the_reason_and_
     scene.place.scheduler.down = True
     told = good(scene.client.get("/api/v1/clusters/local"))
     assert (told["trouble"], told["taken_at"], told["nodes"], told["jobs"]) == ("the fake scheduler is down", None, [], [])
-    assert "no cluster is called" in good(scene.client.get("/api/v1/clusters/nowhere"), 404)["detail"]
+    assert "no cluster named" in good(scene.client.get("/api/v1/clusters/nowhere"), 404)["detail"]
 
 
 def test_a_scheduler_that_tells_nothing_of_itself_has_an_empty_picture_too(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scene.place.scheduler, "snapshot", None, raising=False)
     told = good(scene.client.get("/api/v1/clusters/local"))
-    assert "does not tell of its nodes" in told["trouble"] and told["taken_at"] is None
+    assert "does not report its nodes" in told["trouble"] and told["taken_at"] is None
 
 
 def test_a_token_that_may_only_read_may_look_and_a_runs_may_not(scene: Scene) -> None:

@@ -135,7 +135,7 @@ def test_without_any_picture_the_schedulers_own_error_is_told_and_it_is_not_aske
 
 
 def test_a_name_that_nobody_knows_is_not_asked_for(scheduler: Scheduler, clock: ManualClock) -> None:
-    with pytest.raises(NotFound, match="no cluster is called 'lap'"):
+    with pytest.raises(NotFound, match="no cluster named 'lap'"):
         clusters(scheduler, clock).look("lap")
     assert scheduler.asked == []
 

@@ -125,17 +125,17 @@ JOB           NAME        STATE    QUEUE  ASKS          WHEN
 2218          run.gpu     running  gpu    4c 8G 2×a100  until 23:57
 2219          run.gres    running  gpu    2c 4G 1×v100  until 23:27
 2225          run.begin   queued   cpu    1c 0.5G       start ~23:57
-    is not to start before a set time
+    may not start before a set time
 2220          a big|name  queued   gpu    3n 3c 1.5G    start ~23:57
-    next in line: waits until enough nodes, CPUs, memory or GPUs are free
+    next in the queue: waits until enough nodes, CPUs, memory or GPUs are free
 2221          run.prio    queued   gpu    3n 3c 1.5G    start ~01:57
-    other jobs are before it in the queue
+    other jobs are ahead in the queue
 2224_[3-5%2]  run.array   queued   cpu    1c 0.5G
-    its array runs as many tasks at once as it allows itself
+    its array already runs its maximum number of tasks
 2222          run.dep     held     cpu    1c 0.5G
-    waits for the job before it
+    waits for the previous job
 2223          run.held    held     cpu    1c 0.5G
-    put on hold by its owner; scontrol release lets it go
+    held by its owner; scontrol release releases it
 
 Could start now
   cpu    1 node: 14 CPUs, 63 GiB, for at most 24 h

@@ -171,7 +171,7 @@ def test_a_suspended_job_says_that_it_stands_still_and_why(letters: str, paused:
 
 
 def test_an_answer_that_is_not_xml_is_no_answer() -> None:
-    with pytest.raises(SchedulerUnavailable, match="not XML"):
+    with pytest.raises(SchedulerUnavailable, match="did not print XML"):
         parse_qstat("error: commlib error")
 
 
@@ -426,7 +426,7 @@ def test_a_job_that_no_queue_could_ever_run_is_told_at_submit(programs: Programs
     said = "".join(f'Job 7 (-l gpus=9) cannot run at host "e{n}" because it offers only hc:gpus=2\n' for n in range(4))
     programs.answer("qsub", "", err=f"Unable to run job: {said}verification: no suitable queues\nExiting.", code=1)
     [words] = advice_of(GridEngineScheduler(), Resources(gpus="9"))
-    assert "wait for ever" in words and 'cannot run at host "e0"' in words and "and 2 more" in words
+    assert "wait forever" in words and 'cannot run at host "e0"' in words and "and 2 more" in words
     assert programs.calls[0] == "qsub -w v -b y -l gpus=9 /bin/true"
 
 
@@ -441,7 +441,7 @@ def test_a_parallel_environment_that_lays_slots_out_otherwise_is_told_at_submit(
 
 def test_all_of_a_nodes_memory_cannot_be_asked_for_and_that_is_told(programs: Programs) -> None:
     [words] = advice_of(GridEngineScheduler(), Resources(mem=0))
-    assert "no memory is asked for" in words
+    assert "no memory is requested" in words
 
 
 def test_why_a_job_waits_is_told_in_the_schedulers_words_and_a_hold_with_what_ends_it(programs: Programs) -> None:
@@ -451,7 +451,7 @@ def test_why_a_job_waits_is_told_in_the_schedulers_words_and_a_hold_with_what_en
     )
     assert why_of(GridEngineScheduler(), [JobId("8"), JobId("7")]) == {
         "7": "(-l h_vmem=9G) cannot run at host e1",
-        "8": "put on hold by a person; qrls 8 releases it",
+        "8": "held by a user; qrls 8 releases it",
     }
     assert programs.calls == ["qstat -j 7,8"]
     programs.answer("qstat", "job_number: 7\nscheduling info: (Collecting of scheduler job information is turned off)\n")

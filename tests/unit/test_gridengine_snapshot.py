@@ -61,7 +61,7 @@ def test_what_a_host_has_is_what_is_free_and_what_its_jobs_hold() -> None:
         ("", NodeState.FREE, ""),
         ("d", NodeState.DRAINED, "disabled by an administrator"),
         ("au", NodeState.DOWN, "does not answer"),
-        ("E", NodeState.DRAINED, "qmod -cq opens it"),
+        ("E", NodeState.DRAINED, "qmod -cq enables it"),
         ("a", NodeState.FULL, "too busy"),
         ("Z", NodeState.UNKNOWN, "Grid Engine says Z"),
     ],
@@ -130,12 +130,12 @@ def test_tasks_of_an_array_that_run_are_lines_and_those_that_wait_are_one() -> N
 def test_why_each_job_waits() -> None:
     found = {job.name: job for job in jobs().values() if job.nodes == ()}
     assert {name: job.reason for name, job in found.items()} == {
-        "run.never": "not enough is free of slots: e2 0, e1 0; gpus (asks for 99): e3 2",
-        "run.arr": "not enough is free of slots: e1 0",
-        "run.err": "in the error state: qstat -j tells why, qmod -cj tries it again",
-        "run.hold": "put on hold; qrls lets it go",
-        "run.dep": "waits for the job before it",
-        "run.later": "is not to start before a set time",
+        "run.never": "not enough free: slots: e2 0, e1 0; gpus (asks for 99): e3 2",
+        "run.arr": "not enough free: slots: e1 0",
+        "run.err": "in the error state: qstat -j shows why, qmod -cj retries it",
+        "run.hold": "on hold; qrls releases it",
+        "run.dep": "waits for the previous job",
+        "run.later": "may not start before a set time",
     }
     assert [name for name, job in found.items() if job.in_line] == ["run.never", "run.arr"]
 
@@ -143,8 +143,8 @@ def test_why_each_job_waits() -> None:
 def test_others_jobs_are_told_by_their_state_alone() -> None:
     found = {job.name: job.reason for job in parse_jobs(root(), WORDS, user="bob") if job.nodes == ()}
     assert (found["run.dep"], found["run.hold"], found["run.never"]) == (
-        "waits for the job before it",
-        "put on hold; qrls lets it go",
+        "waits for the previous job",
+        "on hold; qrls releases it",
         "waits in the queue",
     )
 
@@ -170,7 +170,7 @@ def test_three_calls_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_qmaster_that_does_not_answer_is_said_to_be_away() -> None:
     with pytest.raises(SchedulerUnavailable, match="commlib error"):
         take_snapshot(lambda *_words, **_more: Answer(code=1, out="", err="error: commlib error"), {})
-    with pytest.raises(SchedulerUnavailable, match="not XML"):
+    with pytest.raises(SchedulerUnavailable, match="did not print XML"):
         read_xml("no xml")
 
 
@@ -182,7 +182,7 @@ def test_a_qmaster_that_does_not_answer_is_said_to_be_away() -> None:
             "a quota of the site is reached: rule max/2, limit alice/////",
         ),
         (['cannot run in PE "smp" because it only offers 4 slots'], "not enough slots are free in smp: 4 now"),
-        (['queue instance "all.q@e1" dropped because it is full'], "the queues that it may use are full"),
+        (['queue instance "all.q@e1" dropped because it is full'], "all queues that it may use are full"),
         (['queue instance "all.q@e1" dropped because it is temporarily not available'], "hosts that it could use do not answer"),
         (["something nobody listed"], "Grid Engine says: something nobody listed"),
         ([], "waits in the queue"),

@@ -33,9 +33,9 @@ def test_a_job_that_asked_for_no_memory_takes_none() -> None:
 
 
 def test_more_than_the_machine_has_names_both_figures() -> None:
-    assert MACHINE.excess(ResourceRequest(cpus=5)) == "it asks for 5 CPUs, and this machine has 4"
-    assert MACHINE.excess(ResourceRequest(mem=2000)) == "it asks for 2000 MiB of memory, and this machine has 1000 MiB"
-    assert MACHINE.excess(ResourceRequest(gpus=3)) == "it asks for 3 GPUs, and this machine has 2"
+    assert MACHINE.excess(ResourceRequest(cpus=5)) == "it requests 5 CPUs, but this machine has 4"
+    assert MACHINE.excess(ResourceRequest(mem=2000)) == "it requests 2000 MiB of memory, but this machine has 1000 MiB"
+    assert MACHINE.excess(ResourceRequest(gpus=3)) == "it requests 3 GPUs, but this machine has 2"
     assert MACHINE.excess(ResourceRequest(cpus=4, mem=0, gpus=2)) == ""
 
 

@@ -70,14 +70,14 @@ def test_a_job_held_on_another_is_held_and_one_that_waits_is_queued(programs: Pr
 @pytest.mark.parametrize(
     ("native", "reason", "state", "words"),
     [
-        ("PENDING", "JobHeldUser", JobState.HELD, "put on hold by its owner"),
-        ("PENDING", "JobHeldAdmin", JobState.HELD, "put on hold by an administrator"),
-        ("PENDING", "job requeued in held state", JobState.HELD, "put on hold when it was put back into the queue"),
-        ("PENDING", "job_requeued_in_held_state", JobState.HELD, "put on hold when it was put back into the queue"),
-        ("PENDING", "launch failed requeued held", JobState.HELD, "put on hold because it could not be started"),
+        ("PENDING", "JobHeldUser", JobState.HELD, "held by its owner"),
+        ("PENDING", "JobHeldAdmin", JobState.HELD, "held by an administrator"),
+        ("PENDING", "job requeued in held state", JobState.HELD, "held when it was requeued"),
+        ("PENDING", "job_requeued_in_held_state", JobState.HELD, "held when it was requeued"),
+        ("PENDING", "launch failed requeued held", JobState.HELD, "held because it could not be started"),
         ("REQUEUE_HOLD", "None", JobState.HELD, ""),
-        ("REQUEUE_HOLD", "job requeued in held state", JobState.HELD, "scontrol release lets it go"),
-        ("SPECIAL_EXIT", "job requeued in held state", JobState.HELD, "scontrol release lets it go"),
+        ("REQUEUE_HOLD", "job requeued in held state", JobState.HELD, "scontrol release releases it"),
+        ("SPECIAL_EXIT", "job requeued in held state", JobState.HELD, "scontrol release releases it"),
     ],
 )
 def test_a_job_that_somebody_holds_is_held_and_says_how_it_is_let_go(

@@ -112,14 +112,14 @@ def test_a_running_job_says_where_with_what_and_until_when() -> None:
 def test_a_waiting_job_says_why_and_when_it_is_expected_to_start() -> None:
     job = jobs()["a big|name"]
     assert (job.state, job.native, job.in_line, job.started) == (JobState.QUEUED, "Resources", True, None)
-    assert job.reason.startswith("next in line")
+    assert job.reason.startswith("next in the queue")
     assert job.expected_start is not None and job.submitted is not None and job.expected_start > job.submitted
     assert jobs()["run.prio"].in_line
 
 
 def test_jobs_that_wait_for_something_else_than_room_are_not_in_line() -> None:
     found = jobs()
-    assert (found["run.dep"].state, found["run.dep"].reason) == (JobState.HELD, "waits for the job before it")
+    assert (found["run.dep"].state, found["run.dep"].reason) == (JobState.HELD, "waits for the previous job")
     assert found["run.held"].state is JobState.HELD
     assert [found[name].in_line for name in ("run.dep", "run.held", "run.begin")] == [False, False, False]
 
@@ -152,21 +152,21 @@ def test_a_line_that_is_cut_short_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("native", "words"),
     [
-        ("Priority", "other jobs are before it in the queue"),
-        ("AssocGrpGRES", "its account has reached its limit of GPUs (or other devices) taken together"),
-        ("QOSMaxCpuPerUserLimit", "its quality of service has reached its limit of CPUs for one user"),
-        ("QOSMaxJobsPerUserLimit", "its quality of service has reached its limit of running jobs for one user"),
-        ("AssocGrpCPUMinutesLimit", "its account has reached its limit of CPU minutes taken together"),
-        ("QOSGrpNodeLimit", "its quality of service has reached its limit of nodes taken together"),
+        ("Priority", "other jobs are ahead in the queue"),
+        ("AssocGrpGRES", "its account has reached its limit on GPUs (or other devices) in total"),
+        ("QOSMaxCpuPerUserLimit", "its quality of service has reached its limit on CPUs for one user"),
+        ("QOSMaxJobsPerUserLimit", "its quality of service has reached its limit on running jobs for one user"),
+        ("AssocGrpCPUMinutesLimit", "its account has reached its limit on CPU minutes in total"),
+        ("QOSGrpNodeLimit", "its quality of service has reached its limit on nodes in total"),
         ("ReqNodeNotAvail, UnavailableNodes:g3", "a node that it needs is down or drained: g3"),
         (
             "ReqNodeNotAvail, Reserved for maintenance",
-            "it could run into a reservation for maintenance; a shorter time limit may fit before it",
+            "it would overlap a maintenance reservation; a shorter time limit may fit before it",
         ),
         ("ReqNodeNotAvail", "a node that it needs is not available"),
         (
             "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved",
-            "the nodes that it needs are down, drained or kept for more important queues",
+            "the nodes that it needs are down, drained or reserved for higher-priority queues",
         ),
         ("SomethingNew", "Slurm says 'SomethingNew'"),
         ("QOSMaxFrobsLimit", "Slurm says 'QOSMaxFrobsLimit'"),

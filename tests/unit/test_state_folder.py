@@ -34,6 +34,6 @@ def test_a_user_without_any_home_is_told_what_to_set(monkeypatch: pytest.MonkeyP
 def test_a_state_folder_that_cannot_be_made_is_a_problem_and_one_that_can_be_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     problem = state_folder_problem({"ONWARD_STATE_DIR": str(tmp_path / "file" / "state")})
-    assert problem == f"{tmp_path}/file/state cannot be made: set ONWARD_STATE_DIR to a folder that you may write to"
+    assert problem == f"{tmp_path}/file/state cannot be created: set ONWARD_STATE_DIR to a folder that you may write to"
     assert "cannot be written" in state_folder_problem({"ONWARD_STATE_DIR": str(tmp_path / "file")})
     assert state_folder_problem({"ONWARD_STATE_DIR": str(tmp_path / "not" / "there")}) == ""

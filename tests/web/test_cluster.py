@@ -36,7 +36,7 @@ def test_a_person_sees_why_a_job_waits_and_when_it_should_start(lab: Page) -> No
     lab.get_by_role("searchbox", name="Search jobs").fill("big")
     expect(lab.locator("table.jobs-table tbody tr")).to_have_count(1)
     [row] = rows(lab)
-    assert "next in line: waits until enough nodes, CPUs, memory or GPUs are free" in row
+    assert "next in the queue: waits until enough nodes, CPUs, memory or GPUs are free" in row
     assert "starts about" in row and "3 nodes" in row
 
 

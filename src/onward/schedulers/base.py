@@ -73,7 +73,7 @@ def snapshot_of(scheduler: object) -> ClusterSnapshot:
     taken = take() if callable(take) else None
     if not isinstance(taken, ClusterSnapshot):
         raise NotOffered(
-            f"the scheduler {type(scheduler).__name__} does not tell of its nodes, queues and jobs",
+            f"the scheduler {type(scheduler).__name__} does not report its nodes, queues and jobs",
             hint="its adapter would need a method `snapshot` (docs/howto/add-a-scheduler.md)",
         )
     return taken

@@ -90,7 +90,7 @@ class Settings:
         if name not in self.names() and not is_known_scheduler(name):  # a plugin is a cluster by itself too
             near = difflib.get_close_matches(name, self.names(), n=1)
             guess = f"did you mean {near[0]}? " if near else ""
-            raise NotFound(f"no cluster is called {name!r}", hint=f"{guess}known are {', '.join(self.names())}")
+            raise NotFound(f"no cluster named {name!r}", hint=f"{guess}known are {', '.join(self.names())}")
         found = self.clusters.get(name) or ClusterSettings(name=name, scheduler=name)
         same = (
             *("name", "scheduler", "ssh", "local_disk", "python", "other_pythons", "legs_ahead"),
@@ -107,7 +107,7 @@ class Settings:
         if env.get("ONWARD_ROOT"):
             return Path(env["ONWARD_ROOT"]).absolute()
         if cluster and cluster.trouble:
-            raise InvalidInput(cluster.trouble, hint="write the whole path")
+            raise InvalidInput(cluster.trouble, hint="write the full path")
         return (cluster and cluster.root) or self.default_root or Path("runs").absolute()
 
 

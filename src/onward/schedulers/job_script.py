@@ -22,7 +22,7 @@ NAMES = (*(f"python3.{minor}" for minor in range(_NEWEST, OLDEST[1] - 1, -1)), "
 
 # No `{}` but the ones to fill in: braces of the shell's own and of JSON are doubled.
 _BODY = """\
-# Written by Onward: one leg of a run. What to run, and how, is in the run's folder; nothing here needs to be changed.
+# Written by Onward: one leg of a run. What to run, and how, is in the run's folder; change nothing here.
 run={run}
 archive="$run/params/{archive}"
 log={log}
@@ -67,7 +67,7 @@ for python in {pythons}; do
     esac
 done
 
-# No Python here fits. Take the leg, as the supervisor would have, and write down how it ended.
+# No suitable Python here. Claim the leg, as the supervisor would, and record how it ended.
 clean() {{ tr -cd 'A-Za-z0-9 ._/,:+=@~()-'; }}
 host=$(uname -n | clean)
 job=$(printf %s "${{SLURM_JOB_ID:-${{JOB_ID:-}}}}" | clean)
@@ -83,7 +83,7 @@ taken=$?
 rm -f "$mine"
 [ "$taken" -eq 0 ] || exit 0
 now=$(date +%s)
-advice="install Python {needed} or newer on the nodes, or name one that they have as python in the cluster profile"
+advice="install Python {needed} or newer on the nodes, or set python in the cluster profile to one that they have"
 {{
     printf '{{"kind":"claimed","leg":{leg},"at":%s,"job":"%s","hosts":["%s"],"deadline":null}}\\n' "$now" "$job" "$host"
     printf '{{"kind":"ended","leg":{leg},"at":%s,"end":"crashed","reason":"%s","evidence":"%s"}}\\n' "$now" "$reason" "$advice"

@@ -44,7 +44,7 @@ def plugin_files(name: str) -> dict[str, bytes]:
     top = point.module.partition(".")[0]
     found = find_spec(top)
     if found is None:
-        raise InvalidInput(f"the scheduler {name} cannot be loaded from {point.value}: there is no module {top}")
+        raise InvalidInput(f"the scheduler {name} cannot be loaded from {point.value}: no module {top}")
     files = {path: text.encode() for path, text in _modules(found, name)}
     files[f"{top}-0.dist-info/METADATA"] = f"Metadata-Version: 2.1\nName: {top}\nVersion: 0\n".encode()
     files[f"{top}-0.dist-info/entry_points.txt"] = f"[{GROUP}]\n{point.name} = {point.value}\n".encode()
@@ -63,9 +63,9 @@ def all_plugin_files() -> dict[str, bytes]:
 def _point(name: str) -> EntryPoint:
     points = {point.value: point for point in entry_points(group=GROUP, name=name)}
     if not points:
-        raise InvalidInput(f"there is no scheduler {name!r}", hint=f"no installed package has it in its entry points {GROUP}")
+        raise InvalidInput(f"no scheduler named {name!r}", hint=f"no installed package has it as an entry point of {GROUP}")
     if len(points) > 1:
-        raise InvalidInput(f"there are several schedulers called {name!r}: {', '.join(sorted(points))}", hint="uninstall all but one")
+        raise InvalidInput(f"there are several schedulers named {name!r}: {', '.join(sorted(points))}", hint="uninstall all but one")
     return next(iter(points.values()))
 
 
@@ -81,7 +81,8 @@ def _modules(spec: ModuleSpec, plugin: str) -> Iterator[tuple[str, str]]:
     inside = spec.submodule_search_locations
     if text is None and (inside is None or spec.origin):
         raise InvalidInput(
-            f"the scheduler {plugin} cannot be frozen with the run: {spec.name} has no Python source", hint="a plugin is plain Python"
+            f"the scheduler {plugin} cannot be frozen with the run: {spec.name} has no Python source",
+            hint="plugins must be plain Python",
         )
     if text is not None:
         yield f"{path}/__init__.py" if inside is not None else f"{path}.py", text

@@ -54,8 +54,8 @@ def _plugin(cluster: Cluster) -> Scheduler:
     if cluster.scheduler not in plugin_names():
         near = difflib.get_close_matches(cluster.scheduler, known_names(), n=1)
         raise InvalidInput(
-            f"clusters.{cluster.name}.scheduler: there is no scheduler {cluster.scheduler!r} in this environment; "
-            f"there are {', '.join(known_names())}" + (f" (did you mean {near[0]}?)" if near else ""),
+            f"clusters.{cluster.name}.scheduler: no scheduler named {cluster.scheduler!r} in this environment; "
+            f"known are {', '.join(known_names())}" + (f" (did you mean {near[0]}?)" if near else ""),
             hint="a plugin is a package with an entry point of that name in the group onward.schedulers: "
             "install it in the environment that has Onward",
         )

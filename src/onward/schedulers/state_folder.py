@@ -32,7 +32,7 @@ def state_folder_problem(env: Mapping[str, str]) -> str:
         place = place.parent
     if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
         return ""
-    return f"{folder} {'cannot be written' if place == folder else 'cannot be made'}: {STATE_HINT}"
+    return f"{folder} {'cannot be written' if place == folder else 'cannot be created'}: {STATE_HINT}"
 
 
 def _home(env: Mapping[str, str]) -> Path:

@@ -23,7 +23,7 @@ _MOST_REASONS = 2  # a large site gives one for each of its hosts
 def advice(ask: Ask, resources: Resources, names: Mapping[str, str], *, notify: bool) -> Iterator[str]:
     """What this site will do to such a job that its owner should know. Nothing where it cannot be asked."""
     if resources.mem == 0:
-        yield "mem 0: Grid Engine has no word for all of a node's memory, so no memory is asked for; the site's default holds"
+        yield "mem 0: Grid Engine cannot request all memory of a node, so no memory is requested; the site's default applies"
     try:
         yield from _suitable(ask, resources, names)
         yield from _layout(ask, resources, names)
@@ -32,7 +32,7 @@ def advice(ask: Ask, resources: Resources, names: Mapping[str, str], *, notify: 
     except SchedulerUnavailable:
         pass
     if not notify:
-        yield "this profile asks for no notice: a qdel kills the training before it can save"
+        yield "this profile requests no kill notice: a qdel kills the training before it can save"
 
 
 def why(text: str) -> dict[JobId, str]:
@@ -62,16 +62,16 @@ def scheduling_info(text: str) -> dict[JobId, list[str]]:
 def _reason(job: JobId, lines: list[str]) -> str:
     told = list(dict.fromkeys(line for line in lines if not line.startswith("(Collecting")))
     if any("hold state" in line for line in told):
-        return f"put on hold by a person; qrls {job} releases it"
+        return f"held by a user; qrls {job} releases it"
     if any("job dependencies" in line for line in told):
-        return "waits for the job before it"
+        return "waits for the previous job"
     return _few([line for line in told if "cannot run" in line] or told)
 
 
 def _few(lines: list[str]) -> str:
     """What is offered says more than which queue is out of the question."""
     lines = sorted(lines, key=lambda line: "offers only" not in line)
-    more = f" (and {len(lines) - _MOST_REASONS} more such)" if len(lines) > _MOST_REASONS else ""
+    more = f" (and {len(lines) - _MOST_REASONS} more like these)" if len(lines) > _MOST_REASONS else ""
     return "; ".join(lines[:_MOST_REASONS]) + more
 
 
@@ -83,7 +83,7 @@ def _suitable(ask: Ask, resources: Resources, names: Mapping[str, str]) -> Itera
     if "no suitable queues" not in said:
         return
     lines = [re.sub(r"^(?:Unable to run job: )?Job \d+ ", "", line.strip()) for line in said.splitlines() if "cannot run" in line]
-    yield f"no queue of this site can run it as it is asked for, so that it will wait for ever: {_few(lines) or 'no suitable queues'}"
+    yield f"no queue of this site can run this request, so it would wait forever: {_few(lines) or 'no suitable queues'}"
 
 
 def _layout(ask: Ask, resources: Resources, names: Mapping[str, str]) -> Iterator[str]:
@@ -94,8 +94,8 @@ def _layout(ask: Ask, resources: Resources, names: Mapping[str, str]) -> Iterato
     rule = re.search(r"^allocation_rule\s+(\S+)", ask("qconf", "-sp", environment).out, re.MULTILINE)
     if rule and rule[1] != str(shape.slots):
         yield (
-            f"parallel environment {environment} lays slots out by the rule {rule[1]}: the job may get other than {shape.nodes} hosts "
-            f"with {shape.slots} slots each; one with the rule {shape.slots} would be sure"
+            f"parallel environment {environment} has the allocation rule {rule[1]}: the job may get other than {shape.nodes} hosts "
+            f"with {shape.slots} slots each; use one with the rule {shape.slots} to be sure"
         )
 
 
@@ -108,7 +108,7 @@ def _notices(ask: Ask, resources: Resources) -> Iterator[str]:
     notices = {queue: seconds for queue, text in told.items() if (seconds := _seconds(text, "notify")) is not None}
     if all(seconds < _SHORT_NOTICE for seconds in notices.values()):
         for queue, seconds in notices.items():
-            yield f"queue {queue} leaves {seconds} s between its notice and the kill: a qdel may come before the training has saved"
+            yield f"queue {queue} leaves {seconds} s between its kill notice and the kill: a qdel may kill the training before it has saved"
 
 
 def notify_seconds(queue: str) -> float | None:

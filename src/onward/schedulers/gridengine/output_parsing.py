@@ -21,12 +21,12 @@ _SUSPENDED = {"s": "suspended", "S": "suspended with its queue", "T": "suspended
 _DELETING = (137, 140)  # killed, or dead of the notice that it will be
 _WORDS = {
     19: "its host was lost",
-    25: "it was started again on another host",
+    25: "it was restarted on another host",
     26: "its output file could not be opened",
     27: "its shell was not found",
     28: "its working folder could not be entered",
-    30: "it asked for the error state (exit code 100)",
-    37: "a limit was enforced",
+    30: "it requested the error state (exit code 100)",
+    37: "it exceeded a limit",
 }
 
 
@@ -58,7 +58,7 @@ def parse_qstat(text: str) -> list[JobStatus]:
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
-        raise SchedulerUnavailable(f"qstat -xml gave something that is not XML: {error}") from error
+        raise SchedulerUnavailable(f"qstat -xml did not print XML: {error}") from error
     found: dict[JobId, JobStatus] = {}
     for entry in root.iter("job_list"):
         said = {child.tag: (child.text or "").strip() for child in entry}
@@ -207,7 +207,7 @@ def _ending(record: AccountingRecord) -> tuple[JobState, int | None, str]:
         case 19 | 25:
             return JobState.NODE_FAILED, None, words
         case 100 if record.exit_status in _DELETING:
-            return JobState.CANCELLED, signal, "deleted, or killed by somebody"
+            return JobState.CANCELLED, signal, "deleted or killed"
         case _:
             return JobState.FAILED, signal, words or f"failed {record.failed}"
 

@@ -34,7 +34,7 @@ _SOFT = ("s_rt", "s_cpu")
 
 _MAILS = {"BEGIN": "b", "END": "e", "FAIL": "a", "ALL": "bea", "NONE": "", "REQUEUE": "a"}
 _FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?:=[A-Za-z0-9_.*:+-]+)?")
-_SITE = "the profile's `names` says what this site calls it (docs/howto/gridengine.md)"
+_SITE = "set this site's name for it in the profile's `names` (docs/howto/gridengine.md)"
 
 
 def misnamed(key: str, name: str) -> str:
@@ -44,13 +44,13 @@ def misnamed(key: str, name: str) -> str:
         if name.startswith("-") or "/" in name:
             return "expected a parallel environment, such as smp; `qconf -spl` lists them"
         stray = set(re.findall(r"[{}]", name.replace("{slots}", "")))
-        return "expected no braces but {slots}, for the slots a node" if stray else ""
+        return "expected no braces except {slots}, for the slots per node" if stray else ""
     if "{" in name or "}" in name:
-        return "expected no braces: {slots} has a meaning in cpus-per-task and nodes alone"
+        return "expected no braces: {slots} works only in cpus-per-task and nodes"
     if name == "-l" or (key in _AMOUNTS and name.startswith("-")):
-        return "expected a resource, such as h_vmem: it is asked for by -l; `qconf -sc` lists them"
+        return "expected a resource, such as h_vmem: it is requested with -l; `qconf -sc` lists them"
     if key == "time" and bare in _SOFT:
-        return f"expected h_rt: {bare} is a warning, and nothing would limit the job"
+        return f"expected h_rt: {bare} is only a warning and limits nothing"
     return ""
 
 
@@ -94,8 +94,8 @@ def _environment(shape: JobShape, called: Mapping[str, str]) -> Iterator[str]:
     if shape.nodes > 1:
         if "nodes" not in called:
             raise InvalidInput(
-                f"{shape.nodes} nodes need a parallel environment of this site, and none is named",
-                hint='in the profile: names = { nodes = "mpi" }, with {slots} in it where its name says how many slots a node; '
+                f"{shape.nodes} nodes need a parallel environment, but the profile names none",
+                hint='in the profile: names = { nodes = "mpi" }, with {slots} if its name contains the slots per node; '
                 "`qconf -spl` lists them",
             )
         yield f"-pe {called['nodes'].format(slots=shape.slots)} {shape.total}"
@@ -115,8 +115,8 @@ def _amounts(resources: Resources, shape: JobShape, called: Mapping[str, str]) -
         name, by_slot = _counted(called["gpus"])
         if by_slot and count % shape.total:
             raise InvalidInput(
-                f"{count} GPUs cannot be shared out to {shape.total} slots, and this site counts {name} by the slot",
-                hint="ask for as many CPUs as GPUs, or a divisor of them",
+                f"{count} GPUs cannot be divided among {shape.total} slots, and this site counts {name} per slot",
+                hint="request as many CPUs as GPUs, or a divisor of them",
             )
         yield f"-l {name}={count // shape.total if by_slot else count}"
         if kind:
@@ -151,7 +151,7 @@ def _counted(name: str) -> tuple[str, bool]:
 
 def _as(key: str, value: str, called: Mapping[str, str]) -> str:
     if key not in called:
-        raise InvalidInput(f"{key}: Grid Engine has no word for it ({value!r})", hint=f"leave it out, or {_SITE}")
+        raise InvalidInput(f"{key}: Grid Engine does not support it ({value!r})", hint=f"leave it out, or {_SITE}")
     name = called[key]
     return f"{name} {value}" if name.startswith("-") else f"-l {_counted(name)[0]}={value}"
 
@@ -160,8 +160,8 @@ def _features(constraint: str) -> list[str]:
     parts = re.split(r"[,&]", constraint)
     if not all(_FEATURE.fullmatch(part) for part in parts):
         raise InvalidInput(
-            f"constraint: {constraint!r} cannot be said in Grid Engine's words",
-            hint="expected resources of the site with commas between them, such as avx2 or gpu_c=3.5",
+            f"constraint: {constraint!r} cannot be expressed for Grid Engine",
+            hint="expected resources of the site separated by commas, such as avx2 or gpu_c=3.5",
         )
     return parts
 
@@ -184,5 +184,5 @@ def _mail(resources: Resources) -> Iterator[str]:
 
 def _plain(option: str) -> str:
     if "\n" in option or "\r" in option:
-        raise InvalidInput(f"an option may not have a line break in it: {option!r}")
+        raise InvalidInput(f"an option may not contain a line break: {option!r}")
     return option

@@ -80,7 +80,7 @@ class GridEngineScheduler:
 
     def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
         if not NAME_PATTERN.match(name):
-            raise SubmitRefused(f"{name!r} is no job name", hint="use letters, digits, dot, dash and underscore")
+            raise SubmitRefused(f"{name!r} is not a valid job name", hint="use letters, digits, dot, dash and underscore")
         program, *arguments = self.submit_command(script, name=name, after=after)
         try:
             answer = _ask(program, *arguments, timeout=_SUBMIT_TIMEOUT)
@@ -94,7 +94,7 @@ class GridEngineScheduler:
         if answer.code == 0 or any(word in reason.lower() for word in _UNCLEAR):
             raise SubmitUnclear(f"submitting {name}: {reason}")
         if _COUNT.search(reason):
-            raise SubmitLimitReached(f"Grid Engine takes no more jobs of yours for now: {reason}", hint=_advice("only allows"))
+            raise SubmitLimitReached(f"Grid Engine accepts no more jobs from you for now: {reason}", hint=_advice("only allows"))
         raise SubmitRefused(f"Grid Engine refused {name}: {reason}", hint=_advice(reason))
 
     def advice(self, resources: Resources) -> Sequence[str]:
@@ -258,14 +258,14 @@ def _reason(answer: Answer) -> str:
 
 def _advice(reason: str) -> str:
     for words, what_next in (
-        ("unknown resource", "`qconf -sc` lists this site's resources; the profile's `names` says what it calls ours"),
+        ("unknown resource", "`qconf -sc` lists this site's resources; map Onward's names to them in the profile's `names`"),
         ("unknown queue", "`qconf -sql` lists the queues"),
-        ("parallel environment", "`qconf -spl` lists them; the profile's `names` says which to use for cpus-per-task and nodes"),
+        ("parallel environment", "`qconf -spl` lists them; set those for cpus-per-task and nodes in the profile's `names`"),
         ("hostname", "`qconf -sel` lists the hosts that run jobs"),
         ("advance reservation", "`qrstat` lists the reservations that you may use"),
-        ("invalid option", "resources.extra holds what stands on a `#$` line; `man qsub` lists its options"),
+        ("invalid option", "resources.extra takes options as on a `#$` line; `man qsub` lists them"),
         ("project", "`qconf -sprjl` lists the projects"),
-        ("not a submit host", "submit from a host that may; if jobs may not, set legs-ahead in the profile"),
+        ("not a submit host", "submit from a submit host; if jobs may not submit, set legs-ahead in the profile"),
         ("only allows", "you have as many jobs queued as the site allows: cancel one, or wait"),
     ):
         if words in reason.lower():

@@ -27,14 +27,14 @@ _MOST_ASKED = 200  # of my jobs that wait: why
 # Letters of a queue on a host that starts no jobs there, and what each says. One that is not listed makes it unknown.
 _SHUT = {
     "u": (NodeState.DOWN, "does not answer"),
-    "E": (NodeState.DRAINED, "a job failed in a way that shut the queue; qmod -cq opens it"),
+    "E": (NodeState.DRAINED, "a job's failure disabled the queue; qmod -cq enables it"),
     "d": (NodeState.DRAINED, "disabled by an administrator"),
     "D": (NodeState.DRAINED, "disabled by its calendar"),
     "s": (NodeState.DRAINED, "suspended by an administrator"),
-    "S": (NodeState.DRAINED, "suspended for another queue"),
+    "S": (NodeState.DRAINED, "suspended in favour of another queue"),
     "C": (NodeState.DRAINED, "suspended by its calendar"),
     "c": (NodeState.DOWN, "its configuration is ambiguous"),
-    "o": (NodeState.DRAINED, "taken out of its queue, and only ends its jobs"),
+    "o": (NodeState.DRAINED, "removed from its queue; its jobs may finish"),
     "a": (NodeState.FULL, "too busy for more jobs"),
     "A": (NodeState.FULL, "too busy: its jobs are suspended"),
     "P": (NodeState.DRAINED, "preempted"),
@@ -99,7 +99,7 @@ def read_xml(text: str) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
-        raise SchedulerUnavailable(f"qstat -xml gave something that is not XML: {error}") from error
+        raise SchedulerUnavailable(f"qstat -xml did not print XML: {error}") from error
 
 
 # ── hosts ─────────────────────────────────────────────────────────────────────

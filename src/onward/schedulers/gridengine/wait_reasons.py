@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-ERROR = "in the error state: qstat -j tells why, qmod -cj tries it again"
-DEPENDENCY = "waits for the job before it"
-HOLD = "put on hold; qrls lets it go"
+ERROR = "in the error state: qstat -j shows why, qmod -cj retries it"
+DEPENDENCY = "waits for the previous job"
+HOLD = "on hold; qrls releases it"
 QUEUED = "waits in the queue"
 
 # The first that fits one of the lines is said; {1}, {2} are what its brackets found.
@@ -15,14 +15,14 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"Job is in error state", ERROR),
     (r"job dropped because of job dependencies", DEPENDENCY),
     (r"Job is in hold state", HOLD),
-    (r"execution time not reached", "is not to start before a set time"),
+    (r"execution time not reached", "may not start before a set time"),
     (r"exceeds limit \"([^\"]*)\" in rule \"([^\"]*)\"", "a quota of the site is reached: rule {2}, limit {1}"),
     (r"job dropped because of user limitations", "its owner runs as many jobs as allowed"),
-    (r"job array.* concurrently running|not run because of array task.*limit", "its array runs as many tasks at once as it allows itself"),
-    (r"no access to project|not have access.*project", "its project may not run here"),
+    (r"job array.* concurrently running|not run because of array task.*limit", "its array already runs its maximum number of tasks"),
+    (r"no access to project|not have access.*project", "its project may not run jobs here"),
     (r"has no permission for (?:cluster )?queue \"([^\"]*)\"", "its owner may not use queue {1}"),
     (r"cannot run in PE \"([^\"]*)\" because it only offers (-?\d+) slots", "not enough slots are free in {1}: {2} now"),
-    (r"cannot run until clean up of an earlier run", "is being cleaned up from its last start"),
+    (r"cannot run until clean up of an earlier run", "its last start is being cleaned up"),
     (r"Collecting of scheduler job information is turned off", QUEUED + " (this site does not say why)"),
 )
 _OFFERS = re.compile(
@@ -30,8 +30,8 @@ _OFFERS = re.compile(
 )
 _LEFT_OUT = (
     (r"not contained in its hard queue list|not contained in its master hard queue list", ""),  # it asked for another
-    (r"dropped because it is full", "the queues that it may use are full"),
-    (r"dropped because it is (?:disabled|suspended|in error state)", "a queue that it could use is shut"),
+    (r"dropped because it is full", "all queues that it may use are full"),
+    (r"dropped because it is (?:disabled|suspended|in error state)", "a queue that it could use is closed"),
     (r"dropped because it is overloaded", "hosts that it could use are too busy"),
     (r"dropped because it is temporarily not available", "hosts that it could use do not answer"),
 )
@@ -67,8 +67,8 @@ def _offers(lines: Sequence[str]) -> str:
         return ""
     told = []
     for resource, places in left.items():
-        wanted = f" (asks for {asked[resource]})" if resource in asked else ""
+        wanted = f" (requests {asked[resource]})" if resource in asked else ""
         some = ", ".join(f"{place} {amount or 0}" for place, amount in list(places.items())[:_MOST])
         more = f" and {len(places) - _MOST} more" if len(places) > _MOST else ""
         told.append(f"{resource}{wanted}: {some}{more}")
-    return "not enough is free of " + "; ".join(told)
+    return "not enough free: " + "; ".join(told)

@@ -57,7 +57,7 @@ class Keeper:
                 self.look()
             except OSError as error:
                 if trouble != str(error):
-                    log.warning("the queue's folder cannot be used; jobs go on, and so does the keeper: %s", error)
+                    log.warning("the queue's folder cannot be used; jobs and keeper continue: %s", error)
                 trouble = str(error)
             busy = self._clock.now() - self._changed < AWAKE_SECONDS or any(held.record.ending for held in self._jobs.values())
             self._clock.sleep(FAST if busy else SLOW)

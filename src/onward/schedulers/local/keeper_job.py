@@ -72,11 +72,11 @@ class KeeperJob:
         code, reason = self.code, self.record.reason
         match self.record.ending:
             case JobState.NODE_FAILED:
-                reason = "the machine was started anew while the job ran"
+                reason = "the machine restarted while the job ran"
             case JobState.FAILED if self.process is None:
                 reason = "could not be started"
             case JobState.FAILED if code is None:
-                reason = "ended while no keeper watched"
+                reason = "ended while no keeper was running"
             case JobState.FAILED:
                 reason = job_wrapper.failure_reason(self.folder, self.job)
             case _:

@@ -58,7 +58,7 @@ def ensure_keeper(queue: LocalQueue, command: Sequence[str]) -> None:
     finally:
         os.close(lock)
     if done.returncode:
-        raise SchedulerUnavailable(f"the local queue's keeper ended at once with code {done.returncode}", hint=f"see {queue.keeper_log}")
+        raise SchedulerUnavailable(f"the local queue's keeper exited at once with code {done.returncode}", hint=f"see {queue.keeper_log}")
 
 
 def keeper_command(state: Path) -> list[str]:

@@ -55,11 +55,11 @@ class MachineCapacity:
     def excess(self, request: ResourceRequest) -> str:
         """Why a job could never start here; nothing if it could."""
         if request.cpus > self.cpus:
-            return f"it asks for {request.cpus} CPUs, and this machine has {self.cpus}"
+            return f"it requests {request.cpus} CPUs, but this machine has {self.cpus}"
         if (request.mem or 0) > self.mem:
-            return f"it asks for {request.mem} MiB of memory, and this machine has {self.mem} MiB"
+            return f"it requests {request.mem} MiB of memory, but this machine has {self.mem} MiB"
         if request.gpus > len(self.gpus):
-            return f"it asks for {request.gpus} GPUs, and this machine has {len(self.gpus)}"
+            return f"it requests {request.gpus} GPUs, but this machine has {len(self.gpus)}"
         return ""
 
 

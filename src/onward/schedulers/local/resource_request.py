@@ -27,11 +27,11 @@ def directive_lines(resources: Resources, *, output: Path) -> Sequence[str]:
     """Partitions, accounts, mail and names of nodes mean nothing on one machine and leave no line; more nodes than one cannot be had."""
     if resources.nodes is not None and resources.nodes > 1:
         raise InvalidInput(
-            f"nodes: {resources.nodes} cannot be had from the local queue, which is one machine",
+            f"nodes: the local queue is one machine and cannot provide {resources.nodes}",
             hint="leave nodes out, or choose another cluster",
         )
     if "\n" in str(output):
-        raise InvalidInput(f"the output file {str(output)!r} has a line break in its name", hint="choose a folder without one")
+        raise InvalidInput(f"the output file {str(output)!r} has a line break in its name", hint="choose a folder without a line break")
     asked = {
         "time": format_duration(resources.time) if resources.time is not None else None,
         "mem": format_size(resources.mem) if resources.mem is not None else None,
@@ -50,7 +50,7 @@ def parse_directives(script: str) -> ResourceRequest:
         key, equals, value = line.removeprefix(_MARK).strip().removeprefix("--").partition("=")
         if key not in ("time", "mem", "cpus-per-task", "ntasks", "gpus", "output") or not equals:
             raise InvalidInput(
-                f"the job script's line {line!r} is not known to the local queue", hint="write --name=value, as in #ONWARD --mem=4G"
+                f"the job script's line {line!r} is not an option of the local queue", hint="write --name=value, as in #ONWARD --mem=4G"
             )
         asked[key] = value
     return ResourceRequest(

@@ -56,7 +56,7 @@ class LocalScheduler:
     def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
         if not NAME_PATTERN.match(name):
             raise SubmitRefused(
-                f"{name!r} cannot be a job's name", hint="begin with a letter, then letters, digits, dot, dash and underscore"
+                f"{name!r} is not a valid job name", hint="begin with a letter, then letters, digits, dot, dash and underscore"
             )
         try:
             text = script.read_bytes()
@@ -71,11 +71,11 @@ class LocalScheduler:
         except OSError as error:
             if self._state.is_dir() and error.errno not in (errno.EACCES, errno.EPERM):
                 raise self._unavailable(error) from error
-            raise SubmitRefused(f"the local queue's folder {self._state} cannot be made: {error.strerror}", hint=STATE_HINT) from error
+            raise SubmitRefused(f"the local queue's folder {self._state} cannot be created: {error.strerror}", hint=STATE_HINT) from error
         with self._answering():
             machine, seen = self._machine()
         if excess := machine.excess(request):
-            raise SubmitRefused(f"the local queue cannot run {name}: {excess}", hint="ask for less, or choose another cluster")
+            raise SubmitRefused(f"the local queue cannot run {name}: {excess}", hint="request less, or choose another cluster")
         try:
             job = self._queue.add(_as_submitted(name, after, request), text, machine=seen)
         except OSError as error:  # a disk that is full now may have room later

@@ -43,7 +43,7 @@ def take_snapshot(
         nodes=(by_use(node),),
         queues=(Queue(name=QUEUE, nodes=(host,), default=True),),
         jobs=in_order([_job(*one, user=user, host=host, machine=machine, gpu_types=gpu_types) for one in live]),
-        notes=("what runs here beside the local queue's jobs is not counted",),
+        notes=("processes outside the local queue are not counted",),
     )
 
 

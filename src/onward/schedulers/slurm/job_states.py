@@ -54,7 +54,7 @@ def parse_state(native: str) -> JobState:
     word = native.split(maxsplit=1)[0].rstrip("+") if native.strip() else ""
     state = STATES.get(word, JobState.UNKNOWN)
     if state is JobState.UNKNOWN:
-        log.warning("Slurm's state %r is not in our table", native)
+        log.warning("unknown Slurm state %r", native)
     return state
 
 

@@ -104,7 +104,7 @@ class SlurmScheduler:
 
     def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
         if not NAME_PATTERN.match(name):
-            raise SubmitRefused(f"{name!r} is no job name", hint="use letters, digits, dot, dash and underscore")
+            raise SubmitRefused(f"{name!r} is not a valid job name", hint="use letters, digits, dot, dash and underscore")
         try:
             answer = run_command(self.submit_command(script, name=name, after=after), timeout=_SUBMIT_TIMEOUT)
         except SchedulerUnavailable as error:
@@ -116,7 +116,7 @@ class SlurmScheduler:
         if answer.code == 0 or any(word in reason.lower() for word in _UNCLEAR):
             raise SubmitUnclear(f"submitting {name}: {reason}")
         if site.is_submit_limit(reason):
-            raise SubmitLimitReached(f"Slurm takes no more jobs of yours for now: {reason}", hint=_advice("submit limit"))
+            raise SubmitLimitReached(f"Slurm accepts no more jobs from you for now: {reason}", hint=_advice("submit limit"))
         raise SubmitRefused(f"Slurm refused {name}: {reason}", hint=_advice(reason))
 
     def advice(self, resources: Resources) -> Sequence[str]:
@@ -162,7 +162,7 @@ class SlurmScheduler:
                 if not any(row.state.live for row in rows):
                     break
         except SchedulerUnavailable as error:
-            log.warning("who cancelled job %s is not known: %s", ", ".join(sorted(jobs)), error)
+            log.warning("job %s was cancelled by an unknown user: %s", ", ".join(sorted(jobs)), error)
         return rows
 
     def cancel(self, jobs: Collection[JobId]) -> None:
@@ -284,7 +284,7 @@ def _advice(reason: str) -> str:
         ("partition", "`sinfo -s` lists the partitions"),
         ("account", "`sacctmgr show assoc user=$USER` lists your accounts"),
         ("qos", "`sacctmgr show qos` lists them"),
-        ("node configuration is not available", "no node has that much; ask for less memory, CPUs or GPUs, or another partition"),
+        ("node configuration is not available", "no node has that much; request less memory, CPUs or GPUs, or another partition"),
         ("time limit", "`sinfo -s` shows the longest time of each partition"),
         ("submit limit", "you have as many jobs queued as the site allows: cancel one, or wait"),
     ):

@@ -54,7 +54,7 @@ def advice(resources: Resources) -> Iterator[str]:
     if limit is not None and limit < 2:
         yield (
             f"you may have {limit} job submitted here (MaxSubmitJobs), so the next leg cannot wait in the queue while one runs: "
-            "at its end each leg puts its own job back into the queue and goes on there. If the run needs other resources by then, "
+            "at its end each leg puts its own job back into the queue and continues there. If the run needs other resources by then, "
             "or Slurm does not allow that, `onward tend` or a running `onward up` submits the next leg"
         )
 

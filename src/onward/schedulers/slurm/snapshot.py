@@ -59,14 +59,14 @@ _WHY = {
     "NO_RESPOND": "does not answer",
     "MAINT": "reserved for maintenance",
     "RESERVED": "reserved",
-    "REBOOT_REQUESTED": "is to be restarted",
+    "REBOOT_REQUESTED": "will be restarted",
     "REBOOT_ISSUED": "is being restarted",
     "REBOOT": "is being restarted",
 }
 _PARTITION_WHY = {
-    "DOWN": "takes jobs, but starts none for now",
-    "DRAIN": "takes no new jobs",
-    "INACTIVE": "switched off: neither takes nor starts jobs",
+    "DOWN": "accepts jobs, but starts none for now",
+    "DRAIN": "accepts no new jobs",
+    "INACTIVE": "inactive: neither accepts nor starts jobs",
 }
 
 
