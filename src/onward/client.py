@@ -38,11 +38,11 @@ _PLAIN = ("id", "name", "experiment_name", "state", "why", "user", "cluster", "c
 
 
 class Client:
-    """`url` and `token`: of a server; left out: as the settings or the variables say, else the server that you started on this machine."""
+    """`url` and `token` of a server. Default: from the settings or the variables, else the server that you started on this machine."""
 
     def __init__(self, url: str | None = None, token: str | None = None, *, frame: Frame = "auto") -> None:
         if (url is None) != (token is None):
-            raise InvalidInput("onward.Client needs a token with its address, or neither", hint="`onward token create` makes one")
+            raise InvalidInput("onward.Client needs both url and token, or neither", hint="`onward token create` creates a token")
         self._api = ApiClient(url, token, timeout=60.0) if url is not None and token is not None else _nearest()
         self._frame: Frame = frame
         self.url = self._api.url
@@ -60,13 +60,13 @@ class Client:
         limit: int = 10_000,
         frame: Frame | None = None,
     ) -> Any:
-        """A row a run; params, tags and last values of metrics are columns. `metrics`: only these. The filter is the run list's."""
+        """One row per run; params, tags and last values of metrics are columns. `metrics`: only these. Filters as in the run list."""
         asked: dict[str, Any] = {"filter": filter, "order": list(order), "experiment": _many(experiment)}
         asked["metrics"] = "true" if metrics is None else ",".join(metrics) or "false"
         return self._table([_flat(run) for run in self._pages("/api/v1/runs", asked, "runs", limit)], frame)
 
     def run(self, run: str) -> dict[str, Any]:
-        """Everything that is known of one run: as the server tells it."""
+        """Everything about one run, as the server returns it."""
         told: dict[str, Any] = self._api.get(f"/api/v1/runs/{quote(run, safe='')}")
         return told
 
@@ -81,15 +81,15 @@ class Client:
         resolution: int | None = None,
         frame: Frame | None = None,
     ) -> Any:
-        """Points, legs stitched: run, metric, step, time, value, leg. `resolution`: at most so many buckets a series instead, each with
-        the step and time that it begins at, the mean of its values, and their lowest and highest."""
+        """Points, legs stitched: run, metric, step, time, value, leg. `resolution`: at most this many buckets per series instead, each with
+        its first step and time, and the mean, lowest and highest of its values."""
         pairs = [(run, metric) for run in _many(runs) for metric in _many(metrics)]
         if resolution is not None:
             return self._table(self._buckets(_many(runs), _many(metrics), resolution), frame)
         return self._table([row for run, metric in pairs for row in self._points(run, metric)], frame)
 
     def ask(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        """Any other reading call of the API, by what follows /api/v1/: `client.ask(f"runs/{id}/overview")`."""
+        """Any other GET call of the API, by its path after /api/v1/: `client.ask(f"runs/{id}/overview")`."""
         return self._api.get(f"/api/v1/{path}", query)
 
     def _points(self, run: str, metric: str) -> Iterator[dict[str, Any]]:
@@ -132,7 +132,7 @@ def as_table(rows: Rows, frame: Frame) -> Any:
         case "dicts":
             return rows
         case other:
-            raise InvalidInput(f"there is no frame {other!r}", hint="auto, pandas, polars or dicts")
+            raise InvalidInput(f"unknown frame {other!r}", hint="use auto, pandas, polars or dicts")
 
 
 def _which() -> Frame:
@@ -146,7 +146,7 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise NotFound(f"{name} is not installed here", hint=f'pip install {name}, or frame="dicts"') from error
+        raise NotFound(f"{name} is not installed", hint=f'pip install {name}, or frame="dicts"') from error
 
 
 def _flat(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _nearest() -> ApiClient:
     place = tracker_location(os.environ)
     url = place.served_at()
     if url is None:
-        raise NotFound("no server is named, and none runs here", hint='onward.Client("https://…", token="owu_…"), or start one: onward up')
+        raise NotFound("no server is set, and none runs here", hint='onward.Client("https://…", token="owu_…"), or start one: onward up')
     from onward.tracker.access.tokens import Rights, Scope
 
     now = time.time()

@@ -150,7 +150,7 @@ class Sent:
         except _NotKept as error:
             raise error.__cause__ or error from None
         except TimeoutError:
-            raise TooMany(f"request {self.id} was not answered within {timeout:.0f} s", hint="it goes on: wait for it again") from None
+            raise TooMany(f"request {self.id} was not answered within {timeout:.0f} s", hint="it continues: wait for it again") from None
 
     async def _answered(self, channel: AbstractChannel, told: ProgressCallback, keep: KeepCallback) -> GatewayReply:
         await channel.set_qos(prefetch_count=1)
@@ -173,7 +173,7 @@ class Sent:
                     raise Conflict(str(body.get("reason")), hint=str(body.get("next") or ""))
                 told(body)
             else:
-                raise ConnectionError("the broker went away")
+                raise ConnectionError("the connection to the broker broke")
         await queue.delete(if_unused=False, if_empty=False)
         return answer
 
@@ -183,8 +183,8 @@ class Sent:
         try:
             return await channel.get_queue(reply_queue(self.id))
         except ChannelNotFoundEntity:
-            hint = "it was taken before, or the request was sent with another reply queue; its page has it"
-            raise NotFound(f"no answer to {self.id} waits at the broker, nor will one come", hint=hint) from None
+            hint = "it was already taken, or the request was sent with another reply queue; the run's page has it"
+            raise NotFound(f"the broker has no reply to {self.id}, and none will come", hint=hint) from None
 
     async def _must_be_to_come(self, channel: AbstractChannel) -> None:
         """One whose answer was taken, and that was sent again, is not answered again: nobody should wait for it for ever."""
@@ -197,8 +197,8 @@ class Sent:
             if (await self._queue(channel)).declaration_result.message_count:
                 return
         if told.get("outcome"):
-            words = f"request {self.id} is over, and its answer was taken before: {told['outcome'].get('reason', '')}"
-            raise NotFound(words, hint="its page has the results; send it under another id to train again")
+            words = f"request {self.id} is over, and its reply was already taken: {told['outcome'].get('reason', '')}"
+            raise NotFound(words, hint="the run's page has the results; to train again, send it with another id")
 
     async def _status(self) -> Mapping[str, Any]:
         async with self._sender.channel() as channel:
@@ -214,7 +214,7 @@ class Sent:
                     return _body(message)
         except TimeoutError:
             pass
-        raise HostUnreachable(f"no gateway told how request {self.id} stands within {patience:.0f} s", hint="is `onward gateway` running?")
+        raise HostUnreachable(f"no gateway answered about request {self.id} within {patience:.0f} s", hint="is `onward gateway` running?")
 
     async def _cancel(self) -> Mapping[str, Any]:
         async with self._sender.channel() as channel:
@@ -230,7 +230,7 @@ def reply_queue(id: str) -> str:
 
 def checked_id(id: str) -> str:
     if not _ID.fullmatch(id):
-        raise InvalidInput(f"{id[:100]!r} cannot be a request's id", hint="1 to 128 letters, digits, dots, colons, dashes and underscores")
+        raise InvalidInput(f"{id[:100]!r} is not a valid request id", hint="1 to 128 letters, digits, dots, colons, dashes and underscores")
     return id
 
 
@@ -257,7 +257,7 @@ async def _publish(channel: AbstractChannel, queue: str, body: Mapping[str, Any]
         await channel.default_exchange.publish(message, routing_key=queue, mandatory=True, timeout=_PATIENCE)
     except DeliveryError as error:
         raise NotFound(
-            f"the broker has no queue {queue}, or it is full: {error}", hint="`onward gateway declare` makes the queues"
+            f"the broker has no queue {queue}, or it is full: {error}", hint="`onward gateway declare` creates the queues"
         ) from error
 
 

@@ -50,7 +50,7 @@ Root = Annotated[str, word(r"(?:/|~/|~$|\$)[^\x00-\x1f]*", "a path that begins w
 NodePath = Annotated[str, word(r"/[^\x00-\x1f$]*", "a path on the nodes that begins with /, without variables")]
 SshHost = Annotated[str, word(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:@[A-Za-z0-9_][A-Za-z0-9_.-]*)?", "a host as in ssh HOST: lab, or me@lab.org")]
 Address = Annotated[
-    str, word(r"https?://(?![^/]*@)[^\s/?#]+(?:/(?!t/)[^\s?#]*)?", "an address such as https://tracker.lab.org, without a token in it")
+    str, word(r"https?://(?![^/]*@)[^\s/?#]+(?:/(?!t/)[^\s?#]*)?", "a URL such as https://tracker.lab.org, without a token in it")
 ]
 Program = Annotated[str, word(r"[A-Za-z0-9_./][^\x00-\x1f]*", "a program such as python3.11, or the path of one")]
 
@@ -61,7 +61,7 @@ BrokerUrl = Annotated[
     str,
     word(
         r"amqps?://(?![^/]*@)[A-Za-z0-9_.\-\[\]:]+(?:/[^\s/?#]*)?",
-        "an address such as amqps://broker.lab.org/ or amqp://127.0.0.1:5672/VHOST, without user and password in it",
+        "a URL such as amqps://broker.lab.org/ or amqp://127.0.0.1:5672/VHOST, without user and password in it",
     ),
 ]
 BrokerUser = Annotated[str, word(r"[^\x00-\x20]{1,128}", "a user's name")]
@@ -75,55 +75,55 @@ class ClusterIn(Section):
     scheduler: Name | None = Field(default=None, description="What runs the jobs: local, slurm, gridengine, or a plugin's name.")
     ssh: SshHost | None = Field(default=None, description="Host through which this cluster is reached, as in ssh HOST.")
     root: Root | None = Field(default=None, description="Runs folder for this cluster; its nodes must see it.")
-    local_disk: NodePath | None = Field(default=None, description="Folder on a node's own disk for checkpoints in the making.")
+    local_disk: NodePath | None = Field(default=None, description="Folder on a node's own disk for checkpoints being written.")
     python: Annotated[list[Program], BeforeValidator(listed)] | None = Field(
         default=None, description="Python that starts the supervisor on this cluster's nodes, or several, tried in this order."
     )
-    legs_ahead: CountOrZero | None = Field(default=None, description="Legs to queue at submit, where jobs may not submit; 0: none.")
-    notify: Switch | None = Field(default=None, description="Grid Engine: whether its notice before a kill is asked for.")
-    names: dict[str, SiteName] = Field(default_factory=dict, description="Grid Engine: what this site calls our resources.")
-    options: dict[str, PluginOption] = Field(default_factory=dict, description="Settings of a plugin's own.")
-    defaults: ResourcesIn = Field(default_factory=ResourcesIn, description="Resources for what a run does not ask itself.")
+    legs_ahead: CountOrZero | None = Field(default=None, description="Legs to queue at submit, if jobs may not submit; 0: none.")
+    notify: Switch | None = Field(default=None, description="Grid Engine: whether to request its kill notice.")
+    names: dict[str, SiteName] = Field(default_factory=dict, description="Grid Engine: this site's names for Onward's resources.")
+    options: dict[str, PluginOption] = Field(default_factory=dict, description="Settings of a plugin.")
+    defaults: ResourcesIn = Field(default_factory=ResourcesIn, description="Default resources of runs.")
     cpus: Count | None = Field(default=None, description="Local only: CPU cores that jobs may use together.")
     mem: SizeAboveZero | None = Field(default=None, description="Local only: memory that jobs may use together.")
     gpus: CountOrZero | None = Field(default=None, description="Local only: GPUs that jobs may use together.")
 
 
 class TrackerIn(Section):
-    url: Address | None = Field(default=None, description="Server that jobs send their records to, where it cannot see the runs folder.")
+    url: Address | None = Field(default=None, description="Server that jobs send their records to, if it cannot read the runs folder.")
     token_file: Root | None = Field(default=None, description="File with your token for it, of mode 600.")
 
 
 class ServerIn(Section):
-    code: list[Root] = Field(default_factory=list, description="Folders whose code may be submitted over HTTP; none: no code at all.")
-    requests: CountOrZero | None = Field(default=None, description="Requests a second that a token may make, points aside; 0: no bound.")
-    logins: Count | None = Field(default=None, description="Logins that may fail in a minute, from one address.")
-    streams: Count | None = Field(default=None, description="Live streams and followed logs that a user may have open.")
-    artifacts: Size | None = Field(default=None, description="How much may be uploaded to one run; 0: no bound.")
+    code: list[Root] = Field(default_factory=list, description="Folders whose code may be submitted over HTTP. Default: none.")
+    requests: CountOrZero | None = Field(default=None, description="Limit on a token's requests per second, except points; 0: no limit.")
+    logins: Count | None = Field(default=None, description="Limit on failed logins per minute from one address.")
+    streams: Count | None = Field(default=None, description="Limit on a user's open live streams and followed logs.")
+    artifacts: Size | None = Field(default=None, description="Limit on uploads to one run; 0: no limit.")
 
 
 class V1In(Section):
-    enabled: Switch | None = Field(default=None, description="Whether messages of the first protocol are taken.")
-    recipe: Name | None = Field(default=None, description="Recipe that each of them asks for.")
-    jobs: QueueName | None = Field(default=None, description="Queue they come from.")
-    results: QueueName | None = Field(default=None, description="Queue that applications wait on.")
-    rodan: Address | None = Field(default=None, description="Address of the application, whose inputs have a path alone.")
+    enabled: Switch | None = Field(default=None, description="Whether to take messages of protocol v1.")
+    recipe: Name | None = Field(default=None, description="Recipe that they ask for.")
+    jobs: QueueName | None = Field(default=None, description="Queue of incoming messages.")
+    results: QueueName | None = Field(default=None, description="Queue of replies.")
+    rodan: Address | None = Field(default=None, description="Address of the application, for inputs that are only a path.")
 
 
 class GatewayIn(Section):
-    url: BrokerUrl | None = Field(default=None, description="The broker.")
-    user: BrokerUser | None = Field(default=None, description="User there.")
+    url: BrokerUrl | None = Field(default=None, description="Address of the broker.")
+    user: BrokerUser | None = Field(default=None, description="User on the broker.")
     password_file: Root | None = Field(default=None, description="File with that user's password, of mode 600.")
-    ca_file: Root | None = Field(default=None, description="PEM file with the authority that signed the broker's certificate.")
+    ca_file: Root | None = Field(default=None, description="PEM file of the authority that signed the broker's certificate.")
     recipes: Root | None = Field(default=None, description="Folder of this site's recipes.")
-    hosts: list[WebHost] = Field(default_factory=list, description="Hosts that inputs may come from.")
+    hosts: list[WebHost] = Field(default_factory=list, description="Hosts from which inputs may be fetched.")
     server: Address | None = Field(default=None, description="Address of `onward up`, for results that do not fit in a message.")
-    inline: Size | None = Field(default=None, description="How much of results a reply may hold.")
-    message: SizeAboveZero | None = Field(default=None, description="How large a message to us may be.")
-    kept: Duration | None = Field(default=None, description="How long the address of a result opens.")
-    quota: CountOrZero | None = Field(default=None, description="Open requests that a sender may have; 0: no bound.")
-    queue: CountOrZero | None = Field(default=None, description="Open requests that there may be; 0: no bound.")
-    v1: V1In = Field(default_factory=V1In, description="The first protocol.")
+    inline: Size | None = Field(default=None, description="Limit on the size of results in a reply.")
+    message: SizeAboveZero | None = Field(default=None, description="Limit on the size of an incoming message.")
+    kept: Duration | None = Field(default=None, description="How long the address of a result is valid.")
+    quota: CountOrZero | None = Field(default=None, description="Limit on a sender's open requests; 0: no limit.")
+    queue: CountOrZero | None = Field(default=None, description="Limit on all open requests; 0: no limit.")
+    v1: V1In = Field(default_factory=V1In, description="Protocol v1.")
 
     @field_validator("url", mode="before")
     @classmethod
@@ -135,11 +135,11 @@ class GatewayIn(Section):
 
 class SettingsIn(Section):
     root: Root | None = Field(default=None, description="Runs folder.")
-    cluster: Name | None = Field(default=None, description="Cluster to use where none is named.")
+    cluster: Name | None = Field(default=None, description="Default cluster.")
     clusters: dict[Name, ClusterIn] = Field(default_factory=dict, description="Profiles of clusters, by name.")
-    tracker: TrackerIn = Field(default_factory=TrackerIn, description="A server elsewhere, to send records to.")
-    server: ServerIn = Field(default_factory=ServerIn, description="What `onward up` allows.")
-    gateway: GatewayIn = Field(default_factory=GatewayIn, description="The broker that requests come from.")
+    tracker: TrackerIn = Field(default_factory=TrackerIn, description="A server on another machine, to send records to.")
+    server: ServerIn = Field(default_factory=ServerIn, description="Limits of `onward up`.")
+    gateway: GatewayIn = Field(default_factory=GatewayIn, description="The gateway: its broker and limits.")
 
 
 def settings_path(env: Mapping[str, str]) -> Path | None:
@@ -233,9 +233,9 @@ def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
             "gateway.ca-file: an amqp:// connection is not encrypted and checks no certificate; expected amqps:// in gateway.url"
         )
     if bool(read.gateway.user) != bool(read.gateway.password_file):
-        problems.append(f"gateway.{'password-file' if read.gateway.user else 'user'}: missing, expected with the other")
+        problems.append(f"gateway.{'password-file' if read.gateway.user else 'user'}: missing, expected both or neither")
     if bool(read.tracker.url) != bool(read.tracker.token_file):
-        problems.append(f"tracker.{'token-file' if read.tracker.url else 'url'}: missing, expected with the other")
+        problems.append(f"tracker.{'token-file' if read.tracker.url else 'url'}: missing, expected both or neither")
     known = ("auto", *SCHEDULERS, *read.clusters)
     if read.cluster is not None and read.cluster not in known:
         problems.append(f"cluster: found {read.cluster!r}, expected one of {', '.join(dict.fromkeys(known))}")
@@ -245,7 +245,7 @@ def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
         if profile.ssh and name == "local":
             problems.append(f"{place}.ssh: local is this machine, expected another name for a profile of {profile.ssh}")
         if name in _RESERVED:
-            problems.append(f"{place}: {name} has a meaning of its own, expected another name for a profile")
+            problems.append(f"{place}: {name} is reserved, expected another name for a profile")
         elif profile.scheduler is None and name not in SCHEDULERS:
             problems.append(f"{place}.scheduler: missing, expected {_either(known_names())}")
         elif name in SCHEDULERS and profile.scheduler not in (None, name):
@@ -267,11 +267,11 @@ def _misplaced(place: str, profile: ClusterIn, scheduler: str) -> list[str]:
         problems += [f"{place}.{key}: only a gridengine cluster has this" for key in ("names", "notify") if getattr(profile, key)]
         problems += [f"{place}.notify: only a gridengine cluster has this"] if profile.notify is False else []
     if scheduler in SCHEDULERS and profile.options:
-        problems.append(f"{place}.options: only a plugin's cluster has these, and {scheduler} is built in")
+        problems.append(f"{place}.options: only clusters of a plugin have these, but {scheduler} is built in")
     if scheduler == "local" and profile.legs_ahead:
-        problems.append(f"{place}.legs-ahead: jobs of the local queue may submit, so none need be queued ahead")
+        problems.append(f"{place}.legs-ahead: jobs of the local queue may submit, so no legs are queued ahead")
     if (profile.legs_ahead or 0) > _MOST_AHEAD:
-        problems.append(f"{place}.legs-ahead: found {profile.legs_ahead}, expected {_MOST_AHEAD} at most: each is a job in the queue")
+        problems.append(f"{place}.legs-ahead: found {profile.legs_ahead}, expected at most {_MOST_AHEAD}: each is a job in the queue")
     return problems + (_misnamed(place, profile.names) if scheduler == "gridengine" else [])
 
 
@@ -298,7 +298,7 @@ _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_
 
 def _unset(root: str | None, env: Mapping[str, str]) -> list[str]:
     names = [match[1] or match[2] for match in _VARIABLE.finditer(root or "")] + (["HOME"] if (root or "").startswith("~") else [])
-    stray = ["found a $ without a variable's name, expected one such as $WORK"] if "$" in _VARIABLE.sub("", root or "") else []
+    stray = ["found a $ without a variable name, expected a variable such as $WORK"] if "$" in _VARIABLE.sub("", root or "") else []
     return [f"found ${name}, which is not set here" for name in names if not env.get(name)] + stray
 
 

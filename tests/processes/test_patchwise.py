@@ -82,11 +82,11 @@ def test_a_page_is_blue_first_as_old_classifiers_give_it(inputs: dict[str, Path]
     ("name", "image", "said"),
     [
         ("Image", b"no image", "input 'Image' cannot be read as an image"),
-        ("Background", Image.new("RGBA", (10, 10)), "input 'Background' has 10 × 10 pixels and the page 160 × 128"),
+        ("Background", Image.new("RGBA", (10, 10)), "input 'Background' has 10 × 10 pixels, but the page has 160 × 128"),
         ("Background", Image.new("RGB", (160, 128)), "input 'Background' has no alpha channel (RGB)"),
         ("rgba PNG - Layer 0", Image.new("RGBA", (160, 128)), "input 'rgba PNG - Layer 0' is empty"),
         ("Selected Regions", Image.new("RGBA", (160, 128)), "input 'Selected Regions' selects nothing"),
-        ("Layer 1", Image.new("RGBA", (160, 128)), "input 'Layer 1' is none that this recipe knows"),
+        ("Layer 1", Image.new("RGBA", (160, 128)), "input 'Layer 1' is unknown"),
     ],
 )
 def test_an_image_that_cannot_be_learnt_from_is_named(inputs: dict[str, Path], name: str, image: bytes | Image.Image, said: str) -> None:

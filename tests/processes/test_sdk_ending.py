@@ -48,7 +48,7 @@ def test_a_process_says_who_it_is(tmp_path: Path) -> None:
         ("raise KeyboardInterrupt", "cancelled", "interrupted"),
         ("sys.exit(3)", "failed", "exit code 3"),
         ("sys.exit('no data')", "failed", "no data"),
-        ("sys.exit(75)", "waiting", "saved; start it again to go on"),
+        ("sys.exit(75)", "waiting", "saved; start it again to continue"),
         ("run.finish(exit_code=1)", "failed", "exit code 1"),
         ("sys.excepthook = sys.__excepthook__\nimport onward\nraise ValueError", "finished", ""),  # who hides it from us
     ],

@@ -121,7 +121,7 @@ def test_a_full_disk_raises_nothing_and_is_said_once(
             writer.write({"s": step, "m": {}})
     writer.write({"s": 9, "m": {}})
     assert [record["s"] for record in records(tmp_path)] == [1, 9]
-    assert capsys.readouterr().err.count("training goes on") == 1
+    assert capsys.readouterr().err.count("training continues") == 1
 
 
 def test_a_record_cut_by_a_full_disk_does_not_take_the_next_one_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

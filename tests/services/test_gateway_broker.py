@@ -43,10 +43,10 @@ def test_every_refusal_has_its_sentence(
         (replace(plain, port=1), HostUnreachable, "cannot be reached: Connection refused"),
         (replace(plain, host="no.such.host.invalid"), HostUnreachable, "cannot be reached: "),
         (replace(plain, port=tls.port), HostUnreachable, "cannot be reached: "),
-        (replace(tls, port=plain.port), HostUnreachable, "speaks no TLS"),
-        (replace(tls, ca_file=stranger.certificate), NotAllowed, "is not to be trusted"),
-        (replace(tls, ca_file=None), NotAllowed, "is not to be trusted"),
-        (replace(tls, ca_file=tmp_path / "none"), InvalidInput, "is no PEM file"),
+        (replace(tls, port=plain.port), HostUnreachable, "does not speak TLS"),
+        (replace(tls, ca_file=stranger.certificate), NotAllowed, "is not trusted"),
+        (replace(tls, ca_file=None), NotAllowed, "is not trusted"),
+        (replace(tls, ca_file=tmp_path / "none"), InvalidInput, "is not a PEM file"),
     ]
     for wrong, kind, said in refused:
         with pytest.raises(kind) as caught:

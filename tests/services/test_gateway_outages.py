@@ -91,7 +91,7 @@ def test_a_broker_that_falls_silent_is_left_and_come_back_to(
     with gateway_at(broker_at(own_broker), tmp_path / "requests.db"):
         own_broker.daemon().pause()
         try:
-            assert until(lambda: "has fallen silent" in caplog.text, timeout=PATIENCE)
+            assert until(lambda: "stopped answering" in caplog.text, timeout=PATIENCE)
         finally:
             own_broker.daemon().resume()
         with OldProducer(own_broker) as old:
@@ -114,7 +114,7 @@ def test_a_broker_that_is_short_of_memory_gets_its_answers_later(
         assert until(lambda: running.requests.unsettled() != [], timeout=PATIENCE)
         own_broker.control("set_vm_memory_high_watermark", "0.000001")
         held.clear()
-        assert until(lambda: "the broker confirmed nothing for 1 s" in caplog.text, timeout=PATIENCE)
+        assert until(lambda: "the broker confirmed no message for 1 s" in caplog.text, timeout=PATIENCE)
         own_broker.control("set_vm_memory_high_watermark", "0.4")
 
         assert old.reply(sent, timeout=PATIENCE) == {}

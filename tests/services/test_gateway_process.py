@@ -184,7 +184,7 @@ def test_the_queues_are_made_once_and_told_how_they_stand(site: Site, broker: Ra
         old.channel.queue_declare("onward.control", durable=True)
     odd = site.run("declare")
     assert odd.returncode == 5
-    assert "queue onward.control: there, and not as Onward makes it: PRECONDITION_FAILED" in odd.stdout
+    assert "queue onward.control: exists, but not as Onward declares it: PRECONDITION_FAILED" in odd.stdout
     assert "existing queues are used as they are" in odd.stderr
 
 
@@ -200,7 +200,7 @@ def test_a_login_a_host_or_rights_that_are_missing_are_told_by_exit_code_and_sen
     broker.control("set_permissions", "-p", vhost, f"poor-{vhost}", "^$", ".*", ".*")
     poor = site.run(RABBITMQ_USER=f"poor-{vhost}", RABBITMQ_PASSWORD="pass")
     assert poor.returncode == 4
-    assert "may not be made or seen by this user" in poor.stderr and "ACCESS_REFUSED" in poor.stderr
+    assert "cannot be created or seen by this user" in poor.stderr and "ACCESS_REFUSED" in poor.stderr
 
     (site.folder / "settings.toml").write_text(site.settings.replace(f":{broker.ports.tls}", ":1"))
     away = site.run("declare")

@@ -130,7 +130,7 @@ def test_poison_is_put_aside_at_once_with_its_reason_and_blocks_nobody(running: 
         "not JSON": b"\x00\x01\x02",
         "nested too deeply": b'{"a":' * 100_000,
         "is no address": b'{"inputs": {"Image": "bm90IGFuIGFkZHJlc3M="}, "settings": {}}',
-        "3,145,728 bytes, and 1,048,576 are allowed": b"x" * (3 << 20),
+        "3,145,728 bytes, expected at most 1,048,576": b"x" * (3 << 20),
     }
     sent = {said: old.send_body(body) for said, body in poison.items()}
     good = old.send({}, {})
@@ -184,7 +184,7 @@ def test_an_answer_whose_queue_is_full_waits_for_room(running: Running, old: Old
     publish(old.channel, "narrow", {"first": 1})
     publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="narrow")
     assert until(lambda: any(one.error for one in running.requests.outbox.of("a")), timeout=PATIENCE)
-    assert running.requests.outbox.of("a")[0].error == "the queue 'narrow' takes no more messages"
+    assert running.requests.outbox.of("a")[0].error == "the queue 'narrow' accepts no more messages"
 
     assert told(old.channel, "narrow") == {"first": 1}
     assert told(old.channel, "narrow")["state"] == "done"
@@ -201,7 +201,7 @@ def test_an_answer_that_cannot_be_written_at_all_keeps_no_other_back(running: Ru
 
     assert told(old.channel, "mine")["id"] == "even"
     assert "NUL in correlation_id" in (taken(old.channel, "onward.dead")[0].headers or {})["x-onward-reason"]
-    assert until(lambda: running.requests.outbox.of("a")[0].error.startswith("it cannot be written as a message"), timeout=PATIENCE)
+    assert until(lambda: running.requests.outbox.of("a")[0].error.startswith("it cannot be encoded as a message"), timeout=PATIENCE)
 
 
 def test_of_two_gateways_both_take_messages_and_one_answers(broker: RabbitMQ, vhost: str, old: OldProducer, tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_results_go_inside_or_by_address_and_by_address_alone_where_the_broker_t
             publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="mine")
             answers.append(told(old.channel, "mine")["results"])
             first = old.send({}, {})
-            assert "larger than the broker takes in one message" in old.reply(first)["error"]
+            assert "larger than the broker's largest message" in old.reply(first)["error"]
 
     assert ["data" in answers[0][name] for name in ("small", "large")] == [True, False]
     assert ["url" in answers[1][name] for name in ("small", "large")] == [True, True]
@@ -293,4 +293,4 @@ def test_a_message_that_we_stumble_over_is_put_aside_and_its_neighbours_are_serv
     good = [old.send({}, {}) for _ in range(3)]
 
     assert [old.reply(one) for one in good] == [{}, {}, {}]
-    assert (taken(old.channel, "onward.dead")[0].headers or {})["x-onward-reason"] == "a fault of Onward's: ZeroDivisionError: a fault"
+    assert (taken(old.channel, "onward.dead")[0].headers or {})["x-onward-reason"] == "internal error: ZeroDivisionError: a fault"

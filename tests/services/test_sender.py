@@ -120,7 +120,7 @@ def test_a_request_is_told_of_its_progress_and_answered_with_its_results(sender:
     assert [(one["percent"], one["metrics"]) for one in told] == [(50.0, {"loss": 0.25})]
     assert (answer.done, answer.reason, answer.metrics) == (True, "trained", {"loss": 0.125})
     assert [path.read_bytes() for path in answer.save(tmp_path)] == [MODEL]
-    with pytest.raises(NotFound, match=r"no answer to .* waits"):
+    with pytest.raises(NotFound, match=r"no reply to .* will come"):
         sent.wait(timeout=30)
 
 

@@ -67,7 +67,7 @@ def test_a_name_cannot_lead_out_of_the_folder_and_two_cannot_share_a_file(tmp_pa
     assert [file_name(one) for one in ("../a", "/etc/passwd", "..", "rgba PNG - Layer 0", "a\nb")] == [
         *("_a", "_etc_passwd", "_", "rgba PNG - Layer 0", "a_b"),
     ]
-    with pytest.raises(InvalidInput, match="two results of r1 have one file name"):
+    with pytest.raises(InvalidInput, match="two results of r1 share a file name"):
         reply_from_body({"id": "r1", "state": "done", "results": {"a/b": inline(), "a_b": inline()}}).save(tmp_path)
 
 
@@ -89,7 +89,7 @@ def test_why_a_result_is_not_to_be_had_is_told(files: str) -> None:
         (f"{files}/broken", HostUnreachable, "the server answered 503"),
         (f"{files}/half", StorageError, "3500 of 7000 bytes"),
         ("http://127.0.0.1:9/", HostUnreachable, "could not be fetched"),
-        ("file:///etc/passwd", InvalidInput, "no address of the web"),
+        ("file:///etc/passwd", InvalidInput, "no web address"),
     ):
         with pytest.raises(error, match=words):
             fetched(path)

@@ -52,10 +52,10 @@ def test_a_password_file_that_others_can_read_is_refused(tmp_path: Path) -> None
     ("env", "url", "said"),
     [
         (LOGIN, None, "no broker is named"),
-        ({"RABBITMQ_USER": "worker"}, "amqp://here", "no user and password"),
+        ({"RABBITMQ_USER": "worker"}, "amqp://here", "user and password are not set"),
         (LOGIN, "amqp://me:hunter3@here", "without user and password"),
         (LOGIN, "http://here", "must be amqp://HOST"),
-        (LOGIN, "amqp://here:99999", "the broker's port is none"),
+        (LOGIN, "amqp://here:99999", "the broker's port is invalid"),
     ],
 )
 def test_what_is_missing_or_wrong_is_said_without_a_password(env: dict[str, str], url: str | None, said: str) -> None:

@@ -99,7 +99,7 @@ def test_a_message_that_is_too_large_is_put_aside_and_answered_once(intake: Inta
     intake.take([huge])
     [done] = intake.take([huge])
 
-    assert "2,097,152 bytes, and 1,048,576 are allowed" in done.aside
+    assert "2,097,152 bytes, expected at most 1,048,576" in done.aside
     assert [message.correlation_id for message in told(requests)] == ["c"]
 
 

@@ -54,7 +54,7 @@ def test_a_reply_that_the_broker_found_too_large_has_addresses_alone_or_says_wha
     small = result(tmp_path, "a", b"x")
 
     assert packing().pack("r", [small], now=0.0, light=True)["a"].url
-    assert "larger than the broker takes" in packing(server=None).pack("r", [small], now=0.0, light=True)["a"].trouble
+    assert "larger than the broker's largest message" in packing(server=None).pack("r", [small], now=0.0, light=True)["a"].trouble
 
 
 def test_a_result_that_was_changed_or_deleted_before_it_was_sent_is_a_failure(tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def test_the_table_is_read_with_its_defaults(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ('url = "amqp://me:secret@broker/"', "gateway.url: has a user or password in it; expected them in user and password-file"),
-        ('url = "https://broker"', "an address such as amqps://broker.lab.org/"),
-        ('user = "onward"', "gateway.password-file: missing, expected with the other"),
+        ('url = "https://broker"', "a URL such as amqps://broker.lab.org/"),
+        ('user = "onward"', "gateway.password-file: missing, expected both or neither"),
         ('url = "amqp://broker"\nca-file = "/ca.pem"', "is not encrypted and checks no certificate"),
         ('recipes = "$NOWHERE/recipes"', "gateway.recipes: found $NOWHERE, which is not set here"),
         ('hosts = ["https://rodan.lab.org"]', "without https://"),

@@ -84,15 +84,15 @@ def test_a_token_in_the_settings_is_not_kept() -> None:
         (b"{", "not JSON"),
         (b"[1]", "not an object"),
         (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"inputs": {}, "settings": {"a": NaN}}', "NaN is no number"),
-        (b'{"inputs": {}, "inputs": {}, "settings": {}}', "stands twice"),
-        (b'{"inputs": {}, "settings": {"a": "\\ud800"}}', "half a character"),
-        (b" " * (1 << 20) + b"{}", "1,048,578 bytes, and 1,048,576 are allowed"),
+        (b'{"inputs": {}, "settings": {"a": NaN}}', "NaN is not a JSON number"),
+        (b'{"inputs": {}, "inputs": {}, "settings": {}}', "twice"),
+        (b'{"inputs": {}, "settings": {"a": "\\ud800"}}', "an incomplete character"),
+        (b" " * (1 << 20) + b"{}", "1,048,578 bytes, expected at most 1,048,576"),
         ({"settings": {}}, "has no inputs"),
         ({"inputs": {}, "settings": {"a": [1]}}, "'a' is neither text nor a number"),
-        ({"inputs": {"Image": "iVBORw0KGgo=="}, "settings": {}}, "'Image' is no address"),
-        ({"inputs": {"Image": "//elsewhere.test/a.png"}, "settings": {}}, "'Image' is no address"),
-        ({"inputs": {"Image": None}, "settings": {}}, "'Image' is no address"),
+        ({"inputs": {"Image": "iVBORw0KGgo=="}, "settings": {}}, "'Image' is not an address"),
+        ({"inputs": {"Image": "//elsewhere.test/a.png"}, "settings": {}}, "'Image' is not an address"),
+        ({"inputs": {"Image": None}, "settings": {}}, "'Image' is not an address"),
     ],
 )
 def test_what_is_no_request_is_answered_and_put_aside(body: object, said: str) -> None:
@@ -107,7 +107,7 @@ def test_a_path_without_a_rodan_to_fetch_it_from_is_the_sites_to_mend() -> None:
     found = messages.request_of(Incoming(body=json.dumps(BODY).encode()), V1Settings(enabled=True), most=1 << 20, now=5.0)
 
     assert isinstance(found, Refusal)
-    assert "does not know where to fetch /uploads/a.png" in found.reason and "gateway.v1.rodan" in found.next
+    assert "cannot fetch /uploads/a.png" in found.reason and "gateway.v1.rodan" in found.next
 
 
 def test_results_are_base64_with_line_breaks_by_their_names() -> None:

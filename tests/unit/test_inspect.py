@@ -371,7 +371,7 @@ def test_a_flipped_byte_is_found_by_verifying_and_a_missing_file_at_once(place: 
 
 def test_a_reason_of_slurms_is_told_in_plain_words_with_its_own_behind_them() -> None:
     slurm = Cluster(name="a", scheduler="slurm")
-    assert in_plain_words(slurm, "Priority") == "other jobs are before it in the queue (Priority)"
+    assert in_plain_words(slurm, "Priority") == "other jobs are ahead in the queue (Priority)"
     assert in_plain_words(slurm, "Brandnew") == "Slurm says 'Brandnew'"
     assert in_plain_words(slurm, "") == ""
     assert in_plain_words(Cluster(name="b", scheduler="gridengine"), "cannot run at host e1") == "cannot run at host e1"

@@ -130,11 +130,11 @@ def test_the_password_may_lie_in_a_file_that_is_its_owners_alone(tmp_path: Path)
 @pytest.mark.parametrize(
     ("env", "url", "words"),
     [
-        ({"RODAN_USER": "hpc"}, "https://r", "has not a password"),
-        ({"RODAN_PASSWORD": "p"}, None, "has not a user and not an address"),
-        ({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p"}, "ftp://r", "the address of Rodan is none"),
-        ({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p"}, "https://u:p@r", "the address of Rodan is none"),
-        ({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p", "RODAN_HOST": "r\r\nx"}, None, "the address of Rodan is none"),
+        ({"RODAN_USER": "hpc"}, "https://r", "lacks a password"),
+        ({"RODAN_PASSWORD": "p"}, None, "lacks a user and an address"),
+        ({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p"}, "ftp://r", "invalid address of Rodan"),
+        ({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p"}, "https://u:p@r", "invalid address of Rodan"),
+        ({"RODAN_USER": "hpc", "RODAN_PASSWORD": "p", "RODAN_HOST": "r\r\nx"}, None, "invalid address of Rodan"),
     ],
 )
 def test_half_a_login_says_what_it_has_not(env: dict[str, str], url: str | None, words: str) -> None:

@@ -280,10 +280,7 @@ def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_lines(folder: 
 def test_a_script_of_our_own_chain_is_noted_not_refused(folder: Path) -> None:
     found = sbatch(folder, "--requeue --no-kill", body="trap 'scontrol requeue $SLURM_JOB_ID' USR1\npython train.py\nsbatch $0\n")
     assert [note.removeprefix(f"{folder}/train.sh:") for note in found.notes] == [
-        (
-            "2: --requeue: not passed on; Onward queues the legs of a run itself, each after the one before, "
-            "also after preemption or a lost node"
-        ),
+        ("2: --requeue: not passed on; Onward itself queues the legs of a run, one after another, also after preemption or a lost node"),
         "3: scontrol requeue: will be refused; Onward queues the next leg itself",
         "5: sbatch: queues a job that Onward does not know; Onward itself queues the next leg",
     ]

@@ -62,7 +62,7 @@ def test_a_script_for_wandb_runs_unchanged(tmp_path: Path, capsys: pytest.Captur
     assert (alert["title"], alert["text"], alert["level"]) == ("low accuracy", "0.9 is below 0.95", "WARN")
     assert records[-1]["kind"] == "finish"
     said = capsys.readouterr().err
-    assert said.count("passes over entity, mode") == 1
+    assert said.count("ignores entity, mode") == 1
     assert "first-try" in said  # the folder's name
 
 
@@ -137,12 +137,12 @@ def test_a_disabled_run_takes_everything_and_writes_nothing(tmp_path: Path, caps
 
 def test_an_offline_run_is_what_every_run_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert wandb.init(mode="offline").name == Path(sys.argv[0]).stem
-    assert "passes over" not in capsys.readouterr().err
+    assert "ignores" not in capsys.readouterr().err
 
 
 def test_resuming_without_an_id_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
     wandb.init(resume=True)
-    assert "without an id is passed over: ONWARD_RUN_DIR" in capsys.readouterr().err
+    assert "without an id is ignored: ONWARD_RUN_DIR" in capsys.readouterr().err
 
 
 def test_a_disabled_run_still_saves_checkpoints(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_config_can_be_copied_and_pickled_and_then_tells_nobody(tmp_path: Path
 @pytest.mark.parametrize("odd", ["settings.yaml", 3, [1, 2]])
 def test_a_config_that_is_none_is_said_and_ends_nothing(odd: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert wandb.init(config=odd).config.as_dict() == {}
-    assert "is passed over: expected a mapping" in capsys.readouterr().err
+    assert "is ignored: expected a mapping" in capsys.readouterr().err
 
 
 def test_deeper_values_are_logged_with_dots(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_what_names_another_run_finishes_the_first_and_begins_it(words: dict[str
 def test_who_asks_for_the_previous_run_gets_it_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     first = wandb.init(project="p")
     assert wandb.init(project="q", reinit="return_previous") is first
-    assert "goes on; other project passed over" in capsys.readouterr().err
+    assert "continues; other project ignored" in capsys.readouterr().err
 
 
 def test_logging_after_the_end_is_said_once_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,9 +229,9 @@ def test_a_run_is_gone_on_with_by_its_id(tmp_path: Path) -> None:
     again = wandb.init(project="p", id="fold 1", resume="must")
     assert (again.folder, again.leg, again.resumed, again.id, again.step) == (run.folder, 2, True, "fold 1", 42)
     again.finish()
-    with pytest.raises(ValueError, match=r"resume='never'.*is there already"):
+    with pytest.raises(ValueError, match=r"resume='never'.*already exists"):
         wandb.init(id="fold 1", resume="never")
-    with pytest.raises(ValueError, match=r"resume='must'.*there is no run"):
+    with pytest.raises(ValueError, match=r"resume='must'.*no run in"):
         wandb.init(id="fold 2", resume="must")
 
 

@@ -21,7 +21,7 @@ def sender(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sender:
 @pytest.mark.parametrize("id", ["", "a b", "a/b", "ä", "x" * 129, "a\n"])
 def test_an_id_that_fits_into_no_address_is_refused_before_anything_is_sent(sender: Sender, id: str) -> None:
     for act in (sender.sent, lambda id: sender.request("count", id=id)):
-        with pytest.raises(InvalidInput, match="cannot be a request's id"):
+        with pytest.raises(InvalidInput, match="is not a valid request id"):
             act(id)
 
 

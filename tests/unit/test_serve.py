@@ -228,7 +228,7 @@ def test_a_recipe_that_is_gone_or_takes_other_settings_by_now_is_a_refusal(gatew
     gateway.ask("b", settings={"Epochs": 3})
     gateway.step()
     assert [gateway.answer(id).state for id in ("a", "b")] == [OutcomeState.REFUSED, OutcomeState.REFUSED]
-    assert "no recipe 'away'" in gateway.answer("a").reason
+    assert "no recipe named 'away'" in gateway.answer("a").reason
 
 
 def test_a_lost_answer_of_the_scheduler_makes_no_second_job(gateway: Gateway) -> None:

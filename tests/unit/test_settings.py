@@ -116,7 +116,7 @@ def test_every_key_is_read(write: Write) -> None:
         ("root = 1", "root: found 1, expected a path that begins with /"),
         ('root = "runs"', "root: found 'runs', expected a path that begins with /"),
         ('root = "$NOWHERE/x"', "root: found $NOWHERE, which is not set here"),
-        ('root = "$(id)"', "root: found a $ without a variable's name"),
+        ('root = "$(id)"', "root: found a $ without a variable name"),
         (
             'cluster = "lba"\n[clusters.lab]\nscheduler = "slurm"',
             "cluster: found 'lba', expected one of auto, local, slurm, gridengine, lab",
@@ -126,7 +126,7 @@ def test_every_key_is_read(write: Write) -> None:
         ('[clusters.my_lab]\nscheduler = "slurm"\nlocal_dsk = "/x"', "clusters.my_lab.local-dsk: unknown key (did you mean local-disk?)"),
         ('[clusters.lab]\nscheduler = "slurm"\nnotify = false', "clusters.lab.notify: only a gridengine cluster has this"),
         ('[clusters.lab]\nscheduler = "slurm"\nnames = { mem = "h_vmem" }', "clusters.lab.names: only a gridengine cluster has this"),
-        ('[clusters.lab]\nscheduler = "slurm"\noptions = { a = "b" }', "clusters.lab.options: only a plugin's cluster has these"),
+        ('[clusters.lab]\nscheduler = "slurm"\noptions = { a = "b" }', "clusters.lab.options: only clusters of a plugin have these"),
         ("[clusters.local]\nlegs-ahead = 3", "clusters.local.legs-ahead: jobs of the local queue may submit"),
         ('[clusters.gridengine]\nnames = { memo = "h_vmem" }', "clusters.gridengine.names.memo: unknown key (did you mean mem?)"),
         ('[clusters.gridengine]\nnames = { mem = "h vmem" }', "clusters.gridengine.names.mem: found 'h vmem', expected a resource"),
@@ -135,7 +135,7 @@ def test_every_key_is_read(write: Write) -> None:
         ('[clusters.gridengine]\nnames = { mem = "m_{slots}" }', "clusters.gridengine.names.mem: found 'm_{slots}', expected no braces"),
         (
             '[clusters.gridengine]\nnames = { nodes = "m_{tasks}" }',
-            "clusters.gridengine.names.nodes: found 'm_{tasks}', expected no braces but {slots}",
+            "clusters.gridengine.names.nodes: found 'm_{tasks}', expected no braces except {slots}",
         ),
         (
             '[clusters.gridengine]\nnames = { nodes = "-pe" }',
@@ -146,11 +146,11 @@ def test_every_key_is_read(write: Write) -> None:
             '[clusters.gridengine]\nnames = { gpu-type = "a", gpu_type = "b" }',
             "clusters.gridengine.names.gpu_type: found twice",
         ),
-        ("[clusters.gridengine]\nlegs-ahead = 100000", "clusters.gridengine.legs-ahead: found 100000, expected 100 at most"),
+        ("[clusters.gridengine]\nlegs-ahead = 100000", "clusters.gridengine.legs-ahead: found 100000, expected at most 100"),
         ("[clusters.gridengine]\nlegs-ahead = -1", "clusters.gridengine.legs-ahead: found -1, expected a whole number"),
         ('[clusters.gridengine]\nnotify = "yes"', "clusters.gridengine.notify: found 'yes', expected true or false"),
         ('[clusters.slurm]\nscheduler = "local"', "clusters.slurm.scheduler: found 'local', expected 'slurm'"),
-        ('[clusters.auto]\nscheduler = "local"', "clusters.auto: auto has a meaning of its own"),
+        ('[clusters.auto]\nscheduler = "local"', "clusters.auto: auto is reserved"),
         ('[clusters."a b"]\nscheduler = "local"', "clusters.a b: found 'a b', expected a letter and then"),
         ('[clusters.lab]\nscheduler = "slurm"\ncpus = 4', "clusters.lab.cpus: only a local cluster has slots"),
         ("[clusters.local]\ncpus = 0", "clusters.local.cpus: found 0, expected a whole number, 1 or more"),
@@ -174,7 +174,7 @@ def test_a_scheduler_that_is_not_installed_here_fails_where_its_cluster_is_used_
     settings = load_settings(env)
     assert settings.cluster("local")[0].scheduler == "local"
     desk = OperationsContext(env=env, _settings=settings)
-    with pytest.raises(InvalidInput, match=r"clusters\.box\.scheduler: there is no scheduler 'tsp' in this environment") as error:
+    with pytest.raises(InvalidInput, match=r"clusters\.box\.scheduler: no scheduler named 'tsp' in this environment") as error:
         desk.scheduler(settings.cluster("box")[0])
     assert "install it in the environment that has Onward" in error.value.hint
     assert "entry point" in error.value.hint
@@ -240,7 +240,7 @@ def test_local_and_slurm_are_there_without_profiles_and_a_profile_sets_them_up(w
 
 
 def test_a_cluster_nobody_knows_is_answered_with_those_known(write: Write) -> None:
-    with pytest.raises(NotFound, match="no cluster is called 'lba'") as caught:
+    with pytest.raises(NotFound, match="no cluster named 'lba'") as caught:
         load_settings(write(LAB)).cluster("lba")
     assert caught.value.hint == "did you mean lab? known are auto, local, slurm, gridengine, lab"
 

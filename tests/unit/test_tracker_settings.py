@@ -30,7 +30,7 @@ def test_a_tracker_is_an_address_and_a_file(tmp_path: Path) -> None:
     [
         ('url = "https://x.org"', "tracker.token-file: missing"),
         ('token-file = "/x"', "tracker.url: missing"),
-        ('url = "tracker.lab.org"\ntoken-file = "/x"', "an address such as"),
+        ('url = "tracker.lab.org"\ntoken-file = "/x"', "a URL such as"),
         ('url = "https://x.org/t/owu_1_secret"\ntoken-file = "/x"', "without a token in it"),
         ('url = "https://me:secret@x.org"\ntoken-file = "/x"', "without a token in it"),
         ('url = "https://x.org"\ntoken-file = "$NOWHERE/x"', "NOWHERE, which is not set"),

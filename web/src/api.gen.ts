@@ -981,8 +981,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Begin a run, or go on with it
-         * @description The experiment is made where there is none of that name or number; one that is archived takes no new runs (409).
+         * Start a run, or continue it
+         * @description The experiment is created if none has that name or number; an archived one accepts no new runs (409).
          */
         post: operations["begin_experiments__experiment__runs_post"];
         delete?: never;
@@ -1002,7 +1002,7 @@ export interface paths {
         put?: never;
         /**
          * Log a metric
-         * @description Answered when it is committed.
+         * @description Answers when it is committed.
          */
         post: operations["log_metric_runs__run_id__metrics_post"];
         delete?: never;
@@ -1022,7 +1022,7 @@ export interface paths {
         put?: never;
         /**
          * Log one step's metrics
-         * @description Answered when they are committed.
+         * @description Answers when they are committed.
          */
         post: operations["log_step_runs__run_id__metrics_batch_post"];
         delete?: never;
@@ -1041,8 +1041,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell of a file
-         * @description Where it lies and what it is. To hand the file over, PUT it to `/api/v1/runs/{run_id}/artifacts/{path}`.
+         * Register a file
+         * @description Where it is and what it is. To send the file, PUT it to `/api/v1/runs/{run_id}/artifacts/{path}`.
          */
         post: operations["tell_of_artifact_runs__run_id__artifacts_post"];
         delete?: never;
@@ -1060,7 +1060,7 @@ export interface paths {
         };
         /**
          * Ask for a run's status
-         * @description In Onward's words: submitted, running, waiting, finished, failed, cancelled.
+         * @description As in Onward: submitted, running, waiting, finished, failed, cancelled.
          */
         get: operations["status_runs__run_id__get"];
         put?: never;
@@ -1069,8 +1069,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Say how a run is
-         * @description Of a run that Onward does not execute; of others it is let be, since their journals say.
+         * Set a run's status
+         * @description For an unmanaged run; ignored for others, whose journals decide.
          */
         patch: operations["set_status_runs__run_id__patch"];
         trace?: never;
@@ -1086,7 +1086,7 @@ export interface paths {
         put?: never;
         /**
          * Hint that a job's state changed
-         * @description From an epilog. The server looks at the scheduler soon; what the hint says is not believed.
+         * @description From an epilog. The server soon looks at the scheduler; the hint itself decides nothing.
          */
         post: operations["slurm_webhooks_slurm_post"];
         delete?: never;
@@ -2552,7 +2552,7 @@ export interface components {
         ArtifactIn: {
             /**
              * Path
-             * @description Where it lies; the server never opens it.
+             * @description Its path; the server never opens it.
              */
             path: string;
             /**
@@ -5321,7 +5321,7 @@ export interface components {
         ScriptRunIn: {
             /**
              * Slurm Job Id
-             * @description By which a restarted job is known again.
+             * @description Identifies a restarted job.
              */
             slurm_job_id?: string | number | null;
             /** Seed */
@@ -5346,7 +5346,7 @@ export interface components {
             run_id: string;
             /**
              * Leg
-             * @description One more each time that its job was started again.
+             * @description Increases each time its job restarts.
              */
             leg: number;
         };
@@ -5608,7 +5608,7 @@ export interface components {
         StatusIn: {
             /**
              * Status
-             * @description running, completed, failed, cancelled and their like.
+             * @description running, completed, failed, cancelled and similar.
              */
             status: string;
         };

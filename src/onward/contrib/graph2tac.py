@@ -35,8 +35,8 @@ def convert_params(path: Path) -> ConvertedPipeline:
     train, benchmark = document.data.get("train"), document.data.get("benchmark")
     if not ((isinstance(train, dict) and "model" in train) or (isinstance(benchmark, dict) and "benchmarks" in benchmark)):
         raise InvalidInput(
-            f"{path} is not of graph2tac's old pipeline: found neither train.model nor benchmark.benchmarks",
-            hint="a file of ours needs no converting: onward pipeline plan FILE",
+            f"{path} is not a file of graph2tac's old pipeline: found neither train.model nor benchmark.benchmarks",
+            hint="a file of Onward needs no conversion: onward pipeline plan FILE",
         )
     return _Conversion(document, name=usable_name(_DATED.sub("", path.resolve().parent.name))).whole()
 
@@ -77,7 +77,7 @@ class _Conversion:
         made: dict[str, Any] = {"tool": "conda", "python": str(told.pop("python", "")), "setup": list(told.pop("setup_cmds", None) or [])}
         self._leftovers((*keys, "conda_env"), told)
         if made["setup"]:
-            self._note((*keys, "conda_env", "setup_cmds"), "a line that fails now stops everything; the old pipeline went on")
+            self._note((*keys, "conda_env", "setup_cmds"), "a failing line now stops everything; the old pipeline continued")
         self._made["environments"][name] = {key: value for key, value in made.items() if value}
         return self._made["environments"][name]  # type: ignore[no-any-return]
 
@@ -89,7 +89,7 @@ class _Conversion:
         elif told.get("queue"):
             self._note(
                 (*keys, "queue"),
-                f"a queue of LSF, which Onward does not speak; {told['queue']} is kept as the partition: put your cluster's there",
+                f"an LSF queue, which Onward does not support; {told['queue']} is kept as the partition: replace it with your cluster's",
             )
         queue = told.pop("queue", None)
         made = {"partition": queue, "cpus-per-task": told.pop("cpus", None), "gpus": told.pop("gpus", None)}
@@ -99,7 +99,7 @@ class _Conversion:
             made["time"] = f"{int(hours[1]):02d}:00:00"
             self._note((*keys, "queue"), f"its name says {hours[1]} hours, which is now the time limit of one leg")
         if told.pop("require", None):
-            self._note((*keys, "require"), "a wish in LSF's words; say it as constraint or extra in resources")
+            self._note((*keys, "require"), "an LSF option; write it as constraint or extra in resources")
         self._leftovers(keys, told)
         return {key: value for key, value in made.items() if value}
 
@@ -113,7 +113,7 @@ class _Conversion:
         self._environment(("train",), train.pop("conda_env", None), "train")
         data = train.pop("data", None) or {}
         folder = "/".join(str(data[key]).rstrip("/") for key in ("datadir", "dataset") if data.get(key))
-        self._note(("train", "data"), "read where it lies; the old pipeline copied it to the node each round")
+        self._note(("train", "data"), "read in place; the old pipeline copied it to the node each round")
         restarts = train.pop("max_restarts", None)
         made: dict[str, Any] = {
             "command": self._training(train.pop("model", None), train.pop("model_params", None) or {}),
@@ -125,7 +125,7 @@ class _Conversion:
             made["limits"] = {"max-legs": restarts + 1}
             self._note(
                 ("train", "max_restarts"),
-                f"at most {restarts + 1} legs; it is finished when it exits 0, not when a round brings nothing new",
+                f"at most {restarts + 1} legs; it is finished when it exits 0, not when a round changes nothing",
             )
         self._upload(train.pop("upload_model", None))
         self._leftovers(("train",), train)
@@ -160,10 +160,10 @@ class _Conversion:
         rest = dict(told)
         if to := rest.pop("fileserver_ssh", None):
             self._made["upload"] = {"to": str(to), "what": ["checkpoints"]}
-            self._note((*keys, "fileserver_ssh"), "the last checkpoint is uploaded when it is finished, under the run's own path")
+            self._note((*keys, "fileserver_ssh"), "the last checkpoint is uploaded when it is finished, under the run's path")
         for key in ("fileserver_url", "spec_git_branch", "spec"):
             if rest.pop(key, None):
-                self._note((*keys, key), "has no match: Onward commits no model specs to git; do it in a stage that needs train")
+                self._note((*keys, key), "not converted: Onward commits no model specs to git; do it in a stage that needs train")
         self._leftovers(keys, rest)
 
     # ── benchmark ─────────────────────────────────────────────────────────────
@@ -184,7 +184,7 @@ class _Conversion:
         if stages:
             self._note(
                 ("benchmark", "benchmarks"),
-                "run side by side now, each as a stage; to benchmark checkpoints, write them under `benchmark:`",
+                "now run in parallel, each as a stage; to benchmark checkpoints, write them under `benchmark:`",
             )
             self._made["stages"] = stages
         else:
@@ -197,7 +197,7 @@ class _Conversion:
             repo, commit = rest.pop("spec_repo", None), rest.pop("spec_commit", None)
             settings, job = dict(rest.pop("benchmark_settings", None) or {}), rest.pop("job", None)
             if not (repo and commit):
-                self._note(keys, "has no match: Onward makes no spec and commits none to git; give spec_repo and spec_commit")
+                self._note(keys, "not converted: Onward creates and commits no specs; set spec_repo and spec_commit")
                 continue
             self._leftovers(keys, rest)
             system = '"$CONDA_PREFIX"/benchmark-system/local'

@@ -103,7 +103,7 @@ class Intake:
             self._requests.refuse(refusal.request, reason, next=refusal.next)
             log.info("request %s is refused: %s", refusal.request.id, _line(reason))
             return IntakeDecision(aside=aside, news=True)
-        log.warning("a message that is no request is put aside: %s", _line(reason))
+        log.warning("a message that is not a request is put aside: %s", _line(reason))
         if incoming.reply_to:
             self._requests.outbox.post(self._error(incoming, refusal))
         return IntakeDecision(aside=aside, news=bool(incoming.reply_to))
@@ -127,7 +127,7 @@ class Intake:
         asked = control.kind is ControlKind.CANCEL and record is not None
         if asked:
             record = self._requests.end(control.id, by=control.by, at=now)
-            log.info("request %s is to be cancelled, says %s", control.id, control.by)
+            log.info("%s asks to cancel request %s", control.id, control.by)
         answer = Outgoing(
             id=f"{control.id}.status.{secrets.token_hex(8)}",
             request=control.id,
@@ -135,7 +135,7 @@ class Intake:
             protocol=v2.PROTOCOL,
             reply_to=incoming.reply_to,
             correlation_id=incoming.correlation_id or control.id,
-            payload=_status(record) if record else {"state": "unknown", "words": "there is no request of this id"},
+            payload=_status(record) if record else {"state": "unknown", "words": "there is no request with this id"},
             made=now,
         )
         return IntakeDecision(answer=answer if incoming.reply_to else None, news=asked)
@@ -164,9 +164,9 @@ def _tell(asked: Sequence[Request], taken: Sequence[Acceptance]) -> None:
             case Acceptance.ACCEPTED:
                 log.info("request %s of %s for %s is accepted", request.id, request.sender, request.recipe)
             case Acceptance.SAME:
-                log.info("request %s came again", request.id)
+                log.info("request %s arrived again", request.id)
             case Acceptance.OTHER:
-                log.warning("another message came with the id of request %s, and is refused", request.id)
+                log.warning("a different message with the id of request %s is refused", request.id)
             case Acceptance.FULL:
                 log.warning("request %s of %s is refused: too many are open", request.id, request.sender)
 

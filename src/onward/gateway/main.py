@@ -181,7 +181,7 @@ class Gateway:
             log.warning("requests wait: %s%s", error.message, f" → {error.hint}" if error.hint else "")
             return _AFTER_A_FAULT
         except Exception:
-            log.exception("requests wait: a fault of ours")
+            log.exception("requests wait: internal error")
             return _AFTER_A_FAULT
         news = stepped.open or publisher.may != stepped.served
         publisher.may = stepped.served

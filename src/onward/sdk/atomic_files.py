@@ -22,14 +22,14 @@ _swept: set[Path] = set()  # folders in which this process has looked for stale 
 
 
 def write_whole(path: Path, data: bytes | str, *, mode: int = 0o644) -> None:
-    """Make `path` hold `data`, all of it or nothing new, whatever dies and whenever."""
+    """Write `data` to `path`, all of it or nothing, whatever dies at any moment."""
     with draft_of(path, mode=mode) as file:
         write_all(file.fileno(), data.encode() if isinstance(data, str) else data)
 
 
 @contextlib.contextmanager
 def draft_of(path: Path, *, mode: int = 0o644, flush: bool = True) -> Iterator[BinaryIO]:
-    """A new file beside `path`, to be written. It takes the place of `path` when the block ends; if the block raises, it is removed.
+    """A new file next to `path`, to be written. It takes the place of `path` when the block ends; if the block raises, it is removed.
 
     No other writer has its name: the name holds this host, this process and a random number, and the file is created exclusively.
     Its mode is `mode` less the umask. Without `flush`, a power cut may lose what was written.
@@ -53,7 +53,7 @@ def draft_of(path: Path, *, mode: int = 0o644, flush: bool = True) -> Iterator[B
 
 
 def draft_name(name: str) -> str:
-    """A hidden name that nobody else has. A long name is cut: the file system takes 255 bytes."""
+    """A hidden name that nothing else has. A long name is cut: the file system takes 255 bytes."""
     short = name.encode(errors="surrogateescape")[:180].decode(errors="ignore")
     return f".{short}.{_here()}.{os.getpid()}.{os.urandom(8).hex()}{PART}"
 
@@ -97,7 +97,7 @@ def _is_stale(entry: os.DirEntry[str]) -> bool:
 
 
 def same_file(source: Path, target: Path) -> None:
-    """A file that never changes, under one name more; a copy of it where the disk is another."""
+    """A second name for a file that never changes; on another disk, a copy of it."""
     try:
         os.link(source, target)
     except FileExistsError:
@@ -119,14 +119,14 @@ def make_folder_in(base: Path, folder: Path) -> None:
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """`os.write` until nothing is left: one call may take less than it was given."""
+    """`os.write` until all is written: one call may write only a part."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in this folder last. Some network file systems refuse; their rename lasts without."""
+    """Make a rename in this folder durable. Some network file systems refuse this and need no flush."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:

@@ -26,7 +26,7 @@ _BIG = sys.byteorder == "big"
 
 
 def pack_names(names: Sequence[str]) -> str:
-    """A list of [characters of the last name's beginning, of its end, what is between them]."""
+    """A list of [characters shared with the previous name's start, with its end, what is between them]."""
     found: list[tuple[int, int, str]] = []
     last = ""
     for name in map(str, names):
@@ -47,7 +47,7 @@ def pack_values(values: Collection[float]) -> str:
 
 
 def unpacked(record: Any) -> Any:
-    """A record with its metrics under "m", packed or not. Raises ValueError where the packing is none."""
+    """A record with its metrics under "m", packed or not. Raises ValueError if the packing is invalid."""
     if not isinstance(record, dict) or "v" not in record or "k" not in record or "m" in record:
         return record
     return {**{key: value for key, value in record.items() if key not in ("k", "v")}, "m": _metrics(record["k"], record["v"])}
@@ -55,7 +55,7 @@ def unpacked(record: Any) -> Any:
 
 def _metrics(names: Any, values: Any) -> Mapping[str, float]:
     if not isinstance(names, str) or not isinstance(values, str):
-        raise ValueError("its names and values are no texts")
+        raise ValueError("its names and values are not texts")
     known = _names(names)
     count = len(known)
     data = _decoded(values, 8 * count)
@@ -78,14 +78,14 @@ def _names(packed: str) -> tuple[str, ...]:
     try:
         for begins, ends, between in json.loads(_decoded(packed, _LONGEST_NAMES)):
             if not (0 <= begins <= begins + ends <= len(last)):
-                raise ValueError("a name has more of the one before it than that has")
+                raise ValueError("a name shares more with the previous name than that has")
             last = last[:begins] + between + last[len(last) - ends :]
             size += len(last) + 1
             if size > _LONGEST_NAMES:
-                raise ValueError("its names are longer than they may be")
+                raise ValueError("its names are too long")
             found.append(last)
     except (TypeError, RecursionError) as error:
-        raise ValueError(f"its names are none: {error}") from error
+        raise ValueError(f"its names are invalid: {error}") from error
     return tuple(found)
 
 
@@ -101,5 +101,5 @@ def _decoded(text: str, most: int) -> bytes:
     except zlib.error as error:
         raise ValueError(f"it cannot be unpacked: {error}") from error
     if len(data) > most or not unpacking.eof:
-        raise ValueError("it is longer than it may be, or cut")
+        raise ValueError("it is too long or truncated")
     return data

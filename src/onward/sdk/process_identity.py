@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def this_machine() -> dict[str, str]:
-    """This machine. `boot` and `space` are empty where the system tells neither."""
+    """This machine. `boot` and `space` are empty if the system reports neither."""
     return {"host": os.uname().nodename, "boot": _text("/proc/sys/kernel/random/boot_id"), "space": _space()}
 
 
@@ -18,13 +18,13 @@ def this_process() -> dict[str, object]:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When it started, in ticks since boot; None: there is none of this number, or it is dead and only waited for."""
+    """When it started, in ticks since boot; None: there is no such process, or it is a zombie."""
     fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return int(fields[19]) if len(fields) > 19 and fields[0] not in "ZX" else None
 
 
 def is_alive(told: Mapping[str, object], here: Mapping[str, str]) -> bool | None:
-    """Whether the process of this identity is there, by who knows `here`. None: it cannot be seen from here."""
+    """Whether the process of this identity exists, as seen on `here`. None: it cannot be seen from here."""
     same = here["boot"] and (told.get("boot"), told.get("space")) == (here["boot"], here["space"])
     pid, start = told.get("pid"), told.get("began")
     if not same or not isinstance(pid, int) or not isinstance(start, int):
@@ -33,7 +33,7 @@ def is_alive(told: Mapping[str, object], here: Mapping[str, str]) -> bool | None
 
 
 def user_name() -> str:
-    """Who trains. The variables first: a directory service may take its time."""
+    """The user who trains. The variables first: a directory service may be slow."""
     told = os.environ.get("LOGNAME") or os.environ.get("USER")
     if told:
         return told

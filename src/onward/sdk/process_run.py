@@ -27,15 +27,15 @@ def init(
 ) -> TrainingRun:
     """The run this process belongs to. Called again, it returns the same one.
 
-    `config` (a mapping, or argparse's namespace) are params too, and `project` is the experiment of a run by hand: W&B's words.
-    So are `tags`, `notes`, `group`, `job_type`, `id`, `resume`, `mode` and `reinit`; others of its words are passed over.
+    `config` (a mapping, or argparse's namespace) also sets params, and `project` is the experiment of an unmanaged run, as in W&B.
+    `tags`, `notes`, `group`, `job_type`, `id`, `resume`, `mode` and `reinit` work as there; W&B's other arguments are ignored.
 
-    Of a training of several processes only rank 0 logs, unless `log_from` is "all". They leave at the same call of
-    `should_stop()`; `agree=False` is for processes that do not train in step, and may each leave when they like.
+    In a training of several processes only rank 0 logs, unless `log_from` is "all". All stop at the same call of
+    `should_stop()`; `agree=False` is for processes that do not train in step and may stop at different times.
 
-    Inside a job of Onward everything is set by the supervisor. Started by hand, the script gets a folder of its own
-    under ONWARD_ROOT (default `./runs`); set ONWARD_RUN_DIR to that folder to go on from its newest checkpoint. There, what
-    names another run (project, name, id, group, job_type, other values in `config`) finishes the one before and begins it.
+    Inside a job of Onward the supervisor sets everything. Without one, the script gets its own folder
+    under ONWARD_ROOT (default `./runs`); set ONWARD_RUN_DIR to that folder to continue from its newest checkpoint. There, what
+    names another run (project, name, id, group, job_type, other values in `config`) finishes this run and starts that one.
     """
     global _run
     from onward.sdk.wandb.init_arguments import known_arguments, names_another_run
@@ -46,7 +46,7 @@ def init(
         _run = None  # the next training of this process
     if _run is None:
         if log_from not in ("first", "all"):
-            raise ValueError(f"init(log_from={log_from!r}): expected 'first' (rank 0 alone) or 'all'")
+            raise ValueError(f"init(log_from={log_from!r}): expected 'first' (only rank 0) or 'all'")
         _run = TrainingRun.of_environment(name=name, log_from=log_from, agree=agree, asked=asked)
         _run.listen_for_term()
         if config is not None or _early:
@@ -89,7 +89,7 @@ def alert(title: str, text: str = "", level: object = "INFO", wait_duration: obj
 
 
 def current(name: str) -> object:
-    """`run`, `config` or `summary` of this process: names of a module that say something else each time."""
+    """`run`, `config` or `summary` of this process: names of a module whose value changes."""
     if name == "run":
         return None if _run is None or _run.finished else _run
     if name == "config" and _run is None:

@@ -23,7 +23,7 @@ def partial_share(checkpoints: Path, step: int, rank: int) -> Path:
 
 
 def commit_share(partial: Path, checkpoints: Path, step: int, ranks: Ranks, note: Mapping[str, object]) -> Path:
-    """The share appears by rename, whole or not at all. One of the same step that was there is replaced."""
+    """The share appears by rename, whole or not. It replaces an existing one of the same step."""
     final = checkpoints / contract.SHARES / contract.step_folder(step) / contract.rank_name(ranks.rank)
     write_whole(partial / contract.COMMIT_FILE, json.dumps({**note, "step": step, "rank": ranks.rank, "world": ranks.world_size}))
     shutil.rmtree(final, ignore_errors=True)
@@ -36,7 +36,7 @@ def commit_share(partial: Path, checkpoints: Path, step: int, ranks: Ranks, note
 
 
 def join_unmanaged(checkpoints: Path, step: int, ranks: Ranks) -> Path | None:
-    """The joined folder, not yet committed, for the one rank that finds all shares there and is first to say so."""
+    """The joined folder, not yet committed, for the one rank that finds all shares and claims them first."""
     shares = checkpoints / contract.SHARES / contract.step_folder(step)
     folders = [shares / contract.rank_name(rank) for rank in range(ranks.world_size)]
     if not all((folder / contract.COMMIT_FILE).is_file() for folder in folders):

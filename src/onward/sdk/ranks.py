@@ -18,7 +18,7 @@ _FAMILIES = (
 
 
 class Ranks:
-    """One process of `world_size`, which share nothing but their rank's number: 0 is the one that logs and saves."""
+    """One process of `world_size`; rank 0 logs and saves."""
 
     __slots__ = ("local_rank", "rank", "world_size")
 
@@ -37,7 +37,7 @@ class Ranks:
 
 
 def ranks_of(env: Mapping[str, str]) -> Ranks:
-    """The first family of variables that is there whole and makes sense; else a single process."""
+    """The first family of variables that is complete and consistent; else a single process."""
     for names in _FAMILIES:
         rank, world, local = (env.get(name, "") for name in names)
         if rank.isdecimal() and world.isdecimal() and int(rank) < int(world):

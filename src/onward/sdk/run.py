@@ -105,14 +105,14 @@ class TrainingRun(WandbRun):
         if not run.disabled:
             (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             if contract.RUN_DIR not in os.environ and ranks.first:
-                say(f"started by hand; this run's folder is {folder} (ONWARD_RUN_DIR={folder} goes on from there)")
+                say(f"unmanaged run in {folder} (set ONWARD_RUN_DIR={folder} to continue it)")
         return run
 
     # ── which process this is ─────────────────────────────────────────────────
 
     @property
     def rank(self) -> int:
-        """Which of the training's processes this is; 0 where it is the only one."""
+        """This process's rank in the training; 0 if it is the only one."""
         return self._ranks.rank
 
     @property
@@ -122,7 +122,7 @@ class TrainingRun(WandbRun):
 
     @property
     def local_rank(self) -> int:
-        """Which of those on this node this is."""
+        """This process's rank on its node."""
         return self._ranks.local_rank
 
     def announce(self, *, total_steps: int | None, params: Mapping[str, object] | None, project: str | None = None) -> None:
@@ -153,8 +153,8 @@ class TrainingRun(WandbRun):
             self._ended(*exit_state(error, None))
 
     def listen_for_term(self) -> None:
-        """Take a first SIGTERM as a request to stop: where a scheduler ends every process of a job at once (preemption),
-        this leaves the training its grace time to save. A second one, or one sent to a forked worker, kills as usual."""
+        """Treat the first SIGTERM as a request to stop: if a scheduler signals every process of a job at once (preemption),
+        this leaves the training its grace time to save. A second one, or one to a forked worker, kills as usual."""
         if self.by_hand or threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
             return
         owner = os.getpid()
@@ -198,7 +198,7 @@ class TrainingRun(WandbRun):
     def _pass_over(self, metrics: Mapping[str, object]) -> None:
         """By a process that does not log. Values are kept as they are: to ask a GPU for them would hold the training up."""
         if self.finished:
-            say_once("log() after finish() is not recorded; init() begins another run")
+            say_once("log() after finish() is not recorded; init() starts another run")
         elif self.disabled:
             self._last.update(flattened(metrics))  # type: ignore[arg-type]  # for who reads its summary
 
@@ -240,9 +240,9 @@ class TrainingRun(WandbRun):
         return found or {}
 
     def should_stop(self) -> bool:
-        """True once the job is about to end: save a checkpoint and leave. Costs about a microsecond.
+        """True once the job is about to end: save a checkpoint and exit. Costs about a microsecond.
 
-        Of several processes each must call it once a step: it says True to all of them at the same call.
+        In a training of several processes each must call it once per step; it returns True at the same call in all of them.
         """
         if not self._asked_to_stop:
             self._asked_to_stop = self._stop.call()
@@ -255,7 +255,7 @@ class TrainingRun(WandbRun):
         return self._saving.due()
 
     def resume(self) -> Path | None:
-        """The folder of the newest checkpoint that verified, or None: start from the beginning."""
+        """The folder of the newest verified checkpoint, or None: start from scratch."""
         return self._resume
 
     @property
@@ -267,10 +267,10 @@ class TrainingRun(WandbRun):
         return int(told) if told else step_of(self._resume)
 
     def checkpoint(self, step: int, *, written_by: str = "first") -> contextlib.AbstractContextManager[Path]:
-        """Give a folder to write into; when the block ends well it becomes the checkpoint of `step`, whole or not at all.
+        """Yields a folder to write into; if the block ends without an error, it becomes the checkpoint of `step`, complete or not.
 
-        Of several processes rank 0 writes it: what others write is thrown away. With `written_by="all"` every rank
-        writes its share, files with names of their own, and the checkpoint is there once all shares are.
+        Of several processes rank 0 writes it; what others write is discarded. With `written_by="all"` every rank
+        writes its share, files with unique names, and the checkpoint exists once all shares do.
 
         A full disk costs this checkpoint, not the training: the older ones stay, and a warning is printed.
         """
@@ -282,7 +282,7 @@ class TrainingRun(WandbRun):
     # ── its end ───────────────────────────────────────────────────────────────
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
-        """Say that the training is complete. After `should_stop()` has said True this is no claim: the next leg goes on."""
+        """Mark the training as complete. After `should_stop()` returned True it does not: the next leg continues."""
         if self.finished:
             return
         if self._held:
@@ -298,7 +298,7 @@ class TrainingRun(WandbRun):
         self.finished, self._logs = True, False
 
     def _ended(self, state: str, reason: str) -> None:
-        """By hand there is nobody else to say how it ended; one that was asked to stop and leaves is to go on."""
+        """Nothing else records how an unmanaged run ended; one that was asked to stop will be continued."""
         from onward.sdk.unmanaged import exit_state
 
         exit_state.forget_exit(self)
@@ -308,8 +308,8 @@ class TrainingRun(WandbRun):
         self.finished, self._logs = True, False
 
     def reopen(self) -> None:
-        """In a job all is one run: a script that finishes one of its own and begins the next goes on with it."""
+        """In a job there is one run: a script that finishes it and starts another continues it."""
         if self.finished and not self.by_hand:
-            say_once("inside a job there is one run: what comes after finish() goes to it too")
+            say_once("inside a job there is one run: calls after finish() also go to it")
             self.finished, self._logs = False, self._may_log
             self._tell({"kind": "reopen"})

@@ -48,7 +48,7 @@ class CheckpointSaver:
         if step < 0:
             raise ValueError(f"checkpoint({step}): a step is 0 or more")
         if written_by not in ("first", "all"):
-            raise ValueError(f"checkpoint({step}, written_by={written_by!r}): expected 'first' (rank 0 alone) or 'all'")
+            raise ValueError(f"checkpoint({step}, written_by={written_by!r}): expected 'first' (only rank 0) or 'all'")
         began = time.monotonic()
         shared = written_by == "all" and self._ranks.several
         partial = self._partial(step, shared)
@@ -68,7 +68,7 @@ class CheckpointSaver:
             shutil.rmtree(partial, ignore_errors=True)
             if not full:
                 raise
-            say(f"checkpoint {step} skipped, {self._folder} is full: {error}; training goes on")
+            say(f"checkpoint {step} skipped, {self._folder} is full: {error}; training continues")
             self._skipped(step, f"{self._folder}: {error}")
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)

@@ -40,7 +40,7 @@ class SpoolWriter:
         _living.add(self)
 
     def write(self, record: Mapping[str, object], *, at: float | None = None) -> bool:
-        """False: it could not be written, which has been said."""
+        """False: it could not be written, and a warning was printed."""
         try:
             if self._handle < 0:
                 self._open()
@@ -51,8 +51,8 @@ class SpoolWriter:
         return True
 
     def write_floats(self, step: int, keys: tuple[str, ...], values: Collection[float]) -> None:
-        """The same for metrics, in half the time. Values must be floats; and finite, unless there are many: Python writes others in
-        words of its own."""
+        """The same for metrics, in half the time. Values must be floats, and finite unless there are many: Python does not write others
+        as JSON."""
         form = self._forms.get(keys) or self._form(keys)
         try:
             if self._handle < 0:
@@ -99,7 +99,7 @@ class SpoolWriter:
     def _say(self, error: OSError) -> None:
         if not self._failed:
             self._failed = True
-            print(f"onward: cannot log to {self._folder}: {error}; training goes on, metrics are lost meanwhile", file=sys.stderr)
+            print(f"onward: cannot log to {self._folder}: {error}; training continues, metrics are lost meanwhile", file=sys.stderr)
 
     def forget(self) -> None:
         """In a forked worker: every process has its own file, and the next record opens it."""

@@ -42,7 +42,7 @@ class StopFile:
 
 
 class StopPromise:
-    """One rank's side of the agreement, without any files: what it may do at its present call."""
+    """One rank's side of the agreement, without files: what it may do at this call."""
 
     def __init__(self) -> None:
         self.count = 0  # calls made
@@ -76,7 +76,7 @@ class AgreedStop:
         self._began = 0.0
 
     def term(self) -> None:
-        """Somebody ends this process, and perhaps the others: the supervisor hears of it at the next call."""
+        """This process, and perhaps the others, was asked to end: the supervisor learns of it at the next call."""
         self._termed = True
 
     def call(self) -> bool:

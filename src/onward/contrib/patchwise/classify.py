@@ -45,14 +45,14 @@ def _loaded(path: Path) -> Any:
     try:
         return keras.saving.load_model(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as a model: {error}") from error
+        raise InputError(f"{path} cannot be loaded as a model: {error}") from error
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--image", type=Path, required=True)
-    parser.add_argument("--out", type=Path, help="write what was found as an RGBA mask")
+    parser.add_argument("--out", type=Path, help="write the result as an RGBA mask")
     parser.add_argument("--truth", type=Path, help="RGBA mask to compare with")
     parser.add_argument("--regions", type=Path, help="RGBA mask: where to compare")
     args = parser.parse_args()

@@ -68,10 +68,10 @@ def _layer(name: str, path: Path, believed: np.ndarray) -> Layer:
     number = NUMBERED.match(name)
     if not number and name not in NAMED:
         known = ", ".join(map(repr, (*NAMED, "rgba PNG - Layer N")))
-        raise InputError(f"input {name!r} is none that this recipe knows: expected {known}")
+        raise InputError(f"input {name!r} is unknown: expected {known}")
     mask = read_mask(name, path, believed.shape) & believed
     if not mask.any():
-        raise InputError(f"input {name!r} is empty: no pixel of the selected regions has alpha 255 in it, so there is nothing to learn")
+        raise InputError(f"input {name!r} is empty: no pixel of the selected regions has alpha 255, so there is nothing to learn")
     model = f"Model {int(number[1])}" if number else NAMED[name]
     return Layer(key=f"layer-{int(number[1])}" if number else name.split()[0].lower(), source=name, model=model, mask=mask)
 
@@ -92,7 +92,7 @@ def read_mask(name: str, path: Path, shape: tuple[int, ...]) -> np.ndarray:
     image = _opened(name, path)
     if image.size != shape[::-1]:
         found, page = (f"{width} × {height}" for width, height in (image.size, shape[::-1]))
-        raise InputError(f"input {name!r} has {found} pixels and the page {page}: they must lie on each other")
+        raise InputError(f"input {name!r} has {found} pixels, but the page has {page}: they must have the same size")
     if "A" not in image.getbands() and "transparency" not in image.info:
         raise InputError(f"input {name!r} has no alpha channel ({image.mode}): expected an RGBA image, opaque where the layer is")
     opaque: np.ndarray = np.asarray(image.convert("RGBA"))[:, :, 3] == OPAQUE

@@ -27,7 +27,7 @@ def choose_backend() -> str:
     if not os.environ.get("KERAS_BACKEND"):
         installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
         if not installed:
-            raise InputError("Keras needs TensorFlow, PyTorch or JAX, and this environment has none of them: install one")
+            raise InputError("Keras needs TensorFlow, PyTorch or JAX, but this environment has none of them: install one")
         os.environ["KERAS_BACKEND"] = installed[0]
     return os.environ["KERAS_BACKEND"]
 

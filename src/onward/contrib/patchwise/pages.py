@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--width", type=int, default=320)
     parser.add_argument("--height", type=int, default=256)
-    parser.add_argument("--generation", type=int, choices=(1, 2), default=2, help="how inputs are called: 1 as before October 2020")
+    parser.add_argument("--generation", type=int, choices=(1, 2), default=2, help="names of the inputs: 1 as before October 2020")
     parser.add_argument("--without", action="append", default=[], choices=LAYERS, help="a layer to leave out")
     args = parser.parse_args()
     write(args.out, draw(width=args.width, height=args.height, seed=args.seed), generation=args.generation, without=args.without)

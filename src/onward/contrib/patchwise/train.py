@@ -32,15 +32,15 @@ PATIENCE = 3  # epochs without a better network: the layer is done
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     told = os.environ.get("ONWARD_REQUEST_FILE")
-    parser.add_argument("--request", type=Path, default=told, metavar="FILE", help="JSON with the inputs; a job of the gateway has one")
+    parser.add_argument("--request", type=Path, default=told, metavar="FILE", help="JSON file with the inputs; gateway jobs have one")
     parser.add_argument(
         "--input", action="append", default=[], metavar="NAME=PATH", help="an input, such as Image=page.png; more than once"
     )
-    parser.add_argument("--epochs", type=int, default=15, help="at most, for each layer")
-    parser.add_argument("--samples", type=int, default=10000, help="patches for each layer, at most")
+    parser.add_argument("--epochs", type=int, default=15, help="maximum, per layer")
+    parser.add_argument("--samples", type=int, default=10000, help="maximum number of patches per layer")
     parser.add_argument("--patch-height", type=int, default=256)
     parser.add_argument("--patch-width", type=int, default=256)
-    parser.add_argument("--filters", type=int, default=16, help="size of the network: filters of its first level")
+    parser.add_argument("--filters", type=int, default=16, help="size of the network: filters in its first level")
     parser.add_argument("--rate", type=float, default=0.005, help="learning rate")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--format", choices=("hdf5", "keras"), default="hdf5", help="of the models")
@@ -147,7 +147,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="patchwise-") as done:
         training = PatchwiseTraining(args, page, run, Path(done))
         if not training.all_layers():
-            print("stopping; the next leg goes on", flush=True)
+            print("stopping; the next leg continues", flush=True)
             return 75
         run.finish()
     return 0

@@ -28,7 +28,7 @@ _LARGEST = 1 << 16  # bytes of an answer
 _GOOD_FOR = 300.0  # seconds that a token is used again, before the next is asked for
 _REFUSED = (400, 401, 403)
 _TOKEN = re.compile(r"[!-~]{1,512}\Z")
-_HINT = "RODAN_USER and RODAN_PASSWORD (or RODAN_PASSWORD_FILE) name the login, gateway.v1.rodan or RODAN_HOST where it is"
+_HINT = "RODAN_USER and RODAN_PASSWORD (or RODAN_PASSWORD_FILE) set the login, gateway.v1.rodan or RODAN_HOST the address"
 
 
 @dataclass(kw_only=True)
@@ -53,7 +53,7 @@ class RodanLogin:
             return None
         if not user or not password or not where:
             missing = [what for what, there in (("a user", user), ("a password", password), ("an address", where)) if not there]
-            raise InvalidInput(f"the login at Rodan has not {' and not '.join(missing)}", hint=_HINT)
+            raise InvalidInput(f"the login at Rodan lacks {' and '.join(missing)}", hint=_HINT)
         ca_file = Path(env["SSL_CERT_FILE"]) if env.get("SSL_CERT_FILE") else None
         return cls(url=_checked(where), user=user, password=password, ca_file=ca_file)
 
@@ -77,10 +77,11 @@ class RodanLogin:
 
     def _token_in(self, status: int, body: bytes) -> str:
         if status == 429 or status >= 500:
-            raise InputsFailed(f"Rodan at {self._place} answered {status} to a login", hint="it is tried again")
+            raise InputsFailed(f"Rodan at {self._place} answered {status} to a login", hint="Onward retries")
         if 300 <= status < 400:
             raise NotAllowed(
-                f"Rodan at {self._place} redirects logins, and a password goes no further", hint="give the address it leads to"
+                f"Rodan at {self._place} redirects logins, the password is not resent",
+                hint="set the address that it redirects to",
             )
         try:
             told = json.loads(body)
@@ -88,7 +89,7 @@ class RodanLogin:
         except (ValueError, KeyError, TypeError):
             token = None
         if not isinstance(token, str) or not _TOKEN.match(token):
-            raise NotAllowed(f"Rodan at {self._place} answered a login with {status} and no token", hint="is this the address of a Rodan?")
+            raise NotAllowed(f"Rodan at {self._place} answered a login with {status} but no token", hint="check its address")
         return token
 
     def _post(self, form: Mapping[str, str]) -> tuple[int, bytes]:
@@ -104,7 +105,7 @@ class RodanLogin:
             return answer.status, answer.read(_LARGEST)
         except (OSError, http.client.HTTPException, AttributeError, ValueError) as error:  # the last two: closed under it, being late
             words = getattr(error, "strerror", None) or type(error).__name__
-            raise InputsFailed(f"Rodan at {self._place} cannot be reached: {words}", hint="it is tried again") from error
+            raise InputsFailed(f"Rodan at {self._place} cannot be reached: {words}", hint="Onward retries") from error
         finally:
             late.cancel()
             connection.close()
@@ -129,7 +130,7 @@ def _checked(url: str) -> str:
     except ValueError:
         usable = False
     if not usable or not url.isascii() or re.search(r"[\s\x00-\x1f?#]", url):
-        raise InvalidInput("the address of Rodan is none", hint="write it like https://rodan.example.org")
+        raise InvalidInput("invalid address of Rodan", hint="write it like https://rodan.example.org")
     return url.rstrip("/")
 
 
@@ -139,5 +140,5 @@ def _password_in(path: str | None) -> str | None:
     try:
         return read_token(Path(path).expanduser(), folder=False)
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text"
-        raise InvalidInput(f"RODAN_PASSWORD_FILE cannot be read: {why}", hint="name a file of mode 600 with the password") from error
+        why = getattr(error, "strerror", None) or "not a text file"
+        raise InvalidInput(f"RODAN_PASSWORD_FILE cannot be read: {why}", hint="set it to a file of mode 600 with the password") from error

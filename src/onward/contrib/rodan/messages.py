@@ -62,7 +62,7 @@ def _reply_to(incoming: Incoming, settings: V1Settings) -> str | None:
 
 
 def body_of(message: Outgoing, parcels: Mapping[str, PackedResult] | None = None) -> bytes | None:
-    """As it goes over the wire; None: this protocol has no word for it."""
+    """As it goes over the wire; None: this protocol has no such message."""
     match message.kind:
         case OutgoingKind.PROGRESS | OutgoingKind.STATUS:
             return None
@@ -92,11 +92,11 @@ def _inputs(given: Mapping[str, Any], rodan: str | None) -> Iterator[RequestInpu
         if isinstance(value, str) and _ADDRESS.fullmatch(value):
             yield RequestInput(name=name, url=value)
         elif not (isinstance(value, str) and _PATH.fullmatch(value)):
-            raise InvalidInput(f"the input {name[:60]!r} is no address: a path such as /uploads/page.png is expected", hint=_NEXT)
+            raise InvalidInput(f"the input {name[:60]!r} is not an address, expected a path such as /uploads/page.png", hint=_NEXT)
         elif rodan is None:
             raise InvalidInput(
-                f"this gateway does not know where to fetch {value[:100]} from",
-                hint="whoever keeps it sets gateway.v1.rodan, or send whole addresses",
+                f"this gateway cannot fetch {value[:100]}: it has no address for paths",
+                hint="have its administrator set gateway.v1.rodan, or send full URLs",
             )
         else:
             parts = urlsplit(rodan)

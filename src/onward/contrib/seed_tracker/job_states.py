@@ -21,7 +21,7 @@ _OPEN = ("submitted", "running", "waiting")
 
 
 def follow_jobs(svc: Services) -> list[str]:
-    """Bring the states of such runs up to date; what could not be asked, in words."""
+    """Update the states of such runs; returns what could not be asked."""
     runs, legs = schema.runs.c, schema.legs.c
     newest = (legs.run == runs.id) & (legs.leg == runs.leg)
     query = select(runs.run_id, runs.state, legs.leg, legs.job, legs.started).join(schema.legs, newest)
@@ -34,7 +34,7 @@ def follow_jobs(svc: Services) -> list[str]:
         cluster, _ = svc.desk.settings.cluster("slurm")
         answers = svc.desk.scheduler(cluster).status({JobId(row.job) for row in mine})
     except OnwardError as error:
-        return [f"jobs of older scripts: {error.message}; nothing is known, nothing was changed"]
+        return [f"jobs of older scripts: {error.message}; their states are unknown, nothing was changed"]
     for row in mine:
         status = answers.get(JobId(row.job))
         if status is None or _another(status, row.started):

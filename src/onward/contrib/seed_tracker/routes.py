@@ -46,14 +46,14 @@ _JOB = re.compile(r"[0-9]{1,20}(?:[_.+][0-9]{1,20})?")
 
 
 class LenientIn(Shallow):
-    """Older scripts send what they like besides; it is let be."""
+    """Other fields of older scripts are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class ScriptRunIn(LenientIn):
     slurm_job_id: Annotated[Text, Field(max_length=200)] | Annotated[int, Field(strict=True)] | None = Field(
-        default=None, description="By which a restarted job is known again."
+        default=None, description="Identifies a restarted job."
     )
     seed: int | float | Annotated[Text, Field(max_length=200)] | None = None
     config: dict[Key, Any] | None = Field(default=None, max_length=2000, description="Its params.")
@@ -64,7 +64,7 @@ class ScriptRunIn(LenientIn):
 
 class ScriptRunMade(BaseModel):
     run_id: str
-    leg: int = Field(description="One more each time that its job was started again.")
+    leg: int = Field(description="Increases each time its job restarts.")
 
 
 class MetricIn(LenientIn):
@@ -85,13 +85,13 @@ class ScriptStored(BaseModel):
 
 
 class ArtifactIn(LenientIn):
-    path: Annotated[Text, Field(min_length=1, max_length=1000)] = Field(description="Where it lies; the server never opens it.")
+    path: Annotated[Text, Field(min_length=1, max_length=1000)] = Field(description="Its path; the server never opens it.")
     type: Annotated[Text, Field(max_length=64)] = ""
     size_bytes: int | None = Field(default=None, ge=0, le=(1 << 63) - 1)
 
 
 class StatusIn(LenientIn):
-    status: Annotated[Text, Field(max_length=40)] = Field(description="running, completed, failed, cancelled and their like.")
+    status: Annotated[Text, Field(max_length=40)] = Field(description="running, completed, failed, cancelled and similar.")
 
 
 class ScriptRunStatus(BaseModel):
@@ -103,9 +103,9 @@ class HookReceipt(BaseModel):
     received: bool = True
 
 
-@router.post("/experiments/{experiment:path}/runs", summary="Begin a run, or go on with it")
+@router.post("/experiments/{experiment:path}/runs", summary="Start a run, or continue it")
 def begin(svc: Svc, who: Who, experiment: ExperimentId, asked: ScriptRunIn) -> ScriptRunMade:
-    """The experiment is made where there is none of that name or number; one that is archived takes no new runs (409)."""
+    """The experiment is created if none has that name or number; an archived one accepts no new runs (409)."""
     if who.scope is Scope.RUN and who.run is not None:
         run = svc.tracker.runs.get(who.run)
         if asked.config:
@@ -131,7 +131,7 @@ def begin(svc: Svc, who: Who, experiment: ExperimentId, asked: ScriptRunIn) -> S
 
 @router.post("/runs/{run_id}/metrics", summary="Log a metric", openapi_extra={"x-hot": True})
 def log_metric(svc: Svc, run_id: RunId, asked: Annotated[MetricIn, Body()]) -> ScriptStored:
-    """Answered when it is committed."""
+    """Answers when it is committed."""
     data = asked.model_dump(exclude_none=True)
     found = many_points(data, svc.clock.now()) if "points" in data else [one_point(data, svc.clock.now())]
     svc.tracker.ingest.points(run_id, found)
@@ -140,15 +140,15 @@ def log_metric(svc: Svc, run_id: RunId, asked: Annotated[MetricIn, Body()]) -> S
 
 @router.post("/runs/{run_id}/metrics/batch", summary="Log one step's metrics", openapi_extra={"x-hot": True})
 def log_step(svc: Svc, run_id: RunId, asked: ScriptStepIn) -> ScriptStored:
-    """Answered when they are committed."""
+    """Answers when they are committed."""
     found = step_of_points(asked.model_dump(exclude_none=True), svc.clock.now())
     svc.tracker.ingest.points(run_id, found)
     return ScriptStored(stored=len(found))
 
 
-@router.post("/runs/{run_id}/artifacts", summary="Tell of a file", status_code=201)
+@router.post("/runs/{run_id}/artifacts", summary="Register a file", status_code=201)
 def tell_of_artifact(svc: Svc, run_id: RunId, asked: ArtifactIn) -> ArtifactIn:
-    """Where it lies and what it is. To hand the file over, PUT it to `/api/v1/runs/{run_id}/artifacts/{path}`."""
+    """Where it is and what it is. To send the file, PUT it to `/api/v1/runs/{run_id}/artifacts/{path}`."""
     run = run_of(svc, run_id)
     told = ArtifactRecord(path=asked.path, kind=asked.type, bytes=asked.size_bytes, sha256=None, stored=False, created=svc.clock.now())
     put_artifact(svc.tracker, run.run_id, told)
@@ -157,18 +157,18 @@ def tell_of_artifact(svc: Svc, run_id: RunId, asked: ArtifactIn) -> ArtifactIn:
 
 @router.get("/runs/{run_id}", summary="Ask for a run's status")
 def status(svc: Svc, run_id: RunId) -> ScriptRunStatus:
-    """In Onward's words: submitted, running, waiting, finished, failed, cancelled."""
+    """As in Onward: submitted, running, waiting, finished, failed, cancelled."""
     run = run_of(svc, run_id)
     return ScriptRunStatus(run_id=run.run_id, status=run.state)
 
 
-@router.patch("/runs/{run_id}", summary="Say how a run is")
+@router.patch("/runs/{run_id}", summary="Set a run's status")
 def set_status(svc: Svc, run_id: RunId, asked: StatusIn) -> ScriptRunStatus:
-    """Of a run that Onward does not execute; of others it is let be, since their journals say."""
+    """For an unmanaged run; ignored for others, whose journals decide."""
     run = run_of(svc, run_id)
     state = STATES.get(asked.status.strip().lower())
     if state is None:
-        raise InvalidInput(f"status: {asked.status[:40]!r} is none", hint=f"it is one of {', '.join(STATES)}")
+        raise InvalidInput(f"status: unknown value {asked.status[:40]!r}", hint=f"use one of {', '.join(STATES)}")
     if run.source != "onward":
         ended = svc.clock.now() if state in ("finished", "failed", "cancelled") else None
         run = svc.tracker.runs.update(run.run_id, state=state, ended=ended)
@@ -193,7 +193,7 @@ def set_status(svc: Svc, run_id: RunId, asked: StatusIn) -> ScriptRunStatus:
     },
 )
 async def slurm(svc: Svc, request: Request) -> HookReceipt:
-    """From an epilog. The server looks at the scheduler soon; what the hint says is not believed."""
+    """From an epilog. The server soon looks at the scheduler; the hint itself decides nothing."""
     body = (await request.body()).decode("utf-8", "replace")
     if "json" in request.headers.get("content-type", ""):
         try:
@@ -207,7 +207,7 @@ async def slurm(svc: Svc, request: Request) -> HookReceipt:
         except ValueError as error:
             raise InvalidInput("the body is not a form") from error
     if not _JOB.fullmatch(job):
-        raise InvalidInput("job_id: missing, or no job's id", hint="send job_id=4711&status=…, or 4711_3 for a task of an array")
+        raise InvalidInput("job_id: missing, or not a job id", hint="send job_id=4711&status=…, or 4711_3 for a task of an array")
     svc.hinted()
     return HookReceipt()
 

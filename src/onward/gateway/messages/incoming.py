@@ -45,20 +45,18 @@ def read_object(incoming: Incoming, *, most: int) -> dict[str, Any]:
     """The JSON object that it holds; InvalidInput where it holds none. `most`: bytes."""
     if incoming.unreadable:
         raise InvalidInput(
-            f"the message's properties cannot be read: {incoming.unreadable}", hint="send them as AMQP 0-9-1 has them, in UTF-8"
+            f"the message's properties cannot be read: {incoming.unreadable}", hint="send them as AMQP 0-9-1 defines them, in UTF-8"
         )
     if len(incoming.body) > most:
-        raise InvalidInput(
-            f"the message has {len(incoming.body):,} bytes, and {most:,} are allowed", hint="give large files by their address"
-        )
+        raise InvalidInput(f"the message has {len(incoming.body):,} bytes, expected at most {most:,}", hint="send large files as URLs")
     if incoming.content_encoding not in (None, "", "utf-8", "identity"):
-        raise InvalidInput(f"the message is encoded as {incoming.content_encoding[:40]!a}", hint="send JSON as it is")
+        raise InvalidInput(f"the message is encoded as {incoming.content_encoding[:40]!a}", hint="send plain JSON")
     try:
         found = json.loads(incoming.body.decode(), parse_constant=_no_number, object_pairs_hook=_once)
     except UnicodeDecodeError as error:
         raise InvalidInput(f"the message is not UTF-8: byte {error.start} is none", hint="send JSON in UTF-8") from error
     except RecursionError as error:
-        raise InvalidInput("the message is nested too deeply", hint="a request is three levels deep") from error
+        raise InvalidInput("the message is nested too deeply", hint="a request has three levels") from error
     except ValueError as error:
         raise InvalidInput(f"the message is not JSON: {str(error)[:200]}", hint="send a JSON object") from error
     if not isinstance(found, dict):
@@ -69,9 +67,9 @@ def read_object(incoming: Incoming, *, most: int) -> dict[str, Any]:
 
 def _check(value: Any, levels: int) -> None:
     if levels == 0:
-        raise InvalidInput("the message is nested too deeply", hint="a request is three levels deep")
+        raise InvalidInput("the message is nested too deeply", hint="a request has three levels")
     if isinstance(value, str) and not is_plain(value):
-        raise InvalidInput("the message has a text with NUL or half a character in it", hint="send JSON in UTF-8")
+        raise InvalidInput("the message has a text with a NUL or an incomplete character", hint="send JSON in UTF-8")
     if isinstance(value, dict):
         for key, item in value.items():
             _check(key, levels)
@@ -84,9 +82,9 @@ def _check(value: Any, levels: int) -> None:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("an object has a key twice")
     return found
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number in JSON")
+    raise ValueError(f"{word} is not a JSON number")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from onward.errors import StorageError
 from onward.model.requests.outcome import OutcomeFile
 
-_TOO_LARGE = "it is larger than the broker takes in one message; it lies in the run's folder"
+_TOO_LARGE = "it is larger than the broker's largest message; it is in the run's folder"
 
 Sign = Callable[[str, str, int], str]  # request, name, expires → what opens the address
 
@@ -66,9 +66,9 @@ def read_whole(result: OutcomeFile) -> bytes:
     try:
         data = Path(result.path).read_bytes()
     except OSError as error:
-        raise StorageError(f"the result {result.name} cannot be read: {error.strerror}", hint="it lay in the run's folder") from error
+        raise StorageError(f"the result {result.name} cannot be read: {error.strerror}", hint="it was in the run's folder") from error
     if len(data) != result.size or hashlib.sha256(data).hexdigest() != result.sha256:
-        raise StorageError(f"the result {result.name} was changed after its run was done", hint="it lies in the run's folder")
+        raise StorageError(f"the result {result.name} was changed after its run was done", hint="it is in the run's folder")
     return data
 
 

@@ -61,7 +61,7 @@ class ResultFile:
                 break
             yield piece
         if size != self.size or found.hexdigest() != self.sha256:
-            raise StorageError(f"the result {self.name} did not arrive whole: {size} of {self.size} bytes", hint="ask for it again")
+            raise StorageError(f"the result {self.name} is incomplete: {size} of {self.size} bytes", hint="fetch it again")
 
     def _pieces(self) -> Iterator[bytes]:
         if self.url is not None:
@@ -70,7 +70,7 @@ class ResultFile:
         try:
             yield base64.b64decode(self.data or "", validate=False)
         except (binascii.Error, ValueError) as error:
-            raise StorageError(f"the result {self.name} is no base64: {error}") from error
+            raise StorageError(f"the result {self.name} is not base64: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ class GatewayReply:
         folder.mkdir(parents=True, exist_ok=True)
         names = {name: file_name(name, result.file) for name, result in self.results.items()}
         if len(set(names.values())) < len(names):
-            raise InvalidInput(f"two results of {self.id} have one file name", hint="read them one by one: answer.results[NAME].save(path)")
+            raise InvalidInput(f"two results of {self.id} share a file name", hint="read them one by one: answer.results[NAME].save(path)")
         return [result.save(folder / names[name]) for name, result in self.results.items()]
 
 
@@ -119,7 +119,7 @@ def _result(name: str, told: Mapping[str, Any]) -> ResultFile:
 
 def _fetched(name: str, url: str) -> Iterator[bytes]:
     if not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"the result {name} has no address of the web: {url[:100]}")
+        raise InvalidInput(f"the result {name} has no web address: {url[:100]}")
     try:
         with urllib.request.urlopen(url, timeout=_PATIENCE) as answer:
             while piece := answer.read(_PIECE):
@@ -127,8 +127,8 @@ def _fetched(name: str, url: str) -> Iterator[bytes]:
     except urllib.error.HTTPError as error:
         if error.code in (401, 403, 404, 410):
             raise NotFound(
-                f"the result {name} is not to be had any more: the server answered {error.code}",
-                hint="its address may have closed; the run's page still has it",
+                f"the result {name} is no longer available: the server answered {error.code}",
+                hint="its address may have expired; the run's page still has it",
             ) from error
         raise HostUnreachable(f"the result {name} could not be fetched: the server answered {error.code}") from error
     except OSError as error:

@@ -51,7 +51,7 @@ def request_of(incoming: Incoming, *, most: int, now: float) -> Request | Refusa
     sender = incoming.user_id or _text(body.get("sender")) or _ANYBODY
     own = _text(body.get("id"))
     if not _ID.fullmatch(own):
-        return Refusal(reason="the message has no id of 1 to 128 letters, digits, '.', '_', ':' or '-'", next="give each request its own")
+        return Refusal(reason="the message has no id of 1 to 128 letters, digits, '.', '_', ':' or '-'", next="give each its own")
     held = Request(
         id=own,
         sender=sender[:100],

@@ -56,7 +56,7 @@ class Broker:
         try:
             port = parts.port or _PORTS[parts.scheme]
         except ValueError as error:
-            raise InvalidInput(f"the broker's port is none: {error}", hint="gateway.url") from error
+            raise InvalidInput(f"the broker's port is invalid: {error}", hint="gateway.url") from error
         vhost = unquote(parts.path[1:]) or "/"
         ca_file = settings.ca_file or (Path(env["SSL_CERT_FILE"]) if env.get("SSL_CERT_FILE") else None)
         return cls(host=parts.hostname, port=port, vhost=vhost, user=user, password=password, tls=parts.scheme == "amqps", ca_file=ca_file)
@@ -83,7 +83,7 @@ class Broker:
             raise self.fell_silent() from error
 
     def fell_silent(self) -> HostUnreachable:
-        return HostUnreachable(f"{self.words} has fallen silent", hint="is the network there, and the broker not stuck?")
+        return HostUnreachable(f"{self.words} stopped answering", hint="check the network and the broker")
 
     async def check(self) -> None:
         """Raise where trying again cannot help: a login or certificate that is wrong. A broker that is away may come."""
@@ -121,7 +121,7 @@ class Broker:
         try:
             return ssl.create_default_context(cafile=self.ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise InvalidInput(f"{self.ca_file} is no PEM file of an authority: {error}", hint="gateway.ca-file names it") from error
+            raise InvalidInput(f"{self.ca_file} is not a PEM file of an authority: {error}", hint="check gateway.ca-file") from error
 
     def _told(self, error: BaseException) -> OnwardError:
         """Why there is no connection, and what to do."""
@@ -132,23 +132,21 @@ class Broker:
         for cause in causes:
             if isinstance(cause, ssl.SSLCertVerificationError):
                 hint = "gateway.ca-file names the authority that signed it; its certificate must be for this host"
-                return NotAllowed(f"the certificate of {self.words} is not to be trusted: {cause.verify_message}", hint=hint)
+                return NotAllowed(f"the certificate of {self.words} is not trusted: {cause.verify_message}", hint=hint)
             if isinstance(cause, ssl.SSLError):
                 return HostUnreachable(
-                    f"{self.words} speaks no TLS: {cause.reason}", hint="5671 is the usual port for amqps, 5672 for amqp"
+                    f"{self.words} does not speak TLS: {cause.reason}", hint="5671 is the usual port for amqps, 5672 for amqp"
                 )
         if isinstance(error, ProbableAuthenticationError) or "ACCESS_REFUSED" in said:
             hint = "see gateway.user and gateway.password-file, or RABBITMQ_USER and RABBITMQ_PASSWORD; guest may log in from loopback only"
             return NotAllowed(f"the broker refused the login: {self.words}", hint=hint)
         if "NOT_ALLOWED" in said or "Connection.Close" in said:  # the library does not tell what the broker said when it opened no vhost
             hint = f"rabbitmqctl add_vhost {self.vhost}; rabbitmqctl set_permissions -p {self.vhost} {self.user} '.*' '.*' '.*'"
-            return NotAllowed(
-                f"{self.user} may not use the virtual host {self.vhost} of {self.words}, or there is none of that name", hint=hint
-            )
+            return NotAllowed(f"{self.user} may not use the virtual host {self.vhost} of {self.words}, or it does not exist", hint=hint)
         if isinstance(error, IncompatibleProtocolError):
             return HostUnreachable(f"{self.words} does not speak AMQP", hint="5672 is the usual port for amqp, 5671 for amqps")
         why = "no answer in time" if isinstance(error, TimeoutError) else _reason(causes)
-        return HostUnreachable(f"{self.words} cannot be reached: {why}", hint="is RabbitMQ running there, and is the port right?")
+        return HostUnreachable(f"{self.words} cannot be reached: {why}", hint="check that RabbitMQ runs there, and the port")
 
 
 def forget_secrets(env: MutableMapping[str, str] = os.environ) -> None:
@@ -177,7 +175,7 @@ def _login(env: Mapping[str, str], settings: GatewaySettings) -> tuple[str, str]
         if env.get(f"{prefix}_USER") and env.get(f"{prefix}_PASSWORD"):
             return env[f"{prefix}_USER"], env[f"{prefix}_PASSWORD"]
     hint = "set user and password-file below [gateway] in the settings file, or RABBITMQ_USER and RABBITMQ_PASSWORD"
-    raise InvalidInput("no user and password for the broker are given", hint=hint)
+    raise InvalidInput("the broker's user and password are not set", hint=hint)
 
 
 async def _closed(connection: AbstractConnection) -> None:

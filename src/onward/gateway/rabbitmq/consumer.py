@@ -59,7 +59,7 @@ class Consumer:
             await queue.consume(partial(_arrive, arrivals, door))
         while batch := await _batch(arrivals):
             await self._take(connection, channel, batch)
-        raise HostUnreachable("the broker ended the delivery of messages", hint="a queue was deleted, or the broker is going down")
+        raise HostUnreachable("the broker stopped delivering messages", hint="a queue was deleted, or the broker is shutting down")
 
     async def drain(self, connection: AbstractConnection) -> None:
         """Take what is there now, and no more."""
@@ -93,8 +93,8 @@ class Consumer:
             except Exception as error:
                 if len(batch) > 1:  # one of them cannot be dealt with: which?
                     return [done for one in batch for done in await self._stored([one])]
-                log.exception("a fault of ours: a message is put aside")
-                return [IntakeDecision(aside=f"a fault of Onward's: {type(error).__name__}: {error}")]
+                log.exception("internal error: a message is put aside")
+                return [IntakeDecision(aside=f"internal error: {type(error).__name__}: {error}")]
             await asyncio.sleep(_PAUSE[min(tries, len(_PAUSE) - 1)])
             tries += 1
 

@@ -67,17 +67,17 @@ class Publisher:
         """To somebody who asks and waits: not kept for one who does not."""
         why = await self._send(connection, channel, message)
         if why:
-            log.info("nobody waits for the answer to a question about request %s: %s", message.request, why)
+            log.info("nobody waits for the status of request %s: %s", message.request, why)
 
     async def _put_off(self, due: Sequence[Outgoing], sent: Sequence[str | BaseException | None]) -> None:
         for message, how in zip(due, sent, strict=True):
             if not isinstance(how, str):
                 continue
             if message.kind is OutgoingKind.REPLY:
-                log.warning("the answer to request %s waits: %s", message.request, how)
+                log.warning("the reply to request %s waits: %s", message.request, how)
                 await asyncio.to_thread(self._outbox.failed, message, how, now=self._clock.now())
             else:
-                log.info("what was to be told of request %s is dropped: %s", message.request or "?", how)
+                log.info("a progress message of request %s is dropped: %s", message.request or "?", how)
                 await asyncio.to_thread(self._outbox.give_up, message, how)
 
     async def _send(self, connection: AbstractConnection, channel: AbstractChannel, message: Outgoing) -> str | None:
@@ -89,10 +89,10 @@ class Publisher:
         try:
             body = await asyncio.to_thread(self._replies.body, message)
         except Exception as error:  # one that we stumble over must not keep the others back
-            log.exception("a fault of ours: the answer to request %s cannot be put into words", message.request)
-            return f"a fault of Onward's: {type(error).__name__}: {error}"
+            log.exception("internal error: the reply to request %s cannot be encoded", message.request)
+            return f"internal error: {type(error).__name__}: {error}"
         if body is None:
-            return "this protocol has no word for it"
+            return "this protocol has no such message"
         if len(body) <= _LARGE:
             return await _publish(channel, message, body)
         async with _channel_for(connection) as own:
@@ -103,7 +103,7 @@ class Publisher:
         return await _publish(channel, message, light or b"{}")
 
 
-_TOO_LARGE = "the broker finds the message too large"
+_TOO_LARGE = "the message is too large for the broker"
 
 
 def _weight(message: Outgoing) -> int:
@@ -117,11 +117,11 @@ async def _publish(channel: AbstractChannel, message: Outgoing, body: bytes) -> 
     try:
         await channel.default_exchange.publish(_message(message, body), routing_key=queue, mandatory=True, timeout=_PATIENCE)
     except (TypeError, ValueError, OverflowError, struct.error) as error:  # before it has left us
-        return f"it cannot be written as a message: {error}"
+        return f"it cannot be encoded as a message: {error}"
     except PublishError:
         return f"the broker has no queue {queue[:200]!r}"
     except DeliveryError:
-        return f"the queue {queue[:200]!r} takes no more messages"
+        return f"the queue {queue[:200]!r} accepts no more messages"
     except ChannelPreconditionFailed as error:
         if "larger than" in str(error) and len(body) > _LARGE:
             return _TOO_LARGE
@@ -129,11 +129,12 @@ async def _publish(channel: AbstractChannel, message: Outgoing, body: bytes) -> 
     except ChannelClosed as error:
         if "ACCESS_REFUSED" in str(error):
             hint = "rabbitmqctl set_permissions: the gateway's user must be able to write to amq.default"
-            raise NotAllowed("the broker does not let the gateway's user answer anybody", hint=hint) from error
+            raise NotAllowed("the gateway's user may not send replies", hint=hint) from error
         raise
     except TimeoutError as error:
         raise HostUnreachable(
-            f"the broker confirmed nothing for {_PATIENCE:.0f} s", hint="is it short of memory or disk? `rabbitmqctl status` shows alarms"
+            f"the broker confirmed no message for {_PATIENCE:.0f} s",
+            hint="out of memory or disk? `rabbitmqctl status` shows alarms",
         ) from error
     return None
 

@@ -89,7 +89,7 @@ async def _queue(connection: AbstractConnection, spec: QueueSpec) -> QueueCheck:
     except ChannelClosed as error:
         if not there:
             raise _told(error, f"the queue {spec.name}") from error
-        return QueueCheck(words=f"queue {spec.name}: there, and not as Onward makes it: {_said(error)}", odd=True)
+        return QueueCheck(words=f"queue {spec.name}: exists, but not as Onward declares it: {_said(error)}", odd=True)
     return QueueCheck(words=f"queue {spec.name}: {'there' if there else 'made'}", made=not there)
 
 
@@ -101,7 +101,7 @@ async def _exchange(connection: AbstractConnection) -> QueueCheck:
             await channel.declare_exchange(DEAD, "fanout", durable=True)
     except ChannelClosed as error:
         raise _told(error, f"the exchange {DEAD}") from error
-    return QueueCheck(words=f"exchange {DEAD}: there")
+    return QueueCheck(words=f"exchange {DEAD}: exists")
 
 
 async def _bind(connection: AbstractConnection) -> None:
@@ -119,10 +119,10 @@ def _told(error: BaseException, what: str) -> OnwardError:
     said = _said(error)
     if "ACCESS_REFUSED" in said:
         hint = "rabbitmqctl set_permissions -p VHOST USER '^(onward|hpc-).*' '.*' '.*', or have its owner run `onward gateway declare`"
-        return NotAllowed(f"{what} may not be made or seen by this user: {said}", hint=hint)
+        return NotAllowed(f"{what} cannot be created or seen by this user: {said}", hint=hint)
     if "RESOURCE_LOCKED" in said:
-        return Conflict(f"{what} is another connection's alone: {said}", hint="end that one, or let it declare the queue without exclusive")
-    hint = "rabbitmqctl list_queues name durable arguments shows what is there; rabbitmqctl delete_queue NAME makes room for ours"
+        return Conflict(f"{what} is exclusive to another connection: {said}", hint="close it, or declare the queue without exclusive")
+    hint = "rabbitmqctl list_queues name durable arguments lists the queues; after rabbitmqctl delete_queue NAME Onward can create its own"
     return Conflict(f"{what} cannot be used: {said}", hint=hint)
 
 

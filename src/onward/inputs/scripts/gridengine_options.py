@@ -6,7 +6,7 @@ from onward.inputs.scripts.option_table import read_table
 
 OPTIONS = read_table("""
 -@            .  one    refused    a file of options is not read; write them out
--a            .  one    refused    every leg would wait anew; leave it out, and submit when it may begin, as in `echo "onward submit …" |
+-a            .  one    refused    every leg would wait again; leave it out, and submit when it may begin, as in `echo "onward submit …" |
     at 20:00`
 -A            .  one    handed-on
 -ac           .  one    handed-on
@@ -14,9 +14,9 @@ OPTIONS = read_table("""
 -ar           .  one    handed-on
 -b            .  one    refused    a batch script is a script, and a program is written after --, as in onward submit -- ./program
 -binding      .  two    handed-on
--c            .  one    noted      not passed on; Onward queues the legs of a run itself, each after the one before, also after a lost host
+-c            .  one    noted      not passed on; Onward itself queues the legs of a run, one after another, also after a lost host
 -C            .  one    refused    only lines that begin with #$ are read
--ckpt         .  one    noted      not passed on; Onward queues the legs of a run itself, each after the one before, also after a lost host
+-ckpt         .  one    noted      not passed on; Onward itself queues the legs of a run, one after another, also after a lost host
 -cl           .  one    handed-on
 -clear        .  none   left-out   Onward begins without options
 -clearp       .  one    handed-on
@@ -29,9 +29,9 @@ OPTIONS = read_table("""
 -h            .  none   refused    every leg would be held; leave it out, and submit when the run may start
 -hard         .  none   handed-on
 -help         .  none   refused    this belongs on qsub's own command line; `onward submit --help` lists the flags of Onward
--hold_jid     .  one    refused    Onward queues the legs of a run itself, each after the one before; leave it out, and submit when the
+-hold_jid     .  one    refused    Onward itself queues the legs of a run, one after another; leave it out, and submit when the
     other job is done. Runs that follow each other are the stages of a pipeline
--hold_jid_ad  .  one    refused    Onward queues the legs of a run itself, each after the one before; leave it out, and submit when the
+-hold_jid_ad  .  one    refused    Onward itself queues the legs of a run, one after another; leave it out, and submit when the
     other job is done. Runs that follow each other are the stages of a pipeline
 -i            .  one    refused    a run reads nothing from outside; write < FILE behind the command in a script
 -inherit      .  none   handed-on

@@ -12,7 +12,7 @@ OPTIONS = read_table("""
 --batch                .   one    handed-on
 --bb                   .   one    handed-on
 --bbf                  .   one    handed-on
---begin                -b  one    refused    every leg would wait anew; leave it out, and submit when it may begin, as in `echo "onward
+--begin                -b  one    refused    every leg would wait again; leave it out, and submit when it may begin, as in `echo "onward
     submit …" | at 20:00`
 --chdir                -D  one    taken      in a batch script: where it starts. A command starts in the folder it is submitted from
 --cluster-constraint   .   one    handed-on
@@ -31,7 +31,7 @@ OPTIONS = read_table("""
 --cpus-per-task        -c  one    taken      CPUs a task
 --deadline             .   one    handed-on  it counts for each leg
 --delay-boot           .   one    handed-on
---dependency           -d  one    refused    Onward queues the legs of a run itself, each after the one before; leave it out, and submit
+--dependency           -d  one    refused    Onward itself queues the legs of a run, one after another; leave it out, and submit
     when the other job is done. Runs that follow each other are the stages of a pipeline
 --distribution         -m  one    handed-on
 --error                -e  one    taken      in a batch script: file for its standard error. A command's output is in the run's logs:
@@ -96,7 +96,7 @@ OPTIONS = read_table("""
 --qos                  -q  one    taken      quality of service
 --quiet                -Q  none   left-out   what is said stands on stderr
 --reboot               .   none   handed-on
---requeue              .   maybe  noted      not passed on; Onward queues the legs of a run itself, each after the one before, also after
+--requeue              .   maybe  noted      not passed on; Onward itself queues the legs of a run, one after another, also after
     preemption or a lost node
 --reservation          .   one    taken      reservation
 --segment              .   one    handed-on

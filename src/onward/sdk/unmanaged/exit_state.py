@@ -24,7 +24,7 @@ _hooked = False
 
 
 def watch_exit(run: object, tell: Tell) -> None:
-    """Have `tell` hear of this process's end, unless it is forgotten before."""
+    """Call `tell` at the end of this process, unless it was forgotten before."""
     global _hooked
     _watched[id(run)] = (os.getpid(), tell)
     if not _hooked:
@@ -37,7 +37,7 @@ def forget_exit(run: object) -> None:
 
 
 def exit_state(error: BaseException | None, code: object) -> tuple[str, str]:
-    """State and reason, from an exception that nobody caught or from what sys.exit() was given."""
+    """State and reason, from an uncaught exception or the argument of sys.exit()."""
     if isinstance(error, KeyboardInterrupt):
         return "cancelled", "interrupted"
     if error is not None:
@@ -46,7 +46,7 @@ def exit_state(error: BaseException | None, code: object) -> tuple[str, str]:
     if code is None or code is False or code == contract.EXIT_DONE:
         return "finished", ""
     if code == contract.EXIT_AGAIN:
-        return "waiting", "saved; start it again to go on"
+        return "waiting", "saved; start it again to continue"
     return "failed", f"exit code {code}" if isinstance(code, int) else str(code)
 
 

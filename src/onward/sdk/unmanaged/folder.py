@@ -19,7 +19,7 @@ def script_name() -> str:
 
 
 def folder_for(name: str, ranks: Ranks, *, id: str | None = None, resume: object = None) -> Path:
-    """`id` is a name that the script gives, the same whenever it is to go on with its run. Raises ValueError where `resume` forbids it."""
+    """`id` is a name that the script chooses; the same id continues the same run. Raises ValueError where `resume` forbids it."""
     given = os.environ.get(contract.RUN_DIR)
     if given:
         return Path(given)
@@ -28,9 +28,9 @@ def folder_for(name: str, ranks: Ranks, *, id: str | None = None, resume: object
         folder = room / safe_file_name(id)
         known = (folder / "spool").is_dir()
         if resume == "must" and not known:
-            raise ValueError(f"init(id={id!r}, resume='must'): there is no run {folder}; resume='allow' begins it")
+            raise ValueError(f"init(id={id!r}, resume='must'): no run in {folder}; resume='allow' starts one")
         if resume == "never" and known:
-            raise ValueError(f"init(id={id!r}, resume='never'): the run {folder} is there already; resume='allow' goes on with it")
+            raise ValueError(f"init(id={id!r}, resume='never'): the run {folder} already exists; resume='allow' continues it")
         return folder
     if ranks.several:  # one folder for all that one launcher started
         return room / f"{time.strftime('%Y-%m-%d')}_{safe_file_name(name)}_{os.environ.get('MASTER_PORT') or os.getppid()}"
@@ -39,7 +39,7 @@ def folder_for(name: str, ranks: Ranks, *, id: str | None = None, resume: object
 
 
 def unmanaged_run_id(folder: Path) -> str:
-    """What the tracker calls a run of this folder."""
+    """The tracker's id for a run of this folder."""
     import hashlib
 
     return hashlib.sha256(f"onward run by hand {folder}".encode()).hexdigest()[:32]
@@ -50,7 +50,7 @@ def next_leg(folder: Path) -> int:
 
 
 def last_step(folder: Path) -> int:
-    """The last that was logged there; -1: none."""
+    """The last logged step; -1: none."""
     steps = [-1]
     for path in (folder / "spool").glob("leg-*.jsonl"):
         with path.open("rb") as file:
@@ -68,5 +68,5 @@ def last_step(folder: Path) -> int:
 
 
 def safe_file_name(name: str) -> str:
-    """As a file may be called."""
+    """A text as a file name."""
     return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name).strip(".") or "run"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Artifact:
-    """`artifact.add_file("model.pt")`, then `run.log_artifact(artifact)`: its files lie under `NAME/v0`, the next time under `NAME/v1`."""
+    """`artifact.add_file("model.pt")`, then `run.log_artifact(artifact)`: its files go to `NAME/v0`, the next time to `NAME/v1`."""
 
     def __init__(self, name: str, type: str = "unspecified", description: str | None = None, metadata: object = None, **others: object):
         self.name = str(name)
@@ -35,13 +35,13 @@ class Artifact:
     def add_file(self, local_path: object, name: str | None = None, **others: object) -> None:
         path = Path(str(local_path))
         if not path.is_file():
-            raise ValueError(f"Artifact({self.name!r}).add_file({str(local_path)!r}): there is no such file")
+            raise ValueError(f"Artifact({self.name!r}).add_file({str(local_path)!r}): no such file")
         self._files[_inside(name or path.name)] = path
 
     def add_dir(self, local_path: object, name: str | None = None, **others: object) -> None:
         root = Path(str(local_path))
         if not root.is_dir():
-            raise ValueError(f"Artifact({self.name!r}).add_dir({str(local_path)!r}): there is no such folder")
+            raise ValueError(f"Artifact({self.name!r}).add_dir({str(local_path)!r}): no such folder")
         for path in sorted(root.rglob("*")):
             if path.is_file():
                 self._files[_inside(f"{name or ''}/{path.relative_to(root).as_posix()}")] = path
@@ -67,7 +67,7 @@ class Artifact:
         self._files[_inside(name)] = data if isinstance(data, bytes) else data.encode(encoding or "utf-8")
 
     def add_reference(self, uri: object, name: str | None = None, **others: object) -> None:
-        say_once("add_reference() is kept as a line in the artifact's `references.txt`; what it refers to is not copied")
+        say_once("add_reference() only adds a line to the artifact's `references.txt`; the target is not copied")
         before = self._files.get("references.txt", b"")
         self._files["references.txt"] = (before if isinstance(before, bytes) else b"") + f"{name or ''}\t{uri}\n".encode()
 
@@ -77,14 +77,14 @@ class Artifact:
     def download(self, root: object = None, **others: object) -> str:
         """The folder of its files; with `root`, a copy there."""
         if self.folder is None:
-            raise ValueError(f"Artifact({self.name!r}).download(): it was not logged yet; run.log_artifact() does")
+            raise ValueError(f"Artifact({self.name!r}).download(): not logged yet; call run.log_artifact() first")
         if root is None:
             return str(self.folder)
         shutil.copytree(self.folder, str(root), dirs_exist_ok=True)
         return str(root)
 
     def keep(self, room: Path, known: Path, aliases: object, kept: OnKept) -> None:
-        """Copy its files to `room`; `known` is where those of earlier versions are."""
+        """Copy its files to `room`; `known` has the folders of earlier versions."""
         name = safe_file_name(self.name)
         taken = [path.name for place in (room, known) for path in (place / name).glob("v*")]
         number = max((int(one[1:].split(".")[0]) for one in taken if one[1:].split(".")[0].isdecimal()), default=-1) + 1
@@ -107,15 +107,15 @@ def logged(name: str, known: Path) -> Artifact:
     versions.sort(key=lambda path: int(path.name[1:]))
     found = [path for path in versions if path.name == version] or (versions[-1:] if version in ("", "latest") else [])
     if not found:
-        hint = "Onward keeps files with the run that logged them: give the script their path"
-        raise LookupError(f"use_artifact({name!r}): this run has logged no such artifact; {hint}")
+        hint = "Onward keeps files with the run that logged them: pass their path to the script"
+        raise LookupError(f"use_artifact({name!r}): this run has not logged it; {hint}")
     artifact = Artifact(bare)
     artifact.version, artifact.folder = found[0].name, found[0]
     return artifact
 
 
 def keep_file(source: Path | bytes, target: Path) -> bool:
-    """A copy that is whole or not there. False: it could not be, which is said; it is no reason to end a training."""
+    """A copy that is whole or absent. False: it failed and a warning was printed; the training continues."""
     try:
         if isinstance(source, Path) and target.exists() and source.samefile(target):
             return True
@@ -128,12 +128,12 @@ def keep_file(source: Path | bytes, target: Path) -> bool:
                     shutil.copyfileobj(reading, file, 1 << 20)
         return True
     except OSError as error:
-        say_once(f"{target.name} is not kept among the artifacts: {error}; training goes on")
+        say_once(f"{target.name} could not be stored as an artifact: {error}; training continues")
         return False
 
 
 def matching(pattern: str, base: str | None) -> dict[Path, Path]:
-    """Files of a pattern, with the names they get: below `base`, else as the pattern names them, else their own."""
+    """Files of a pattern with their names: below `base`, else as in the pattern, else the file name."""
     found: dict[Path, Path] = {}
     for text in sorted(glob.glob(pattern, recursive=True)):
         path = Path(text).absolute()

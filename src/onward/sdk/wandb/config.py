@@ -58,7 +58,7 @@ class Config(Values):
         return Config, (dict(self._values), _nobody)
 
     def update(self, other: object = (), /, allow_val_change: bool | None = None, **more: object) -> None:  # type: ignore[override]
-        """From a mapping, pairs or argparse's namespace. A change is no error: a resumed training may have other params."""
+        """From a mapping, pairs or argparse's namespace. A change is allowed: a resumed training may have other params."""
         new = {**as_mapping(other), **more}
         self._values.update(new)
         if new:
@@ -75,7 +75,7 @@ class Config(Values):
 
 
 class Summary(Values):
-    """The last value of every metric, and what the script sets itself, which is kept with the run as tags `summary.KEY`."""
+    """The last value of every metric, and what the script sets, stored with the run as tags `summary.KEY`."""
 
     def __init__(self, last: Mapping[str, object], tell: Tell) -> None:
         object.__setattr__(self, "_last", last)
@@ -124,7 +124,7 @@ class Summary(Values):
 
 
 def early_config(held: dict[str, object]) -> Config:
-    """A config before there is a run: what is set is held until init() takes it."""
+    """A config before there is a run: init() takes what was set."""
     config = Config({}, _nobody)
     object.__setattr__(config, "_values", held)
     return config
@@ -134,7 +134,7 @@ def _nobody(record: dict[str, object]) -> None: ...
 
 
 def as_mapping(given: object) -> dict[str, object]:
-    """A mapping, pairs, or whatever has its values as attributes, such as argparse's namespace. Anything else is said, and let be."""
+    """A mapping, pairs, or an object with attributes, such as argparse's namespace. Anything else is ignored with a warning."""
     if isinstance(given, Mapping):
         return {str(key): value for key, value in given.items()}
     if hasattr(given, "__dict__"):
@@ -142,12 +142,12 @@ def as_mapping(given: object) -> dict[str, object]:
     try:
         return {str(key): value for key, value in given} if given else {}  # type: ignore[attr-defined]
     except (TypeError, ValueError):
-        say_once(f"config={given!r} is passed over: expected a mapping, pairs or a namespace")
+        say_once(f"config={given!r} is ignored: expected a mapping, pairs or a namespace")
         return {}
 
 
 def flat_values(values: Mapping[str, object], above: str = "") -> dict[str, object]:
-    """Plain values by their names; what lies deeper as `optimizer.lr`."""
+    """Plain values by their names; nested ones as `optimizer.lr`."""
     found: dict[str, object] = {}
     for key, value in values.items():
         if isinstance(value, Mapping) and value:

@@ -20,7 +20,7 @@ _MODES = (None, "disabled", "offline", "dryrun")  # no run sends anything anywhe
 
 
 def known_arguments(given: Mapping[str, object]) -> dict[str, object]:
-    """The words that count; what else was given is named once, and passed over."""
+    """The arguments that count; others are named once and ignored."""
     asked = {word: value for word, value in given.items() if word in KNOWN and value is not None}
     settings = given.get("settings")
     for word in ("mode", "reinit"):
@@ -31,14 +31,14 @@ def known_arguments(given: Mapping[str, object]) -> dict[str, object]:
     others += [word for word in ("entity",) if asked.get(word)]
     others += [] if asked.get("mode") in _MODES else ["mode"]
     if others:
-        say_once(f"init() passes over {', '.join(sorted(others))}")
+        say_once(f"init() ignores {', '.join(sorted(others))}")
     if asked.get("resume") and not asked.get("id") and contract.CHECKPOINT_DIR not in os.environ:  # in a job it is resumed anyway
-        say_once("init(resume=…) without an id is passed over: ONWARD_RUN_DIR names the folder to go on from")
+        say_once("init(resume=…) without an id is ignored: ONWARD_RUN_DIR names the folder to continue from")
     return asked
 
 
 def names_another_run(run: TrainingRun, asked: Mapping[str, object], config: object) -> bool:
-    """Whether this is another training than `run`. In a job there is one, whatever is asked."""
+    """Whether this is another training than `run`. In a job there is only one."""
     if not run.by_hand:
         return False
     if run.finished or asked.get("reinit") in _ANEW:
@@ -47,10 +47,10 @@ def names_another_run(run: TrainingRun, asked: Mapping[str, object], config: obj
     if not other and _contradicts(run, config):
         other = ["config"]
     if other and asked.get("reinit") in _SAME:
-        say(f"init(reinit={asked['reinit']!r}): the run {run.name} goes on; other {', '.join(other)} passed over")
+        say(f"init(reinit={asked['reinit']!r}): the run {run.name} continues; other {', '.join(other)} ignored")
         return False
     if other:
-        say(f"init() with other {', '.join(other)}: the run {run.name} is finished, and another begins")
+        say(f"init() with other {', '.join(other)}: the run {run.name} is finished, and another starts")
     return bool(other)
 
 

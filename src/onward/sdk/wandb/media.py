@@ -30,7 +30,7 @@ class Media:
     folder = "media/files"
 
     def contents(self) -> Contents:
-        """What is to be written. Raises whatever it likes: it is said, and nothing is kept."""
+        """What to write. It may raise anything: a warning is printed, and nothing is stored."""
         return ()
 
     def keep(self, room: Path, stem: str) -> Iterator[Path]:
@@ -40,7 +40,7 @@ class Media:
                 yield name
 
     def numbers(self, key: str) -> dict[str, float]:
-        """What of it is a metric."""
+        """The metrics in it."""
         return {}
 
 
@@ -61,7 +61,7 @@ class _OfAFile(Media):
         return [(self.suffix, self.encoded())]
 
     def encoded(self) -> bytes:
-        raise ValueError(f"{type(self).__name__} from {type(self.data).__name__} is not written; give it a file's path")
+        raise ValueError(f"{type(self).__name__} from {type(self.data).__name__} cannot be stored; pass the path of a file")
 
 
 class Image(_OfAFile):
@@ -106,7 +106,7 @@ class Object3D(_OfAFile):
 
 
 class Html(_OfAFile):
-    """From a path, an open file, or the page itself."""
+    """From a path, an open file, or the HTML itself."""
 
     kind, folder, suffix = "html", "media/html", ".html"
 
@@ -118,14 +118,14 @@ class Html(_OfAFile):
 
 
 class Plotly(Html):
-    """A figure of plotly's, as the page that it writes."""
+    """A plotly figure, as the HTML that it writes."""
 
     def __init__(self, val: Any, **others: Any) -> None:
         super().__init__(val.to_html(include_plotlyjs="cdn"), **others)
 
 
 class Table(Media):
-    """Rows and columns, kept as CSV. What is no text or number in a cell is written as its words."""
+    """Rows and columns, stored as CSV. Cells that are neither text nor number are written as their str()."""
 
     kind, folder = "table", "media/table"
 
@@ -163,13 +163,13 @@ class Table(Media):
 
 
 class Histogram(Media):
-    """Its lowest, mean and highest value are metrics `NAME.min`, `NAME.mean`, `NAME.max`; its bins are not kept."""
+    """Its lowest, mean and highest value become metrics `NAME.min`, `NAME.mean`, `NAME.max`; its bins are not stored."""
 
     def __init__(self, sequence: Any = None, np_histogram: Any = None, num_bins: int = 64) -> None:
         self._values, self._bins = sequence, np_histogram
 
     def numbers(self, key: str) -> dict[str, float]:
-        say_once("of a Histogram its min, mean and max are kept, as metrics of these names")
+        say_once("a Histogram is stored as the metrics min, mean and max")
         if self._bins is not None:
             counts, edges = _nested(self._bins[0]), _nested(self._bins[1])
             middles = [(low + high) / 2 for low, high in zip(edges, edges[1:])]
@@ -183,14 +183,14 @@ class Histogram(Media):
 
 
 class Unkept(Media):
-    """Something that Onward has no room for; saying so once is all that is done."""
+    """A type that Onward does not store; it only warns once."""
 
     def __init__(self, what: str) -> None:
-        say_once(f"{what} is taken and not kept")
+        say_once(f"{what} is accepted but not stored")
 
 
 def as_media(value: object) -> list[Media] | None:
-    """Media as they are, or what can be made some; None: neither."""
+    """Media as they are, or a value that can become media; None: neither."""
     if isinstance(value, Media):
         return [value]
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, Media) for one in value):
@@ -228,7 +228,7 @@ def _pixels(picture: Any) -> tuple[int, int, int, bytes]:
         array = numpy.asarray(picture)
         array = array[..., None] if array.ndim == 2 else array
         if array.ndim != 3 or not array.size:
-            raise ValueError(f"a picture has height × width (× colours), this has {array.ndim} sides")
+            raise ValueError(f"an image is height × width (× colours), this has {array.ndim} dimensions")
         scale = 255.0 if array.dtype.kind == "f" and array.max() <= 1.0 else 1.0
         whole = array if array.dtype == "uint8" else numpy.clip(numpy.rint(array * scale), 0, 255).astype("uint8")
         return array.shape[1], array.shape[0], array.shape[2], whole.tobytes()
@@ -243,7 +243,7 @@ def _pixels(picture: Any) -> tuple[int, int, int, bytes]:
 def _png(width: int, height: int, depth: int, data: bytes) -> bytes:
     colours = {1: 0, 2: 4, 3: 2, 4: 6}.get(depth)
     if colours is None:
-        raise ValueError(f"a picture has 1, 3 or 4 values a pixel, this has {depth}")
+        raise ValueError(f"an image has 1, 3 or 4 values per pixel, this has {depth}")
     length = width * depth
     lines = b"".join(b"\0" + data[at : at + length] for at in range(0, height * length, length))
     parts = [

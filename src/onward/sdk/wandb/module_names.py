@@ -27,9 +27,9 @@ __all__ = [
 # fmt: on
 
 ABSENT = {  # what people look for, and what to do instead
-    "sweep": "submit a run for each setting, or clone one: onward clone RUN --param lr=0.01",
-    "agent": "submit a run for each setting, or clone one: onward clone RUN --param lr=0.01",
-    "Api": "the tracker's HTTP API answers such questions, see /docs of `onward up`",
+    "sweep": "submit one run per setting, or clone one: onward clone RUN --param lr=0.01",
+    "agent": "submit one run per setting, or clone one: onward clone RUN --param lr=0.01",
+    "Api": "use the tracker's HTTP API instead, see /docs of `onward up`",
 }
 
 
@@ -42,7 +42,7 @@ class Error(Exception):
 
 
 class WandbSettings(Words):
-    """Taken as they are; of them init() reads `mode` and `reinit`."""
+    """Accepted as they are; init() reads `mode` and `reinit`."""
 
     def __getattr__(self, name: str) -> Any:
         return self.get(name)
@@ -86,7 +86,7 @@ util = _Util()
 
 
 def login(*given: Any, **others: Any) -> bool:
-    """There is nothing to log in to: a training writes to a folder."""
+    """No login is needed: a training writes to a folder."""
     return True
 
 

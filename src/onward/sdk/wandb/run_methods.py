@@ -47,7 +47,7 @@ class WandbRun:
 
     @property
     def name(self) -> str:
-        """As its script calls it; else after the script, by hand, and after its folder, in a job."""
+        """The name that the script gives; else the script's name in an unmanaged run, or the folder's name in a job."""
         told = self.asked.get("name")
         if told or not self.by_hand:
             return str(told or self.folder.name)
@@ -61,7 +61,7 @@ class WandbRun:
         if self.by_hand:
             self._tell({"kind": "name", "name": str(name)})
         else:
-            say_once("a run of a job keeps the name it was submitted with; the new one is kept as its tag `name`")
+            say_once("a run in a job keeps the name it was submitted with; the new one becomes its tag `name`")
             self._tell({"kind": "tags", "tags": {"name": str(name)}})
 
     @property
@@ -101,7 +101,7 @@ class WandbRun:
 
     @property
     def url(self) -> str | None:
-        """None: a training does not know which server will show it."""
+        """Always None: a training does not know which server will show it."""
         return None
 
     def get_url(self) -> str | None:
@@ -117,7 +117,7 @@ class WandbRun:
 
     @property
     def step(self) -> int:
-        """The next that is logged, where none is given."""
+        """The step of the next log() without one."""
         return self._step + 1
 
     @property
@@ -125,7 +125,7 @@ class WandbRun:
         return self.leg > 1
 
     def describe(self) -> None:
-        """Tell what init() was given as tags and notes."""
+        """Record the tags and notes given to init()."""
         labels = dict.fromkeys(self.tags, "true")
         words = {word: str(self.asked[word]) for word in ("group", "job_type") if self.asked.get(word)}
         if labels or words:
@@ -137,14 +137,14 @@ class WandbRun:
 
     @property
     def config(self) -> Config:
-        """Params by item or attribute; what is set here is told."""
+        """Params by item or attribute; what is set here is recorded."""
         if self._config is None:
             self.configure({})
         assert self._config is not None
         return self._config
 
     def configure(self, given: object, before: Mapping[str, object] | None = None) -> dict[str, object]:
-        """Begin the config with these; the same as params are."""
+        """Start the config with these; params are the same."""
         from onward.sdk.wandb.config import Config, as_mapping, flat_values
 
         values = {**(before or {}), **as_mapping(given or ())}
@@ -161,25 +161,25 @@ class WandbRun:
         return self._summary
 
     def alert(self, title: str, text: str = "", level: object = "INFO", wait_duration: object = None) -> None:
-        """A note for people, kept with the run and printed."""
+        """A note, stored with the run and printed."""
         word = str(getattr(level, "value", level)).upper()
         say(f"{word}: {title}{': ' if text else ''}{text}")
         self._tell({"kind": "alert", "title": str(title), "text": str(text), "level": word})
 
     def define_metric(self, name: str, step_metric: object = None, **others: object) -> None:
-        """Taken and let be: last, lowest and highest of every metric are known anyway."""
+        """Accepted and ignored: last, lowest and highest of every metric are always recorded."""
         if step_metric:
-            say_once("define_metric(step_metric=…) is passed over: charts are drawn over steps and time")
+            say_once("define_metric(step_metric=…) is ignored: charts use steps and time")
 
     def watch(self, *models: object, **others: object) -> tuple[()]:
-        say_once("watch() is passed over: gradients and weights are not logged")
+        say_once("watch() is ignored: gradients and weights are not logged")
         return ()
 
     def unwatch(self, *models: object) -> None:
         pass
 
     def mark_preempting(self) -> None:
-        """The supervisor knows."""
+        """Accepted and ignored: the supervisor knows."""
 
     def log_code(self, *words: object, **others: object) -> None:
         """`onward submit` freezes the code of a run."""
@@ -188,7 +188,7 @@ class WandbRun:
 
     @property
     def artifacts(self) -> Path:
-        """Where whole files are laid to become the run's artifacts: on the node, in a job."""
+        """Where complete files are put to become the run's artifacts: in a job, on the node."""
         told = None if self.by_hand else os.environ.get(contract.ARTIFACTS_DIR)
         return Path(told) if told else self.folder / "results" / "artifacts"
 
@@ -200,7 +200,7 @@ class WandbRun:
 
         found = matching(str(glob_str), str(base_path) if base_path is not None else None)
         if not found:
-            say_once(f"save({str(glob_str)!r}): there is no such file")
+            say_once(f"save({str(glob_str)!r}): no such file")
         self._saved.update(found)
         return [str(self._keep(path, name)) for path, name in found.items()]
 
@@ -223,7 +223,7 @@ class WandbRun:
         return self.log_artifact(path, name=name, type="model", aliases=aliases)
 
     def use_artifact(self, artifact_or_name: object, type: str | None = None, **others: object) -> Artifact:
-        """One that this run logged; Onward keeps files with their runs, not in a registry."""
+        """An artifact that this run logged; Onward keeps files with their runs, not in a registry."""
         from onward.sdk.wandb.artifact import Artifact, logged
 
         return artifact_or_name if isinstance(artifact_or_name, Artifact) else logged(str(artifact_or_name), Path(self.dir))
@@ -264,12 +264,12 @@ class WandbRun:
                 for path in one.keep(self.artifacts, stem):
                     self._kept(path.as_posix(), one.kind, self.artifacts / path)
             except Exception as error:  # whatever a library or a disk raises: the training goes on
-                say_once(f"{key}: {type(one).__name__} is not kept: {error}")
+                say_once(f"{key}: {type(one).__name__} is not stored: {error}")
         return numbers
 
 
 def flattened(metrics: Mapping[str, object], above: str = "") -> dict[str, object]:
-    """What lies deeper as `train.loss`; not for ever, as a mapping may hold itself."""
+    """Nested values as `train.loss`; to a limited depth, as a mapping may contain itself."""
     found: dict[str, object] = {}
     for key, value in metrics.items():
         if isinstance(value, Mapping) and above.count(".") < _DEEPEST:
