@@ -123,7 +123,7 @@ Every call to the server needs a token, and every route names the tokens that it
 | token | made by | may |
 |---|---|---|
 | read, write, admin | `onward token create --rights …`, a login | what the columns say, on all runs |
-| run | `onward submit`, `onward token create --scope run --run RUN` | read its own run and add to it; it takes nothing away |
+| run | `onward submit`, `onward token create --scope run --run RUN` | read its own run and add to it, but delete nothing |
 | agent | `onward token create --scope agent --cluster NAME` | send records of the runs of its cluster, and hints |
 | webhook | `onward token create --scope webhook`, `onward epilog install` | hint that a job has ended |
 
@@ -132,12 +132,12 @@ Every call to the server needs a token, and every route names the tokens that it
   models that its run made. Searches and "create" calls answer a run's token with its own run alone, whatever they were asked for.
 - **ended run**: a run's token ends with its run (finished, failed or cancelled). For one hour the run's last job may still send what is
   left of its folder. When the run is resumed, the token is valid again; `onward resume` also gets the jobs a new one. A run that was
-  archived while it goes on keeps its token for 30 days; one that was removed has none.
+  archived while it runs keeps its token for 30 days; one that was removed has none.
 - **agent** and **other agent**: of the run's cluster, and of another one.
-- No token, or one that is unknown, revoked or expired: 401. A token that may not do this: 403. A path or method that is no route:
+- No token, or one that is unknown, revoked or expired: 401. A token that may not do this: 403. A path or method that is not a route:
   404 or 405, for every token that is valid. Nothing is inferred from how a path looks.
 - A request that lasts (a live stream, a followed log, a long upload) is checked again every three seconds and ends with its token.
-- A signed address of a result opens that one result and nothing else. A signed hint opens `POST /webhooks/hints`, once.
+- A signed URL of a result gives access to that one result. A signed hint is valid for `POST /webhooks/hints`, once.
 
 {table}
 """

@@ -82,7 +82,7 @@ MailType = Annotated[Text, _option("--mail-type", of="WHEN", help="When the sche
 TotalTime = Annotated[Text, _option("--total-time", of="TIME", help="Limit on the time in all legs together.")]
 MaxLegs = Annotated[Text, _option("--max-legs", of="N", help="Limit on the number of legs.")]
 MaxRestarts = Annotated[
-    Text, _option("--max-restarts", of="N", help="Failures in a row without a new checkpoint before the run fails. Default: 3.")
+    Text, _option("--max-restarts", of="N", help="Failures in a row without a new checkpoint to allow. Default: 3.")
 ]
 MemMax = Annotated[Text, _option("--mem-max", of="SIZE", help="After out of memory, request more, up to this.")]
 StallTime = Annotated[Text, _option("--stall-time", of="TIME", help="Restart a training without progress for this long.")]
