@@ -15,7 +15,7 @@ In a training script:
     run.finish()
 
 `import onward as wandb` works for scripts that use init, config, log, summary, alert and finish, and for most that use more:
-what Onward does not keep is said once, and ends no training.
+what Onward does not store causes one warning and never ends a training.
 
 In a notebook `onward.Client()` reads runs and their series as tables; elsewhere `onward.Sender()` asks a gateway for trainings.
 

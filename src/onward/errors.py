@@ -2,34 +2,34 @@
 
     OnwardError                    exit code 1
     ├── InvalidInput               2   a params file, flag or setting that cannot be used
-    │   ├── TooLarge               2   a file beyond what is allowed
-    │   └── NoPython               2   the Python of an ssh profile is not there, or is too old
+    │   ├── TooLarge               2   a file larger than allowed
+    │   └── NoPython               2   the Python of an ssh profile does not exist or is too old
     ├── NotFound                   3   no such run, cluster, checkpoint
-    ├── NotAllowed                 4   somebody else's run
-    │   └── LoginRefused           4   an ssh host that wants a password, a code, or a look at its key
+    ├── NotAllowed                 4   another user's run
+    │   └── LoginRefused           4   an ssh host that requires a password, a code, or a confirmed key
     ├── Conflict                   5   the run is not in a state that allows this
     │   ├── AlreadyClaimed         5   another job has taken this leg
     │   ├── CopiedFolder           5   a copy of a run's folder: the run lives in another
     │   └── TakenOver              5   a later leg has begun: this one publishes nothing more
     ├── SchedulerError             1
-    │   ├── SchedulerUnavailable   6   transient: no answer, so nothing is known
+    │   ├── SchedulerUnavailable   6   transient: no answer, so the state is unknown
     │   │   └── HostUnreachable    6   transient: no connection to the host of an ssh profile, or it broke
     │   ├── SubmitUnclear          6   transient: the job may or may not have been accepted
     │   ├── SubmitRefused          1   the scheduler said no
     │   │   └── SubmitLimitReached 1   transient: as many jobs are submitted as the site allows
-    │   └── NotOffered             1   this scheduler's adapter does not have what was asked for
+    │   └── NotOffered             1   this scheduler's adapter does not support the request
     ├── StorageError               1
     │   ├── StorageFull            1   transient: disk or quota is full
     │   ├── StorageUnavailable     6   transient: the tracker's database does not answer
     │   └── CheckpointDamaged      1   a checkpoint's files do not match its manifest
     ├── PreparationFailed          1   a module, conda, venv or setup line before the training failed
     ├── InputsFailed               6   transient: a request's file could not be fetched
-    │   └── InputRefused           1   it never will be: not there, not allowed, too large, or not what it was said to be
+    │   └── InputRefused           1   permanent: missing, not allowed, too large, or not as announced
     ├── NotDelivered               6   transient: a channel of alerts did not answer, or was too busy
-    │   └── DeliveryRefused        1   it will not take this, however often it is tried
+    │   └── DeliveryRefused        1   permanent: it refuses this notice
     ├── TooMany                    1   transient: more at once, or faster, than is allowed
     └── RunFailed                  7   the run that was awaited did not finish
-        └── GateFailed             7   a benchmark did not reach what it has to
+        └── GateFailed             7   a benchmark failed a condition
 
 An error says what happened, to which thing, and (in `hint`) what to do next. Its class says whether trying again
 can help (`transient`) and which code the command line ends with (`exit_code`).

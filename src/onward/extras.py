@@ -18,7 +18,7 @@ EXTRA_OF = {
 
 
 def missing_extra(error: ModuleNotFoundError) -> NotFound | None:
-    """What to tell the user, or None where the module is no package of an extra."""
+    """What to tell the user, or None if the module belongs to no extra."""
     package = (error.name or "").partition(".")[0]
     extra = EXTRA_OF.get(package)
     if not extra:

@@ -39,7 +39,7 @@ ProgressCallback = Callable[[Mapping[str, Any]], object]
 KeepCallback = Callable[[GatewayReply], object]
 
 _KEPT = 30 * 24 * 3600 * 1000  # milliseconds that an answer nobody asks for is kept
-_PATIENCE = 30.0  # seconds for the broker, and for a gateway to tell how a request stands
+_PATIENCE = 30.0  # seconds for the broker, and for a gateway to report a request's status
 _SOON = 5.0  # seconds for one that is asked before somebody waits
 _AGAIN = 2.0  # seconds between tries to reach a broker that went away while somebody waits
 _ID = re.compile(REQUEST_ID)

@@ -426,7 +426,7 @@ def test_a_job_that_ran_when_the_machine_went_down_lost_its_node(bench: KeeperBe
     until(bench._jobs_are_gone)
     claim.write_text(claim.read_text().splitlines()[0] + "\nanother-boot\n")
     bench.new_keeper()
-    assert "started anew" in bench.wait_for(job, JobState.NODE_FAILED).reason
+    assert "the machine restarted" in bench.wait_for(job, JobState.NODE_FAILED).reason
 
 
 def test_a_keeper_that_died_just_before_starting_a_job_is_made_good(bench: KeeperBench) -> None:

@@ -109,7 +109,7 @@ def test_a_scheduler_that_nobody_has_is_told_with_those_there_are() -> None:
 def test_two_plugins_of_one_name_are_not_chosen_between(site: Path) -> None:
     install(site, "twice")
     install(site, "twice", value="onward_other:Scheduler")
-    with pytest.raises(InvalidInput, match="several schedulers called 'twice': onward_other:Scheduler, onward_twice:Scheduler"):
+    with pytest.raises(InvalidInput, match="several schedulers named 'twice': onward_other:Scheduler, onward_twice:Scheduler"):
         scheduler_for(Cluster(name="box", scheduler="twice"))
 
 

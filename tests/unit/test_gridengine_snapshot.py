@@ -130,7 +130,7 @@ def test_tasks_of_an_array_that_run_are_lines_and_those_that_wait_are_one() -> N
 def test_why_each_job_waits() -> None:
     found = {job.name: job for job in jobs().values() if job.nodes == ()}
     assert {name: job.reason for name, job in found.items()} == {
-        "run.never": "not enough free: slots: e2 0, e1 0; gpus (asks for 99): e3 2",
+        "run.never": "not enough free: slots: e2 0, e1 0; gpus (requests 99): e3 2",
         "run.arr": "not enough free: slots: e1 0",
         "run.err": "in the error state: qstat -j shows why, qmod -cj retries it",
         "run.hold": "on hold; qrls releases it",

@@ -74,7 +74,7 @@ def test_several_nodes_need_a_parallel_environment_of_the_site() -> None:
     ("asked", "names", "words"),
     [
         (Resources(qos="high"), {}, "qos: Grid Engine does not support it"),
-        (Resources(constraint="a|b"), {}, "constraint: 'a|b' cannot be said"),
+        (Resources(constraint="a|b"), {}, "constraint: 'a|b' cannot be expressed"),
         (Resources(nodelist="e[a-b]"), {}, "hosts: found"),
         (Resources(gpus="3", cpus_per_task=2), {"gpus": "gpu/slot"}, "3 GPUs cannot be divided among 2 slots"),
         (Resources(extra=("-l a\n#$ -P x",)), {}, "line break"),

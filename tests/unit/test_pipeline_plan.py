@@ -75,7 +75,7 @@ def test_the_plan_is_shown_as_rows_with_the_graph_and_as_json(file: Path, capsys
     assert [part.strip() for part in row if part] == [
         "train-03",
         "env-main, prepare",
-        "1 a leg",
+        "1 per leg",
         "2 GPUs (a100), 01:00:00",
         "lr 0.01, seed 1",
     ]

@@ -215,7 +215,7 @@ def test_the_environment_is_kept_unless_the_script_says_otherwise(folder: Path) 
         ("-M other", "a run stays on one cluster"),
         ("--input=file", "write < FILE"),
         ("--array=1-10%2", "none waits for another"),
-        ("--array=5-1", "a range that goes up"),
+        ("--array=5-1", "an ascending range"),
         ("--array=x", "expected tasks such as 1-10"),
         ("--array=0-5000", "more than 1000 tasks"),
         ("--array=0-99999999", "more than 1000 tasks"),

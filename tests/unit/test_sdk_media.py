@@ -149,7 +149,7 @@ def test_what_cannot_be_kept_is_said_and_the_step_is_logged(run: TrainingRun, ca
     err = capsys.readouterr().err
     assert err.count("film: Video is not stored: Video from ndarray cannot be stored; pass the path of a file") == 1
     assert err.count("plot.roc_curve() is accepted but not stored") == 1
-    assert err.count("flat: Image is not kept") == 1
+    assert err.count("flat: Image is not stored") == 1
     assert (dict(run.summary), kept(run)) == ({"loss": 0.5}, {})
 
 

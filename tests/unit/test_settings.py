@@ -181,7 +181,7 @@ def test_a_scheduler_that_is_not_installed_here_fails_where_its_cluster_is_used_
     with pytest.raises(InvalidInput, match="did you mean slurm"):
         desk.scheduler(settings.cluster("lab")[0])
     fine, _, words = examine_cluster(desk, "box")
-    assert (fine, "no scheduler 'tsp'" in words) == (False, True)
+    assert (fine, "no scheduler named 'tsp'" in words) == (False, True)
 
 
 def test_all_wrong_settings_are_told_at_once(write: Write) -> None:

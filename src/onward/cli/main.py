@@ -48,7 +48,7 @@ def main() -> None:
     _register()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a character is no reason to fail
+            stream.reconfigure(errors="replace")  # do not fail on a terminal that cannot show a character
     try:
         try:
             app(standalone_mode=True)

@@ -170,5 +170,5 @@ def percent(step: int, total: int) -> int:
 
 
 def terminal_width() -> int:
-    """0 if stdout is no terminal: files and pipes get everything."""
+    """0 unless stdout is a terminal: files and pipes get everything."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0

@@ -84,7 +84,7 @@ class Intake:
                 return self._checked(messages.request_of(incoming, self._settings.v1, most=self._most, now=self._clock.now()))
 
     def _checked(self, read: Request | Refusal) -> Request | Refusal:
-        """What its recipe says to it. One that was accepted before stays so, though its recipe may be another by now."""
+        """What its recipe says to it. A request that was accepted stays accepted even if its recipe has changed."""
         if isinstance(read, Refusal):
             return read
         try:

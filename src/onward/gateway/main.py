@@ -117,7 +117,7 @@ class Gateway:
                 if not begun and not error.transient:
                     raise
                 log.warning("%s; trying again%s", error.message, f" → {error.hint}" if error.hint and tries == 0 else "")
-            except Exception as error:  # of the library's many: whatever it is, connecting anew is the cure
+            except Exception as error:  # the library raises many; reconnecting helps with all of them
                 log.warning("the connection to %s broke: %s; trying again", self._parts.broker.words, _words(error))
             await self._pause(_AGAIN[min(tries, len(_AGAIN) - 1)])
             tries += 1

@@ -54,7 +54,7 @@ def open_gateway(
     tends: Callable[[], bool] | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> Iterator[Gateway]:
-    """`tends`: whether runs are to be looked after from here; where none is given, unless a server of the same place does."""
+    """`tends`: whether to repair runs from here. Default: unless a server of the same database does."""
     settings = logins.settings
     before = os.umask(0o077)
     try:

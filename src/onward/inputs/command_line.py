@@ -96,7 +96,7 @@ def name_from_command(command: Sequence[str]) -> str:
     command = with_optional(join_optional(command), resuming=False)
     entry = _entry(command)
     word = entry.word.rsplit(".", 1)[-1] if entry.kind == "module" else entry.word
-    if entry.kind == "program" or (entry.kind == "module" and word in ("run", "launch")):  # torchrun and the like start a script too
+    if entry.kind == "program" or (entry.kind == "module" and word in ("run", "launch")):  # torchrun and similar start a script too
         word = next((word for word in command if PurePosixPath(word).suffix in (".py", ".sh", ".jl", ".R")), word)
     return usable_name(PurePosixPath(word).stem)
 

@@ -1,4 +1,4 @@
-"""Kinds of values in a params file, a flag line or the settings: how each is read, and what an editor is told about it."""
+"""Kinds of values in a params file, a flag line or the settings: how each is read, and its JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_MIB = 2**40
 
 @dataclass(frozen=True, eq=False)
 class _Kind:
-    """One kind of value: what Onward makes of it, and what an editor is told about it."""
+    """One kind of value: how Onward reads it, and its JSON Schema for editors."""
 
     read: Callable[[Any], Any]
     schema: Mapping[str, Any]

@@ -114,7 +114,7 @@ class YamlDocument:
     _spellings: dict[KeyPath, KeyPath] = field(default_factory=dict, repr=False)
 
     def complain(self, line: int, sentence: str) -> None:
-        """Of very many problems, the first ones are told."""
+        """Of very many problems, only the first are reported."""
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append((line, sentence))
 

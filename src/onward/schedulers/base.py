@@ -21,10 +21,10 @@ from onward.model.spec import Resources
 class Capabilities:
     """What only some schedulers do. One that has an attribute `capabilities` says so there; the others need not know of it."""
 
-    finishing_seconds: float = 0.0  # a job that has left the queue may be unknown for so long, before its end is told
+    finishing_seconds: float = 0.0  # a job that has left the queue may be unknown for this long before its end is reported
     deletes_unseen: bool = False  # a job that was deleted while it waited is not known any more, as if it had never been
     delete_notice: int | None = None  # the signal that comes some seconds before a deleted job is killed
-    only_notice_tells_deletion: bool = False  # afterwards a job that was killed cannot be told from one that was deleted
+    only_notice_tells_deletion: bool = False  # afterwards a killed job cannot be distinguished from a deleted one
     srun_steps: bool = False  # a job starts processes on its nodes with Slurm's srun
     again_exit: int | None = None  # exit code by which a job there asks to be run again
     final_exit: int | None = None  # exit code by which it says that it is not to be
@@ -170,7 +170,7 @@ class Scheduler(Protocol):
         ...
 
     def cancel(self, jobs: Collection[JobId]) -> None:
-        """End these jobs. A job that has ended or is unknown is no error."""
+        """End these jobs. Jobs that have ended or are unknown are ignored."""
         ...
 
     def allocation(self) -> Allocation:

@@ -38,7 +38,7 @@ class ClusterSettings:
     cpus: int | None = None
     mem: int | None = None
     gpus: int | None = None
-    trouble: str = ""  # why its runs folder cannot be told on this machine: said where that is needed
+    trouble: str = ""  # why its runs folder is unknown on this machine: reported where it is needed
 
     def with_defaults(self, asked: Resources) -> Resources:
         """The request with this cluster's defaults where it asks nothing. GPUs asked in either spelling settle both.

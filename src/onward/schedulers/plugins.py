@@ -30,7 +30,7 @@ def load_plugin(name: str) -> Factory:
     point = _point(name)
     try:
         made: Factory = point.load()
-    except Exception as error:  # whatever importing somebody else's code raises
+    except Exception as error:  # importing third-party code may raise anything
         raise InvalidInput(
             f"the scheduler {name} cannot be loaded from {point.value}: {type(error).__name__}: {error}",
             hint=f"reinstall {_package(point)}",
@@ -52,7 +52,7 @@ def plugin_files(name: str) -> dict[str, bytes]:
 
 
 def all_plugin_files() -> dict[str, bytes]:
-    """Those of every plugin that can be carried: for a host where the verbs run and nothing is installed."""
+    """Those of every plugin that can be copied to a host where commands run and nothing is installed."""
     files: dict[str, bytes] = {}
     for name in plugin_names():
         with contextlib.suppress(InvalidInput):  # told where that scheduler is asked for

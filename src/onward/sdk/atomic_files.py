@@ -84,7 +84,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _is_stale(entry: os.DirEntry[str]) -> bool:
-    """A draft whose writer is dead; or, where that cannot be seen from here, which has not changed for a day."""
+    """A draft whose writer is dead or, if that is unknown from here, which has not changed for a day."""
     here, pid, random, part = entry.name.split(".")[-4:] if entry.name.count(".") > 4 else ("", "", "", "")
     if not entry.name.startswith(".") or f".{part}" != PART or (len(here), len(random)) != (12, 16) or not pid.isdecimal():
         return False

@@ -24,7 +24,7 @@ def start_ticks(pid: int) -> int | None:
 
 
 def is_alive(told: Mapping[str, object], here: Mapping[str, str]) -> bool | None:
-    """Whether the process of this identity exists, as seen on `here`. None: it cannot be seen from here."""
+    """Whether the process of this identity exists, as seen on `here`. None: unknown from here."""
     same = here["boot"] and (told.get("boot"), told.get("space")) == (here["boot"], here["space"])
     pid, start = told.get("pid"), told.get("began")
     if not same or not isinstance(pid, int) or not isinstance(start, int):

@@ -23,7 +23,7 @@ def partial_share(checkpoints: Path, step: int, rank: int) -> Path:
 
 
 def commit_share(partial: Path, checkpoints: Path, step: int, ranks: Ranks, note: Mapping[str, object]) -> Path:
-    """The share appears by rename, whole or not. It replaces an existing one of the same step."""
+    """The share appears by rename, all or nothing. It replaces an existing one of the same step."""
     final = checkpoints / contract.SHARES / contract.step_folder(step) / contract.rank_name(ranks.rank)
     write_whole(partial / contract.COMMIT_FILE, json.dumps({**note, "step": step, "rank": ranks.rank, "world": ranks.world_size}))
     shutil.rmtree(final, ignore_errors=True)

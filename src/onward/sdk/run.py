@@ -267,7 +267,7 @@ class TrainingRun(WandbRun):
         return int(told) if told else step_of(self._resume)
 
     def checkpoint(self, step: int, *, written_by: str = "first") -> contextlib.AbstractContextManager[Path]:
-        """Yields a folder to write into; if the block ends without an error, it becomes the checkpoint of `step`, complete or not.
+        """Yields a folder to write into; if the block ends without an error, it becomes the checkpoint of `step`, all or nothing.
 
         Of several processes rank 0 writes it; what others write is discarded. With `written_by="all"` every rank
         writes its share, files with unique names, and the checkpoint exists once all shares do.

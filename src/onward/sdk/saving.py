@@ -1,4 +1,4 @@
-"""Checkpoints as a training writes them: a folder that appears whole or not at all, and when it is time for the next."""
+"""Checkpoints as a training writes them: a folder that appears all or nothing, and when the next is due."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from onward.sdk.ranks import Ranks
 GO, LEAVE, WAIT = "go", "leave", "wait"
 
 _AHEAD_SECONDS = 1.0  # a promise reaches about so far: time enough to agree without anyone waiting
-_PATIENCE = 60.0  # a supervisor that does not answer for so long is not there any more
+_PATIENCE = 60.0  # a supervisor that does not answer for this long is gone
 
 
 class StopFile:
@@ -108,7 +108,7 @@ class AgreedStop:
             answer = self._answer()
             if answer != WAIT:
                 return answer
-        promise.limit = None  # promise anew: nobody has taken us at our word
+        promise.limit = None  # promise again: nothing has relied on it yet
         return self._answer()
 
     def _look(self) -> None:

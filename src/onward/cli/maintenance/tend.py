@@ -1,4 +1,4 @@
-"""`onward tend`: one pass over all runs, by hand or from cron."""
+"""`onward tend`: repair all runs once, by hand or from cron."""
 
 from __future__ import annotations
 

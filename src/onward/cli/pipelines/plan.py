@@ -95,7 +95,7 @@ def _show(told: dict[str, Any]) -> None:
     to_stdout("")
     if told["stages"]:
         rows = [(one["name"], ", ".join(one["needs"]) or "–", _hours(one), one["asks"], one["point"]) for one in told["stages"]]
-        table(("STAGE", "AFTER", "NODE-HOURS", "ASKS FOR", "POINT"), rows)
+        table(("STAGE", "AFTER", "NODE-HOURS", "RESOURCES", "POINT"), rows)
     if told["benchmarks"]:
         to_stdout("")
         rows = [
@@ -105,7 +105,7 @@ def _show(told: dict[str, Any]) -> None:
         table(("BENCHMARK", "OF", "CHECKPOINTS", "TASKS EACH", "WORKERS"), rows)
         to_stdout("")
         workers = [(one["name"], ", ".join(one["needs"]) or "–", _number(one["node_hours"]), one["asks"]) for one in told["pools"]]
-        table(("WORKERS", "AFTER", "NODE-HOURS", "ASKS FOR"), workers)
+        table(("WORKERS", "AFTER", "NODE-HOURS", "RESOURCES"), workers)
     to_stdout("")
     for line in _total(told):
         to_stdout(line)
@@ -135,8 +135,8 @@ def _hours(stage: dict[str, Any]) -> str:
     if stage["skipped_by"]:
         return "0, already done"
     if hours["at_most"] is None or hours["at_most"] == hours["a_leg"]:
-        return f"{_number(hours['a_leg'])}{'' if hours['at_most'] is not None else ' a leg'}"
-    return f"{_number(hours['a_leg'])} a leg, {_number(hours['at_most'])} at most"
+        return f"{_number(hours['a_leg'])}{'' if hours['at_most'] is not None else ' per leg'}"
+    return f"{_number(hours['a_leg'])} per leg, {_number(hours['at_most'])} at most"
 
 
 def _several(names: list[str]) -> str:

@@ -155,7 +155,7 @@ def _await(sent: Sent, folder: Path, json: bool) -> None:
 
 
 def _progress(told: Mapping[str, Any]) -> str:
-    """One line of what is known by now."""
+    """One line of what is known so far."""
     parts = [str(told.get("state", "")).replace("_", " ")]
     if told.get("leg"):
         parts.append(f"leg {told['leg']}")
@@ -181,7 +181,7 @@ def _must_be_known(told: Mapping[str, Any]) -> None:
     from onward.errors import NotFound
 
     if told.get("state") == "unknown":
-        raise NotFound(f"the gateway knows no request {told.get('id', '')}".rstrip(), hint=str(told.get("words") or ""))
+        raise NotFound(f"the gateway has no request {told.get('id', '')}".rstrip(), hint=str(told.get("words") or ""))
 
 
 def _show_status(told: Mapping[str, Any], json: bool) -> None:

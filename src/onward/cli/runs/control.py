@@ -70,7 +70,7 @@ def resume(
 def adopt(run: RunArgument, json: JsonOption = False) -> None:
     """Make a folder the run's home, after a move.
 
-    A run lives in one folder; a copy of it is refused. Where Onward cannot tell a moved folder from a copy, say that this one is the run.
+    A run lives in one folder; a copy of it is refused. Use it if Onward cannot tell a moved folder from a copy.
     """
     found = locate_run(run, acting=True)
     adopted = found.place.adopt(run=found.run)

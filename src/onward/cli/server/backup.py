@@ -1,4 +1,4 @@
-"""`onward backup`: a copy of the tracker, while it is at work."""
+"""`onward backup`: a copy of the tracker; its server may run meanwhile."""
 
 from __future__ import annotations
 

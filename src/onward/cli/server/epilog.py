@@ -12,7 +12,7 @@ import typer
 from onward.cli.output import to_stderr, to_stdout
 from onward.cli.server.tokens import DbOption
 
-app = typer.Typer(name="epilog", help="Have schedulers tell the server when a job ends.", no_args_is_help=True)
+app = typer.Typer(name="epilog", help="Let schedulers notify the server when a job ends.", no_args_is_help=True)
 
 
 @app.callback()

@@ -77,16 +77,14 @@ Constraint = Annotated[Text, _option("--constraint", "-C", of="FEATURES", help="
 Reservation = Annotated[Text, _option("--reservation", of="NAME", help="Reservation.")]
 Nodelist = Annotated[Text, _option("--nodelist", "-w", of="NODES", help="Nodes to use.")]
 Exclude = Annotated[Text, _option("--exclude", "-x", of="NODES", help="Nodes not to use.")]
-MailUser = Annotated[Text, _option("--mail-user", of="ADDRESS", help="Address for the scheduler's mails.")]
-MailType = Annotated[Text, _option("--mail-type", of="WHEN", help="When the scheduler mails.")]
+MailUser = Annotated[Text, _option("--mail-user", of="ADDRESS", help="Address for the scheduler's mail.")]
+MailType = Annotated[Text, _option("--mail-type", of="WHEN", help="When the scheduler sends mail.")]
 TotalTime = Annotated[Text, _option("--total-time", of="TIME", help="Limit on the time in all legs together.")]
 MaxLegs = Annotated[Text, _option("--max-legs", of="N", help="Limit on the number of legs.")]
-MaxRestarts = Annotated[
-    Text, _option("--max-restarts", of="N", help="Failures in a row without a new checkpoint to allow. Default: 3.")
-]
+MaxRestarts = Annotated[Text, _option("--max-restarts", of="N", help="Failures in a row without a new checkpoint to allow. Default: 3.")]
 MemMax = Annotated[Text, _option("--mem-max", of="SIZE", help="After out of memory, request more, up to this.")]
 StallTime = Annotated[Text, _option("--stall-time", of="TIME", help="Restart a training without progress for this long.")]
-Every = Annotated[Text, _option("--checkpoint-every", of="TIME", help="How often run.should_checkpoint() says yes: auto, or a time.")]
+Every = Annotated[Text, _option("--checkpoint-every", of="TIME", help="How often run.should_checkpoint() returns True: auto, or a time.")]
 Keep = Annotated[Text, _option("--keep", of="N", help="Checkpoints to keep (at least two). Default: 3.")]
 KeepEvery = Annotated[Text, _option("--keep-every", of="STEPS", help="Keep the checkpoint of every Nth step for good.")]
 BestMetric = Annotated[Text, _option("--best-metric", of="NAME", help="Keep the checkpoint that is best by this metric.")]
@@ -95,7 +93,7 @@ Launcher = Annotated[
     Text, _option("--launcher", of="NAME", help="What starts the processes: plain, srun, torchrun, mpirun or horovodrun. Default: plain.")
 ]
 StopSignal = Annotated[
-    Text, _option("--stop-signal", of="SIGNAL", help="Signal that asks the training to stop. Default: the stop file alone.")
+    Text, _option("--stop-signal", of="SIGNAL", help="Signal that asks the training to stop. Default: only the stop file.")
 ]
 StopLead = Annotated[
     Text, _option("--stop-lead", of="TIME", help="Ask the training to stop this long before the end of a leg. Default: measured.")

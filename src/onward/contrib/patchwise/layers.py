@@ -1,4 +1,4 @@
-"""What a request gives: a page, a mask for each of its layers, and where on the page the masks are to be believed."""
+"""What a request gives: a page, a mask for each of its layers, and the regions of the page in which the masks are valid."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MaskedPage:
 
 
 def read_request(path: Path) -> dict[str, Path]:
-    """Inputs by name, from the file that ONWARD_REQUEST_FILE names. Paths are as seen from that file."""
+    """Inputs by name, from the file that ONWARD_REQUEST_FILE names. Paths are relative to that file."""
     try:
         found = json.loads(path.read_text())["inputs"]
         return {str(name): path.parent / str(where) for name, where in found.items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_LEAST = 1e-7  # what a chance is taken for at least, so that its logarithm is a number
+_LEAST = 1e-7  # smallest probability, so that its logarithm is finite
 
 
 @dataclass(kw_only=True)

@@ -155,7 +155,7 @@ def tell_of_artifact(svc: Svc, run_id: RunId, asked: ArtifactIn) -> ArtifactIn:
     return asked
 
 
-@router.get("/runs/{run_id}", summary="Ask for a run's status")
+@router.get("/runs/{run_id}", summary="Get a run's status")
 def status(svc: Svc, run_id: RunId) -> ScriptRunStatus:
     """As in Onward: submitted, running, waiting, finished, failed, cancelled."""
     run = run_of(svc, run_id)

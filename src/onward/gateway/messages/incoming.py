@@ -33,7 +33,7 @@ class Incoming:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Why a message is not served. It is answered where it says whereto, and is put aside if it is no request at all."""
+    """Why a message is not served. It is answered if it has a reply queue, and put aside if it is not a request."""
 
     reason: str
     next: str = ""
@@ -54,7 +54,7 @@ def read_object(incoming: Incoming, *, most: int) -> dict[str, Any]:
     try:
         found = json.loads(incoming.body.decode(), parse_constant=_no_number, object_pairs_hook=_once)
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"the message is not UTF-8: byte {error.start} is none", hint="send JSON in UTF-8") from error
+        raise InvalidInput(f"the message is not UTF-8: byte {error.start} is invalid", hint="send JSON in UTF-8") from error
     except RecursionError as error:
         raise InvalidInput("the message is nested too deeply", hint="a request has three levels") from error
     except ValueError as error:

@@ -42,7 +42,7 @@ class ResultFile:
         return b"".join(self._checked())
 
     def save(self, path: Path) -> Path:
-        """There whole, or not at all."""
+        """Written all or nothing."""
         try:
             with draft_of(path, mode=0o666) as file:
                 for piece in self._checked():

@@ -1,4 +1,4 @@
-"""The broker: where it is, who we are there, and a connection to it. Whatever keeps us from it is told in a sentence, without a secret."""
+"""The broker: its address, our login, and a connection to it. Whatever prevents a connection is reported in a sentence, without secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _PATIENCE = 20.0  # seconds to connect
-_HEARTBEAT = 20  # seconds; a line that died in silence is noticed after three
+_HEARTBEAT = 20  # seconds; a dead connection is noticed after three
 _SECRET = ("RABBITMQ_PASSWORD", "HPC_RABBITMQ_PASSWORD")
 _NO_LIBRARY = "the gateway needs aio-pika, which is not installed"
 
@@ -69,7 +69,7 @@ class Broker:
 
     @asynccontextmanager
     async def connected(self, *, name: str = "onward") -> AsyncIterator[AbstractConnection]:
-        """Until the block ends. A line that dies in silence ends it too: the library then cancels whatever waits for the broker."""
+        """Until the block ends. A dead connection ends it too: the library then cancels whatever waits for the broker."""
         try:
             connection = await self._connect(name)
             try:

@@ -1,4 +1,4 @@
-"""Consumer: messages come, are stored by the intake, and are acknowledged; what is no request is put aside with its reason, at once."""
+"""Consumer: messages come, are stored by the intake, and are acknowledged; what is not a request is put aside with its reason at once."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def queues(settings: GatewaySettings) -> list[QueueSpec]:
 
 
 async def ensure_queues(connection: AbstractConnection, settings: GatewaySettings) -> list[QueueCheck]:
-    """Have all of them. One that differs is used as it is, and told of."""
+    """Ensure that all exist. One that differs is used as it is, and reported."""
     found = [await _exchange(connection)]
     for spec in queues(settings):
         found.append(await _queue(connection, spec))

@@ -83,7 +83,7 @@ class ResourcesIn(Section):
     reservation: Words | None = Field(default=None, description="Reservation to run in.")
     nodelist: HostList | None = Field(default=None, description="Hosts to run on, such as node[01-04].")
     exclude: HostList | None = Field(default=None, description="Hosts not to run on.")
-    mail_user: Mail | None = Field(default=None, description="Address for the scheduler's mails.")
+    mail_user: Mail | None = Field(default=None, description="Address for the scheduler's mail.")
     mail_type: MailTypes | None = Field(default=None, description="When the scheduler sends mail: BEGIN, END, FAIL …")
     extra: list[SchedulerOption] = Field(
         default_factory=list, description="Options in the scheduler's own words, such as --licenses=matlab or -l gpu_c=3.5."
@@ -103,9 +103,7 @@ class ResourcesIn(Section):
 class LimitsIn(Section):
     total_time: Duration | None = Field(default=None, description="Limit on the time of all legs together.")
     max_legs: Count | None = Field(default=None, description="Limit on the number of legs. Default: 1000.")
-    max_restarts: CountOrZero | None = Field(
-        default=None, description="Failures in a row without a new checkpoint to allow. Default: 3."
-    )
+    max_restarts: CountOrZero | None = Field(default=None, description="Failures in a row without a new checkpoint to allow. Default: 3.")
     mem_max: SizeAboveZero | None = Field(default=None, description="After out of memory, a leg requests more, up to this.")
     stall_time: Duration | None = Field(default=None, description="Restart a training without progress for this long.")
 
@@ -158,7 +156,7 @@ class TrainIn(Section):
     limits: LimitsIn = Field(default_factory=LimitsIn, description="Limits that end the run.")
     environment: EnvironmentIn = Field(default_factory=EnvironmentIn, description="What the training runs in.")
     launcher: Launcher = Field(
-        default="plain", description="What starts the command's processes: plain (the command alone), srun, torchrun, mpirun or horovodrun."
+        default="plain", description="What starts the command's processes: plain (only the command), srun, torchrun, mpirun or horovodrun."
     )
     stop: StopIn = Field(default_factory=StopIn, description="How the training is asked to stop.")
     checkpoints: CheckpointsIn = Field(default_factory=CheckpointsIn, description="How often to save checkpoints, and which to keep.")

@@ -83,7 +83,7 @@ class BuildIn(Section):
         return image
 
     def to_model(self, name: str, folder: Path) -> Build:
-        """Raises InvalidInput for a file that cannot be used. Paths are seen from `folder`."""
+        """Raises InvalidInput for a file that cannot be used. Paths are relative to `folder`."""
         files: dict[str, str] = {}
         for path in (*self.requirements, *filter(None, [self.file])):
             _collect(path, folder, files)
@@ -113,7 +113,7 @@ def _collect(path: str, folder: Path, files: dict[str, str]) -> None:
         raise InvalidInput(f"{path} is not a requirements file for pip", hint=f"convert it: {_LOCKS[name]}")
     text = read_text(folder / path)
     if files.get(name, text) != text:
-        raise InvalidInput(f"two different files are called {name}", hint="they are stored in one folder: rename one")
+        raise InvalidInput(f"two different files are named {name}", hint="they are stored in one folder: rename one")
     known = name in files
     files[name] = text
     if known or name.endswith((".yml", ".yaml", ".toml")):

@@ -25,7 +25,7 @@ _LONGEST = 64  # characters of a run's name
 
 
 class Expansion:
-    """One reading of a file. Whatever does not fit together is complained about, and the rest goes on, so that all is told at once."""
+    """One reading of a file. It collects all problems instead of stopping at the first, so that all are reported at once."""
 
     def __init__(self, read: PipelineIn, *, folder: Path, complain: Complain, programs: str | None = None) -> None:
         self._read = read
@@ -59,7 +59,7 @@ class Expansion:
         )
 
     def notes(self) -> list[str]:
-        """What is no mistake, and yet not what one writes a file for."""
+        """Things that are valid but probably not intended."""
         unused = [name for name in self._read.environments if name not in self._used()]
         return [f"the environment {name} is not built: nothing uses it" for name in unused]
 

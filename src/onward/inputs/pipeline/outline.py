@@ -34,7 +34,7 @@ def outline(plan: PipelinePlan, asked: Asked) -> dict[str, Any]:
 
 
 def resources_words(asked: Resources) -> str:
-    """For people: `2 nodes, 8 CPUs, 1 GPU (a100), 32G, 24:00:00, partition gpu`."""
+    """As text: `2 nodes, 8 CPUs, 1 GPU (a100), 32G, 24:00:00, partition gpu`."""
     gpus = asked.gpu_count()
     kind = next((text.split(":")[-2] for text in (asked.gpus, asked.gres) if text and text.count(":") > (text == asked.gres)), "")
     counted = ((asked.nodes, "node"), (asked.ntasks or asked.ntasks_per_node, "task"), (asked.cpus_per_task, "CPU"), (gpus, "GPU"))

@@ -139,7 +139,7 @@ def _part(document: YamlDocument) -> SourcePart:
 def _fill_variables(source: PipelineSource, given: Mapping[str, ParamValue]) -> None:
     told = source.whole.data.get("vars") or {}
     if not isinstance(told, dict):
-        return  # told as a wrong section
+        return  # reported as a wrong section
     if strangers := [name for name in given if name not in told]:
         known = did_you_mean(strangers[0], told) or f" (it has {', '.join(told) or 'none'})"
         raise InvalidInput(f"{source.path} has no variable {strangers[0]}{known}", hint="define variables under `vars:`")

@@ -1,4 +1,4 @@
-"""The recipes of a site: folders with a `recipe.yaml` and the code it runs, read anew when they change.
+"""The recipes of a site: folders with a `recipe.yaml` and the code it runs, read again when they change.
 
 A recipe that cannot be used keeps no other from being used, and says what is wrong with it when it is asked for.
 """
@@ -107,7 +107,7 @@ class Recipes:
         return found
 
     def _at(self, folder: Path) -> _LoadedRecipe:
-        """As it was read, unless its file is another by now."""
+        """As it was read, unless its file has changed."""
         try:
             seen = (folder / FILE).stat()
             stamp = (seen.st_mtime_ns, seen.st_size, seen.st_ino)

@@ -22,7 +22,7 @@ class NumberedName:
         return self.fill(self.text, number)
 
     def match(self, name: str) -> int | None:
-        """The number that a name has, 0 where it is the only one; None where it is another name. 03 is no number of ours."""
+        """The number that a name has, 0 where it is the only one; None for another name. 03 is not accepted."""
         if not self.numbered:
             return 0 if name == self.text else None
         before, _, after = self.text.partition(NUMBER)

@@ -42,7 +42,7 @@ class RecipeSetting:
     choices: tuple[ParamValue, ...] = ()
     default: ParamValue = None
     required: bool = False
-    clamp: bool = False  # a number beyond a bound is taken for the bound
+    clamp: bool = False  # a number beyond a bound is replaced by the bound
     description: str = ""
 
     def read(self, value: object) -> ParamValue:

@@ -1,4 +1,4 @@
-"""Existing batch scripts, unchanged: the third door to a run. `#SBATCH` or `#$` lines are its resources, the rest is run as it stands.
+"""Existing batch scripts, unchanged: the third way to submit. `#SBATCH` or `#$` lines set its resources, the rest runs as it is.
 
 A script that knows nothing of Onward is trusted: it saves and goes on by itself, so it is not asked to stop unless it
 set a signal for that, and a leg that met its limit is simply followed by the next (ADR 7).

@@ -139,7 +139,7 @@ def tasks_of(array: str) -> list[int]:
             raise MalformedDirective(f"found {array!r}, expected tasks such as 1-10 or 0-20:5")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or not step:
-            raise MalformedDirective(f"found {part!r}, expected a range that goes up, such as 1-10 or 0-20:5")
+            raise MalformedDirective(f"found {part!r}, expected an ascending range, such as 1-10 or 0-20:5")
         if len(found) + (last - first) // step >= MOST_TASKS:
             raise MalformedDirective(f"found {array!r}, more than {MOST_TASKS} tasks; each would be a run")
         if last > _LAST_TASK:

@@ -22,7 +22,7 @@ _LEAVES = re.compile(r"^(?:exit|exec)\b", re.MULTILINE)  # what follows such a l
 
 
 def check_folder(script: Script, folder: Path) -> None:
-    """Slurm would start it in /tmp if its folder cannot be entered, and Grid Engine not at all."""
+    """Slurm would start it in /tmp if its folder cannot be entered; Grid Engine would not start it."""
     if not os.path.isdir(folder):
         raise InvalidInput(f"{script.name} starts in {folder}, which does not exist", hint="create it, or fix the line")
     if not os.access(folder, os.X_OK):

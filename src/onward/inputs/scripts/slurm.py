@@ -129,7 +129,7 @@ def _count(key: str) -> Callable[[ScriptOption, str, RequestedOptions], None]:
         if re.fullmatch(r"[1-9]\d{0,8}", value):
             wishes.resources[key] = int(value)
         else:
-            wishes.extra.append(str(option))  # 2-4, 1k and the like
+            wishes.extra.append(str(option))  # such as 2-4 and 1k
 
     return put
 

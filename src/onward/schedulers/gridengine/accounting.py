@@ -1,4 +1,4 @@
-"""Grid Engine's accounting: what became of jobs that have left the queue. The end of its file is read where it can be, else qacct asked.
+"""Grid Engine's accounting: how jobs that left the queue ended. Reads the end of its file if possible, else asks qacct.
 
 `qacct` reads the whole file for every question, which on a large site takes minutes; the file only ever grows at its end.
 """
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 _PIECE = 4 << 20  # bytes: some 20,000 jobs
 _MOST = 64 << 20
-_ONE_BY_ONE = 3  # jobs: above this, qacct is asked once for all of one's own
+_ONE_BY_ONE = 3  # jobs: above this, one qacct call for all jobs of this user
 _DAYS = "30"
 
 Ask = Callable[..., Answer]  # runs a program of Grid Engine's

@@ -15,8 +15,8 @@ from onward.schedulers.gridengine.resource_options import options, shape_of
 
 Ask = Callable[..., Answer]
 
-_SHORT_NOTICE = 10  # seconds: less than this is seldom enough to save
-_MOST_QUEUES = 8  # asked after, one by one
+_SHORT_NOTICE = 10  # seconds: less than this is rarely enough to save
+_MOST_QUEUES = 8  # queried one by one
 _MOST_REASONS = 2  # a large site gives one for each of its hosts
 
 

@@ -1,4 +1,4 @@
-"""What Grid Engine writes, read: `qstat -xml`, the accounting file, `qacct -j`, and what each ending in them is taken for."""
+"""What Grid Engine writes, read: `qstat -xml`, the accounting file, `qacct -j`, and the job state for each ending in them."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def parse_error_reasons(text: str) -> dict[JobId, str]:
 
 
 def parse_accounting(lines: Iterable[str]) -> Iterator[AccountingRecord]:
-    """Lines of the accounting file; what is not one (a comment, a line cut short) is passed over."""
+    """Lines of the accounting file; comments and truncated lines are skipped."""
     for line in lines:
         parts = line.rstrip("\n").split(":")
         if line.startswith("#") or len(parts) < _FIELDS or not parts[5].isdigit():
@@ -173,7 +173,7 @@ def parse_qacct(text: str) -> Iterator[AccountingRecord]:
 
 
 def status_of(records: Sequence[AccountingRecord]) -> JobStatus:
-    """What became of a job, from its records in order. One that was started again after its host was lost did not train again: that
+    """How a job ended, from its records in order. One that was started again after its host was lost did not train again: that
     its host was lost is how it ended."""
     last = records[-1]
     lost = next((r for r in records[:-1] if r.failed == _BEFORE_JOB_ENDED or (r.failed == _RESCHEDULED and r.exit_status != 99)), None)

@@ -73,7 +73,7 @@ def shape_of(resources: Resources) -> JobShape:
 
 
 def options(resources: Resources, names: Mapping[str, str]) -> list[str]:
-    """The options, each as it stands on a `#$` line."""
+    """The options, each as on a `#$` line."""
     called = {**DEFAULT_NAMES, **names}
     shape = shape_of(resources)
     asked = [*_environment(shape, called), *_amounts(resources, shape, called)]

@@ -39,7 +39,7 @@ _MOST = 3
 
 
 def plain_reason(lines: Sequence[str]) -> str:
-    """Why a job waits, for people; empty where nothing was said of it."""
+    """Why a job waits, in plain words; empty if there is no reason."""
     for pattern, words in _WORDS:
         for line in lines:
             if found := re.search(pattern, line):

@@ -49,7 +49,7 @@ class LocalJob:
 
 @dataclass(frozen=True, kw_only=True)
 class JobRecord:
-    """What became of a job. `ending` is set from the moment an end is certain until nothing of the job is left."""
+    """How a job ended. `ending` is set from the moment an end is certain until nothing of the job is left."""
 
     state: JobState = JobState.QUEUED
     reason: str = ""
@@ -112,7 +112,7 @@ class LocalQueue:
     # ── adding, by submitters ─────────────────────────────────────────────────
 
     def add(self, job: LocalJob, script: bytes, *, machine: Mapping[str, Any]) -> JobId:
-        """Put a job in, whole or not at all, under a number of its own: `job.id` is not looked at."""
+        """Add a job, all or nothing, under its own number: `job.id` is ignored."""
         with _locked(self._ids) as file:
             if machine != self.machine():
                 write_whole(self._machine, json.dumps(machine))
@@ -173,13 +173,13 @@ class LocalQueue:
         (self._cancels / job).unlink(missing_ok=True)
 
     def prune(self, now: float) -> None:
-        """Let go of the oldest ended jobs beyond `KEPT`, but of none that ended within a day."""
+        """Forget the oldest ended jobs beyond `KEPT`, but none that ended within a day."""
         jobs = self.listing(ENDED)
         for job, name in list(jobs.items())[: max(len(jobs) - KEPT, 0)]:
             folder = self.state / ENDED / f"{job}.{name}"
             with contextlib.suppress(OSError):
                 if now - folder.stat().st_mtime > KEPT_SECONDS:
-                    (folder / "job.json").unlink()  # first: a job is known whole or not at all
+                    (folder / "job.json").unlink()  # first: a job is complete or unknown
                     shutil.rmtree(folder)
 
     def _put_aside(self, stage: str, entry: str) -> None:

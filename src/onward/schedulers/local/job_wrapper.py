@@ -17,7 +17,7 @@ JOB_GPUS = "ONWARD_JOB_GPUS"
 
 # $1 the job's folder, $2 where to start, $3 its output. A keeper may die between starting this and writing it down; then the
 # next one starts it again, and the hard link lets only one of the two go on. Signals to the job's group must not end the
-# wrapper before it has written the exit code, but must end the job: so the subshell lets go of the traps first.
+# wrapper before it has written the exit code, but must end the job: so the subshell resets the traps first.
 _SHELL = """
 asked=
 trap 'asked=1' HUP INT QUIT USR1 USR2 ALRM TERM

@@ -92,7 +92,7 @@ class Keeper:
             self._end(held, JobState.TIMED_OUT, reason=f"ran for its {held.job.request.time} s", kill_at=now + GRACE_SECONDS)
 
     def _look_at_processes(self) -> None:
-        """One pass over /proc for all jobs that need it: those that end, and now and then those with a memory limit."""
+        """One scan of /proc for all jobs that need it: those that end, and now and then those with a memory limit."""
         now = self._clock.now()
         due = now - self._memory_seen >= MEMORY_SECONDS
         looked_at = [
@@ -200,7 +200,7 @@ class Keeper:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Take the lock, or take it over from whoever starts us; let go of them; keep the queue until it is empty."""
+    """Take the lock, or inherit it from the process that starts us; detach from it; keep the queue until it is empty."""
     queue = LocalQueue(Path(argv[0]).resolve())
     queue.make()
     inherited = _inherited_lock(queue.keeper_lock)
@@ -216,7 +216,7 @@ def main(argv: Sequence[str]) -> int:
         Keeper(queue, SystemClock()).run(partial(_is_at, lock, queue.keeper_lock))
         fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)
-        # A job that came in while we still held the lock started no keeper: it is ours, if nobody else has taken it by now.
+        # A job that came in while we still held the lock started no keeper: it is ours, unless another keeper has taken it.
         lock = take_lock(queue.keeper_lock) if queue.unfinished() else None
     return 0
 

@@ -41,7 +41,7 @@ def ensure_keeper(queue: LocalQueue, command: Sequence[str]) -> None:
         return
     try:
         with queue.keeper_log.open("ab") as log:
-            done = subprocess.run(  # it answers once it has let go of us: see local_keeper.main
+            done = subprocess.run(  # it answers once it has detached: see keeper.main
                 command,
                 env=clean_environment({LOCK_VARIABLE: str(lock), **_python_path()}),
                 cwd="/",

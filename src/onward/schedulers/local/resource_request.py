@@ -27,7 +27,7 @@ def directive_lines(resources: Resources, *, output: Path) -> Sequence[str]:
     """Partitions, accounts, mail and names of nodes mean nothing on one machine and leave no line; more nodes than one cannot be had."""
     if resources.nodes is not None and resources.nodes > 1:
         raise InvalidInput(
-            f"nodes: the local queue is one machine and cannot provide {resources.nodes}",
+            f"nodes: {resources.nodes} is not possible in the local queue, which is one machine",
             hint="leave nodes out, or choose another cluster",
         )
     if "\n" in str(output):

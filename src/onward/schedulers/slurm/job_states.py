@@ -1,4 +1,4 @@
-"""Slurm's words for the states of jobs, and what each is taken for; and the rows of squeue and sacct.
+"""Slurm's job states and ours for each; and the rows of squeue and sacct.
 
 A state that is not listed is unknown, never wrong.
 """

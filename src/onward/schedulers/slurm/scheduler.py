@@ -189,7 +189,7 @@ class SlurmScheduler:
     def _squeue(self, *filters: str) -> list[JobStatus]:
         columns = "%i|%j|%T|%r|%N|%V|%S|%e"
         answer = run_command(["squeue", "-h", "-t", "all", "-o", columns, *filters], timeout=_QUERY_TIMEOUT, extra=_EPOCH)
-        if answer.code and "Invalid job id" in answer.err:  # the only job that was asked after is forgotten
+        if answer.code and "Invalid job id" in answer.err:  # the only job in the query is forgotten
             return []
         if answer.code:
             raise SchedulerUnavailable(f"squeue: {_reason(answer)}")

@@ -95,7 +95,7 @@ _WHOM = {"PerUser": " for one user", "PerJob": " for one job", "PerAccount": " f
 
 
 def plain_reason(native: str) -> str:
-    """Why a job waits, for people. Empty where there is nothing to say."""
+    """Why a job waits, in plain words. Empty if there is no reason."""
     word, _, rest = native.strip().partition(",")
     rest = rest.strip()
     if word == "ReqNodeNotAvail" and rest:

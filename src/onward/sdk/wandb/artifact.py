@@ -1,4 +1,4 @@
-"""Files that a training hands over: copied to the run's artifacts, each whole or not at all. W&B's Artifact, as far as it is files."""
+"""Files that a training hands over: copied to the run's artifacts, each all or nothing. The file part of W&B's Artifact."""
 
 from __future__ import annotations
 

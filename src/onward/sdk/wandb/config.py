@@ -30,7 +30,7 @@ class Config(Values):
         self.update({key: value})
 
     def __delitem__(self, key: str) -> None:
-        """What was told of it stays told."""
+        """Values that were recorded stay recorded."""
         del self._values[key]
 
     def __iter__(self) -> Iterator[str]:

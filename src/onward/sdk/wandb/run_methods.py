@@ -250,7 +250,7 @@ class WandbRun:
         self._saved.clear()
 
     def _log_other(self, key: str, value: object, step: int) -> dict[str, float] | None:
-        """What is no number: kept as a file, or as some numbers. None: neither."""
+        """A value that is not a number: stored as a file, or as some numbers. None: neither."""
         from onward.sdk.wandb.media import as_media
 
         numbers: dict[str, float] = {}
