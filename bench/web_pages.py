@@ -64,7 +64,7 @@ def charts(table: Table, browser: Browser, server: Server, ids: dict[str, str], 
         adds = [
             one.acted("document.querySelector('.compare-runs li.out input').click()", f"{_COUNTED} !== before") for _ in range(_REPEATS)
         ]
-        one.page.get_by_role("button", name="Draw all").click()
+        one.page.get_by_role("button", name="Show all").click()
         one.until(f"{_COUNTED}?.endsWith('of {OVERLAID * EACH // 1000} k points')")
         frames = one.panned(".u-over", 240)
     ms = median(adds)

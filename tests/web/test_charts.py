@@ -73,7 +73,7 @@ def test_a_zoom_asks_the_server_again_is_shared_by_all_charts_and_back_undoes_it
     expect(count).to_have_text(re.compile(r"^2\d\d points$"))  # every single one
     expect(page).to_have_url(re.compile("zoom="))
     shared = page.url
-    expect(chart(page, "val/accuracy").get_by_text("There is no point in the part that is zoomed into")).to_be_visible()
+    expect(chart(page, "val/accuracy").get_by_text("There are no points in this zoom range")).to_be_visible()
     page.go_back()
     expect(count).to_have_text(re.compile(r"of 20 k points$"))
     page.goto(shared)
@@ -106,9 +106,9 @@ def test_the_pointer_reads_the_value_and_all_charts_show_the_place(page: Page, t
 def test_a_chart_without_data_says_why_and_offers_what_has_some(page: Page, training: Training) -> None:
     opened(page, training.run, "?x=metric:epoch")
     empty = chart(page, "loss").locator(".chart-empty")
-    expect(empty).to_contain_text("no epoch to draw along")
-    expect(chart(page, "val/nan").locator(".chart-empty")).to_contain_text("no epoch to draw along")
-    empty.get_by_role("button", name="Draw by step").click()
+    expect(empty).to_contain_text("no epoch to plot against")
+    expect(chart(page, "val/nan").locator(".chart-empty")).to_contain_text("no epoch to plot against")
+    empty.get_by_role("button", name="Plot against step").click()
     expect(empty).to_have_count(0)
     expect(chart(page, "val/nan").locator(".chart-empty")).to_contain_text("All 400 values are NaN or infinite")
 

@@ -41,7 +41,7 @@ def test_ten_runs_are_drawn_on_open_and_the_rest_on_click(page: Page, runs: list
     expect(count).to_have_text("1,000 points")
     page.locator(".compare-runs li").nth(12).get_by_role("checkbox").check()
     expect(count).to_have_text("1,100 points")
-    page.get_by_role("button", name="Draw all").click()
+    page.get_by_role("button", name="Show all").click()
     expect(count).to_have_text("1,400 points")
     page.reload()
     expect(count).to_have_text("1,400 points")
@@ -62,7 +62,7 @@ def test_the_selection_is_edited_in_place_and_shared_by_its_address(page: Page, 
 
 def test_a_filter_adds_all_it_finds(page: Page, runs: list[str]) -> None:
     page.goto("/compare")
-    expect(page.get_by_text("No run to compare yet")).to_be_visible()
+    expect(page.get_by_text("No runs to compare yet")).to_be_visible()
     field = page.get_by_role("combobox", name="Add runs")
     field.fill("experiment = 'compared' and params.lr = 0.1")
     field.press("Enter")
@@ -113,7 +113,7 @@ def test_a_brush_keeps_what_passes_and_is_in_the_address(page: Page, runs: list[
     page.keyboard.press("ArrowUp")
     expect(page.get_by_text("7 of 14 runs pass")).to_be_visible()
     expect(page).to_have_url(re.compile("brush=params.lr"))
-    page.get_by_role("button", name="Draw these").click()
+    page.get_by_role("button", name="Plot these").click()
     expect(page.locator(".compare-runs header")).to_contain_text("7 drawn")
 
 

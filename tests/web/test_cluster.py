@@ -55,7 +55,7 @@ def test_a_queue_narrows_nodes_and_jobs_the_address_keeps_it_and_back_and_escape
     expect(lab).to_have_url(re.compile(r"/cluster\?queue=gpu&node=g1$"))
     expect(lab.locator("table.jobs-table tbody tr")).to_have_count(1)
     lab.reload()
-    expect(lab.get_by_role("region", name="Node g1")).to_contain_text("2 of 2 handed out")
+    expect(lab.get_by_role("region", name="Node g1")).to_contain_text("2 of 2 allocated")
     lab.go_back()
     expect(lab.get_by_role("region", name="Node g1")).to_have_count(0)
     expect(lab.get_by_role("heading", name="Nodes of gpu")).to_be_visible()
@@ -67,7 +67,7 @@ def test_a_queue_narrows_nodes_and_jobs_the_address_keeps_it_and_back_and_escape
 def test_what_could_start_now_stands_by_its_queue_with_those_in_line(lab: Page) -> None:
     row = lab.get_by_role("row").filter(has=lab.get_by_role("button", name="gpu", exact=True))
     expect(row).to_contain_text("2 a100, 16 CPUs, 64 GiB")
-    expect(row).to_contain_text("2 jobs in line before")
+    expect(row).to_contain_text("2 jobs ahead in the queue")
 
 
 def test_an_old_picture_says_so_and_why(page: Page) -> None:

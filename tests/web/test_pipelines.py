@@ -36,7 +36,7 @@ def test_the_list_says_how_far_each_is_and_why_it_ended_and_leads_there(page: Pa
     page.goto("/pipelines")
     going = page.get_by_role("row").filter(has_text=GOING)
     expect(going).to_contain_text("2 of 4")
-    expect(going).to_contain_text("24 of 32 done, 1 at work, 2 failed")
+    expect(going).to_contain_text("24 of 32 done, 1 running, 2 failed")
     expect(page.get_by_role("row").filter(has_text=SWEEP)).to_contain_text("FloatingPointError: the loss is not finite")
     page.get_by_label("Search pipelines").fill("SWEEP")
     expect(going).to_have_count(0)
@@ -49,9 +49,9 @@ def test_the_list_says_how_far_each_is_and_why_it_ended_and_leads_there(page: Pa
 
 def test_one_shows_its_stages_with_what_they_wait_for_and_leads_to_their_runs(page: Page) -> None:
     page.goto(f"/pipelines/{GOING}")
-    stages = page.get_by_role("region", name="The graph of stages").get_by_role("listitem")
+    stages = page.get_by_role("region", name="Stage graph").get_by_role("listitem")
     expect(stages.filter(has_text="env-main").filter(has_text="skipped")).to_contain_text("unchanged: it is built already")
-    expect(stages.filter(has_text="distil")).to_contain_text(re.compile("not yet.*waits for train"))
+    expect(stages.filter(has_text="distil")).to_contain_text(re.compile("pending.*waits for train"))
     expect(stages.filter(has_text="running").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "69")
     expect(page.get_by_role("listitem").filter(has_text="worker 2")).to_contain_text("running")
     failed = page.get_by_role("group", name=re.compile("The last lines of base · margin")).first
@@ -68,10 +68,10 @@ def test_one_shows_its_stages_with_what_they_wait_for_and_leads_to_their_runs(pa
 
 def test_the_table_fills_while_one_looks_and_keeps_its_order(page: Page, server: Running) -> None:
     page.goto(f"/pipelines/{GOING}")
-    table = page.get_by_role("region", name="What the benchmarks say")
+    table = page.get_by_role("region", name="Benchmark scores")
     row = table.get_by_role("row").filter(has_text="train, step 1200")
     expect(row).to_contain_text("1 of 2 tasks")
-    expect(row).to_contain_text("waits0 of 3 tasks")
+    expect(row).to_contain_text("pending0 of 3 tasks")
     expect(table.get_by_role("row").filter(has_text="train, step 900")).to_contain_text("best: 0.855 ± 0.012")
     expect(table.get_by_role("row").filter(has_text="train, step 600")).to_contain_text("✕ 1 failed")
     expect(table.get_by_role("row").nth(1)).to_contain_text(re.compile("^basebaseline.*–$"))
@@ -82,26 +82,26 @@ def test_the_table_fills_while_one_looks_and_keeps_its_order(page: Page, server:
     write_result(last, TaskResult(scores={"accuracy": Score(value=0.2, count=500, spread=0.2)}, items=500, seconds=1.0))
     expect(row).to_contain_text("0.546 ±")  # without a click
     expect(table.get_by_role("row").nth(1)).to_contain_text("train, step 900")
-    page.get_by_label("Against").select_option("train")
+    page.get_by_label("Compare with").select_option("train")
     expect(row).to_contain_text("train, step 1200baseline")
     assert serious(page) == []
 
 
 def test_what_failed_is_tried_again(page: Page, server: Running) -> None:
     page.goto(f"/pipelines/{GOING}")
-    page.get_by_role("button", name="Rerun what failed").click()
-    expect(page.get_by_text("moons goes on")).to_be_visible()
-    expect(page.get_by_role("heading", name="What failed")).to_have_count(0)
-    expect(page.get_by_role("button", name="Rerun what failed")).to_have_count(0)
+    page.get_by_role("button", name="Rerun failed parts").click()
+    expect(page.get_by_text("moons continues")).to_be_visible()
+    expect(page.get_by_role("heading", name="Failures")).to_have_count(0)
+    expect(page.get_by_role("button", name="Rerun failed parts")).to_have_count(0)
     assert json.loads((server.folder / "runs" / GOING / "params" / "forgiven.json").read_text())["workers"] >= 3
 
 
 def test_one_that_runs_is_ended_once_one_is_sure(page: Page, server: Running) -> None:
     page.goto(f"/pipelines/{GOING}")
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Let it go on").click()
+    page.get_by_role("button", name="Keep running").click()
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Yes, end all of it").click()
+    page.get_by_role("button", name="Yes, cancel the pipeline").click()
     expect(page.get_by_text("moons is cancelled")).to_be_visible()
     assert (server.folder / "runs" / GOING / "params" / "cancelled.json").exists()
 

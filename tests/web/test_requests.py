@@ -41,7 +41,7 @@ def test_requests_are_found_by_how_they_stand_and_by_text_and_the_address_says_s
     page.get_by_role("button", name=re.compile("^refused")).click()
     expect(page.get_by_text("Patch height: 32 is less than 64")).to_be_visible()
     page.get_by_label("Search requests").fill("no such")
-    expect(page.get_by_text("No request is like that")).to_be_visible()
+    expect(page.get_by_text("No request matches")).to_be_visible()
     page.go_back()
     expect(page.get_by_text(RUNNING)).to_be_visible()
 
@@ -56,7 +56,7 @@ def test_one_shows_what_it_asked_and_its_answer_and_gives_the_results_out(page: 
         page.get_by_role("link", name="Download Model 0").click()
     assert Path(download.value.path()).read_bytes() == b"weights" * 90_000
     page.goto(f"/requests/{FAILED}")
-    expect(page.get_by_label("The last lines of its training")).to_contain_text("oom_kill")
+    expect(page.get_by_label("Last lines of its training log")).to_contain_text("oom_kill")
     expect(page.get_by_text("send it again with a larger Maximum memory (MB)")).to_be_visible()
     assert serious(page) == []
 
@@ -65,10 +65,10 @@ def test_an_open_one_is_cancelled_once_one_is_sure(page: Page, server: Running) 
     page.goto(f"/requests/{RUNNING}")
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "42")
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Let it go on").click()
+    page.get_by_role("button", name="Keep running").click()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Yes, cancel it").click()
-    expect(page.get_by_text("is being cancelled", exact=True)).to_be_visible()
+    expect(page.get_by_text("being cancelled", exact=True)).to_be_visible()
     store = Requests.open(server.folder / "tracker.requests.db", create=False)
     asked = store.of(RUNNING)
     store.close()

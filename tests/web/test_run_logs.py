@@ -87,7 +87,7 @@ def test_scrolling_reads_on_and_moves_nothing_that_is_looked_at(log: Page) -> No
 
     until(far_up, what="1,500 lines before the end")
     expect(log).to_have_url(re.compile(r"at=\d+"))
-    log.get_by_role("button", name="To the end").click()
+    log.get_by_role("button", name="Jump to the end").click()
     expect(log.locator(".log-line").last).to_contain_text(f"line {LINES - 1} of many")
 
 

@@ -69,7 +69,7 @@ def test_why_a_run_died_is_found_and_it_is_resumed(page: Page, server: Running, 
     run.sign("shard")
     page.get_by_role("button", name="Resume").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("from its newest good checkpoint: step 5")
+    expect(dialog).to_contain_text("from its newest verified checkpoint, step 5")
     dialog.get_by_role("button", name="Resume").click()
     expect(page.locator(".run-title .badge")).to_have_text("finished")
     expect(page.get_by_role("region", name="Jobs", exact=True)).to_contain_text("done")
@@ -172,19 +172,19 @@ def test_the_timeline_is_walked_by_keys_and_leads_to_logs(page: Page, finished: 
 
 def test_notes_and_tags_are_left_and_taken_back(page: Page, finished: Started) -> None:
     open_run(page, finished)
-    page.get_by_label("A tag to add").fill("paper: table 2")
+    page.get_by_label("New tag").fill("paper: table 2")
     page.keyboard.press("Enter")
     tags = page.get_by_role("region", name="Tags")
     expect(tags).to_contain_text("paper: table 2")
-    page.get_by_label("A note to leave").fill("<img src=x onerror=alert(1)> is only text")
-    page.get_by_role("button", name="Leave it").click()
+    page.get_by_label("New note").fill("<img src=x onerror=alert(1)> is only text")
+    page.get_by_role("button", name="Add note").click()
     notes = page.get_by_role("region", name="Notes")
     expect(notes.get_by_role("listitem")).to_contain_text("<img src=x onerror=alert(1)> is only text")
     notes.get_by_role("button", name="Delete this note").click()
     expect(notes).to_contain_text("None yet")
     page.get_by_role("button", name="Undo").last.click()
     expect(notes).to_contain_text("is only text")
-    tags.get_by_role("button", name="Take tag paper away").click()
+    tags.get_by_role("button", name="Remove tag paper").click()
     expect(tags).to_contain_text("None yet")
 
 

@@ -159,7 +159,7 @@ def test_the_filter_is_completed_from_what_runs_have(page: Page) -> None:
 def test_tab_goes_through_the_filter_and_out_of_the_params_file(page: Page) -> None:
     rows(page)
     box = page.get_by_role("combobox", name="Filter runs")
-    page.get_by_role("button", name="Keys").focus()
+    page.get_by_role("button", name="Keyboard shortcuts").focus()
     page.keyboard.press("Tab")
     expect(box).to_be_focused()
     expect(page.get_by_role("option").first).to_be_visible()
@@ -248,7 +248,7 @@ def test_a_view_is_kept_by_name_and_shared_by_its_address(server: Running, brows
     rows(page)
     page.get_by_role("button", name="Views").click()
     page.get_by_label("Name of this view").fill("what is done")
-    page.get_by_role("button", name="Keep").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("This view is kept")).to_be_visible()
     page.goto("/")
     page.get_by_role("button", name="Views").click()
@@ -313,7 +313,7 @@ def test_names_are_text_whatever_they_hold(server: Running, page: Page) -> None:
 
 def test_no_runs_says_why_and_offers_a_way_on(page: Page) -> None:
     page.goto("/?q=params.lr > 100")
-    expect(page.get_by_text("No run is like this")).to_be_visible()
+    expect(page.get_by_text("No run matches")).to_be_visible()
     page.get_by_role("button", name="Show all runs").click()
     assert len(rows(page)) >= 10
 
@@ -321,7 +321,7 @@ def test_no_runs_says_why_and_offers_a_way_on(page: Page) -> None:
 def test_the_keys_of_the_page_are_on_a_sheet(page: Page) -> None:
     rows(page)
     page.keyboard.press("?")
-    sheet = page.get_by_role("dialog", name="Keys")
+    sheet = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(sheet.get_by_text("Next run")).to_be_visible()
     page.keyboard.press("Escape")
     expect(sheet).to_be_hidden()
@@ -359,13 +359,13 @@ def test_form_and_file_are_kept_in_step(new: Page) -> None:
     file = new.get_by_label("params.yaml")
     file.fill(file.input_value().replace("lr: 0.001", "lr: 0.5  # high"))
     expect(new.get_by_label("lr", exact=True)).to_have_value("0.5")
-    new.get_by_label("Memory a node").fill("16G")
+    new.get_by_label("Memory per node").fill("16G")
     expect(file).to_have_value(re.compile(r"lr: 0\.5  # high\n.*mem: 16G", re.DOTALL))
 
 
 def test_what_is_wrong_is_told_at_its_field_and_its_line(new: Page) -> None:
     new.get_by_label("Time limit of a leg").fill("soon")
-    expect(new.get_by_text("One thing is wrong")).to_be_visible()
+    expect(new.get_by_text("1 problem")).to_be_visible()
     expect(new.locator(".field .wrong")).to_be_visible()
     expect(new.locator(".editor-lines .wrong")).to_have_text("10")
     expect(new.get_by_role("button", name="Start the run")).to_be_disabled()
@@ -375,8 +375,8 @@ def test_a_run_is_started_from_the_form(server: Running, code: Path, new: Page) 
     new.get_by_label("Name", exact=True).fill("from-the-form")
     new.get_by_label("Cluster").select_option("local")
     new.get_by_label("Command").fill("python3 train.py")
-    new.get_by_label("CPUs a task").fill("1")
-    new.get_by_label("Memory a node").fill("64M")
+    new.get_by_label("CPUs per task").fill("1")
+    new.get_by_label("Memory per node").fill("64M")
     expect(new.get_by_label("Folder of the code")).to_have_value(str(code))
     expect(new.get_by_text("Ready to start")).to_be_visible()
     new.get_by_role("tab", name="Job script").click()

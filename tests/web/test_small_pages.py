@@ -18,12 +18,12 @@ from tests.web.test_access import serious
 def test_a_token_is_made_shown_once_works_and_is_revoked(page: Page, server: Running) -> None:
     page.goto("/tokens?new=1")
     page.get_by_label("Name").fill("notebook")
-    page.get_by_label("May").select_option("Look only")
-    page.get_by_role("button", name="Make the token").click()
-    secret = page.get_by_role("textbox", name="The token").input_value()
+    page.get_by_label("Rights").select_option("Read only")
+    page.get_by_role("button", name="Create token").click()
+    secret = page.get_by_role("textbox", name="Token").input_value()
     asked = {"Authorization": f"Bearer {secret}"}
     assert page.request.get(f"{server.url}/api/v1/runs?limit=1", headers=asked).status == 200
-    page.get_by_role("button", name="I have it").click()
+    page.get_by_role("button", name="Done").click()
     row = page.get_by_role("row").filter(has_text="notebook")
     expect(row).to_contain_text("read")
     assert secret not in page.content()
@@ -41,7 +41,7 @@ def test_tokens_that_end_within_a_fortnight_are_marked(page: Page, server: Runni
     with open_tracker(tracker_location({}, server.db)) as opened:
         token, _ = opened.tokens.create(Scope.USER, name="old notebook", expires=now + 5 * 86400, now=now - 85 * 86400)
     page.goto("/tokens")
-    expect(page.get_by_text("One token ends within 14 days")).to_be_visible()
+    expect(page.get_by_text("One token expires within 14 days")).to_be_visible()
     expect(page.get_by_role("row").filter(has_text="old notebook")).to_contain_text("(soon)")
     assert server.onward("token", "revoke", token.id).returncode == 0
     page.reload()
@@ -70,7 +70,7 @@ def test_experiments_show_states_and_their_best_run_and_keep_what_one_writes_dow
     page.get_by_label("Notes", exact=True).fill("which rate is best?\n<script>1</script>")
     page.get_by_role("button", name="Save").click()
     expect(row).to_contain_text("<script>1</script>")
-    page.get_by_label("What is better").select_option("max")
+    page.get_by_label("Which values are better").select_option("max")
     expect(page).to_have_url(re.compile("mode=max"))
     page.reload()
     expect(row).to_contain_text("which rate is best?")
@@ -82,7 +82,7 @@ def test_experiments_show_states_and_their_best_run_and_keep_what_one_writes_dow
 def test_experiments_are_searched_and_none_says_so(page: Page) -> None:
     page.goto("/experiments")
     page.get_by_label("Search experiments").fill("no such")
-    expect(page.get_by_text("No experiment is called so")).to_be_visible()
+    expect(page.get_by_text("No experiment matches")).to_be_visible()
     expect(page).to_have_url(re.compile(r"q=no\+such$"))
 
 

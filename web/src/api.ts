@@ -91,7 +91,7 @@ async function call(method: string, path: string, asked: Asked): Promise<unknown
     throw new Problem(
       0,
       "the server does not answer",
-      "it may be restarting, or the network is away; this page tries again",
+      "it may be restarting, or the network may be down; this page keeps trying",
     );
   }
   if (answer.ok) return answer.status === 204 ? undefined : await answer.json();

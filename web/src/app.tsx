@@ -15,7 +15,7 @@ import { go, here, href } from "./url";
 
 export function App() {
   useKeys("Everywhere", [
-    { keys: "?", does: "Show these keys", act: () => (sheetOpen.value = !sheetOpen.value) },
+    { keys: "?", does: "Show keyboard shortcuts", act: () => (sheetOpen.value = !sheetOpen.value) },
     ...routes.flatMap(({ key, name, path }) =>
       key ? [{ keys: `g ${key}`, does: `Go to ${name}`, act: () => go(href(path)) }] : [],
     ),
@@ -45,7 +45,7 @@ function CurrentPage() {
   if (!found)
     return (
       <Empty title="There is no page at this address">
-        <a href={href("/")}>To the runs</a>
+        <a href={href("/")}>Go to the runs</a>
       </Empty>
     );
   if (missing) return <NotLoaded missing={missing} />;
@@ -60,11 +60,11 @@ function CurrentPage() {
 function LoginNeeded() {
   return (
     <Empty title="You are no longer logged in">
-      Get a link where the server runs: <code>onward token login</code>. Or{" "}
+      Run <code>onward token login</code> on the server's machine to get a login link, or{" "}
       <a href={window.location.href} data-native onClick={() => location.reload()}>
         log in with a token
       </a>
-      ; you come back to this view.
+      ; you will come back to this view.
     </Empty>
   );
 }

@@ -45,13 +45,12 @@ async function asked(): Promise<Missing> {
 }
 
 export function NotLoaded({ missing }: { missing: Missing }) {
-  if (missing === "away")
-    return <Empty title="The server does not answer">This page opens by itself as soon as it does.</Empty>;
+  if (missing === "away") return <Empty title="The server does not answer">This page opens as soon as it does.</Empty>;
   return (
     <Empty title="This page could not be loaded">
       The server may have been upgraded since you opened it.{" "}
       <button type="button" onClick={() => location.reload()}>
-        Load it anew
+        Reload
       </button>
     </Empty>
   );

@@ -32,8 +32,8 @@ const notice = (more: Partial<Notice>): Notice => ({
 describe("rules in words", () => {
   it("every kind is a sentence", () => {
     expect(sentence(rule("failed", 0))).toBe("a run fails");
-    expect(sentence(rule("stalled", 1800))).toBe("a run logs nothing for 30 min");
-    expect(sentence(rule("quota", 0.9))).toBe("the disk of the runs is full to 90 %");
+    expect(sentence(rule("stalled", 1800))).toBe("a run has logged nothing for 30 min");
+    expect(sentence(rule("quota", 0.9))).toBe("disk usage of the runs folder reaches 90 %");
   });
   it("minutes and percent come back as they went", () => {
     for (const { kind, after } of KINDS)
@@ -48,8 +48,8 @@ describe("rules in words", () => {
 describe("what became of a notice", () => {
   it("is sent, waits, was tried, or was given up", () => {
     expect(outcome(notice({ sent: 3, due: null })).words).toBe("sent");
-    expect(outcome(notice({})).words).toBe("waits");
+    expect(outcome(notice({})).words).toBe("pending");
     expect(outcome(notice({ tries: 2, error: "away" })).words).toBe("tried 2×: away");
-    expect(outcome(notice({ due: null, error: "gone" })).words).toBe("given up: gone");
+    expect(outcome(notice({ due: null, error: "gone" })).words).toBe("failed: gone");
   });
 });

@@ -78,8 +78,8 @@ describe("the graph of stages", () => {
 
 describe("a pipeline in words", () => {
   test("a stage that waits, never begins, runs or was skipped is called so", () => {
-    expect(badge(stage("x")).word).toBe("not yet");
-    expect(badge(stage("x", [], { blocked: true })).word).toBe("never begins");
+    expect(badge(stage("x")).word).toBe("pending");
+    expect(badge(stage("x", [], { blocked: true })).word).toBe("never starts");
     expect(badge(stage("x", [], { state: "live", run_state: "submitted" }))).toEqual({
       state: "submitted",
       word: "queued",
@@ -90,7 +90,7 @@ describe("a pipeline in words", () => {
     expect(together([...swept, stage("c", [], { state: "failed" })]).state).toBe("failed");
   });
   test("its tasks are counted, and one is named for people", () => {
-    expect(tasks({ open: 5, claimed: 1, done: 24, failed: 2 })).toBe("24 of 32 done, 1 at work");
+    expect(tasks({ open: 5, claimed: 1, done: 24, failed: 2 })).toBe("24 of 32 done, 1 running");
     expect(tasks({ open: 0, claimed: 0, done: 0, failed: 0 })).toBe("none yet");
     const failed = { id: "", of: "train", step: 1200, benchmark: "sums", seed: 0, shard: 1, shards: 2 };
     expect(task({ ...failed, reason: "", evidence: "", hint: "" })).toBe("train, step 1,200 · sums · shard 2 of 2");
@@ -122,7 +122,7 @@ describe("the table", () => {
   test("an empty cell says why it is", () => {
     const empty = { ...cell, mean: null, against: "", difference: null, p: null } as const;
     expect(lacking({ ...empty, tasks: 0, done: 0 }).words).toBe("–");
-    expect(lacking({ ...empty, done: 0 }).words).toBe("waits");
+    expect(lacking({ ...empty, done: 0 }).words).toBe("pending");
     expect(lacking({ ...empty, done: 1, failed: 1 })).toEqual({ words: "failed", style: "bad" });
     expect(lacking(empty).words).toBe("no score");
   });

@@ -13,9 +13,11 @@ describe("a request in words", () => {
     expect(badge({ state: "refused", outcome: "refused" })).toEqual({ state: "failed", word: "refused" });
   });
   test("its reply comes, waits, fails or was sent", () => {
-    expect(reply(row).words).toBe("when it has ended");
+    expect(reply(row).words).toBe("after the run ends");
     expect(reply({ ...row, state: "settled", outcome: "done", reply: sent }).style).toBe("good");
-    expect(reply({ ...row, state: "settled", outcome: "done", reply: { ...sent, sent: null } }).words).toMatch("waits");
+    expect(reply({ ...row, state: "settled", outcome: "done", reply: { ...sent, sent: null } }).words).toMatch(
+      "waiting for",
+    );
     const failed = { ...sent, sent: null, tries: 3, error: "no queue" };
     expect(reply({ ...row, state: "settled", outcome: "done", reply: failed })).toEqual({
       words: "tried 3×: no queue",

@@ -192,10 +192,10 @@ function Nothing({ why, ways, view }: { why: string; ways: readonly Way[]; view:
     "reset zoom": view.reset,
   };
   const names: Record<Way, string> = {
-    step: "Draw by step",
+    step: "Plot against step",
     "linear x": "Linear x axis",
     "linear y": "Linear y axis",
-    "reset zoom": "Show all",
+    "reset zoom": "Reset zoom",
   };
   return (
     <div class="chart-empty" role="status">
@@ -224,14 +224,14 @@ function Count({ drawn, window }: { drawn: Curves; window: Window | null }) {
   const notes = [
     exact
       ? "Every point is drawn."
-      : "Each place drawn keeps the lowest and highest of its points; zoom in to see each.",
-    hidden ? `${whole(hidden)} that a later leg logged again are hidden.` : "",
-    drawn.bads ? `${whole(drawn.bads)} are NaN or infinite.` : "",
+      : "The line shows the lowest and highest value at each pixel; zoom in to see every point.",
+    hidden ? `${whole(hidden)} points that a later leg logged again are hidden.` : "",
+    drawn.bads ? `${whole(drawn.bads)} values are NaN or infinite.` : "",
   ];
   if (!curves.length) return null;
   if (drawn.words) {
     return (
-      <small class="chart-count" title="Means over all runs that have this metric, drawn or not.">
+      <small class="chart-count" title="Means over all runs that have this metric, shown or not.">
         {drawn.words}
       </small>
     );
@@ -249,7 +249,7 @@ function summary(metric: string, curves: Curves["curves"], names: ReadonlyMap<st
     const last = mids.findLast(Number.isFinite);
     return `${names.get(id) ?? id} ends at ${num(last)}`;
   });
-  return `${metric}: ${parts.join(", ")}${curves.length > 5 ? ` and ${curves.length - 5} more` : ""}. Arrow keys move, plus and minus zoom, 0 shows all.`;
+  return `${metric}: ${parts.join(", ")}${curves.length > 5 ? ` and ${curves.length - 5} more` : ""}. Arrow keys move, plus and minus zoom, 0 resets the zoom.`;
 }
 
 function pressed(event: KeyboardEvent, plot: Plot | null, view: View, metric: string): void {

@@ -20,16 +20,19 @@ export type Seen = {
 export function whyEmpty(seen: Seen): Why {
   const { lines, axis, metric, runs } = seen;
   const many = runs > 1;
-  if (runs === 0) return { why: "No run is drawn. Click a run in the list to draw it.", ways: [] };
+  if (runs === 0) return { why: "No run is selected. Click a run in the list to plot it.", ways: [] };
   const points = lines.reduce((sum, line) => sum + line.total, 0);
   if (points === 0)
     return {
-      why: many ? `None of these ${runs} runs has logged ${metric} yet.` : `This run has not logged ${metric} yet.`,
+      why: many ? `None of these ${runs} runs have logged ${metric} yet.` : `This run has not logged ${metric} yet.`,
       ways: [],
     };
   const other = axisMetric(axis);
   if (other !== null && seen.others.every((line) => line.steps.length === 0)) {
-    return { why: `${many ? "These runs have" : "This run has"} no ${axisName(axis)} to draw along.`, ways: ["step"] };
+    return {
+      why: `${many ? "These runs have" : "This run has"} no ${axisName(axis)} to plot against.`,
+      ways: ["step"],
+    };
   }
   const values = lines.reduce(
     (sum, line) => sum + line.mids.reduce((count, value) => count + (Number.isFinite(value) ? 1 : 0), 0),
@@ -40,10 +43,10 @@ export function whyEmpty(seen: Seen): Why {
     return { why: `All ${bads || points} values are NaN or infinite.`, ways: [] };
   }
   if (seen.logY && !lines.some((line) => line.highs.some((value) => value > 0))) {
-    return { why: "No value is above zero, and a log axis shows no others.", ways: ["linear y"] };
+    return { why: "No value is above zero, so a log axis can show none.", ways: ["linear y"] };
   }
-  if (seen.window !== null) return { why: "There is no point in the part that is zoomed into.", ways: ["reset zoom"] };
+  if (seen.window !== null) return { why: "There are no points in this zoom range.", ways: ["reset zoom"] };
   if (other !== null) return { why: `${metric} and ${axisName(axis)} were logged at different steps.`, ways: ["step"] };
-  if (seen.logX) return { why: "Nothing lies above zero along the log axis.", ways: ["linear x"] };
-  return { why: "There is nothing to draw.", ways: ["step"] };
+  if (seen.logX) return { why: "No x value is above zero, so a log axis can show none.", ways: ["linear x"] };
+  return { why: "There is nothing to plot.", ways: ["step"] };
 }

@@ -121,11 +121,11 @@ export function useGroups(metric: string, groups: readonly Group[], view: View, 
   );
   const runs = groups.reduce((sum, group) => sum + group.runs.length, 0);
   const empty = (window: Window | null): Why => {
-    if (window) return { why: "There is no point in the part that is zoomed into.", ways: ["reset zoom"] };
+    if (window) return { why: "There are no points in this zoom range.", ways: ["reset zoom"] };
     const other = axisMetric(view.axis);
     const why = other
       ? `No run has both ${metric} and ${other}.`
-      : `None of these ${runs} runs has logged ${metric} yet.`;
+      : `None of these ${runs} runs have logged ${metric} yet.`;
     return { why, ways: other ? ["step"] : [] };
   };
   const having = told.reduce((sum, group) => sum + group.with_data, 0);

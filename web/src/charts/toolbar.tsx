@@ -42,13 +42,13 @@ export function Toolbar({ view, keys, total, grouped = false, single = false }: 
       does: "More smoothing",
       act: () => view.setSmooth(WEIGHTS.find((weight) => weight > view.smooth) ?? 0),
     },
-    { keys: "o", does: "Leave outliers out of the height, or not", act: () => view.setCalm(!view.calm) },
-    { keys: "0", does: "Show all (as a double click does)", act: view.reset },
+    { keys: "o", does: "Ignore outliers in the y range, or not", act: () => view.setCalm(!view.calm) },
+    { keys: "0", does: "Reset zoom (or double-click)", act: view.reset },
     { keys: "Escape", does: "Back to the grid", act: () => view.full && view.setFull("", { push: true }) },
   ]);
   const zoomed = view.window !== null || view.heights.size > 0;
   return (
-    <div class="chart-bar" role="toolbar" aria-label="How charts are drawn">
+    <div class="chart-bar" role="toolbar" aria-label="Chart options">
       <label class="chart-search">
         <Icon name="search" />
         <span class="hidden">Search metrics</span>
@@ -110,32 +110,32 @@ export function Toolbar({ view, keys, total, grouped = false, single = false }: 
         <Toggle
           on={view.calm}
           name="fit 98 %"
-          does="Heights without the outermost hundredths; lines are drawn whole"
+          does="Ignore the top and bottom 1 % in the y range"
           turn={() => view.setCalm(!view.calm)}
         />
         {single && (
           <Toggle
             on={view.legs}
             name="by leg"
-            does="Each leg with its own colour"
+            does="Give each leg its own colour"
             turn={() => view.setLegs(!view.legs)}
           />
         )}
       </span>
-      <fieldset class="segments" aria-label="Size of charts">
+      <fieldset class="segments" aria-label="Chart size">
         {(["s", "m", "l"] as const).map((size) => (
           <Toggle
             key={size}
             on={view.size === size}
             name={size.toUpperCase()}
-            does={{ s: "Small charts", m: "Middle-sized charts", l: "Large charts" }[size]}
+            does={{ s: "Small charts", m: "Medium charts", l: "Large charts" }[size]}
             turn={() => view.setSize(size)}
           />
         ))}
       </fieldset>
       {zoomed && (
         <button type="button" class="chart-reset" onClick={view.reset}>
-          Show all <kbd>0</kbd>
+          Reset zoom <kbd>0</kbd>
         </button>
       )}
     </div>

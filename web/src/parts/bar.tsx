@@ -49,8 +49,8 @@ export function Bar() {
         <button
           type="button"
           class="quiet icon"
-          aria-label="Keys"
-          title="Keys (?)"
+          aria-label="Keyboard shortcuts"
+          title="Keyboard shortcuts (?)"
           onClick={() => (sheetOpen.value = true)}
         >
           <Icon name="help" />

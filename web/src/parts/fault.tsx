@@ -16,8 +16,8 @@ export class Boundary extends Component<Props, { fault: Error | null }> {
     const { fault } = this.state;
     if (!fault) return this.props.children;
     return (
-      <Empty title="This part of the page broke">
-        It is a fault of Onward's: {fault.message}.{" "}
+      <Empty title="This part of the page failed">
+        Internal error: {fault.message}.{" "}
         <button type="button" onClick={() => this.setState({ fault: null })}>
           Try again
         </button>

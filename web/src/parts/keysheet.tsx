@@ -19,7 +19,7 @@ export function KeySheet({ close }: { close: () => void }) {
     parts.set(scope, rows);
   }
   return (
-    <Dialog title="Keys" close={close} wide>
+    <Dialog title="Keyboard shortcuts" close={close} wide>
       <div class="keysheet">
         {[...parts].map(([scope, rows]) => (
           <section key={scope}>

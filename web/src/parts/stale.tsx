@@ -32,13 +32,13 @@ const WORDS: Record<Connection, string> = {
   live: "Live",
   "catching up": "Catching up",
   lost: "Not connected",
-  asleep: "Asleep",
+  asleep: "Paused",
 };
 const WHY: Record<Connection, string> = {
-  live: "The server tells this page of every change",
+  live: "Changes appear here as they happen",
   "catching up": "Connecting to the server",
-  lost: "The server does not answer; this page keeps trying, and shows what it knew",
-  asleep: "In the background: it catches up when you come back",
+  lost: "The server does not answer. This page keeps trying and shows the last known data",
+  asleep: "Paused in the background; it catches up when you come back",
 };
 
 /** In the bar, for the whole page. */

@@ -137,7 +137,7 @@ function Head({ columns, lead, sort, onSort, onMove, onSize }: Props) {
               <button
                 type="button"
                 class="quiet title"
-                title={`${column.about}. Shift + arrows move the column, Alt + arrows size it.`}
+                title={`${column.about}. Shift + arrows move the column, Alt + arrows resize it.`}
                 aria-disabled={!column.sortable}
                 onClick={() => column.sortable && onSort(column.id)}
                 onKeyDown={(event) => {

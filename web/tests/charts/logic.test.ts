@@ -234,13 +234,13 @@ describe("a scale", () => {
 describe("an empty chart says why", () => {
   const seen = { metric: "loss", axis: "step" as const, others: [], runs: 1, window: null, logX: false, logY: false };
   test.each([
-    [{ ...seen, lines: [], runs: 0 }, "No run is drawn", []],
+    [{ ...seen, lines: [], runs: 0 }, "No run is selected", []],
     [{ ...seen, lines: [] }, "has not logged loss yet", []],
     [{ ...seen, lines: [], runs: 3 }, "None of these 3 runs", []],
-    [{ ...seen, lines: [line([1])], axis: "metric:epoch" as const }, "no epoch to draw along", ["step"]],
+    [{ ...seen, lines: [line([1])], axis: "metric:epoch" as const }, "no epoch to plot against", ["step"]],
     [{ ...seen, lines: [line([null, null], { bads: [1, 1] })] }, "All 2 values are NaN or infinite", []],
     [{ ...seen, lines: [line([-1, 0])], logY: true }, "No value is above zero", ["linear y"]],
-    [{ ...seen, lines: [line([1])], window: [5, 6] as const }, "zoomed", ["reset zoom"]],
+    [{ ...seen, lines: [line([1])], window: [5, 6] as const }, "zoom range", ["reset zoom"]],
     [{ ...seen, lines: [line([1])], axis: "metric:epoch" as const, others: [line([1])] }, "different steps", ["step"]],
     [{ ...seen, lines: [line([1])], logX: true }, "log axis", ["linear x"]],
   ])("%#", (given, words, ways) => {

@@ -34,7 +34,7 @@ test("moments that would touch are drawn as one that says how many", () => {
   };
   const moments = layout(told, 1000, 1000).filter(({ lane }) => lane === 2);
   expect(moments.map(({ words, count }) => [words, count])).toEqual([
-    ["2 checkpoints, of steps 1 to 2", 2],
+    ["2 checkpoints, steps 1 to 2", 2],
     ["checkpoint of step 3", 1],
   ]);
 });

@@ -47,12 +47,12 @@ export function ChannelForm({ channel, close, done }: Props) {
   };
   if (key)
     return (
-      <Dialog title="The key of this webhook" close={done}>
-        <p>Its messages are signed with this key. It is shown this once: give it to the program that receives them.</p>
-        <Secret value={key} label="The key" />
+      <Dialog title="Signing key for this webhook" close={done}>
+        <p>Messages are signed with this key. It is shown only once: copy it to the program that receives them.</p>
+        <Secret value={key} label="Signing key" />
         <footer>
           <button type="button" class="primary" onClick={done}>
-            I have it
+            Done
           </button>
         </footer>
       </Dialog>
@@ -63,9 +63,9 @@ export function ChannelForm({ channel, close, done }: Props) {
         <label>
           Kind
           <select value={kind} onChange={(event) => setKind(event.currentTarget.value as Kind)}>
-            <option value="slack">Slack, or what takes the same</option>
+            <option value="slack">Slack, or a compatible webhook</option>
             <option value="email">E-mail</option>
-            <option value="webhook">Signed webhook, for a program</option>
+            <option value="webhook">Signed webhook</option>
           </select>
         </label>
       )}
@@ -89,12 +89,12 @@ export function ChannelForm({ channel, close, done }: Props) {
             required={!channel}
             autocomplete="off"
             spellcheck={false}
-            placeholder={channel ? "as it is" : "https://…"}
+            placeholder={channel ? "unchanged" : "https://…"}
             value={url}
             onInput={(event) => setUrl(event.currentTarget.value)}
           />
           <small>
-            {kind === "slack" ? "An incoming webhook of your workspace." : "Messages are posted there, signed."} It is
+            {kind === "slack" ? "An incoming webhook of your workspace." : "Signed messages are posted there."} It is
             not shown again.
           </small>
         </label>
@@ -102,7 +102,7 @@ export function ChannelForm({ channel, close, done }: Props) {
       <QuietFields quiet={quiet} set={setQuiet} />
       <label class="check">
         <input type="checkbox" checked={enabled} onChange={(event) => setEnabled(event.currentTarget.checked)} />
-        Switched on
+        Enabled
       </label>
     </FormDialog>
   );

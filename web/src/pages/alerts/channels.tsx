@@ -37,7 +37,7 @@ export function Channels({ channels, open, changed }: Props) {
             <th scope="col">To</th>
             <th scope="col">Quiet</th>
             <th scope="col">
-              <span class="hidden">Acts</span>
+              <span class="hidden">Actions</span>
             </th>
           </tr>
         </thead>
@@ -46,8 +46,8 @@ export function Channels({ channels, open, changed }: Props) {
             <tr key={channel.id} class={channel.enabled ? "" : "off"}>
               <th scope="row">
                 <bdi>{channel.name}</bdi>
-                {!channel.enabled && <small>switched off</small>}
-                {!channel.ready && <small class="bad">its secret is not on this server: enter it again</small>}
+                {!channel.enabled && <small>disabled</small>}
+                {!channel.ready && <small class="bad">this server does not have its secret: enter it again</small>}
               </th>
               <td>{channel.kind}</td>
               <td class="words">
@@ -71,7 +71,7 @@ export function Channels({ channels, open, changed }: Props) {
                 <EditAndDelete
                   kind="channel"
                   name={channel.name}
-                  rest="Rules go on without it."
+                  rest="Rules that use it will no longer send to it."
                   edit={() => open(channel.id)}
                   drop={() => remove("/api/v1/alerts/channels/{channel}", { path: { channel: channel.id } })}
                   changed={changed}
@@ -90,7 +90,7 @@ function Tested({ outcome }: { outcome: Outcome | "asked" | undefined }) {
   if (outcome === "asked") return <small role="status">sending a test …</small>;
   return (
     <small role="status" class={outcome.delivered ? "good" : "bad"}>
-      {outcome.delivered ? "the test was taken" : `the test did not arrive: ${outcome.words}`}
+      {outcome.delivered ? "the test was delivered" : `the test was not delivered: ${outcome.words}`}
     </small>
   );
 }

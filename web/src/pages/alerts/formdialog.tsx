@@ -16,7 +16,7 @@ type Props = {
 
 export function FormDialog({ kind, fresh, fault, save, close, children }: Props) {
   return (
-    <Dialog title={fresh ? `New ${kind}` : `Edit a ${kind}`} close={close}>
+    <Dialog title={fresh ? `New ${kind}` : `Edit ${kind}`} close={close}>
       <form
         class="sheet-form"
         onSubmit={(event) => {
@@ -33,10 +33,10 @@ export function FormDialog({ kind, fresh, fault, save, close, children }: Props)
         )}
         <footer>
           <button type="button" onClick={close}>
-            Leave it
+            Cancel
           </button>
           <button type="submit" class="primary">
-            {fresh ? `Make the ${kind}` : "Save"}
+            {fresh ? `Create ${kind}` : "Save"}
           </button>
         </footer>
       </form>

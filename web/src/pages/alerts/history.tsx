@@ -17,20 +17,20 @@ export function History() {
     (signal) => get("/api/v1/alerts/history", { query: { limit }, signal }),
     5000,
   );
-  if (!data) return <p class="muted">{fault ? fault.what : "Asking …"}</p>;
+  if (!data) return <p class="muted">{fault ? fault.what : "Loading …"}</p>;
   if (!data.notices.length)
-    return <p class="muted">Nothing yet. What rules tell from now on is listed here, with whether it arrived.</p>;
+    return <p class="muted">None yet. Notifications are listed here, with their delivery status.</p>;
   return (
     <>
       <div class="sheet-scroll">
         <table>
           <thead>
             <tr>
-              <th scope="col">Notice</th>
+              <th scope="col">Notification</th>
               <th scope="col">Rule</th>
               <th scope="col">Channel</th>
               <th scope="col">When</th>
-              <th scope="col">Outcome</th>
+              <th scope="col">Status</th>
             </tr>
           </thead>
           <tbody>
@@ -64,7 +64,7 @@ export function History() {
       {data.notices.length === limit && limit < 500 && (
         <p>
           <button type="button" onClick={() => setLimit(Math.min(500, limit + PAGE))}>
-            Show older ones
+            Show older
           </button>
         </p>
       )}

@@ -32,7 +32,7 @@ export default function AlertsPage() {
       </Empty>
     ) : (
       <p class="empty" role="status">
-        Asking …
+        Loading …
       </p>
     );
   const openRule = rules.data.rules.find(({ id }) => id === rule);
@@ -70,7 +70,7 @@ export default function AlertsPage() {
         <Rules rules={rules.data.rules} channels={reached} open={(id) => setRule(id, { push: true })} changed={done} />
       </section>
       <section aria-labelledby="history">
-        <h2 id="history">What was told</h2>
+        <h2 id="history">History</h2>
         <History />
       </section>
       {(rule === NEW || openRule) && <RuleForm rule={openRule ?? null} channels={reached} close={leave} done={done} />}

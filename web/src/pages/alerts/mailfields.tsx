@@ -56,7 +56,7 @@ export function MailFields({ mail, set, known }: { mail: Mail; set: (mail: Mail)
         {field("password", "Password", {
           type: "password",
           autocomplete: "new-password",
-          placeholder: known ? "as it is" : "",
+          placeholder: known ? "unchanged" : "",
         })}
       </div>
     </>

@@ -24,7 +24,7 @@ export function QuietFields({ quiet, set }: { quiet: Quiet | null; set: (quiet: 
           checked={quiet !== null}
           onChange={(event) => set(event.currentTarget.checked ? { begins: "22:00", ends: "07:00", zone: HERE } : null)}
         />
-        Quiet hours: what comes then waits until they are over
+        Quiet hours: notifications wait until they end
       </label>
       {quiet && (
         <div class="pair">

@@ -37,7 +37,7 @@ export function RuleForm({ rule, channels, close, done }: Props) {
   return (
     <FormDialog kind="rule" fresh={!rule} fault={fault} save={save} close={close}>
       <label>
-        Tell when
+        Notify when
         <select
           value={kind}
           onChange={(event) => {
@@ -68,16 +68,16 @@ export function RuleForm({ rule, channels, close, done }: Props) {
       )}
       {kind !== "quota" && (
         <label>
-          {kind === "metric" ? "Condition" : "Of which runs"}
+          {kind === "metric" ? "Condition" : "Runs"}
           <input
             type="text"
             required={kind === "metric"}
             spellcheck={false}
-            placeholder={kind === "metric" ? "metrics.loss > 10" : "all of them; or experiment = 'night'"}
+            placeholder={kind === "metric" ? "metrics.loss > 10" : "all runs, or a filter: experiment = 'night'"}
             value={filter}
             onInput={(event) => setFilter(event.currentTarget.value)}
           />
-          <small>In the language of the run list's filter.</small>
+          <small>Same syntax as the filter of the run list.</small>
         </label>
       )}
       <label>
@@ -92,7 +92,7 @@ export function RuleForm({ rule, channels, close, done }: Props) {
       </label>
       <fieldset>
         <legend>Channels</legend>
-        {!channels.length && <span class="muted">There are none yet: add one first.</span>}
+        {!channels.length && <span class="muted">There are no channels yet: add one first.</span>}
         {channels.map(({ id, name: channel }) => (
           <label key={id} class="check">
             <input
@@ -109,7 +109,7 @@ export function RuleForm({ rule, channels, close, done }: Props) {
       {kind === "failed" && (
         <label class="check">
           <input type="checkbox" checked={lines} onChange={(event) => setLines(event.currentTarget.checked)} />
-          Send the last lines that the program printed too
+          Include the last lines of the run's output
         </label>
       )}
     </FormDialog>

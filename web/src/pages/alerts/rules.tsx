@@ -10,8 +10,8 @@ export function Rules({ rules, channels, open, changed }: Props) {
   if (!rules.length)
     return (
       <p class="muted">
-        None yet. A rule says what is told, of which runs, and to which channels: failures to Slack, say, or a loss that
-        grows beyond 10.
+        None yet. A rule says when to notify, for which runs, and through which channels: for example failures to Slack,
+        or a loss above 10.
       </p>
     );
   const names = new Map(channels.map(({ id, name }) => [id, name]));
@@ -30,10 +30,10 @@ export function Rules({ rules, channels, open, changed }: Props) {
         <thead>
           <tr>
             <th scope="col">Name</th>
-            <th scope="col">Tells when</th>
+            <th scope="col">Notifies when</th>
             <th scope="col">To</th>
             <th scope="col">
-              <span class="hidden">Acts</span>
+              <span class="hidden">Actions</span>
             </th>
           </tr>
         </thead>
@@ -42,32 +42,32 @@ export function Rules({ rules, channels, open, changed }: Props) {
             <tr key={rule.id} class={rule.enabled ? "" : "off"}>
               <th scope="row">
                 <bdi>{rule.name}</bdi>
-                {!rule.enabled && <small>switched off</small>}
+                {!rule.enabled && <small>disabled</small>}
               </th>
               <td class="words">
                 {sentence(rule)}
                 {rule.filter && (
                   <>
-                    {rule.kind !== "metric" && ", of"} <code>{rule.filter}</code>
+                    {rule.kind !== "metric" && ", for"} <code>{rule.filter}</code>
                   </>
                 )}
-                {rule.lines && <small>with the last lines it printed</small>}
+                {rule.lines && <small>with the last lines of its output</small>}
               </td>
               <td class="words">
                 {rule.channels.length ? (
                   <bdi>{rule.channels.map((id) => names.get(id) ?? id).join(", ")}</bdi>
                 ) : (
-                  <span class="bad">nobody: choose a channel</span>
+                  <span class="bad">no channel: choose one</span>
                 )}
               </td>
               <td class="acts">
                 <button type="button" class="quiet" onClick={() => void turn(rule)}>
-                  {rule.enabled ? "Switch off" : "Switch on"}
+                  {rule.enabled ? "Disable" : "Enable"}
                 </button>
                 <EditAndDelete
                   kind="rule"
                   name={rule.name}
-                  rest="What it told stays in the history."
+                  rest="Its notifications stay in the history."
                   edit={() => open(rule.id)}
                   drop={() => remove("/api/v1/alerts/rules/{rule}", { path: { rule: rule.id } })}
                   changed={changed}

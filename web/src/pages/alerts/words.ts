@@ -22,22 +22,22 @@ export const KINDS: readonly Told[] = [
   {
     kind: "stalled",
     name: "A run shows no progress",
-    when: "logs nothing for",
+    when: "has logged nothing for",
     after: { label: "Silent for (minutes)", usual: 1800 },
   },
   {
     kind: "checkpoint_overdue",
     name: "A checkpoint is overdue",
-    when: "saves no checkpoint for",
+    when: "has saved no checkpoint for",
     after: { label: "Without a checkpoint for (minutes)", usual: 7200 },
   },
   { kind: "nan", name: "A metric is NaN or infinite", when: "logs NaN or infinity" },
-  { kind: "metric", name: "A condition comes true", when: "meets" },
-  { kind: "told", name: "The training says so (run.alert)", when: "says something by run.alert()" },
+  { kind: "metric", name: "A condition is met", when: "meets" },
+  { kind: "told", name: "The training calls run.alert()", when: "calls run.alert()" },
   {
     kind: "quota",
     name: "The disk is nearly full",
-    when: "the disk of the runs is full to",
+    when: "disk usage of the runs folder reaches",
     after: { label: "Used (percent)", usual: 0.9, share: true },
   },
 ];
@@ -74,8 +74,8 @@ export function target(channel: Channel): string {
 
 export function outcome(notice: Notice): { words: string; style: "good" | "bad" | "muted" } {
   if (notice.sent !== null) return { words: "sent", style: "good" };
-  if (notice.due === null) return { words: `given up: ${notice.error}`, style: "bad" };
+  if (notice.due === null) return { words: `failed: ${notice.error}`, style: "bad" };
   return notice.error
     ? { words: `tried ${notice.tries}×: ${notice.error}`, style: "bad" }
-    : { words: "waits", style: "muted" };
+    : { words: "pending", style: "muted" };
 }

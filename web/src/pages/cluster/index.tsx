@@ -22,7 +22,7 @@ export default function ClusterPage() {
   const [wanted, setWanted] = useParam("cluster", CLUSTER);
   const name = wanted || (clusters ? (clusters.find(({ auto }) => auto)?.name ?? clusters[0]?.name ?? null) : null);
   const seen = usePicture(name);
-  useKeys("Cluster", [{ keys: "r", does: "Look again", act: seen.again }]);
+  useKeys("Cluster", [{ keys: "r", does: "Refresh", act: seen.again }]);
   const trouble = seen.fault ?? fault;
   return (
     <div class="cluster">
@@ -36,7 +36,7 @@ export default function ClusterPage() {
                 type="button"
                 class="quiet"
                 aria-pressed={one.name === name}
-                title={one.host ? `${one.scheduler}, through ${one.host}` : one.scheduler}
+                title={one.host ? `${one.scheduler}, through ssh host ${one.host}` : one.scheduler}
                 onClick={() => setWanted(one.auto ? "" : one.name, { push: true })}
               >
                 {one.name}
@@ -52,12 +52,12 @@ export default function ClusterPage() {
         <Empty title={`${name ?? "The cluster"} cannot be shown`}>
           {trouble.what}. {trouble.next}{" "}
           <button type="button" onClick={seen.again}>
-            Ask again
+            Try again
           </button>
         </Empty>
       ) : (
         <p class="none" role="status">
-          Asking {name ?? "which clusters there are"} …
+          Loading {name ?? "clusters"} …
         </p>
       )}
     </div>
@@ -72,10 +72,14 @@ function Shown({ picture, trouble }: { picture: Picture; trouble: string }) {
   const box = useRef<HTMLInputElement>(null);
   useKeys("Cluster's jobs", [
     { keys: "/", does: "Search jobs", act: () => box.current?.focus() },
-    { keys: "m", does: "My jobs, or all", act: () => setWhose(whose === "mine" ? "all" : "mine", { push: true }) },
+    {
+      keys: "m",
+      does: "Show only my jobs, or all",
+      act: () => setWhose(whose === "mine" ? "all" : "mine", { push: true }),
+    },
     {
       keys: "Escape",
-      does: "All nodes and queues again",
+      does: "Show all nodes and queues",
       act: () => setParams({ node: null, queue: null }, { push: true }),
     },
   ]);
@@ -89,7 +93,7 @@ function Shown({ picture, trouble }: { picture: Picture; trouble: string }) {
     <>
       {trouble && (
         <p class="trouble" role="status">
-          This is the last picture: {trouble}.
+          This snapshot may be out of date: {trouble}.
         </p>
       )}
       <Totals picture={picture} />
@@ -134,7 +138,7 @@ function Shown({ picture, trouble }: { picture: Picture; trouble: string }) {
         </div>
         <Jobs
           jobs={jobs}
-          none={narrowed ? "No job is like that." : "No job runs or waits."}
+          none={narrowed ? "No job matches." : "No jobs are running or queued."}
           more={picture.jobs_total - picture.jobs.length}
         />
       </section>

@@ -22,7 +22,7 @@ export function Jobs({ jobs, none, more }: Props) {
               <th scope="col">Job</th>
               <th scope="col">State</th>
               <th scope="col">Queue</th>
-              <th scope="col">Asks for</th>
+              <th scope="col">Requests</th>
               <th scope="col">When</th>
               <th scope="col">Why it waits</th>
             </tr>
@@ -39,9 +39,7 @@ export function Jobs({ jobs, none, more }: Props) {
           Show all {jobs.length}
         </button>
       )}
-      {more > 0 && (
-        <p class="muted">The server keeps {many(more, "more job")} to itself: they are too many for a page.</p>
-      )}
+      {more > 0 && <p class="muted">{many(more, "more job")} not shown: too many for one page.</p>}
     </>
   );
 }
@@ -74,7 +72,7 @@ function Line({ job }: { job: Job }) {
       </td>
       <td class="why">
         {job.reason ? (
-          <span title={job.native ? `In the scheduler's words: ${job.native}` : undefined}>{job.reason}</span>
+          <span title={job.native ? `Reported by the scheduler: ${job.native}` : undefined}>{job.reason}</span>
         ) : (
           <span class="muted">{job.nodes.length ? `runs on ${places(job.nodes)}` : ""}</span>
         )}
@@ -93,12 +91,12 @@ function When({ job }: { job: Job }) {
       </span>
     );
   if (job.expected_start === null)
-    return <span class="muted">{job.submitted === null ? "" : `waits ${duration(now - job.submitted)}`}</span>;
+    return <span class="muted">{job.submitted === null ? "" : `waiting ${duration(now - job.submitted)}`}</span>;
   const left = job.expected_start - now;
   return (
-    <span title="The scheduler's own estimate">
+    <span title="The scheduler's estimate">
       starts about {when(job.expected_start, now)}
-      <small>{left > 0 ? `in ${duration(left)}` : "any moment"}</small>
+      <small>{left > 0 ? `in ${duration(left)}` : "any moment now"}</small>
     </span>
   );
 }

@@ -93,7 +93,7 @@ function Legend() {
   return (
     <p class="legend">
       <span class="node free" /> free <span class="node partly half" /> in use <span class="node spent" /> full{" "}
-      <span class="node drained" /> takes no jobs
+      <span class="node drained" /> unavailable
     </p>
   );
 }
@@ -106,7 +106,7 @@ function Shut({ nodes, choose }: { nodes: readonly Node[]; choose: (name: string
   }
   return (
     <section class="shut">
-      <h3>Take no jobs</h3>
+      <h3>Unavailable</h3>
       <ul>
         {[...why].map(([words, some]) => (
           <li key={words}>
@@ -135,7 +135,7 @@ export function NodeDetails({ node, close }: { node: Node; close: () => void }) 
         <div>
           <dt>CPUs</dt>
           <dd>
-            {node.cpus_used} of {node.cpus} handed out
+            {node.cpus_used} of {node.cpus} allocated
           </dd>
         </div>
         {node.mem > 0 && (
@@ -150,7 +150,7 @@ export function NodeDetails({ node, close }: { node: Node; close: () => void }) 
           <div key={type}>
             <dt>{type || "GPUs"}</dt>
             <dd>
-              {used} of {total} handed out
+              {used} of {total} allocated
             </dd>
           </div>
         ))}

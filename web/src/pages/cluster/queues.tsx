@@ -37,7 +37,7 @@ export function Queues({ queues, openings, queue, choose }: Props) {
                   type="button"
                   class="quiet link"
                   aria-pressed={one.name === queue}
-                  title="Show its nodes and jobs alone"
+                  title="Show only its nodes and jobs"
                   onClick={() => choose(one.name === queue ? "" : one.name)}
                 >
                   {one.name}
@@ -66,13 +66,13 @@ function about(queue: Queue): string[] {
     ...(queue.default ? ["default"] : []),
     ...(queue.preemptible ? ["may be preempted"] : []),
     ...(queue.max_nodes ? [`at most ${many(queue.max_nodes, "node")}`] : []),
-    ...(queue.open && queue.closed_on.length ? [`shut on ${queue.closed_on.slice(0, 3).join(", ")}`] : []),
+    ...(queue.open && queue.closed_on.length ? [`closed on ${queue.closed_on.slice(0, 3).join(", ")}`] : []),
   ];
 }
 
 function Now({ queue, openings }: { queue: Queue; openings: readonly Opening[] }) {
   if (!queue.open) return <span class="bad">Closed: {queue.why}</span>;
-  if (!openings.length) return <span class="muted">Nothing: no node has a free CPU</span>;
+  if (!openings.length) return <span class="muted">Nothing: no node has free CPUs</span>;
   const ahead = openings[0]?.ahead ?? 0;
   return (
     <ul class="openings">
@@ -80,8 +80,8 @@ function Now({ queue, openings }: { queue: Queue; openings: readonly Opening[] }
         <li key={one.gpu_type + one.gpus}>{offers(one)}</li>
       ))}
       {ahead > 0 && (
-        <li class="muted" title="They wait for room and nothing else, and may be given it first">
-          {many(ahead, "job")} in line before
+        <li class="muted" title="They wait only for free resources, and may get them first">
+          {many(ahead, "job")} ahead in the queue
         </li>
       )}
     </ul>

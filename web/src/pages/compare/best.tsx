@@ -43,7 +43,7 @@ export function Best({
       .catch((error: unknown) => setProblem(inWords(error)?.what ?? null));
     return () => gone.abort();
   }, [ids, view.search]);
-  if (!named.length) return <Empty title="No run is drawn">Tick a run in the list: its metrics stand here.</Empty>;
+  if (!named.length) return <Empty title="No run is selected">Tick a run in the list to see its metrics.</Empty>;
   return (
     <div class="compare-part">
       <div class="chart-bar">
@@ -64,7 +64,7 @@ export function Best({
             </button>
           ))}
         </span>
-        {!baseline && <small>Pin a run in the list to see how far the others are from it.</small>}
+        {!baseline && <small>Pin a run in the list to compare the others with it.</small>}
       </div>
       {problem && <p class="compare-note">{problem}</p>}
       {read && (
@@ -94,7 +94,7 @@ export function Best({
         </p>
       )}
       {read && !read.keys.length && (
-        <Empty title={view.search ? `No metric holds “${view.search}”` : "No metric yet"} />
+        <Empty title={view.search ? `No metric matches “${view.search}”` : "No metric yet"} />
       )}
     </div>
   );
@@ -125,8 +125,8 @@ function MetricRow({ row, named, baseline, last, less, turn }: RowProps) {
         <button
           type="button"
           class="quiet icon"
-          title={less ? "Lower is better: click to turn" : "Higher is better: click to turn"}
-          aria-label={`${row.key}: ${less ? "lower" : "higher"} is better; turn`}
+          title={less ? "Lower is better: click to reverse" : "Higher is better: click to reverse"}
+          aria-label={`${row.key}: ${less ? "lower" : "higher"} is better; reverse`}
           onClick={turn}
         >
           <Icon name={less ? "down" : "up"} />

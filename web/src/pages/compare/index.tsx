@@ -61,20 +61,20 @@ export default function Compare() {
       <h1 class="hidden">Compare runs</h1>
       <RunList selection={selection} named={named} sync={sync} />
       <div class="compare-main">
-        <Tabs tabs={tabs} current={tab} label="Ways to compare" />
+        <Tabs tabs={tabs} current={tab} label="Views" />
         {selection.problem && !runs.length ? (
-          <Empty title="The runs could not be read">{`${selection.problem.what}. ${selection.problem.next}`}</Empty>
+          <Empty title="The runs could not be loaded">{`${selection.problem.what}. ${selection.problem.next}`}</Empty>
         ) : runs.length === 0 ? (
           !selection.loading && (
-            <Empty title="No run to compare yet">
-              Add runs by their name in the list, or select some in <a href={href("/")}>Runs</a> and press <kbd>c</kbd>.
+            <Empty title="No runs to compare yet">
+              Add runs by name in the list, or select some in <a href={href("/")}>Runs</a> and press <kbd>c</kbd>.
             </Empty>
           )
         ) : (
           <>
             {selection.missing.length > 0 && (
               <p class="compare-note" role="status">
-                {whole(selection.missing.length)} of the runs in this address no longer exist.
+                {whole(selection.missing.length)} of the runs in this URL no longer exist.
               </p>
             )}
             {tab === "charts" && (

@@ -35,11 +35,7 @@ export function Overlay({ runs, shown, keys, view, sync, group, setGroup }: Prop
     });
   }, [groups, shown, theme]);
   if (!keys.loading && !keys.all.length) {
-    return (
-      <Empty title="None of these runs has logged a metric yet">
-        Charts appear here by themselves as soon as one does.
-      </Empty>
-    );
+    return <Empty title="None of these runs have logged a metric yet">Charts appear here as soon as one does.</Empty>;
   }
   return (
     <>
@@ -74,7 +70,7 @@ export function Overlay({ runs, shown, keys, view, sync, group, setGroup }: Prop
                 );
               })}
             </ul>
-            <small>Means over all {whole(runs.length)} runs, drawn or not.</small>
+            <small>Means over all {whole(runs.length)} runs, shown or not.</small>
           </>
         )}
       </div>
@@ -82,7 +78,7 @@ export function Overlay({ runs, shown, keys, view, sync, group, setGroup }: Prop
         <ChartGrid keys={keys.found} named={named} groups={groups} view={view} sync={sync} />
       ) : (
         !keys.loading && (
-          <Empty title={`No metric of these runs holds “${view.search}”`}>
+          <Empty title={`No metric of these runs matches “${view.search}”`}>
             <button type="button" onClick={() => view.setSearch("")}>
               Show all {whole(keys.all.length)}
             </button>

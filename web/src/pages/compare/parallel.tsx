@@ -85,9 +85,7 @@ export function Parallel({ runs, keys, selection, sync }: Props) {
   const front = sync.focus.value;
   if (axes.length < 2)
     return (
-      <Empty title="Too little differs between these runs">
-        Parallel coordinates need two params or metrics that vary.
-      </Empty>
+      <Empty title="These runs do not differ enough">Parallel coordinates need two params or metrics that vary.</Empty>
     );
   return (
     <div class="compare-part">
@@ -111,13 +109,13 @@ export function Parallel({ runs, keys, selection, sync }: Props) {
         </Menu>
         <span>
           {brushes.size
-            ? `${whole(passing.length)} of ${whole(runs.length)} runs pass`
-            : `${whole(runs.length)} runs; drag along an axis to keep what passes there`}
+            ? `${whole(passing.length)} of ${whole(runs.length)} runs selected`
+            : `${whole(runs.length)} runs; drag along an axis to select a range`}
         </span>
         {brushes.size > 0 && (
           <>
             <button type="button" onClick={() => selection.draw(passing.slice(0, 50).map(({ run }) => run.id))}>
-              Draw these
+              Plot these
             </button>
             <button type="button" class="quiet" onClick={() => setBrushes(new Map())}>
               Clear

@@ -17,9 +17,9 @@ export function Params({ runs, named, baseline }: Props) {
   const base = runs.findIndex(({ id }) => id === baseline);
   const same = rows.filter((row) => row.same).length;
   const shown = all ? rows : rows.filter((row) => !row.same);
-  if (!runs.length) return <Empty title="No run is drawn">Tick a run in the list: its params stand here.</Empty>;
+  if (!runs.length) return <Empty title="No run is selected">Tick a run in the list to see its params.</Empty>;
   if (!rows.length)
-    return <Empty title="These runs have no params">What a run is started with, or logs as params, stands here.</Empty>;
+    return <Empty title="These runs have no params">Params that a run was started with or logged appear here.</Empty>;
   return (
     <div class="compare-part">
       <p class="compare-note">
@@ -28,7 +28,8 @@ export function Params({ runs, named, baseline }: Props) {
           : `${whole(rows.length - same)} of ${whole(rows.length)} params differ.`}{" "}
         {same > 0 && (
           <label>
-            <input type="checkbox" checked={all} onChange={() => setAll(!all)} /> Show the same {whole(same)} too
+            <input type="checkbox" checked={all} onChange={() => setAll(!all)} /> Show the {whole(same)} that are equal
+            too
           </label>
         )}
       </p>

@@ -20,7 +20,7 @@ export function RunList({ selection, named, sync }: Props) {
   const byId = new Map(named.map((one) => [one.id, one]));
   const turn = (id: string) => selection.draw(drawn.has(id) ? [...drawn].filter((one) => one !== id) : [...drawn, id]);
   return (
-    <aside class="compare-runs" aria-label="Runs that are compared">
+    <aside class="compare-runs" aria-label="Compared runs">
       <Adder selection={selection} />
       {runs.length > 0 && (
         <header>
@@ -32,7 +32,7 @@ export function RunList({ selection, named, sync }: Props) {
             onClick={() => selection.draw(runs.slice(0, DRAWABLE).map(({ id }) => id))}
             disabled={drawn.size >= Math.min(runs.length, DRAWABLE)}
           >
-            {runs.length > DRAWABLE ? `Draw ${DRAWABLE}` : "Draw all"}
+            {runs.length > DRAWABLE ? `Show ${DRAWABLE}` : "Show all"}
           </button>
           <button type="button" class="quiet" onClick={() => selection.draw([])}>
             None
@@ -50,12 +50,12 @@ export function RunList({ selection, named, sync }: Props) {
               onPointerEnter={() => (sync.focus.value = run.id)}
               onPointerLeave={() => (sync.focus.value = null)}
             >
-              <label title={drawn.has(run.id) ? "Leave it out of the charts" : "Draw it"}>
+              <label title={drawn.has(run.id) ? "Hide it in the charts" : "Show it in the charts"}>
                 <input
                   type="checkbox"
                   checked={drawn.has(run.id)}
                   onChange={() => turn(run.id)}
-                  aria-label={`Draw ${run.name}`}
+                  aria-label={`Show ${run.name}`}
                 />
                 {one && <Swatch look={one.look} />}
               </label>
@@ -152,16 +152,21 @@ function Adder({ selection }: { selection: Selection }) {
           <code class="clip" title={selection.filter}>
             {selection.filter}
           </code>
-          <button type="button" class="quiet icon" aria-label="Drop the filter" onClick={() => selection.setFilter("")}>
+          <button
+            type="button"
+            class="quiet icon"
+            aria-label="Clear the filter"
+            onClick={() => selection.setFilter("")}
+          >
             <Icon name="close" />
           </button>
         </p>
       )}
       {(left.length > 0 || (isFilter && words)) && (
-        <div id="compare-found" class="compare-found" role="listbox" aria-label="Runs found">
+        <div id="compare-found" class="compare-found" role="listbox" aria-label="Matching runs">
           {isFilter ? (
             <button type="button" class="quiet" role="option" aria-selected="true" onClick={() => take(undefined)}>
-              Add all runs that this filter finds <kbd>Enter</kbd>
+              Add all runs that match this filter <kbd>Enter</kbd>
             </button>
           ) : (
             left.map((run, index) => (

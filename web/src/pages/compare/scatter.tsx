@@ -43,9 +43,7 @@ export function Scatter({ runs, named, keys, sync }: Props) {
       : [{ run, x: at.x, y: at.y, share: colour ? scales.colour.place(values(run, colour)) : null }];
   });
   if (choices.length < 2)
-    return (
-      <Empty title="Too little differs between these runs">A scatter needs two params or metrics that vary.</Empty>
-    );
+    return <Empty title="These runs do not differ enough">A scatter plot needs two params or metrics that vary.</Empty>;
   const inner = {
     width: Math.max(10, width - SPACE.left - SPACE.right),
     height: SPACE.height - SPACE.top - SPACE.bottom,
@@ -83,7 +81,7 @@ export function Scatter({ runs, named, keys, sync }: Props) {
           {together !== null &&
             scales.x.kind !== "words" &&
             scales.y.kind !== "words" &&
-            `; correlation ${num(together, 2)}${scales.x.kind === "log" || scales.y.kind === "log" ? " on the axes as drawn" : ""}`}
+            `; correlation ${num(together, 2)}${scales.x.kind === "log" || scales.y.kind === "log" ? " on the log scale shown" : ""}`}
         </small>
       </div>
       {colour && (

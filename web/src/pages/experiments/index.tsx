@@ -42,10 +42,10 @@ export default function ExperimentsPage() {
   );
   if (!listed.data)
     return listed.fault ? (
-      <Empty title="The experiments cannot be shown">{listed.fault.what}</Empty>
+      <Empty title="The experiments could not be loaded">{listed.fault.what}</Empty>
     ) : (
       <p class="empty" role="status">
-        Asking …
+        Loading …
       </p>
     );
   const asked = words.trim().toLowerCase();
@@ -67,7 +67,7 @@ export default function ExperimentsPage() {
         <input
           type="text"
           list="metric-words"
-          aria-label="Metric that the best is chosen by"
+          aria-label="Metric that ranks the runs"
           placeholder={by ? `best ${by}` : "metric"}
           value={metric}
           onChange={(event) => setMetric(event.currentTarget.value.trim().replace(/^metrics\./, ""), { push: true })}
@@ -78,12 +78,12 @@ export default function ExperimentsPage() {
           ))}
         </datalist>
         <select
-          aria-label="What is better"
+          aria-label="Which values are better"
           value={mode}
           onChange={(event) => setMode(event.currentTarget.value as "" | "min" | "max", { push: true })}
         >
           <option value="">
-            {mode === "" && best.data ? (best.data.mode === "min" ? "lowest" : "highest") : "by its name"}
+            {mode === "" && best.data ? (best.data.mode === "min" ? "lowest" : "highest") : "automatic"}
           </option>
           <option value="min">lowest</option>
           <option value="max">highest</option>
@@ -95,7 +95,7 @@ export default function ExperimentsPage() {
           onClick={() => setArchived(!archived, { push: true })}
         >
           <Icon name="archive" />
-          {archived ? "Archived" : "Not archived"}
+          {archived ? "Archived" : "Active"}
         </button>
       </header>
       {shown.length ? (
@@ -167,15 +167,15 @@ export default function ExperimentsPage() {
         <Empty
           title={
             asked
-              ? "No experiment is called so"
+              ? "No experiment matches"
               : archived
-                ? "No experiment is archived"
+                ? "There are no archived experiments"
                 : "There are no experiments yet"
           }
         >
           {!asked && !archived && (
             <>
-              A run names its own: <code>experiment: digits</code> in its params file, or{" "}
+              Set a run's experiment with <code>experiment: digits</code> in its params file, or with{" "}
               <code>--experiment digits</code>.
             </>
           )}

@@ -14,7 +14,7 @@ export function Note({ id, name, text, saved }: Props) {
         path: { experiment: id },
         body: { tags: { "mlflow.note.content": words } },
       });
-      say("The notes are saved");
+      say("Notes saved");
       setDraft(null);
       saved();
     } catch (error) {
@@ -31,13 +31,13 @@ export function Note({ id, name, text, saved }: Props) {
       <button
         type="button"
         class="quiet"
-        aria-label={`${text ? "Edit" : "Write"} notes of ${name}`}
+        aria-label={`${text ? "Edit" : "Add"} notes for ${name}`}
         onClick={() => setDraft(text)}
       >
-        {text ? "Edit" : "Write"}
+        {text ? "Edit" : "Add"}
       </button>
       {draft !== null && (
-        <Dialog title={`Notes of ${name}`} close={() => setDraft(null)}>
+        <Dialog title={`Notes on ${name}`} close={() => setDraft(null)}>
           <form
             class="sheet-form"
             onSubmit={(event) => {
@@ -49,13 +49,13 @@ export function Note({ id, name, text, saved }: Props) {
               rows={8}
               maxLength={8000}
               aria-label="Notes"
-              placeholder="What is asked here, and what was found?"
+              placeholder="What is the question, and what did you find?"
               value={draft}
               onInput={(event) => setDraft(event.currentTarget.value)}
             />
             <footer>
               <button type="button" onClick={() => setDraft(null)}>
-                Leave it
+                Cancel
               </button>
               <button type="submit" class="primary">
                 Save

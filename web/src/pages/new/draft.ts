@@ -107,7 +107,7 @@ async function ask(): Promise<void> {
 
 export async function start(): Promise<string> {
   const made = await post("/api/v1/runs", { body: { file: text.peek(), folder: folder.peek() } });
-  if (!("id" in made)) throw new Error("the server did not say which run it made");
+  if (!("id" in made)) throw new Error("the server did not name the run that it created");
   keep("file", null);
   text.value = "";
   return made.id;

@@ -9,18 +9,18 @@ type FieldOf = { keys: readonly string[]; label: string; hint?: string; wide?: b
 
 const RESOURCES: readonly FieldOf[] = [
   { keys: ["train", "resources", "time"], label: "Time limit of a leg", hint: "24:00:00" },
-  { keys: ["train", "resources", "mem"], label: "Memory a node", hint: "32G" },
-  { keys: ["train", "resources", "cpus-per-task"], label: "CPUs a task", hint: "8" },
+  { keys: ["train", "resources", "mem"], label: "Memory per node", hint: "32G" },
+  { keys: ["train", "resources", "cpus-per-task"], label: "CPUs per task", hint: "8" },
   { keys: ["train", "resources", "gpus"], label: "GPUs", hint: "a100:2" },
   { keys: ["train", "resources", "nodes"], label: "Nodes", hint: "1" },
   { keys: ["train", "resources", "partition"], label: "Partition or queue", hint: "gpu" },
 ];
 const LIMITS: readonly FieldOf[] = [
-  { keys: ["train", "limits", "total-time"], label: "All legs together", hint: "7-00:00:00" },
-  { keys: ["train", "limits", "max-legs"], label: "Legs at most", hint: "1000" },
-  { keys: ["train", "limits", "max-restarts"], label: "Bad ends in a row", hint: "3" },
+  { keys: ["train", "limits", "total-time"], label: "Total time of all legs", hint: "7-00:00:00" },
+  { keys: ["train", "limits", "max-legs"], label: "Max legs", hint: "1000" },
+  { keys: ["train", "limits", "max-restarts"], label: "Max restarts without progress", hint: "3" },
   { keys: ["train", "checkpoints", "every"], label: "Checkpoint every", hint: "auto" },
-  { keys: ["train", "checkpoints", "keep"], label: "Checkpoints kept", hint: "3" },
+  { keys: ["train", "checkpoints", "keep"], label: "Checkpoints to keep", hint: "3" },
 ];
 const AROUND: readonly FieldOf[] = [
   {
@@ -40,15 +40,15 @@ export function Form() {
       <fieldset disabled={!readable}>
         <section>
           <Field keys={["name"]} label="Name" />
-          <Field keys={["experiment"]} label="Experiment" hint="as the name" />
+          <Field keys={["experiment"]} label="Experiment" hint="same as the name" />
           <Field keys={["cluster"]} label="Cluster" choices={clusters} />
           <FolderField />
           <Field keys={["train", "command"]} label="Command" wide />
         </section>
         <Params />
-        <Part title="Each job asks for" fields={RESOURCES} />
+        <Part title="Resources of each job" fields={RESOURCES} />
         <Part title="Limits and checkpoints" fields={LIMITS} />
-        <Part title="Around the training" fields={AROUND} />
+        <Part title="Environment and launcher" fields={AROUND} />
       </fieldset>
     </form>
   );
@@ -133,7 +133,7 @@ function FolderField() {
   );
   return (
     <div class="field">
-      <label for={id}>Folder of the code, on the server</label>
+      <label for={id}>Code folder on the server</label>
       <input
         id={id}
         type="text"
@@ -173,8 +173,8 @@ function Params() {
           <input
             type="text"
             class="mono"
-            placeholder="another param"
-            aria-label="Name of another param"
+            placeholder="new param"
+            aria-label="Name of a new param"
             value={fresh}
             onInput={(event) => setFresh(event.currentTarget.value)}
             onKeyDown={(event) => {
@@ -211,7 +211,7 @@ function Param({ name, value }: { name: string; value: string }) {
       <button
         type="button"
         class="quiet icon"
-        aria-label={`Take out ${name}`}
+        aria-label={`Remove ${name}`}
         onClick={() => setValue(["train", "params", name], undefined)}
       >
         <Icon name="close" />

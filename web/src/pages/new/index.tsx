@@ -31,7 +31,7 @@ export default function NewRun() {
   };
   useKeys("New run", [
     { keys: "f", does: "Show the params file", act: () => setShow("file") },
-    { keys: "s", does: "Show the script", act: () => setShow("script") },
+    { keys: "s", does: "Show the job script", act: () => setShow("script") },
     { keys: "Shift+Enter", does: "Start the run", act: () => void act(), always: true },
   ]);
   return (
@@ -50,8 +50,8 @@ export default function NewRun() {
       </header>
       {folders.value?.length === 0 && (
         <p class="new-note">
-          This server starts no code over HTTP: its settings' <code>server.code</code> names the folders that it may.
-          Until then, save the file and run <code>onward submit params.yaml</code> beside your code.
+          This server may not run code over HTTP: <code>server.code</code> in its settings lists the folders that it may
+          use. Instead, save the file and run <code>onward submit params.yaml</code> next to your code.
         </p>
       )}
       <div class="new-sides">
@@ -81,7 +81,7 @@ export default function NewRun() {
 
 function said(problems: number): string {
   if (checking.value) return "Checking …";
-  if (problems) return problems === 1 ? "One thing is wrong" : `${problems} things are wrong`;
+  if (problems) return problems === 1 ? "1 problem" : `${problems} problems`;
   return checked.value?.run_folder ? "Ready to start" : "";
 }
 
@@ -101,7 +101,7 @@ function Editor() {
       <textarea
         ref={at}
         aria-label="params.yaml"
-        aria-description="Tab indents; Escape, then Tab, leaves it"
+        aria-description="Tab indents; press Escape, then Tab, to leave the editor"
         class="mono"
         wrap="off"
         spellcheck={false}
@@ -128,8 +128,8 @@ function Editor() {
 
 function Script() {
   const seen = checked.value;
-  if (!seen?.script) return <p class="new-none muted">The script is shown once nothing is wrong with the file.</p>;
-  const copy = () => navigator.clipboard?.writeText(seen.script).then(() => say("The script is copied"), complain);
+  if (!seen?.script) return <p class="new-none muted">The script appears here once the file has no problems.</p>;
+  const copy = () => navigator.clipboard?.writeText(seen.script).then(() => say("Script copied"), complain);
   return (
     <div class="script">
       <p>

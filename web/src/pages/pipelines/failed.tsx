@@ -10,10 +10,10 @@ export function FailedParts({ told }: { told: Details }) {
   const left = told.tasks.failed - tasks.length;
   return (
     <section aria-labelledby="failed">
-      <h2 id="failed">What failed</h2>
+      <h2 id="failed">Failures</h2>
       {stages.map((stage, at) => (
         <Part key={stage.name} what={stage.label} why={stage.why} said={stage.evidence} open={!at}>
-          <a href={href(`/runs/${stage.run}/logs`)}>Its log</a>
+          <a href={href(`/runs/${stage.run}/logs`)}>Log</a>
         </Part>
       ))}
       {tasks.map((one, at) => (

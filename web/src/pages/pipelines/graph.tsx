@@ -23,7 +23,7 @@ export function Stages({ told }: { told: Details }) {
   return (
     <section aria-labelledby="stages">
       <h2 id="stages">Stages</h2>
-      <Sideways label="The graph of stages">
+      <Sideways label="Stage graph">
         <div class="graph" style={{ "--wide": `${size.width}px`, "--tall": `${size.height}px` }}>
           <svg viewBox={`0 0 ${size.width} ${size.height}`} {...size} aria-hidden="true">
             {edges.map(([from, to]) => (
@@ -127,7 +127,7 @@ function Benchmarks({ told }: { told: Details }) {
   const all = done + failed + claimed + open;
   const going = claimed > 0 || told.workers_live > 0;
   const state = failed ? "failed" : going ? "running" : all && done === all ? "finished" : "submitted";
-  const word = { failed: "some failed", running: "at work", finished: "done", submitted: "not yet" }[state];
+  const word = { failed: "some failed", running: "running", finished: "done", submitted: "pending" }[state];
   return (
     <div class={`stage-card ${state}`}>
       <div class="stage-top">

@@ -36,7 +36,7 @@ export function List() {
   ]);
   if (!data && fault)
     return (
-      <Empty title="The pipelines cannot be shown">
+      <Empty title="The pipelines could not be loaded">
         {fault.what}. {fault.next}
       </Empty>
     );
@@ -60,20 +60,20 @@ export function List() {
       ))}
       {!data ? (
         <p class="empty" role="status">
-          Asking …
+          Loading …
         </p>
       ) : data.pipelines.length ? (
         <Rows lines={data.pipelines} />
       ) : (
-        <Empty title="No pipeline is called so" />
+        <Empty title="No pipeline matches" />
       )}
       {data?.next &&
         (limit < MOST ? (
           <button type="button" class="quiet" onClick={() => setLimit(Math.min(MOST, limit + PAGE))}>
-            Older ones
+            Show older
           </button>
         ) : (
-          <p class="muted">Older ones are found by searching: by a part of the name, or by the day.</p>
+          <p class="muted">To find older ones, search for part of the name or the day.</p>
         ))}
     </div>
   );
@@ -90,7 +90,7 @@ function Rows({ lines }: { lines: readonly Line[] }) {
             <th scope="col">State</th>
             <th scope="col">Stages</th>
             <th scope="col">Tasks</th>
-            <th scope="col">Made</th>
+            <th scope="col">Created</th>
             <th scope="col">Took</th>
           </tr>
         </thead>
@@ -129,9 +129,9 @@ function Rows({ lines }: { lines: readonly Line[] }) {
 function None() {
   return (
     <Empty title="There are no pipelines yet">
-      One file of stages, environments, a training and benchmarks of its checkpoints shows here: how far each is, what
-      failed and why, and what the benchmarks say, as a table that fills while the training goes on.{" "}
-      <code>onward pipeline run FILE</code> starts one; single runs are in <a href={href("/")}>the list</a>.
+      A pipeline is a file with stages, environments, a training, and benchmarks of its checkpoints. This page shows the
+      progress of each part, what failed and why, and a table of scores that fills in while the training runs.{" "}
+      <code>onward pipeline run FILE</code> starts one. Single runs are in <a href={href("/")}>the run list</a>.
     </Empty>
   );
 }

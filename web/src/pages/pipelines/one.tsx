@@ -33,12 +33,12 @@ export function One({ name }: { name: string }) {
   useEffect(() => setEvery(!data || running ? OFTEN : SELDOM), [!data, running]);
   if (!data)
     return fault ? (
-      <Empty title="This pipeline cannot be shown">
+      <Empty title="This pipeline could not be loaded">
         {fault.what}. {fault.next} <a href={href("/pipelines")}>All pipelines</a>
       </Empty>
     ) : (
       <p class="empty" role="status">
-        Asking …
+        Loading …
       </p>
     );
   return (
@@ -70,13 +70,13 @@ function Head({ told, again }: { told: Details; again: () => void }) {
       {told.cause && <p class={told.state === "failed" ? "bad words" : "words"}>{told.cause}</p>}
       <dl class="pipeline-facts">
         <div>
-          <dt>Made</dt>
+          <dt>Created</dt>
           <dd title={stamp(told.created)}>
             {when(told.created, now)}, {ago(told.created, now)}
           </dd>
         </div>
         <div>
-          <dt>{told.ended === null ? "So far" : "Took"}</dt>
+          <dt>{told.ended === null ? "Elapsed" : "Took"}</dt>
           <dd>{took(told, now)}</dd>
         </div>
         <div>
@@ -118,7 +118,7 @@ function Rerun({ told, again }: Act) {
     setBusy(true);
     try {
       await post("/api/v1/pipelines/{name}/rerun", { path: { name: told.id } });
-      say(`${told.name} goes on`, { next: "what failed is tried again; what is done stays done" });
+      say(`${told.name} continues`, { next: "failed parts run again; finished parts are kept" });
       again();
     } catch (error) {
       complain(error);
@@ -132,7 +132,7 @@ function Rerun({ told, again }: Act) {
       disabled={busy}
       onClick={() => void rerun()}
     >
-      Rerun what failed
+      Rerun failed parts
     </button>
   );
 }
@@ -142,7 +142,7 @@ function Cancel({ told, again }: Act) {
   const cancel = async () => {
     try {
       await post("/api/v1/pipelines/{name}/cancel", { path: { name: told.id } });
-      say(`${told.name} is cancelled`, { next: "what runs is ended; what is done stays" });
+      say(`${told.name} is cancelled`, { next: "running parts are stopped; finished results are kept" });
       again();
     } catch (error) {
       complain(error);
@@ -158,10 +158,10 @@ function Cancel({ told, again }: Act) {
   return (
     <>
       <button type="button" class="danger" onClick={() => void cancel()}>
-        Yes, end all of it
+        Yes, cancel the pipeline
       </button>
       <button type="button" class="quiet" onClick={() => setSure(false)}>
-        Let it go on
+        Keep running
       </button>
     </>
   );

@@ -30,7 +30,7 @@ export function Scores({ summary, running }: { summary: Summary; running: boolea
         {rows.length > 0 && <Choices names={names} baseline={summary.baseline} />}
       </div>
       {rows.length ? (
-        <Sideways label="What the benchmarks say">
+        <Sideways label="Benchmark scores">
           <table class="scores">
             <Heads columns={columns} sort={sort} setSort={(to) => setSort(to, { push: true })} />
             <Body rows={shown} among={chosen} columns={columns} />
@@ -38,7 +38,7 @@ export function Scores({ summary, running }: { summary: Summary; running: boolea
         </Sideways>
       ) : (
         <p class="muted">
-          {running ? "Nothing is measured yet: the first checkpoint brings the first row." : "Nothing was measured."}
+          {running ? "No scores yet: the first checkpoint adds the first row." : "No checkpoint was scored."}
         </p>
       )}
       {shown.length < found.length && (
@@ -48,11 +48,11 @@ export function Scores({ summary, running }: { summary: Summary; running: boolea
       )}
       {summary.rows.length < summary.rows_all && (
         <p class="muted">
-          {summary.rows_all} rows in all; <code>onward pipeline summary</code> has them.
+          {summary.rows_all} rows in total; <code>onward pipeline summary</code> prints them all.
         </p>
       )}
       <ul class="notes">
-        {rows.length > 1 && <li>the better of its column, the stronger its shade</li>}
+        {rows.length > 1 && <li>darker cells are better within their column</li>}
         {rows.length > 0 && summary.notes.map((note) => <li key={note}>{note.replace(/^\* is/, "★ is")}</li>)}
       </ul>
     </section>
@@ -66,7 +66,7 @@ function Choices({ names, baseline }: { names: readonly string[]; baseline: stri
     <>
       {names.length > 1 && (
         <label class="choice">
-          Of{" "}
+          Show{" "}
           <select value={of} onChange={(event) => setOf(event.currentTarget.value, { push: true })}>
             <option value="">all</option>
             {names.map((name) => (
@@ -76,9 +76,9 @@ function Choices({ names, baseline }: { names: readonly string[]; baseline: stri
         </label>
       )}
       <label class="choice">
-        Against{" "}
+        Compare with{" "}
         <select value={against} onChange={(event) => setAgainst(event.currentTarget.value, { push: true })}>
-          <option value="">{against || !baseline ? "as its file says" : `${baseline}, as its file says`}</option>
+          <option value="">{against || !baseline ? "baseline from the file" : `${baseline} (from the file)`}</option>
           {names.map((name) => (
             <option key={name}>{name}</option>
           ))}
@@ -103,7 +103,7 @@ function Heads({ columns, sort, setSort }: HeadsProps) {
               <button
                 type="button"
                 class="quiet"
-                title={on ? "Back to the order of steps" : "Order by this, the best first"}
+                title={on ? "Sort by step" : "Sort by this column, best first"}
                 onClick={() => setSort(on ? "" : benchmark)}
               >
                 <bdi>{benchmark}</bdi>
@@ -111,7 +111,7 @@ function Heads({ columns, sort, setSort }: HeadsProps) {
               </button>
               <small>
                 {metric === "score" ? "" : <bdi>{metric}, </bdi>}
-                {better === "min" ? "less is better" : "more is better"}
+                {better === "min" ? "lower is better" : "higher is better"}
               </small>
             </th>
           );

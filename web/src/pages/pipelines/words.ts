@@ -21,7 +21,7 @@ export function badge(stage: Pick<Stage, "state" | "run_state" | "skipped" | "bl
   if (stage.skipped) return { state: "finished", word: "skipped" };
   switch (stage.state) {
     case "held":
-      return stage.blocked ? { state: "cancelled", word: "never begins" } : { state: "submitted", word: "not yet" };
+      return stage.blocked ? { state: "cancelled", word: "never starts" } : { state: "submitted", word: "pending" };
     case "live": {
       const state = stage.run_state ?? "running";
       return { state, word: LIVE[state] ?? state };
@@ -37,7 +37,7 @@ export function badge(stage: Pick<Stage, "state" | "run_state" | "skipped" | "bl
 export function tasks(counts: Line["tasks"]): string {
   const all = counts.open + counts.claimed + counts.done + counts.failed;
   if (!all) return "none yet";
-  return `${whole(counts.done)} of ${whole(all)} done${counts.claimed ? `, ${whole(counts.claimed)} at work` : ""}`;
+  return `${whole(counts.done)} of ${whole(all)} done${counts.claimed ? `, ${whole(counts.claimed)} running` : ""}`;
 }
 
 export function fraction(counts: Line["tasks"]): number | null {
@@ -112,15 +112,15 @@ export function lacking(cell: Cell): { words: string; style: "bad" | "muted" } {
   if (!cell.tasks) return { words: "–", style: "muted" };
   if (cell.failed) return { words: "failed", style: "bad" };
   if (cell.done === cell.tasks) return { words: "no score", style: "muted" };
-  return { words: cell.done ? "so far none" : "waits", style: "muted" };
+  return { words: cell.done ? "none yet" : "pending", style: "muted" };
 }
 
 /** All that is known of a cell, for who points at it. */
 export function about(cell: Cell, column: Column): string {
-  if (!cell.tasks) return `${column.benchmark} does not measure this`;
+  if (!cell.tasks) return `${column.benchmark} does not score this`;
   const told = [`${cell.done} of ${cell.tasks} tasks done`];
   if (cell.items) told.push(`${whole(cell.items)} items`);
-  if (cell.done) told.push(`${duration(cell.seconds)} of work`);
+  if (cell.done) told.push(`${duration(cell.seconds)} of compute`);
   if (cell.difference !== null) told.push(`${num(cell.difference, 3)} from the baseline`);
   if (cell.p !== null) told.push(`p ${num(cell.p, 2)}`);
   if (cell.reason) told.push(`failed: ${cell.reason}`);

@@ -16,7 +16,7 @@ export function Workers({ workers }: { workers: readonly Worker[] }) {
         <h2 id="workers">Workers</h2>
         {over > 0 && (
           <button type="button" class="quiet" aria-pressed={all} onClick={() => setAll(!all, { push: true })}>
-            {all ? "Only those that tell something" : `${over} finished`}
+            {all ? "Hide finished workers" : `${over} finished`}
           </button>
         )}
       </div>
@@ -34,7 +34,7 @@ export function Workers({ workers }: { workers: readonly Worker[] }) {
           ))}
         </ul>
       ) : (
-        <p class="muted">None is at work.</p>
+        <p class="muted">No workers are running.</p>
       )}
     </section>
   );

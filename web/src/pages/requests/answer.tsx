@@ -9,7 +9,7 @@ export function Answer({ told }: { told: Details }) {
   if (!told.reason && !told.results.length && !metrics.length && !told.log_tail) return null;
   return (
     <section aria-labelledby="answer">
-      <h2 id="answer">{told.outcome ? "Answer" : "So far"}</h2>
+      <h2 id="answer">{told.outcome ? "Answer" : "Progress so far"}</h2>
       {told.reason && (
         <p class="words">
           {told.reason}
@@ -31,7 +31,7 @@ export function Answer({ told }: { told: Details }) {
       )}
       {told.log_tail && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so do keys
-        <pre class="request-log" role="group" tabIndex={0} aria-label="The last lines of its training">
+        <pre class="request-log" role="group" tabIndex={0} aria-label="Last lines of its training log">
           {told.log_tail}
         </pre>
       )}
@@ -51,7 +51,7 @@ function Results({ told }: { told: Details }) {
             </th>
             <th scope="col">SHA-256</th>
             <th scope="col">
-              <span class="hidden">Acts</span>
+              <span class="hidden">Actions</span>
             </th>
           </tr>
         </thead>

@@ -7,7 +7,7 @@ export function Asked({ told }: { told: Details }) {
   if (!told.inputs.length && !settings.length) return null;
   return (
     <section aria-labelledby="asked">
-      <h2 id="asked">Asked for</h2>
+      <h2 id="asked">Requested</h2>
       {told.inputs.length > 0 && (
         <div class="sheet-scroll">
           <table>

@@ -37,12 +37,12 @@ export function List() {
   ]);
   if (!data)
     return fault ? (
-      <Empty title="The requests cannot be shown">
+      <Empty title="The requests could not be loaded">
         {fault.what}. {fault.next}
       </Empty>
     ) : (
       <p class="empty" role="status">
-        Asking …
+        Loading …
       </p>
     );
   if (!data.counts.all) return <None />;
@@ -71,10 +71,10 @@ export function List() {
           onInput={(event) => setWords(event.currentTarget.value)}
         />
       </header>
-      {data.requests.length ? <Rows rows={data.requests} now={now} /> : <Empty title="No request is like that" />}
+      {data.requests.length ? <Rows rows={data.requests} now={now} /> : <Empty title="No request matches" />}
       {data.next !== null && (
         <button type="button" class="quiet" onClick={() => setLimit(limit + PAGE)}>
-          Older ones
+          Show older
         </button>
       )}
     </div>
@@ -91,7 +91,7 @@ function Rows({ rows, now }: { rows: readonly Row[]; now: number }) {
             <th scope="col">Recipe</th>
             <th scope="col">State</th>
             <th scope="col">Run</th>
-            <th scope="col">Came</th>
+            <th scope="col">Received</th>
             <th scope="col">Took</th>
             <th scope="col">Reply</th>
           </tr>
@@ -147,10 +147,9 @@ function Line({ row, now }: { row: Row; now: number }) {
 function None() {
   return (
     <Empty title="There are no requests yet">
-      Trainings that another application asks for through a message queue show here, each with its run and the answer it
-      got. <code>onward gateway declare</code> makes the queues, and <code>onward gateway</code> or{" "}
-      <code>onward up --gateway</code> listens to them; runs that were submitted otherwise are in{" "}
-      <a href={href("/")}>the list</a>.
+      This page lists trainings that other applications request through a message queue, each with its run and its
+      answer. <code>onward gateway declare</code> creates the queues, and <code>onward gateway</code> or{" "}
+      <code>onward up --gateway</code> serves them. Other runs are in <a href={href("/")}>the run list</a>.
     </Empty>
   );
 }

@@ -8,7 +8,7 @@ export function Messages({ told }: { told: Details }) {
   if (!told.messages.length) return null;
   return (
     <section aria-labelledby="messages">
-      <h2 id="messages">Messages out</h2>
+      <h2 id="messages">Messages sent</h2>
       <p class="muted">
         To <bdi>{told.reply_to || "nobody"}</bdi>
         {told.correlation_id && (
@@ -22,7 +22,7 @@ export function Messages({ told }: { told: Details }) {
           <thead>
             <tr>
               <th scope="col">Message</th>
-              <th scope="col">Made</th>
+              <th scope="col">Created</th>
               <th scope="col">Sent</th>
             </tr>
           </thead>
@@ -38,7 +38,7 @@ export function Messages({ told }: { told: Details }) {
                   {message.sent === null
                     ? message.error
                       ? `tried ${message.tries}×: ${message.error}`
-                      : "waits for the broker"
+                      : "waiting for the broker"
                     : ago(message.sent, now)}
                 </td>
               </tr>

@@ -26,12 +26,12 @@ export function One({ id }: { id: string }) {
   );
   if (!data)
     return fault ? (
-      <Empty title="This request cannot be shown">
+      <Empty title="This request could not be loaded">
         {fault.what}. {fault.next} <a href={href("/requests")}>All requests</a>
       </Empty>
     ) : (
       <p class="empty" role="status">
-        Asking …
+        Loading …
       </p>
     );
   return (
@@ -73,14 +73,14 @@ function Head({ told, again }: { told: Details; again: () => void }) {
               <bdi>{told.run_id}</bdi>
             </a>
           ) : (
-            <span class="muted">{isOpen(told) ? "not yet" : "it never had one"}</span>
+            <span class="muted">{isOpen(told) ? "not yet" : "none was started"}</span>
           )}
         </dd>
-        <dt>Came</dt>
+        <dt>Received</dt>
         <dd title={stamp(told.received)}>
           {when(told.received, now)}, {ago(told.received, now)}
         </dd>
-        <dt>{told.settled === null ? "So far" : "Took"}</dt>
+        <dt>{told.settled === null ? "Elapsed" : "Took"}</dt>
         <dd>
           {took(told, now)} <small>{deadline(told, now)}</small>
         </dd>
@@ -107,14 +107,14 @@ function Cancel({ told, again }: { told: Details; again: () => void }) {
   const cancel = async () => {
     try {
       await post("/api/v1/requests/{id}/cancel", { path: { id: told.id } });
-      say("The request is being cancelled", { next: "its run is ended, and its sender is told" });
+      say("The request is being cancelled", { next: "its run is stopped and its sender is notified" });
       again();
     } catch (error) {
       complain(error);
     }
     setSure(false);
   };
-  if (told.cancel_asked !== null) return <span class="muted">is being cancelled</span>;
+  if (told.cancel_asked !== null) return <span class="muted">being cancelled</span>;
   if (!sure)
     return (
       <button type="button" class="quiet danger" onClick={() => setSure(true)}>
@@ -127,7 +127,7 @@ function Cancel({ told, again }: { told: Details; again: () => void }) {
         Yes, cancel it
       </button>
       <button type="button" class="quiet" onClick={() => setSure(false)}>
-        Let it go on
+        Keep running
       </button>
     </>
   );

@@ -31,11 +31,11 @@ export function isOpen(row: Pick<Row, "state" | "outcome">): boolean {
 /** Where the terminal reply is. */
 export function reply(row: Pick<Row, "reply" | "state" | "outcome">): { words: string; style: Style } {
   const { reply: told } = row;
-  if (!told) return { words: isOpen(row) ? "when it has ended" : "none: nobody asked for one", style: "muted" };
+  if (!told) return { words: isOpen(row) ? "after the run ends" : "none requested", style: "muted" };
   if (told.sent !== null) return { words: "sent", style: "good" };
   return told.error
     ? { words: `tried ${told.tries}×: ${told.error}`, style: "bad" }
-    : { words: "waits for the broker", style: "muted" };
+    : { words: "waiting for the broker", style: "muted" };
 }
 
 /** How long it took, or has been going. */

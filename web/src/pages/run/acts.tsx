@@ -76,7 +76,7 @@ export function Acts({ told, again }: { told: Overview; again: () => void }) {
                   void archive(run.archived === null);
                 }}
               >
-                <Icon name="archive" /> {run.archived === null ? "Archive" : "Bring back into the list"}
+                <Icon name="archive" /> {run.archived === null ? "Archive" : "Unarchive"}
               </button>
             </li>
           </ul>

@@ -5,11 +5,11 @@ export const NOTHING: Changed = { time: "", mem: "", partition: "", "max-legs": 
 const RESOURCES = ["time", "mem", "partition"] as const;
 const LIMITS = ["max-legs", "max-restarts"] as const;
 const WORDS: Record<keyof Changed, { name: string; example: string }> = {
-  time: { name: "Time of a leg", example: "24:00:00" },
+  time: { name: "Time limit of a leg", example: "24:00:00" },
   mem: { name: "Memory", example: "32G" },
   partition: { name: "Partition", example: "gpu" },
-  "max-legs": { name: "Most legs", example: "40" },
-  "max-restarts": { name: "Bad ends to bear", example: "3" },
+  "max-legs": { name: "Max legs", example: "40" },
+  "max-restarts": { name: "Max restarts without progress", example: "3" },
 };
 
 /** As the API takes them. */
@@ -27,7 +27,7 @@ type Props = { changed: Changed; set: (to: Changed) => void; resources: Known; l
 export function Changes({ changed, set, resources, limits }: Props) {
   return (
     <details class="run-changes">
-      <summary>With other resources or limits</summary>
+      <summary>Change resources or limits</summary>
       <div class="run-fields">
         {[...RESOURCES, ...LIMITS].map((key) => (
           <label key={key}>
@@ -36,7 +36,7 @@ export function Changes({ changed, set, resources, limits }: Props) {
               type="text"
               inputMode={(LIMITS as readonly string[]).includes(key) ? "numeric" : "text"}
               value={changed[key]}
-              placeholder={asked(key, resources, limits) || `such as ${WORDS[key].example}`}
+              placeholder={asked(key, resources, limits) || `for example ${WORDS[key].example}`}
               onInput={(event) => set({ ...changed, [key]: event.currentTarget.value })}
             />
           </label>

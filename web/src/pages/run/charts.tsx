@@ -17,13 +17,13 @@ export default function Charts({ id }: { id: string }) {
   const colour = colourOf(lookOf(id));
   const named = useMemo<Named[]>(() => [{ id, name: id, look: { colour, dash: [] } }], [id, colour]);
   if (keys.problem && !keys.all.length)
-    return <Empty title="The metrics could not be read">{`${keys.problem.what}. ${keys.problem.next}`}</Empty>;
+    return <Empty title="The metrics could not be loaded">{`${keys.problem.what}. ${keys.problem.next}`}</Empty>;
   if (keys.loading) return null;
   if (!keys.all.length) {
     return (
-      <Empty title="No metric yet">
-        Charts appear here by themselves as soon as the training logs one: <code>onward.log(loss=0.5, step=1)</code>,
-        MLflow's calls and TensorBoard's files all count.
+      <Empty title="No metrics yet">
+        Charts appear here as soon as the training logs a metric, with{" "}
+        <code>{'onward.log({"loss": 0.5}, step=1)'}</code>, MLflow calls or TensorBoard files.
       </Empty>
     );
   }
@@ -33,7 +33,7 @@ export default function Charts({ id }: { id: string }) {
       {keys.found.length ? (
         <ChartGrid keys={keys.found} named={named} view={view} sync={sync} />
       ) : (
-        <Empty title={`No metric of this run holds “${view.search}”`}>
+        <Empty title={`No metric of this run matches “${view.search}”`}>
           <button type="button" onClick={() => view.setSearch("")}>
             Show all {keys.all.length}
           </button>

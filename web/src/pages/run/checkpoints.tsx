@@ -26,7 +26,8 @@ export default function CheckpointsTab({ id }: { id: string }) {
   );
   const [oldest, setOldest] = useParam("oldest", OLDEST);
   const [from, setFrom] = useState<From | null>(null);
-  if (fault && !data) return <Empty title="The checkpoints could not be read">{`${fault.what}. ${fault.next}`}</Empty>;
+  if (fault && !data)
+    return <Empty title="The checkpoints could not be loaded">{`${fault.what}. ${fault.next}`}</Empty>;
   if (!data || !told) return null;
   if (!data.checkpoints.length) return <None told={told} />;
   const rows = oldest ? data.checkpoints : [...data.checkpoints].reverse();
@@ -49,8 +50,8 @@ export default function CheckpointsTab({ id }: { id: string }) {
               <th class="right">Size</th>
               <th>Age</th>
               <th>Leg</th>
-              <th>Why it is kept</th>
-              <th>Metrics then</th>
+              <th>Why kept</th>
+              <th>Metrics at this step</th>
               <th />
             </tr>
           </thead>
@@ -123,12 +124,12 @@ function quoted(text: string): string {
 const STATES: Record<string, { word: string; about: string; look: string }> = {
   published: {
     word: "persistent",
-    about: "On shared storage, its files have the sizes of its manifest",
+    about: "On shared storage, with the file sizes in its manifest",
     look: "finished",
   },
-  verified: { word: "verified", about: "Every byte was read and compared", look: "finished" },
-  damaged: { word: "damaged", about: "Nothing will resume from it", look: "failed" },
-  told: { word: "told of", about: "Published where this server cannot look", look: "cancelled" },
+  verified: { word: "verified", about: "Every byte was read and matches its hash", look: "finished" },
+  damaged: { word: "damaged", about: "No leg will resume from it", look: "failed" },
+  told: { word: "reported", about: "Published where this server cannot check it", look: "cancelled" },
 };
 
 function State({ row }: { row: Ledger[number] }) {
@@ -143,19 +144,19 @@ function State({ row }: { row: Ledger[number] }) {
 function AtRisk({ told }: { told: Overview }) {
   const now = useNow();
   if (!told.risk) return null;
-  return <>{duration(told.risk.seconds + Math.max(0, now - told.as_of))} of work are in none of them yet.</>;
+  return <>{duration(told.risk.seconds + Math.max(0, now - told.as_of))} of work are not in any checkpoint yet.</>;
 }
 
 function None({ told }: { told: Overview }) {
   if (told.run.source !== "onward")
     return (
       <Empty title="No checkpoints">
-        Onward keeps those of trainings that it executes; this run only records its metrics.
+        Onward stores checkpoints only of trainings that it runs; this run only records its metrics.
       </Empty>
     );
   return (
     <Empty title="No checkpoint yet">
-      What the training writes into <code>ONWARD_CHECKPOINT_DIR</code>, or saves by{" "}
+      What the training writes to <code>ONWARD_CHECKPOINT_DIR</code>, or saves in{" "}
       <code>with run.checkpoint(step) as folder</code>, appears here once it is on shared storage.
       {told.risk && ` If its node died now, ${duration(told.risk.seconds)} of work would be lost.`}
     </Empty>

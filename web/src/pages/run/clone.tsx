@@ -56,11 +56,11 @@ export function CloneDialog({ told, close, from }: Props) {
         }}
       >
         <p>
-          A new run is queued, with the code that this one froze.{" "}
+          This queues a new run with this run's frozen code.{" "}
           {from
-            ? `Its first leg goes on from a copy of the checkpoint of step ${whole(from.step)} (leg ${from.leg}).`
-            : "It begins at the beginning."}{" "}
-          This run stays as it is.
+            ? `Its first leg resumes from a copy of the checkpoint of step ${whole(from.step)} (leg ${from.leg}).`
+            : "It starts from scratch."}{" "}
+          This run does not change.
         </p>
         <label>
           Name
@@ -101,7 +101,7 @@ export function CloneDialog({ told, close, from }: Props) {
         <Wrong wrong={wrong} />
         <footer>
           <button type="button" onClick={close}>
-            Leave it
+            Cancel
           </button>
           <button type="button" disabled={busy} onClick={() => void ask(true)}>
             Show the job script

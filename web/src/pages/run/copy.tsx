@@ -6,7 +6,8 @@ export async function copy(text: string, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    if (!byHand(text)) return complain(new Error("this browser does not let pages copy: select the text by hand"));
+    if (!byHand(text))
+      return complain(new Error("this browser does not allow copying: select the text and copy it yourself"));
   }
   say(`${what} copied`);
 }

@@ -49,14 +49,14 @@ export function StopDialog({ told, close, again }: Props) {
     <Dialog title={`Stop ${run.name}?`} close={close}>
       <p>
         {going
-          ? `The training is asked to save a checkpoint at its next safe point; then leg ${run.leg} ends, and no further leg is queued.`
-          : "No leg is at work: the job that waits is taken out of the queue, and the run ends where its last checkpoint is."}{" "}
+          ? `The training is asked to save a checkpoint at its next safe point. Then leg ${run.leg} ends, and no further leg is queued.`
+          : "No leg is running: its queued job is cancelled, and the run ends at its last checkpoint."}{" "}
         You can resume it later, and nothing is lost.
       </p>
       <Wrong wrong={wrong} />
       <footer>
         <button type="button" onClick={close}>
-          Let it go on
+          Keep running
         </button>
         <button
           type="button"
@@ -82,17 +82,15 @@ export function CancelDialog({ told, close, again }: Props) {
   return (
     <Dialog title={`Cancel ${run.name} now?`} close={close}>
       <p>
-        Its job is killed without a last checkpoint, and what is queued is taken back. <AtRisk told={told} />
+        Its job is killed without a last checkpoint, and its queued jobs are cancelled. <AtRisk told={told} />
       </p>
       {told.actions.stop && (
-        <p class="muted">
-          To lose nothing, stop it after a checkpoint instead: that takes as long as one step and a save.
-        </p>
+        <p class="muted">To lose nothing, stop it after a checkpoint instead. That takes one step and a save.</p>
       )}
       <Wrong wrong={wrong} />
       <footer>
         <button type="button" onClick={close}>
-          Let it go on
+          Keep running
         </button>
         <button
           type="button"
@@ -112,14 +110,14 @@ export function CancelDialog({ told, close, again }: Props) {
 function AtRisk({ told }: { told: Overview }) {
   const now = useNow();
   const { risk } = told;
-  if (!risk) return <>No leg is at work, so nothing that was computed is lost.</>;
+  if (!risk) return <>No leg is running, so no work is lost.</>;
   const seconds = risk.seconds + Math.max(0, now - told.as_of);
   const steps = risk.steps ? `, ${whole(risk.steps)} ${risk.steps === 1 ? "step" : "steps"},` : "";
   return (
     <strong>
-      The work of {duration(seconds)}
-      {steps} since {risk.since_step === null ? "the beginning" : `the checkpoint of step ${whole(risk.since_step)}`} is
-      lost.
+      {duration(seconds)} of work
+      {steps} since {risk.since_step === null ? "the start" : `the checkpoint of step ${whole(risk.since_step)}`} will
+      be lost.
     </strong>
   );
 }
@@ -145,20 +143,20 @@ export function ResumeDialog({ told, close, again }: Props) {
       >
         <p>
           {saved
-            ? `It goes on as leg ${run.leg + 1}, from its newest good checkpoint: step ${whole(saved.step)}.${
-                beyond ? ` The ${whole(beyond)} steps after it are computed again.` : ""
+            ? `It continues as leg ${run.leg + 1} from its newest verified checkpoint, step ${whole(saved.step)}.${
+                beyond ? ` The ${whole(beyond)} steps after it run again.` : ""
               }`
-            : `It has no checkpoint: leg ${run.leg + 1} begins at the beginning.`}{" "}
-          The code stays as it was at submit.
+            : `It has no checkpoint: leg ${run.leg + 1} starts from scratch.`}{" "}
+          The code is the copy made at submit.
         </p>
         {run.state === "failed" && (
-          <p class="muted">What made it fail will do so again unless its cause is away: {run.reason || run.why}.</p>
+          <p class="muted">It will fail again unless you have fixed the cause: {run.reason || run.why}.</p>
         )}
         <Changes changed={changed} set={setChanged} resources={resources} limits={limits} />
         <Wrong wrong={wrong} />
         <footer>
           <button type="button" onClick={close}>
-            Leave it
+            Cancel
           </button>
           <button type="submit" class="primary" disabled={busy}>
             Resume

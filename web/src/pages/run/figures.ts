@@ -14,9 +14,9 @@ const HOST: readonly { title: string; names: Readonly<Record<string, string>> }[
   { title: "CPU, %", names: { cpu_percent: "the job's CPUs, 100 % each" } },
   {
     title: "Memory of the job, MiB",
-    names: { mem_anon_mib: "its own (anonymous)", mem_cache_mib: "page cache", rss_mib: "the training's processes" },
+    names: { mem_anon_mib: "anonymous", mem_cache_mib: "page cache", rss_mib: "the training's processes" },
   },
-  { title: "Memory of the node, MiB", names: { host_mem_used_mib: "used", host_mem_total_mib: "all there is" } },
+  { title: "Memory of the node, MiB", names: { host_mem_used_mib: "used", host_mem_total_mib: "total" } },
   { title: "Load", names: { load_1m: "1 minute" } },
 ];
 const GPU: readonly (readonly [string, string])[] = [

@@ -33,9 +33,9 @@ export default function FilesTab({ id }: { id: string }) {
   );
   if (fault && !data)
     return (
-      <Empty title="The files could not be read">
+      <Empty title="The files could not be loaded">
         {`${fault.what}. ${fault.next} `}
-        {folder && <a href={runPage(id, "files")}>To the top</a>}
+        {folder && <a href={runPage(id, "files")}>Back to the top folder</a>}
       </Empty>
     );
   if (!data) return null;
@@ -44,8 +44,8 @@ export default function FilesTab({ id }: { id: string }) {
   if (!files.length && !folder)
     return (
       <Empty title="No files yet">
-        What the training writes into its run's <code>results/artifacts</code>, logs as an MLflow artifact or uploads
-        appears here.
+        Files that the training writes to its run's <code>results/artifacts</code>, logs as MLflow artifacts or uploads
+        appear here.
       </Empty>
     );
   return (
@@ -105,13 +105,13 @@ function Entry({ id, file, now, on, open }: EntryProps) {
           <bdi>{name}</bdi>
         </button>
       ) : (
-        <span class="file-name" title="The run told of it; its bytes are not here">
+        <span class="file-name" title="The run reported this file, but its content is not on this server">
           <bdi>{file.path}</bdi>
         </span>
       )}
       <span class="muted">{file.is_dir ? "" : bytes(file.bytes)}</span>
       <span class="muted" title={stamp(file.created)}>
-        {file.stored ? ago(file.created, now) : "not here"}
+        {file.stored ? ago(file.created, now) : "not stored"}
       </span>
       {file.stored && !file.is_dir ? (
         <a class="button quiet icon" href={fileAddress(id, file.path)} download={name} aria-label={`Download ${name}`}>

@@ -34,7 +34,7 @@ export function Header({ id, reading, brief }: { id: string; reading: Reading<Ov
           <a href={href("/", { q: `experiment = '${run.experiment_name.replace(/'/g, "''")}'` })}>
             <bdi>{run.experiment_name}</bdi>
           </a>
-          <span class="mono" title="Its id">
+          <span class="mono" title="Run id">
             {run.id}
           </span>
           {run.cluster && (
@@ -65,7 +65,7 @@ export function Header({ id, reading, brief }: { id: string; reading: Reading<Ov
         </span>
         <Acts told={told} again={reading.again} />
       </div>
-      {reading.fault && <p class="run-fault">{`${reading.fault.what}. What is shown may be old.`}</p>}
+      {reading.fault && <p class="run-fault">{`${reading.fault.what}. This page may be out of date.`}</p>}
       {brief ? <p class="run-why muted clip">{run.why}</p> : <Cause id={id} told={told} />}
     </header>
   );
@@ -97,7 +97,7 @@ function Cause({ id, told }: { id: string; told: Overview }) {
       )}
       {evidence.length > 0 && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so do keys
-        <pre class="evidence" role="group" tabIndex={0} aria-label="The lines that show the cause">
+        <pre class="evidence" role="group" tabIndex={0} aria-label="Log lines that show the cause">
           {evidence.join("\n")}
         </pre>
       )}

@@ -46,8 +46,8 @@ export default function RunPage({ params }: PageProps) {
   ]);
   if (reading.fault?.status === 404)
     return (
-      <Empty title={`There is no run ${id}`}>
-        It may have been deleted, or it belongs to another server. <a href={href("/")}>To the runs</a>
+      <Empty title={`No run with id ${id}`}>
+        It may have been deleted, or it belongs to another server. <a href={href("/")}>Go to the runs</a>
       </Empty>
     );
   const tabs = Object.entries(TABS).map(([tab, { name }]) => ({ id: tab, name, to: tabPath(id, tab) }));
@@ -57,7 +57,7 @@ export default function RunPage({ params }: PageProps) {
       <div class={`page run-page tab-${tab}`}>
         <Header id={id} reading={reading} brief={tab !== "overview"} />
         <Tabs tabs={tabs} current={tab} label="Parts of this run" />
-        {!known && <Empty title="There is no such tab" />}
+        {!known && <Empty title="This page does not exist" />}
         {missing && <NotLoaded missing={missing} />}
         {Page && (
           <Boundary key={`${id}/${tab}`}>

@@ -14,7 +14,7 @@ export function Jobs({ id, told }: { id: string; told: Overview }) {
   const [all, setAll] = useParam("alljobs", ALL);
   const shown = [...told.jobs].reverse().slice(0, all ? undefined : FEW);
   const rest = told.jobs.length - shown.length;
-  if (!told.jobs.length) return <p class="muted">None: Onward did not submit a job for it.</p>;
+  if (!told.jobs.length) return <p class="muted">None: Onward submitted no job for this run.</p>;
   return (
     <Sideways label="Jobs of each leg">
       <table class="plain jobs">
@@ -38,7 +38,7 @@ export function Jobs({ id, told }: { id: string; told: Overview }) {
                 {job.end ? (
                   <span class={`leg-end ${job.end}`}>{job.end.replaceAll("_", " ")}</span>
                 ) : job.started ? (
-                  "at work"
+                  "running"
                 ) : (
                   NONE
                 )}
@@ -49,7 +49,7 @@ export function Jobs({ id, told }: { id: string; told: Overview }) {
                   </small>
                 ))}
               </td>
-              <td title={stamp(job.started)}>{job.started === null ? "in the queue" : when(job.started, now)}</td>
+              <td title={stamp(job.started)}>{job.started === null ? "queued" : when(job.started, now)}</td>
               <td>{job.started === null ? NONE : duration((job.ended ?? now) - job.started)}</td>
               <td>{whole(job.resumed_step)}</td>
               <td title={[job.gpus.join(", "), job.mem ? bytes(job.mem * 1048576) : ""].filter(Boolean).join("; ")}>

@@ -29,17 +29,17 @@ export default function LogsTab({ id }: { id: string }) {
   const shown = stream === "supervisor" ? 0 : Number(leg) || newest;
   const before = useRef(newest);
   useEffect(() => {
-    if (before.current && newest > before.current && !leg && stream !== "supervisor") say(`Leg ${newest} has begun`);
+    if (before.current && newest > before.current && !leg && stream !== "supervisor") say(`Leg ${newest} has started`);
     before.current = newest;
   }, [newest, leg, stream]);
-  if (fault && !data) return <Empty title="The logs could not be read">{`${fault.what}. ${fault.next}`}</Empty>;
+  if (fault && !data) return <Empty title="The logs could not be loaded">{`${fault.what}. ${fault.next}`}</Empty>;
   if (!data || !told) return null;
   if (!data.logs.length)
     return (
       <Empty title="No log yet">
         {told.run.source === "onward"
-          ? "What the training prints appears here by itself as soon as its first leg starts."
-          : "Onward keeps the output of trainings that it executes, or that are sent by onward sync; this run only records its metrics."}
+          ? "The training's output appears here as soon as its first leg starts."
+          : "Onward stores the output of trainings that it runs or that onward sync uploads; this run only records its metrics."}
       </Empty>
     );
   const there = data.logs.find((log) => log.leg === shown && log.stream === stream);

@@ -24,12 +24,12 @@ export function Made({ id, told }: { id: string; told: Overview }) {
       {launcher && launcher !== "plain" && <Fact name="Launcher">{launcher}</Fact>}
       {run.source === "onward" && (
         <>
-          <Fact name="Resources">{listed(resources) || "what the cluster gives without asking"}</Fact>
+          <Fact name="Resources">{listed(resources) || "the cluster's defaults"}</Fact>
           <Fact name="Limits">{listed(limits) || "none"}</Fact>
         </>
       )}
       <Fact name="Environment">
-        {listed(environment) || (run.source === "onward" ? "the one it was submitted from" : "not recorded")}
+        {listed(environment) || (run.source === "onward" ? "the environment of the submit command" : "not recorded")}
       </Fact>
       <Fact name="By">
         <bdi>{run.user || "unknown"}</bdi>
@@ -40,8 +40,8 @@ export function Made({ id, told }: { id: string; told: Overview }) {
 }
 
 const SOURCES: Record<string, string> = {
-  onward: "executed by Onward",
-  "by-hand": "started by hand, recorded by its script",
+  onward: "run by Onward",
+  "by-hand": "started without Onward, recorded by its script",
   mlflow: "recorded by an MLflow client",
   seed: "recorded by its script",
   tensorboard: "read from TensorBoard's files",
@@ -68,13 +68,11 @@ function Code({ id, code }: { id: string; code: Overview["code"] }) {
           <Line text={commit} what="the commit" />
           {code.git_branch ? <span class="tag">{String(code.git_branch)}</span> : null}
           {dirty && (
-            <a href={address("/api/v1/runs/{run_id}/code-diff", { path: { run_id: id } })}>
-              with changes that were not committed
-            </a>
+            <a href={address("/api/v1/runs/{run_id}/code-diff", { path: { run_id: id } })}>with uncommitted changes</a>
           )}
         </>
       ) : (
-        <span class="muted">under no version control</span>
+        <span class="muted">not under version control</span>
       )}
       {code.frozen ? (
         <span class="muted">
@@ -98,7 +96,7 @@ function listed(facts: Readonly<Record<string, unknown>>): string {
 
 function told(key: string, value: unknown): string {
   if (typeof value === "number" && TIME.test(key)) return clock(value);
-  if (typeof value === "number" && MEMORY.test(key)) return value ? bytes(value * 1024 * 1024) : "all of it";
+  if (typeof value === "number" && MEMORY.test(key)) return value ? bytes(value * 1024 * 1024) : "all of the node";
   if (Array.isArray(value)) return value.map(String).join(", ");
   return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
 }

@@ -25,7 +25,7 @@ export function Notes({ id }: { id: string }) {
   const drop = async (note: number, words: string) => {
     try {
       await remove("/api/v1/runs/{run_id}/notes/{note}", { path: { run_id: id, note } });
-      say("The note is deleted", { undo: () => void add(words) });
+      say("Note deleted", { undo: () => void add(words) });
       again();
     } catch (error) {
       complain(error);
@@ -52,7 +52,7 @@ export function Notes({ id }: { id: string }) {
             </button>
           </li>
         ))}
-        {data && !data.notes.length && <li class="muted">None yet: what should one know of this run?</li>}
+        {data && !data.notes.length && <li class="muted">No notes yet.</li>}
       </ul>
       <form
         class="run-add"
@@ -63,8 +63,8 @@ export function Notes({ id }: { id: string }) {
       >
         <textarea
           rows={2}
-          aria-label="A note to leave"
-          placeholder="Leave a note"
+          aria-label="New note"
+          placeholder="Add a note"
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => {
@@ -72,7 +72,7 @@ export function Notes({ id }: { id: string }) {
           }}
         />
         <button type="submit" disabled={!text.trim()}>
-          Leave it
+          Add note
         </button>
       </form>
     </>

@@ -27,7 +27,7 @@ export default function OverviewTab({ id }: { id: string }) {
       <Part title="Params">
         <Params told={data} />
       </Part>
-      <Part title="Made of" wide>
+      <Part title="Setup" wide>
         <Made id={id} told={data} />
       </Part>
       <Part title="Jobs" wide>
@@ -61,11 +61,11 @@ function KeyMetrics({ id, told }: { id: string; told: Overview }) {
   if (!told.metrics.length)
     return (
       <p class="muted">
-        No metric yet:{" "}
+        No metrics yet. Log some with{" "}
         <code>
           onward.log({"{"}"loss": 0.5{"}"}, step=1)
         </code>
-        , MLflow's calls and TensorBoard's files all count.
+        , MLflow calls or TensorBoard files.
       </p>
     );
   return (

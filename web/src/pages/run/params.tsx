@@ -17,16 +17,13 @@ export function Params({ told }: { told: Overview }) {
   const rows = all
     .filter(([key, value]) => `${key} ${value}`.toLowerCase().includes(find.toLowerCase()))
     .sort(([a], [b]) => Number(b in different) - Number(a in different) || a.localeCompare(b));
-  if (!all.length)
-    return (
-      <p class="muted">It has none: values given with --param, in a params file or by the training appear here.</p>
-    );
+  if (!all.length) return <p class="muted">None. Values from --param, a params file or the training appear here.</p>;
   const changed = Object.keys(different).length;
   return (
     <>
       {parent && (
         <p class="muted">
-          {changed ? `${changed} differ from ` : "The same as those of "}
+          {changed ? `${changed} differ from ` : "The same as in "}
           <a href={runPage(parent.id)}>
             <bdi>{parent.name || parent.id}</bdi>
           </a>
@@ -66,7 +63,7 @@ export function Params({ told }: { told: Overview }) {
             ))}
           </tbody>
         </table>
-        {!rows.length && <p class="muted">No param holds “{find}”.</p>}
+        {!rows.length && <p class="muted">No param matches “{find}”.</p>}
       </div>
     </>
   );

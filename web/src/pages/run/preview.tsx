@@ -18,7 +18,7 @@ type Shown = { text: string } | { picture: string } | { none: string };
 export function shownOf(name: string, data: Uint8Array<ArrayBuffer>): Shown {
   const kind = PICTURES[name.split(".").at(-1)?.toLowerCase() ?? ""];
   if (kind) return { picture: `data:${kind};base64,${base64(data)}` };
-  if (data.subarray(0, 8000).includes(0)) return { none: "It is no text: download it to look at it." };
+  if (data.subarray(0, 8000).includes(0)) return { none: "This is not a text file: download it to open it." };
   return { text: new TextDecoder().decode(data) };
 }
 
@@ -63,7 +63,7 @@ export function Preview({ id, file, close }: Props) {
       </figcaption>
       {shown && "text" in shown && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so do keys
-        <pre class="evidence" role="group" tabIndex={0} aria-label="Its text">
+        <pre class="evidence" role="group" tabIndex={0} aria-label="Content">
           {shown.text}
         </pre>
       )}

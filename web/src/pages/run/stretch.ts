@@ -79,8 +79,8 @@ function moments(marks: readonly Mark[], at: (time: number) => number): Item[] {
 
 function together(first: Mark, last: Mark, count: number): string {
   if (first.step !== null && last.step !== null && first.kind === "checkpoint")
-    return `${count} checkpoints, of steps ${whole(first.step)} to ${whole(last.step)}`;
-  return `${count} of them, from “${first.words}” to “${last.words}”`;
+    return `${count} checkpoints, steps ${whole(first.step)} to ${whole(last.step)}`;
+  return `${count} events, from “${first.words}” to “${last.words}”`;
 }
 
 /** Ticks at round times, as many as there is room for. */

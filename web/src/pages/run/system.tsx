@@ -35,14 +35,14 @@ export default function SystemTab({ id }: { id: string }) {
   if (reading.data) held.current = reading.data;
   const data = held.current; // while it is zoomed, what was there stays
   if (reading.fault && !data)
-    return <Empty title="The samples could not be read">{`${reading.fault.what}. ${reading.fault.next}`}</Empty>;
+    return <Empty title="The samples could not be loaded">{`${reading.fault.what}. ${reading.fault.next}`}</Empty>;
   if (!data || !told) return null;
   if (!data.nodes.some((node) => node.figures.length || node.gpus.length))
     return (
-      <Empty title="Nothing was measured">
+      <Empty title="No samples">
         {told.run.source === "onward"
-          ? "The supervisor samples each node every ten seconds, once a leg is at work; the first samples appear here by themselves."
-          : "Onward's supervisor samples the nodes of trainings that it executes; this run only records its metrics."}
+          ? "The supervisor samples each node every ten seconds while a leg runs; the first samples appear here soon after it starts."
+          : "Onward samples only the nodes of trainings that it runs; this run only records its metrics."}
       </Empty>
     );
   return (
@@ -51,7 +51,7 @@ export default function SystemTab({ id }: { id: string }) {
       {view.window && (
         <p>
           <button type="button" onClick={view.reset}>
-            Show all <kbd>0</kbd>
+            Reset zoom <kbd>0</kbd>
           </button>
         </p>
       )}
@@ -59,7 +59,7 @@ export default function SystemTab({ id }: { id: string }) {
         <section key={node.node} class="system-node" aria-label={`Node ${node.node}`}>
           <header>
             <h2>
-              <bdi>{node.node || "Its node"}</bdi>
+              <bdi>{node.node || "Node"}</bdi>
             </h2>
             <span class="muted">
               {legsOn(data, node)} <AsOf time={reading.readAt} after={over ? 1e9 : 60} />
@@ -114,7 +114,7 @@ function Figure({ node, board, view, sync }: FigureProps) {
     const look = { colour: at % LIGHT.length, dash: Math.floor(at / LIGHT.length) % DASHES.length };
     return { id: name, name, look: { colour: colourOf(look), dash: dashOf(look) } };
   });
-  const empty = () => ({ why: "There is no sample in the part that is zoomed into.", ways: ["reset zoom" as const] });
+  const empty = () => ({ why: "There are no samples in this zoom range.", ways: ["reset zoom" as const] });
   return (
     <div class="system-chart">
       <Chart
@@ -182,7 +182,7 @@ function Idle({ node, data }: { node: MachineNode; data: System }) {
                     />
                   ))}
                 </span>
-                {gpu.idle.length === 0 && <small>never for five minutes</small>}
+                {gpu.idle.length === 0 && <small>never for five minutes or more</small>}
               </td>
             </tr>
           ))}
@@ -195,16 +195,16 @@ function Idle({ node, data }: { node: MachineNode; data: System }) {
 function Compared({ data }: { data: System }) {
   if (!data.compared.length) return null;
   return (
-    <section class="part-box" aria-label="Asked for and used">
+    <section class="part-box" aria-label="Requested and used">
       <header>
-        <h2>Asked for and used</h2>
+        <h2>Requested and used</h2>
       </header>
-      <Sideways label="Asked for and used, in a table">
+      <Sideways label="Table of requested and used resources">
         <table class="plain">
           <thead>
             <tr>
-              <th>What</th>
-              <th class="right">Asked</th>
+              <th>Resource</th>
+              <th class="right">Requested</th>
               <th class="right">Used</th>
               <th>Share</th>
               <th>Next time</th>
@@ -235,7 +235,7 @@ function Compared({ data }: { data: System }) {
       </Sideways>
       {data.advice && (
         <p class="advice">
-          <span class="muted">All of it in one line:</span> <Line text={data.advice} what="the advice" />
+          <span class="muted">All as one command line:</span> <Line text={data.advice} what="the advice" />
         </p>
       )}
     </section>

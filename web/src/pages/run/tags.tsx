@@ -24,7 +24,7 @@ export function Tags({ told }: { told: Overview }) {
   const drop = async (key: string, value: string) => {
     try {
       await remove("/api/v1/runs/{run_id}/tags/{key}", { path: { run_id: id, key } });
-      say(`Tag ${key} is gone`, { undo: () => void put(key, value) });
+      say(`Tag ${key} removed`, { undo: () => void put(key, value) });
       again();
     } catch (error) {
       complain(error);
@@ -36,17 +36,12 @@ export function Tags({ told }: { told: Overview }) {
         {tags.map(([key, value]) => (
           <li key={key} class="tag">
             <bdi>{value ? `${key}: ${value}` : key}</bdi>
-            <button
-              type="button"
-              class="quiet"
-              aria-label={`Take tag ${key} away`}
-              onClick={() => void drop(key, value)}
-            >
+            <button type="button" class="quiet" aria-label={`Remove tag ${key}`} onClick={() => void drop(key, value)}>
               <Icon name="close" />
             </button>
           </li>
         ))}
-        {!tags.length && <li class="muted">None yet.</li>}
+        {!tags.length && <li class="muted">No tags yet.</li>}
       </ul>
       <form
         class="run-add"
@@ -58,7 +53,7 @@ export function Tags({ told }: { told: Overview }) {
       >
         <input
           type="text"
-          aria-label="A tag to add"
+          aria-label="New tag"
           placeholder="tag, or tag: value"
           maxLength={8000}
           value={text}

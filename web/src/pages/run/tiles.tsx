@@ -52,9 +52,9 @@ function Far({ told }: Props) {
     rate === null
       ? ""
       : rate >= 1
-        ? `${num(rate, 3)} ${num(rate, 3) === "1" ? "step" : "steps"} a second`
-        : `${duration(1 / rate)} a step`;
-  const heard = over || at === null ? "" : `newest ${ago(at, now)}`;
+        ? `${num(rate, 3)} ${num(rate, 3) === "1" ? "step" : "steps"} per second`
+        : `${duration(1 / rate)} per step`;
+  const heard = over || at === null ? "" : `last logged ${ago(at, now)}`;
   const words = step === null ? NONE : all === null ? `step ${whole(step)}` : `step ${whole(step)} of ${whole(all)}`;
   return (
     <Tile name="Progress" note={[words, speed, heard].filter(Boolean).join(" · ")}>
@@ -78,15 +78,15 @@ function Finish({ told }: Props) {
         name="Expected finish"
         note={
           told.pace.total_steps === null
-            ? "it does not say how many steps it has: init(total_steps=…)"
-            : "not known before some steps are done"
+            ? "unknown: pass the number of steps with init(total_steps=…)"
+            : "unknown until a few steps are done"
         }
       >
         {NONE}
       </Tile>
     );
-  const legs = finish.legs ? `${finish.legs} further ${finish.legs === 1 ? "leg" : "legs"}` : "in this leg";
-  const waits = finish.waiting >= 60 ? `, ${rough(finish.waiting)} of it in queues` : "";
+  const legs = finish.legs ? `${finish.legs} more ${finish.legs === 1 ? "leg" : "legs"}` : "in this leg";
+  const waits = finish.waiting >= 60 ? `, ${rough(finish.waiting)} of that in queues` : "";
   return (
     <Tile
       name="Expected finish"
@@ -104,19 +104,15 @@ function Risk({ told }: Props) {
   const saved = run.checkpoint;
   if (!risk)
     return (
-      <Tile name="Work at risk" note={saved ? `kept up to step ${whole(saved.step)}` : "no checkpoint was kept"}>
+      <Tile name="Work at risk" note={saved ? `saved up to step ${whole(saved.step)}` : "no checkpoint was saved"}>
         none
       </Tile>
     );
   const steps = risk.steps === null ? "" : `${whole(risk.steps)} ${risk.steps === 1 ? "step" : "steps"} `;
   const since =
-    risk.since_step === null ? "since the beginning: no checkpoint yet" : `since step ${whole(risk.since_step)}`;
+    risk.since_step === null ? "since the start: no checkpoint yet" : `since step ${whole(risk.since_step)}`;
   return (
-    <Tile
-      name="Work at risk"
-      note={`${steps}${since}`}
-      title="What would have to be computed again if its node died now"
-    >
+    <Tile name="Work at risk" note={`${steps}${since}`} title="What would be lost if the node died now">
       {duration(risk.seconds + Math.max(0, now - told.as_of))}
     </Tile>
   );
@@ -125,14 +121,14 @@ function Risk({ told }: Props) {
 function Goodput({ told }: Props) {
   const { goodput, allocated, kept, lost, overhead, waited } = told.effort;
   if (!allocated) return null;
-  const parts = [`${rough(kept)} kept`, `${rough(lost)} lost`, `${rough(overhead)} getting ready and saving`];
+  const parts = [`${rough(kept)} saved`, `${rough(lost)} lost`, `${rough(overhead)} setup and saving`];
   const early = kept === 0 && lost === 0;
-  const outcome = early ? "nothing kept yet" : lost >= 1 ? `${duration(lost)} lost` : "nothing lost";
+  const outcome = early ? "nothing saved yet" : lost >= 1 ? `${duration(lost)} lost` : "nothing lost";
   return (
     <Tile
       name="Goodput"
       note={`of ${duration(allocated)} in jobs · ${outcome}`}
-      title={`${parts.join(", ")}; ${rough(waited)} in queues besides`}
+      title={`${parts.join(", ")}; plus ${rough(waited)} in queues`}
     >
       {early ? "–" : percent(goodput)}
     </Tile>
@@ -147,7 +143,7 @@ function Legs({ told }: Props) {
   const gpu = run.gpu_use === null ? "" : ` · GPUs ${percent(run.gpu_use)}`;
   return (
     <Tile name="Leg" note={`${most}${duration(effort.waited)} in queues${gpu}`}>
-      {legs.now || "not begun"}
+      {legs.now || "not started"}
     </Tile>
   );
 }

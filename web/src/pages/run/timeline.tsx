@@ -25,11 +25,7 @@ export function Timeline({ id, over }: { id: string; over: boolean }) {
   );
   if (!data) return <div class="timeline waiting">{fault && `${fault.what}. ${fault.next}`}</div>;
   if (!data.segments.length)
-    return (
-      <p class="muted">
-        Nothing is known of its jobs: a timeline is drawn of runs that Onward executes, from the moment they are queued.
-      </p>
-    );
+    return <p class="muted">This run has no jobs: timelines are shown for runs that Onward submits.</p>;
   return <Drawing id={id} told={data} over={over} />;
 }
 
@@ -69,11 +65,7 @@ function Drawing({ id, told, over }: { id: string; told: Told; over: boolean }) 
     <div class="timeline">
       <div class="timeline-tools">
         <p class="timeline-words" aria-live="polite">
-          {shown ? (
-            <Words item={shown} />
-          ) : (
-            <span class="muted">Choose a part to read what it was; open it for its log.</span>
-          )}
+          {shown ? <Words item={shown} /> : <span class="muted">Select a part for details; open it for its log.</span>}
         </p>
         <span class="choices">
           <button type="button" aria-label="Zoom out" disabled={zoom <= 1} onClick={() => turn(0.5)}>
@@ -96,7 +88,7 @@ function Drawing({ id, told, over }: { id: string; told: Told; over: boolean }) 
           width={width + 2 * PAD}
           height={TALL}
           role="group"
-          aria-label="Timeline; arrow keys go from part to part"
+          aria-label="Timeline; arrow keys move between its parts"
           onKeyDown={(event) => stepped(event, items, current, setCurrent, box.current)}
           onPointerLeave={() => setCurrent(null)}
         >
@@ -220,7 +212,7 @@ function Label({ item: { kind, left, width, leg, state } }: { item: Item }) {
 
 /** Legs are told by a word, not by colour alone. */
 const HOW: Record<string, string> = {
-  ...{ running: "at work", done: "done", again: "went on", time_limit: "time limit", preempted: "preempted" },
+  ...{ running: "running", done: "done", again: "continued", time_limit: "time limit", preempted: "preempted" },
   ...{ out_of_memory: "out of memory", crashed: "crashed", node_lost: "node lost", stalled: "stalled" },
   ...{ cancelled: "cancelled", lost: "lost" },
 };
@@ -249,7 +241,7 @@ function AsTable({ id, items, now }: { id: string; items: readonly Item[]; now: 
         <tr>
           <th>When</th>
           <th>Leg</th>
-          <th>What</th>
+          <th>Event</th>
           <th>More</th>
         </tr>
       </thead>
@@ -273,10 +265,10 @@ function AsTable({ id, items, now }: { id: string; items: readonly Item[]; now: 
 
 export function TimelineKeys() {
   const kinds = [
-    ["queue", "in a queue"],
-    ["leg", "a leg"],
-    ["sync", "carried to storage"],
-    ["prepare", "made ready"],
+    ["queue", "queued"],
+    ["leg", "leg"],
+    ["sync", "publishing"],
+    ["prepare", "setup"],
     ["stall", "no progress"],
   ];
   return (

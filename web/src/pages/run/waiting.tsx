@@ -16,21 +16,21 @@ export function Waiting({ id, cluster }: { id: string; cluster: string | null })
   );
   if (fault && !data) return <Tile note={`${fault.what}. ${fault.next}`}>{NONE}</Tile>;
   if (!data?.waiting) return null;
-  const ahead = data.ahead ? `${data.ahead} before it in ${data.queue || "its queue"}` : "";
+  const ahead = data.ahead ? `${data.ahead} ahead of it in ${data.queue || "its queue"}` : "";
   const notes = [data.reason, ahead, data.trouble].filter(Boolean).join(" · ");
   return (
-    <Tile note={notes || "the scheduler does not say why it waits"} title={data.native}>
+    <Tile note={notes || "the scheduler gives no reason"} title={data.native}>
       {data.expected === null ? (
-        "not known"
+        "unknown"
       ) : (
         <span title={stamp(data.expected)}>
           {when(data.expected, now)}{" "}
-          <small>{data.expected > now ? `in ${duration(data.expected - now)}` : "any moment"}</small>
+          <small>{data.expected > now ? `in ${duration(data.expected - now)}` : "any moment now"}</small>
         </span>
       )}{" "}
       <small>
         {cluster && <a href={href("/cluster", { cluster })}>cluster</a>}{" "}
-        {data.taken_at !== null && now - data.taken_at > 60 && `asked ${rough(now - data.taken_at)} ago`}
+        {data.taken_at !== null && now - data.taken_at > 60 && `as of ${rough(now - data.taken_at)} ago`}
       </small>
     </Tile>
   );

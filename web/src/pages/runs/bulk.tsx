@@ -37,8 +37,8 @@ export function Bulk({ selected, rows, archived, clear, changed }: Props) {
     { keys: "c", does: "Compare", act: compare },
     { keys: "t", does: "Tag", act: () => setAsking("tag") },
     { keys: "s", does: "Stop after a checkpoint", act: () => going.length && setAsking("stop") },
-    { keys: "e", does: archived ? "Bring back" : "Archive", act: () => void archive(!archived) },
-    { keys: "Escape", does: "Select none", act: clear },
+    { keys: "e", does: archived ? "Unarchive" : "Archive", act: () => void archive(!archived) },
+    { keys: "Escape", does: "Clear selection", act: clear },
   ]);
   return (
     <div class="bulk" role="toolbar" aria-label="Selected runs">
@@ -53,9 +53,9 @@ export function Bulk({ selected, rows, archived, clear, changed }: Props) {
         <Icon name="stop" /> Stop
       </button>
       <button type="button" onClick={() => void archive(!archived)}>
-        <Icon name="archive" /> {archived ? "Bring back" : "Archive"}
+        <Icon name="archive" /> {archived ? "Unarchive" : "Archive"}
       </button>
-      <button type="button" class="quiet icon" aria-label="Select none" onClick={clear}>
+      <button type="button" class="quiet icon" aria-label="Clear selection" onClick={clear}>
         <Icon name="close" />
       </button>
       {asking === "stop" && <Stop runs={going} close={() => setAsking("")} changed={changed} />}
@@ -87,12 +87,12 @@ function Stop({ runs, close, changed }: { runs: readonly Row[]; close: () => voi
         {runs.length > 8 && <li class="muted">and {runs.length - 8} more</li>}
       </ul>
       <p class="muted">
-        Stopped after a checkpoint, a run can be resumed where it was. Cancelled, it loses what it did since its last
-        one.
+        If you stop a run after a checkpoint, it can resume where it was. If you cancel it, it loses the work since its
+        last one.
       </p>
       <footer>
         <button type="button" onClick={close}>
-          Leave them
+          Keep running
         </button>
         <button type="button" class="danger" onClick={() => void act("cancel")}>
           Cancel now
@@ -130,7 +130,7 @@ function Tag({ ids, close, changed }: { ids: readonly string[]; close: () => voi
           />
         </label>
         <label>
-          Value, if it has one
+          Value (optional)
           <input type="text" maxLength={8000} value={value} onInput={(event) => setValue(event.currentTarget.value)} />
         </label>
         <footer>

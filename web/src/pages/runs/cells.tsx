@@ -38,7 +38,7 @@ export function Cell({ id, row, spark }: Props) {
     case "checkpoint":
       return <Saved row={row} />;
     case "gpu":
-      return <span title="Mean over its GPUs, about the last five minutes">{percent(row.gpu_use)}</span>;
+      return <span title="Mean over its GPUs, last five minutes">{percent(row.gpu_use)}</span>;
     case "queue":
       return <Queue row={row} />;
     case "tags":

@@ -99,7 +99,7 @@ function Panel({ value, set, usual, rooms, none, find, close }: More & { close: 
             </button>
           </li>
         ))}
-        {!shown.length && <li class="muted">Nothing is called like this.</li>}
+        {!shown.length && <li class="muted">No matches.</li>}
       </ul>
     </div>
   );

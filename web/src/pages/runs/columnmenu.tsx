@@ -110,14 +110,14 @@ function Panel({ chosen, set }: Props) {
             </label>
           </li>
         ))}
-        {!found.length && <li class="muted">Nothing else is called like this.</li>}
+        {!found.length && <li class="muted">No matches.</li>}
       </ul>
       <button
         type="button"
         class="quiet"
         onClick={() => set(USUAL.map((id) => ({ id, width: columnOf(id)?.width ?? 100 })))}
       >
-        Back to the usual columns
+        Reset to the default columns
       </button>
     </div>
   );

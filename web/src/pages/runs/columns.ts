@@ -14,7 +14,7 @@ export type Column = {
 };
 
 export const FIXED: readonly Column[] = [
-  { id: "name", title: "Name", order: "name", width: 168, about: "What the run is called" },
+  { id: "name", title: "Name", order: "name", width: 168, about: "The run's name" },
   {
     id: "state",
     title: "State",
@@ -23,9 +23,9 @@ export const FIXED: readonly Column[] = [
     about: "Submitted, running, waiting, finished, failed or cancelled",
   },
   { id: "why", title: "Why", width: 220, about: "Why it is in this state, in one sentence" },
-  { id: "progress", title: "Progress", order: "step", down: true, width: 116, about: "Steps done, of all" },
-  { id: "spark", title: "Curve", width: 108, about: "The metric that was chosen, in small" },
-  { id: "legs", title: "Legs", order: "leg", down: true, width: 52, right: true, about: "Jobs so far, of at most" },
+  { id: "progress", title: "Progress", order: "step", down: true, width: 116, about: "Steps done, of the total" },
+  { id: "spark", title: "Curve", width: 108, about: "A small curve of the chosen metric" },
+  { id: "legs", title: "Legs", order: "leg", down: true, width: 52, right: true, about: "Legs so far, of the maximum" },
   { id: "checkpoint", title: "Checkpoint", width: 88, right: true, about: "Age of the newest checkpoint" },
   { id: "gpu", title: "GPU", width: 56, right: true, about: "Use of its GPUs over the last minutes" },
   {
@@ -33,7 +33,7 @@ export const FIXED: readonly Column[] = [
     title: "Queued",
     width: 72,
     right: true,
-    about: "How long the newest leg waited, or has waited so far",
+    about: "How long the newest leg waited in the queue, so far",
   },
   { id: "tags", title: "Tags", width: 112, about: "Its tags" },
   { id: "experiment", title: "Experiment", order: "experiment", width: 140, about: "The experiment it belongs to" },
@@ -53,9 +53,9 @@ export const FIXED: readonly Column[] = [
     down: true,
     width: 104,
     right: true,
-    about: "When its first leg began",
+    about: "When its first leg started",
   },
-  { id: "ended", title: "Ended", order: "ended", down: true, width: 104, right: true, about: "When it was over" },
+  { id: "ended", title: "Ended", order: "ended", down: true, width: 104, right: true, about: "When it ended" },
   {
     id: "duration",
     title: "Duration",
@@ -65,8 +65,8 @@ export const FIXED: readonly Column[] = [
     right: true,
     about: "From its start to its end, or until now",
   },
-  { id: "user", title: "User", order: "user", width: 96, about: "Whose run it is" },
-  { id: "cluster", title: "Cluster", order: "cluster", width: 96, about: "Where it runs" },
+  { id: "user", title: "User", order: "user", width: 96, about: "Who submitted it" },
+  { id: "cluster", title: "Cluster", order: "cluster", width: 96, about: "The cluster it runs on" },
   { id: "id", title: "Id", order: "id", width: 104, about: "The run's id" },
 ];
 

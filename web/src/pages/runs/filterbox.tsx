@@ -85,7 +85,7 @@ export function FilterBox({ value, set, wrong, note }: Props) {
           aria-autocomplete="list"
           aria-activedescendant={chosen >= 0 ? `${list}-${chosen}` : undefined}
           aria-invalid={wrong !== null}
-          placeholder="Filter: metrics.loss < 0.5 and state = running, or plain words"
+          placeholder="Filter: metrics.loss < 0.5 and state = running, or any text"
           spellcheck={false}
           autocomplete="off"
           value={text}
@@ -148,7 +148,7 @@ export function FilterBox({ value, set, wrong, note }: Props) {
         </p>
       )}
       {!wrong && note && (
-        <p class="filter-said">Searched for as words in name, id, experiment, user and tags: this is no filter.</p>
+        <p class="filter-said">Not a filter expression: searched as text in name, id, experiment, user and tags.</p>
       )}
     </div>
   );

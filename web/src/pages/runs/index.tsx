@@ -193,7 +193,7 @@ function All({ rows }: { rows: Rows }) {
   return (
     <input
       type="checkbox"
-      aria-label={all ? "Select none" : "Select all that are loaded"}
+      aria-label={all ? "Clear selection" : "Select all loaded runs"}
       checked={all}
       onChange={() => (selected.value = new Set(all ? [] : ids))}
     />
@@ -217,12 +217,12 @@ function useListKeys({ rows, current, setCurrent, toggle }: ListKeys): void {
   };
   useKeys("Runs", [
     { keys: ["j", "ArrowDown"], does: "Next run", act: () => to(current + 1) },
-    { keys: ["k", "ArrowUp"], does: "Run before", act: () => to(current - 1) },
-    { keys: "PageDown", does: "A page on", act: () => to(current + 20) },
-    { keys: "PageUp", does: "A page back", act: () => to(current - 20) },
+    { keys: ["k", "ArrowUp"], does: "Previous run", act: () => to(current - 1) },
+    { keys: "PageDown", does: "Page down", act: () => to(current + 20) },
+    { keys: "PageUp", does: "Page up", act: () => to(current - 20) },
     { keys: "Home", does: "First run", act: () => to(0) },
     { keys: ["End", "G"], does: "Last run", act: () => to(most) },
-    { keys: ["Enter", "o"], does: "Open the run, or the group", act: open },
+    { keys: ["Enter", "o"], does: "Open the run or group", act: open },
     {
       keys: ["x", " "],
       does: "Select the run",
@@ -230,7 +230,7 @@ function useListKeys({ rows, current, setCurrent, toggle }: ListKeys): void {
     },
     {
       keys: "X",
-      does: "Select all from the last one",
+      does: "Select a range from the last selected run",
       act: () => line?.kind === "run" && line.row && rows && select(rows, line.row.id, current, true),
     },
     {

@@ -9,7 +9,7 @@ type Props = { filter: string; state: string; archived: boolean; reset: () => vo
 export function NoRuns({ filter, state, archived, reset }: Props) {
   if (filter || state)
     return (
-      <Empty title="No run is like this">
+      <Empty title="No run matches">
         {archived ? "Of the archived runs, none " : "None "}
         {state && (
           <>
@@ -19,7 +19,7 @@ export function NoRuns({ filter, state, archived, reset }: Props) {
         {state && filter && " and "}
         {filter && (
           <>
-            fits <code>{filter}</code>
+            matches <code>{filter}</code>
           </>
         )}
         .
@@ -31,10 +31,10 @@ export function NoRuns({ filter, state, archived, reset }: Props) {
     );
   if (archived)
     return (
-      <Empty title="No run is archived">
-        Archived runs leave the list, and nothing of them is lost.{" "}
+      <Empty title="There are no archived runs">
+        Archived runs are hidden from the list; their data is kept.{" "}
         <button type="button" onClick={reset}>
-          Show the others
+          Show active runs
         </button>
       </Empty>
     );

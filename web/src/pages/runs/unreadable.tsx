@@ -26,7 +26,7 @@ export function Unreadable() {
           </li>
         ))}
       </ul>
-      <p>Each is tried again when it changes. The other folders are read as usual.</p>
+      <p>Each is read again when it changes. Other folders are not affected.</p>
     </details>
   );
 }

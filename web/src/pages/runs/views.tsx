@@ -45,7 +45,7 @@ function Panel({ close, filter }: { close: () => void; filter: string }) {
       await put("/api/v1/views", {
         body: { page: PAGE, name: name.trim(), query: here.value.search.slice(1), shared },
       });
-      say(`This view is kept as “${name.trim()}”`);
+      say(`View saved as “${name.trim()}”`);
       close();
     } catch (error) {
       complain(error);
@@ -81,7 +81,7 @@ function Panel({ close, filter }: { close: () => void; filter: string }) {
           </li>
         ))}
         {views?.length === 0 && (
-          <li class="muted">No view is kept yet. One holds filter, columns, order and grouping.</li>
+          <li class="muted">No saved views yet. A view stores filter, columns, order and grouping.</li>
         )}
       </ul>
       <form onSubmit={keep}>
@@ -89,33 +89,31 @@ function Panel({ close, filter }: { close: () => void; filter: string }) {
           type="text"
           required
           maxLength={100}
-          placeholder="Keep this view as …"
+          placeholder="Save this view as …"
           aria-label="Name of this view"
           value={name}
           onInput={(event) => setName(event.currentTarget.value)}
         />
         <button type="submit" disabled={!name.trim()}>
-          Keep
+          Save
         </button>
         <label>
           <input type="checkbox" checked={shared} onChange={() => setShared(!shared)} />
-          Others see it too
+          Share with everyone
         </label>
       </form>
       <a class="button quiet" href={address("/api/v1/export/runs", { query: { filter } })} download>
-        <Icon name="download" /> All that match as CSV
+        <Icon name="download" /> Matching runs as CSV
       </a>
       <button
         type="button"
         class="quiet"
         onClick={() => {
-          navigator.clipboard
-            ?.writeText(window.location.href)
-            .then(() => say("The address of this view is copied"), complain);
+          navigator.clipboard?.writeText(window.location.href).then(() => say("Link to this view copied"), complain);
           close();
         }}
       >
-        <Icon name="copy" /> Copy the address
+        <Icon name="copy" /> Copy link
       </button>
     </div>
   );

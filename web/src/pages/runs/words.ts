@@ -10,9 +10,9 @@ const SIGNS: readonly (readonly [string, string])[] = [
   ["!=", "is not"],
   ["<", "less"],
   [">", "more"],
-  ["like", "'a%' begins with a"],
+  ["like", "'a%' starts with a"],
   ["in", "('a', 'b') is one of"],
-  ["is null", "has none"],
+  ["is null", "is not set"],
 ];
 const TOKEN = /'(?:[^'\\]|\\.|'')*'?|"[^"]*"?|`[^`]*`?|[<>=!]+|[(),]|[^\s'"`<>=!(),]+(?:"[^"]*"?|`[^`]*`?)?/g;
 const MOST = 12;

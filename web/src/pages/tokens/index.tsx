@@ -32,12 +32,12 @@ export default function TokensPage() {
   useKeys("Tokens", [{ keys: "n", does: "New token", act: () => setOpen("1", { push: true }) }]);
   if (!data)
     return fault ? (
-      <Empty title="The tokens cannot be shown">
-        {fault.what}. {fault.next || "An admin makes them here, or by onward token create."}
+      <Empty title="The tokens could not be loaded">
+        {fault.what}. {fault.next || "An admin creates them here, or with onward token create."}
       </Empty>
     ) : (
       <p class="empty" role="status">
-        Asking …
+        Loading …
       </p>
     );
   const stands = ({ revoked, ends }: Token) => revoked === null && (ends === null || ends > now);
@@ -52,7 +52,7 @@ export default function TokensPage() {
       <header class="sheet-head">
         <h1>Tokens</h1>
         <button type="button" class="quiet" aria-pressed={all} onClick={() => setAll(!all, { push: true })}>
-          {all ? "Only those that stand" : `All of them${hidden ? ` (${hidden} more)` : ""}`}
+          {all ? "Only valid tokens" : `All tokens${hidden ? ` (${hidden} more)` : ""}`}
         </button>
         <button type="button" class="primary" onClick={() => setOpen("1", { push: true })}>
           New token
@@ -60,8 +60,8 @@ export default function TokensPage() {
       </header>
       {soon > 0 && (
         <p role="status">
-          {soon === 1 ? "One token ends" : `${soon} tokens end`} within 14 days. Make a new one before, and revoke the
-          old one when it is no longer used.
+          {soon === 1 ? "One token expires" : `${soon} tokens expire`} within 14 days. Create a new one before then, and
+          revoke the old one once nothing uses it.
         </p>
       )}
       {shown.length ? (
@@ -71,12 +71,12 @@ export default function TokensPage() {
               <tr>
                 <th scope="col">Name</th>
                 <th scope="col">For</th>
-                <th scope="col">May</th>
-                <th scope="col">Made</th>
+                <th scope="col">Rights</th>
+                <th scope="col">Created</th>
                 <th scope="col">Last used</th>
-                <th scope="col">Until</th>
+                <th scope="col">Expires</th>
                 <th scope="col">
-                  <span class="hidden">Acts</span>
+                  <span class="hidden">Actions</span>
                 </th>
               </tr>
             </thead>
@@ -88,7 +88,7 @@ export default function TokensPage() {
           </table>
         </div>
       ) : (
-        <Empty title="No token stands">Logins and scripts need one each.</Empty>
+        <Empty title="There are no valid tokens">Each login or script needs one.</Empty>
       )}
       {open && <NewToken close={() => setOpen("")} made={again} />}
     </div>
@@ -102,7 +102,7 @@ function Row({ token, stands, now, again }: RowProps) {
   const revoke = async () => {
     try {
       await remove("/api/v1/tokens/{id}", { path: { id: token.id } });
-      say(`The token ${token.name || token.id} opens nothing any more`);
+      say(`Token ${token.name || token.id} revoked`);
       again();
     } catch (error) {
       complain(error);
@@ -115,8 +115,8 @@ function Row({ token, stands, now, again }: RowProps) {
       : token.ends
         ? `${when(token.ends, now)}${token.ends_soon ? " (soon)" : ""}`
         : token.scope === "run"
-          ? "its run ends"
-          : "it is revoked";
+          ? "with its run"
+          : "never";
   return (
     <tr class={stands ? "" : "off"}>
       <th scope="row" class="words">

@@ -8,9 +8,9 @@ import type { Fault } from "../../reading";
 const DAY = 86400;
 type Rights = "read" | "write" | "admin";
 const MAY: Record<Rights, string> = {
-  read: "Look only",
-  write: "Look, log, start and stop runs",
-  admin: "All of it, tokens too",
+  read: "Read only",
+  write: "Read, log, start and stop runs",
+  admin: "Everything, including tokens",
 };
 
 export function NewToken({ close, made }: { close: () => void; made: () => void }) {
@@ -31,16 +31,16 @@ export function NewToken({ close, made }: { close: () => void; made: () => void 
   };
   if (secret)
     return (
-      <Dialog title="The new token" close={close}>
+      <Dialog title="Your new token" close={close}>
         <p>
-          It is shown this once. A script takes it from <code>MLFLOW_TRACKING_TOKEN</code>,{" "}
-          <code>onward.Client(url, token)</code> or a file of mode 600 that <code>token-file</code> in the settings
+          It is shown only once. Pass it to a script through <code>MLFLOW_TRACKING_TOKEN</code>,{" "}
+          <code>onward.Client(url, token)</code>, or a file of mode 600 that <code>token-file</code> in the settings
           names.
         </p>
-        <Secret value={secret} label="The token" />
+        <Secret value={secret} label="Token" />
         <footer>
           <button type="button" class="primary" onClick={close}>
-            I have it
+            Done
           </button>
         </footer>
       </Dialog>
@@ -59,13 +59,13 @@ export function NewToken({ close, made }: { close: () => void; made: () => void 
           <input
             type="text"
             maxLength={250}
-            placeholder="whose, or what for"
+            placeholder="who or what it is for"
             value={name}
             onInput={(event) => setName(event.currentTarget.value)}
           />
         </label>
         <label>
-          May
+          Rights
           <select value={rights} onChange={(event) => setRights(event.currentTarget.value as Rights)}>
             {(Object.keys(MAY) as Rights[]).map((one) => (
               <option key={one} value={one}>
@@ -75,22 +75,22 @@ export function NewToken({ close, made }: { close: () => void; made: () => void 
           </select>
         </label>
         <label>
-          Until
+          Expires
           <select value={days} onChange={(event) => setDays(event.currentTarget.value)}>
-            <option value="1">a day from now</option>
-            <option value="30">30 days from now</option>
-            <option value="90">90 days from now</option>
-            <option value="365">a year from now</option>
-            <option value="">it is revoked</option>
+            <option value="1">in 1 day</option>
+            <option value="30">in 30 days</option>
+            <option value="90">in 90 days</option>
+            <option value="365">in 1 year</option>
+            <option value="">never</option>
           </select>
         </label>
         {fault && <p role="alert">{fault.what}</p>}
         <footer>
           <button type="button" onClick={close}>
-            Leave it
+            Cancel
           </button>
           <button type="submit" class="primary">
-            Make the token
+            Create token
           </button>
         </footer>
       </form>

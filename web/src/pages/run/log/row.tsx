@@ -29,7 +29,7 @@ export function Row({ line, find, on }: { line: LogLine; find: string; on: boole
           text
         );
       })}
-      {hides > 0 && <small> … {hides.toLocaleString("en-US")} further characters</small>}
+      {hides > 0 && <small> … {hides.toLocaleString("en-US")} more characters</small>}
       {"\n"}
     </div>
   );

@@ -12,7 +12,7 @@ export function Status({ book, seen, follow, growing, show }: Props) {
     <div class="log-status">
       <input
         type="range"
-        aria-label="Place in the log"
+        aria-label="Position in the log"
         aria-valuetext={`${bytes(seen)} of ${bytes(size)}`}
         min="0"
         max={size}
@@ -32,7 +32,7 @@ export function Status({ book, seen, follow, growing, show }: Props) {
         aria-pressed={follow}
         onClick={() => show(null)}
       >
-        {growing ? (follow ? "Following" : "Follow") : "To the end"}
+        {growing ? (follow ? "Following" : "Follow") : "Jump to the end"}
       </button>
     </div>
   );

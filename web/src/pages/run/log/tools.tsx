@@ -24,9 +24,9 @@ type Props = ViewProps & {
 };
 
 const ABOUT: Record<Stream, string> = {
-  out: "What the training printed (o)",
-  err: "What it wrote to stderr (e)",
-  supervisor: "What the supervisor says of all legs, and what the scheduler wrote into the jobs' output (v)",
+  out: "Standard output of the training (o)",
+  err: "Standard error of the training (e)",
+  supervisor: "Supervisor's log of all legs, and the output of their jobs (v)",
 };
 
 export function Tools(props: Props) {
@@ -45,7 +45,7 @@ export function Tools(props: Props) {
     if (to != null) show(to);
     else if (found.places.length) {
       const around = back ? found.places.at(-1) : found.places[0];
-      say(back ? "From the end again" : "From the beginning again");
+      say(back ? "Search continues from the end" : "Search continues from the beginning");
       show(around ?? null);
     }
   };
@@ -54,7 +54,7 @@ export function Tools(props: Props) {
     try {
       const { matches } = await firstError(source);
       if (matches[0]) show(matches[0].line_offset);
-      else say(`Nothing in this log looks like an error`, { next: stream === "out" ? "look at stderr too" : "" });
+      else say(`Nothing in this log looks like an error`, { next: stream === "out" ? "check stderr too" : "" });
     } catch (error) {
       complain(error);
     }
@@ -67,18 +67,18 @@ export function Tools(props: Props) {
   useKeys("Log", [
     { keys: "/", does: "Search", act: () => field.current?.focus() },
     { keys: "n", does: "Next match", act: () => void step(false) },
-    { keys: "N", does: "Match before", act: () => void step(true) },
+    { keys: "N", does: "Previous match", act: () => void step(true) },
     { keys: "!", does: "First error", act: () => void toError() },
     { keys: "f", does: "Follow the end", act: () => show(null) },
     { keys: "o", does: "stdout", act: () => choose({ stream: "out" }) },
     { keys: "e", does: "stderr", act: () => choose({ stream: "err" }) },
     { keys: "v", does: "Supervisor's log", act: () => choose({ stream: "supervisor" }) },
-    { keys: "[", does: "Leg before", act: () => other(-1) },
-    { keys: "]", does: "Leg after", act: () => other(1) },
-    { keys: "w", does: "Wrap long lines, or not", act: () => setWrap(!wrap) },
+    { keys: "[", does: "Previous leg", act: () => other(-1) },
+    { keys: "]", does: "Next leg", act: () => other(1) },
+    { keys: "w", does: "Wrap long lines on or off", act: () => setWrap(!wrap) },
   ]);
   return (
-    <div class="log-tools" role="toolbar" aria-label="Which log, and what to look for">
+    <div class="log-tools" role="toolbar" aria-label="Choose and search a log">
       <span class="choices">
         {(Object.keys(STREAMS) as Stream[]).map((one) => (
           <button
@@ -133,8 +133,8 @@ export function Tools(props: Props) {
         <button
           type="button"
           class="quiet icon"
-          aria-label="Match before"
-          title="Match before (N)"
+          aria-label="Previous match"
+          title="Previous match (N)"
           disabled={!found.places.length}
           onClick={() => void step(true)}
         >

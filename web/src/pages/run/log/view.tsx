@@ -86,7 +86,7 @@ export function LogView(props: ViewProps) {
 
 function none({ stream, leg, growing, ended }: ViewProps): string {
   const name = stream === "err" ? "errors" : "output";
-  if (stream === "supervisor") return "The supervisor has said nothing yet.";
-  if (growing) return `Leg ${leg} has written no ${name} yet; it appears here by itself.`;
+  if (stream === "supervisor") return "The supervisor has logged nothing yet.";
+  if (growing) return `Leg ${leg} has written no ${name} yet. It appears here as soon as it does.`;
   return `Leg ${leg} wrote no ${name}${ended ? ` (it ended: ${ended.replaceAll("_", " ")})` : ""}.`;
 }
