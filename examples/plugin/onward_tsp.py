@@ -17,7 +17,7 @@ from onward.model.job import NAME_PATTERN, Allocation, JobId, JobState, JobStatu
 from onward.model.spec import Cluster, Resources
 from onward.schedulers.command import Answer, run_command
 
-# tsp knows neither time limits nor how a job ended that it has forgotten, so every job runs inside this and leaves notes.
+# tsp has no time limits and forgets how jobs ended, so every job runs inside this wrapper, which writes notes.
 WRAPPER = """\
 token=$1 after=$2 limit=$3 output=$4 script=$5 notes=${0%/*}
 [ "$after" = - ] || tsp -w "$after" >/dev/null 2>&1
@@ -37,7 +37,7 @@ LINE = re.compile(r"(\d+) +(\w+) .*?\]bash .*?/wrapper\.sh ([0-9a-f]{16}) (\d+|-
 class Line:
     """A line of `tsp -l` that is ours."""
 
-    number: str  # tsp counts from 0 again when it is started again, so a job's id is our token
+    number: str  # tsp counts from 0 again after a restart, so a job's id is our token
     state: str  # queued, running, finished
     token: JobId
     after: str  # the number it waits for
@@ -52,11 +52,11 @@ class TaskSpooler:
         self._notes = Path(cluster.options.get("notes") or state / "onward-tsp")
         self._socket = cluster.options.get("socket")
 
-    # ── asking for a job ──────────────────────────────────────────────────────
+    # ── submitting a job ──────────────────────────────────────────────────────
 
     def directives(self, resources: Resources, *, output: Path) -> Sequence[str]:
         if (resources.nodes or 1) > 1:
-            raise InvalidInput(f"tsp has one machine, and {resources.nodes} nodes were asked for", hint="leave nodes out")
+            raise InvalidInput(f"tsp runs on one machine, but {resources.nodes} nodes were requested", hint="leave nodes out")
         return [f"#TSP --output={shlex.quote(str(output))}", *([f"#TSP --time={resources.time}"] if resources.time else [])]
 
     def submit_command(self, script: Path, *, name: str, after: JobId | None = None) -> Sequence[str]:
@@ -77,12 +77,12 @@ class TaskSpooler:
         try:
             answer = self._tsp(*command[1:])
         except SchedulerUnavailable as error:
-            raise SubmitUnclear(f"tsp may have taken {name}: {error.message}", hint=error.hint) from error
+            raise SubmitUnclear(f"tsp may have accepted {name}: {error.message}", hint=error.hint) from error
         if answer.code:
-            raise SubmitRefused(f"tsp did not take {name}: {answer.err or answer.out}")
+            raise SubmitRefused(f"tsp refused {name}: {answer.err or answer.out}")
         return token
 
-    # ── asking after jobs ─────────────────────────────────────────────────────
+    # ── looking up jobs ──────────────────────────────────────────────────────
 
     def find(self, name: str) -> Sequence[JobId]:
         ours = {JobId(path.stem): path.read_text().split() for path in self._notes.glob("*.submitted")}
@@ -129,7 +129,7 @@ class TaskSpooler:
         for line in self._listed():
             if line.token in jobs and line.state != "finished":
                 self._note(line.token, "cancelled").touch()
-                if self._tsp("-r", line.number).code:  # it runs already
+                if self._tsp("-r", line.number).code:  # it is already running
                     self._tsp("-k", line.number)
 
     # ── inside a job, and in general ──────────────────────────────────────────
@@ -137,13 +137,13 @@ class TaskSpooler:
     def allocation(self) -> Allocation:
         token = os.environ.get("ONWARD_TSP_TOKEN")
         if not token:
-            raise InvalidInput("this is not inside a job of task-spooler", hint="submit it as a job")
+            raise InvalidInput("this process is not inside a task-spooler job", hint="submit it as a job")
         deadline = os.environ.get("ONWARD_TSP_DEADLINE")
         return Allocation(job=JobId(token), hosts=(socket.gethostname(),), deadline=float(deadline) if deadline else None)
 
     def check(self) -> str:
         waiting = sum(line.state != "finished" for line in self._listed())
-        return f"{self._tsp('-V').out.splitlines()[0]} {waiting} jobs of ours run or wait."
+        return f"{self._tsp('-V').out.splitlines()[0]} {waiting} Onward jobs are running or queued."
 
     def _tsp(self, *arguments: str) -> Answer:
         return run_command(("tsp", *arguments), timeout=30, extra={"TS_SOCKET": self._socket} if self._socket else None)
