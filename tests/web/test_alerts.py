@@ -51,7 +51,7 @@ def test_a_test_that_does_not_arrive_and_a_filter_that_is_none_say_why(page: Pag
         make_channel(page, "broken", kept.url)
         kept.answers = [(404, {})]
         page.get_by_role("button", name="Test broken").click()
-        expect(page.get_by_text("the test did not arrive: 127.0.0.1 answered 404")).to_be_visible()
+        expect(page.get_by_text("the test was not delivered: 127.0.0.1 answered 404")).to_be_visible()
     watched[1].expected.add(400)
     page.keyboard.press("n")
     page.get_by_label("Notify when").select_option("A condition is met")

@@ -83,7 +83,7 @@ def test_the_pointer_reads_all_runs_sorted_by_value(page: Page, runs: list[str])
 def test_only_params_that_differ_are_shown_unless_all_are_asked_for(page: Page, runs: list[str]) -> None:
     opened(page, runs[:4], "&tab=params")
     expect(page.get_by_role("rowheader")).to_have_text(["lr", "seed"])
-    page.get_by_label("Show the same 1 too").check()
+    page.get_by_label("Show equal params too (1)").check()
     expect(page.get_by_role("rowheader")).to_have_text(["lr", "seed", "model"])
 
 
@@ -93,7 +93,7 @@ def test_the_best_of_each_metric_stands_out_and_the_others_are_told_against_the_
     expect(cells.nth(0)).to_have_class("best")
     expect(cells.nth(0)).to_contain_text("−50 %")
     expect(cells.nth(2)).to_contain_text("+50 %")
-    page.get_by_role("button", name=re.compile("lower is better; turn")).click()
+    page.get_by_role("button", name=re.compile("lower is better; reverse")).click()
     expect(cells.nth(2)).to_have_class("best")
 
 
@@ -111,10 +111,10 @@ def test_a_brush_keeps_what_passes_and_is_in_the_address(page: Page, runs: list[
     slider = page.get_by_role("slider", name=re.compile("^lr"))
     slider.focus()
     page.keyboard.press("ArrowUp")
-    expect(page.get_by_text("7 of 14 runs pass")).to_be_visible()
+    expect(page.get_by_text("7 of 14 runs selected")).to_be_visible()
     expect(page).to_have_url(re.compile("brush=params.lr"))
     page.get_by_role("button", name="Plot these").click()
-    expect(page.locator(".compare-runs header")).to_contain_text("7 drawn")
+    expect(page.locator(".compare-runs header")).to_contain_text("7 shown")
 
 
 def test_a_scatter_tells_how_two_things_go_together(page: Page, runs: list[str]) -> None:

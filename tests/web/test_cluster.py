@@ -75,7 +75,7 @@ def test_an_old_picture_says_so_and_why(page: Page) -> None:
     stale = told(age=240.0, trouble="squeue gave no answer within 25 s")
     page.route(re.compile(r"/api/v1/clusters/lab"), lambda route: route.fulfill(json=stale))
     page.goto("/cluster")
-    expect(page.get_by_text("This is the last picture: squeue gave no answer within 25 s.")).to_be_visible()
+    expect(page.get_by_text("This snapshot may be out of date: squeue gave no answer within 25 s.")).to_be_visible()
     expect(page.get_by_text(re.compile("as of 4 min ago"))).to_be_visible()
 
 

@@ -52,7 +52,7 @@ def test_one_shows_its_stages_with_what_they_wait_for_and_leads_to_their_runs(pa
     stages = page.get_by_role("region", name="Stage graph").get_by_role("listitem")
     expect(stages.filter(has_text="env-main").filter(has_text="skipped")).to_contain_text("unchanged: it is built already")
     expect(stages.filter(has_text="distil")).to_contain_text(re.compile("pending.*waits for train"))
-    expect(stages.filter(has_text="running").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "69")
+    expect(stages.get_by_role("progressbar", name="step 1,240 of 1,800")).to_have_attribute("aria-valuenow", "69")
     expect(page.get_by_role("listitem").filter(has_text="worker 2")).to_contain_text("running")
     failed = page.get_by_role("group", name=re.compile("The last lines of base · margin")).first
     expect(failed).to_contain_text("the shard has no point of class 1")

@@ -97,7 +97,7 @@ def test_a_live_run_is_followed_through_a_leg_change_and_nothing_is_lost(page: P
     expect(timeline.get_by_role("link", name=re.compile(r"leg 1 on .*at work"))).to_be_visible()
 
     run.sign("turn-1")
-    expect(page.locator(".toasts")).to_contain_text("Leg 2 has begun")  # first: it is shown for seconds only
+    expect(page.locator(".toasts")).to_contain_text("Leg 2 has started")  # first: it is shown for seconds only
     expect(page.locator(".log-line").first).to_contain_text("leg 2 goes on from step 195")
     expect(third.locator(".run-why")).to_contain_text("eg 2")
     expect(timeline.get_by_role("link", name=re.compile(r"leg 2 on .*at work"))).to_be_attached()
@@ -117,7 +117,7 @@ def test_a_cancel_says_what_is_lost_and_asks_first(page: Page, server: Running, 
     open_run(page, run)
     page.get_by_role("button", name="Cancel", exact=True).click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("since the checkpoint of step 5 is lost")
+    expect(dialog).to_contain_text("since the checkpoint of step 5 will be lost")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     assert run.overview()["run"]["state"] == "running"
@@ -181,11 +181,11 @@ def test_notes_and_tags_are_left_and_taken_back(page: Page, finished: Started) -
     notes = page.get_by_role("region", name="Notes")
     expect(notes.get_by_role("listitem")).to_contain_text("<img src=x onerror=alert(1)> is only text")
     notes.get_by_role("button", name="Delete this note").click()
-    expect(notes).to_contain_text("None yet")
+    expect(notes).to_contain_text("No notes yet")
     page.get_by_role("button", name="Undo").last.click()
     expect(notes).to_contain_text("is only text")
     tags.get_by_role("button", name="Remove tag paper").click()
-    expect(tags).to_contain_text("None yet")
+    expect(tags).to_contain_text("No tags yet")
 
 
 def test_files_are_looked_at_and_nothing_in_them_is_run(page: Page, finished: Started) -> None:
@@ -217,7 +217,7 @@ def test_a_run_that_is_not_there_is_said_so(watched: tuple[Page, Watch], link: s
     log_in(page, link)
     watch.expect(404)
     page.goto(f"{server.url}/runs/nosuchrn")
-    expect(page.locator(".empty")).to_contain_text("There is no run nosuchrn")
+    expect(page.locator(".empty")).to_contain_text("No run with id nosuchrn")
 
 
 def test_hostile_names_are_only_names(server: Running, browser: Browser, link: str, token: str) -> None:

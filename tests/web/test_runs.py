@@ -133,7 +133,7 @@ def test_words_that_are_no_filter_are_searched_for_and_the_page_says_so(page: Pa
     box = page.get_by_role("combobox", name="Filter runs")
     box.fill("language 0.003")
     expect(page.locator(".table-body .cell a")).to_have_count(1)
-    expect(page.get_by_text("Searched for as words")).to_be_visible()
+    expect(page.get_by_text("searched as text")).to_be_visible()
 
 
 def test_a_filter_with_a_slip_is_told_and_the_list_stays(watched: tuple[Page, Watch], link: str) -> None:
@@ -249,7 +249,7 @@ def test_a_view_is_kept_by_name_and_shared_by_its_address(server: Running, brows
     page.get_by_role("button", name="Views").click()
     page.get_by_label("Name of this view").fill("what is done")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("This view is kept")).to_be_visible()
+    expect(page.get_by_text("View saved as")).to_be_visible()
     page.goto("/")
     page.get_by_role("button", name="Views").click()
     page.get_by_role("link", name="what is done").click()

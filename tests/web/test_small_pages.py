@@ -30,7 +30,7 @@ def test_a_token_is_made_shown_once_works_and_is_revoked(page: Page, server: Run
     page.get_by_role("button", name="Revoke notebook").click()
     page.get_by_role("button", name="Yes, revoke it").click()
     expect(row).to_have_count(0)
-    page.get_by_role("button", name=re.compile("All of them")).click()
+    page.get_by_role("button", name=re.compile("All tokens")).click()
     expect(page).to_have_url(re.compile(r"/tokens\?all=1$"))
     expect(row).to_contain_text("revoked")
     assert serious(page) == []
@@ -66,7 +66,7 @@ def test_experiments_show_states_and_their_best_run_and_keep_what_one_writes_dow
     row = page.get_by_role("row").filter(has_text="demo: digits")
     expect(row.get_by_role("link")).to_have_count(2)  # itself, and its best run
     expect(row).to_contain_text(re.compile(r"\d+ .*finished"))
-    page.get_by_role("button", name="notes of demo: digits").click()
+    page.get_by_role("button", name="notes on demo: digits").click()
     page.get_by_label("Notes", exact=True).fill("which rate is best?\n<script>1</script>")
     page.get_by_role("button", name="Save").click()
     expect(row).to_contain_text("<script>1</script>")

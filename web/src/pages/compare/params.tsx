@@ -28,8 +28,7 @@ export function Params({ runs, named, baseline }: Props) {
           : `${whole(rows.length - same)} of ${whole(rows.length)} params differ.`}{" "}
         {same > 0 && (
           <label>
-            <input type="checkbox" checked={all} onChange={() => setAll(!all)} /> Show the {whole(same)} that are equal
-            too
+            <input type="checkbox" checked={all} onChange={() => setAll(!all)} /> Show equal params too ({whole(same)})
           </label>
         )}
       </p>

@@ -25,7 +25,7 @@ export function RunList({ selection, named, sync }: Props) {
       {runs.length > 0 && (
         <header>
           <b>{whole(runs.length)} runs</b>
-          <small>{whole([...drawn].filter((id) => byId.has(id)).length)} drawn</small>
+          <small>{whole([...drawn].filter((id) => byId.has(id)).length)} shown</small>
           <button
             type="button"
             class="quiet"

@@ -31,7 +31,7 @@ export function Note({ id, name, text, saved }: Props) {
       <button
         type="button"
         class="quiet"
-        aria-label={`${text ? "Edit" : "Add"} notes for ${name}`}
+        aria-label={`${text ? "Edit" : "Add"} notes on ${name}`}
         onClick={() => setDraft(text)}
       >
         {text ? "Edit" : "Add"}
