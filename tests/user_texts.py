@@ -118,6 +118,7 @@ def doc_texts() -> Iterator[Text]:
         REPO / "SECURITY.md",
         REPO / "CHANGELOG.md",
         *sorted((REPO / "docs").rglob("*.md")),
+        *sorted((REPO / "examples").rglob("*.md")),
     ]
     for page in pages:
         text = page.read_text()
