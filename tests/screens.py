@@ -173,7 +173,7 @@ class FakeSource:
 
     def alerts(self) -> ListedAlerts:
         self._answer()
-        return ListedAlerts(notices=self.notices, note="" if self.notices else "no rules: the web page makes them")
+        return ListedAlerts(notices=self.notices, note="" if self.notices else "no rules: add them on the web page")
 
     def stop(self, run: str) -> str:
         self.stopped.append(run)

@@ -65,5 +65,5 @@ def test_grid_engine_does_not_say_that_it_was_root_so_the_run_ends_and_says_that
         os.kill(process, signal.SIGKILL)
     shown = run.until_over(within=240)
     assert shown["state"] == "cancelled", (shown["reason"], run.log())
-    assert "deleted while it waited; the scheduler does not say by whom" in shown["reason"]
+    assert "deleted while it waited; the scheduler does not say who deleted it" in shown["reason"]
     assert "onward resume" in shown["next"]

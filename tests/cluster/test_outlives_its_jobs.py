@@ -225,4 +225,4 @@ def test_a_training_with_nothing_to_save_says_what_to_change(alice: Person) -> N
     shown = run.until_over(within=240)
     assert shown["state"] == "failed"
     assert "without a new checkpoint" in shown["reason"]
-    assert "--time" in shown["next"] and "how often the training saves" in shown["next"]
+    assert "--time" in shown["next"] and "save more often" in shown["next"]

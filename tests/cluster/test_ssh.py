@@ -174,7 +174,7 @@ def test_a_host_that_wants_a_second_factor_is_said_in_words_and_nobody_is_asked(
     alice_from_afar.settle(MFA_HOST)
     refused = alice_from_afar.onward("submit", "--cluster", "far", "--", "python3", "train.py", "1", "0", check=False, timeout=60)
     assert refused.returncode == 4, refused.stderr
-    assert f"{MFA_HOST} wants a password or a code" in refused.stderr
+    assert f"{MFA_HOST} asks for a password or a code" in refused.stderr
     assert f"log in once with `ssh {MFA_HOST}`" in refused.stderr
     listed = alice_from_afar.onward("runs", check=False, timeout=60)
     assert listed.returncode == 0

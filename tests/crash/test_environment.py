@@ -47,4 +47,4 @@ def test_a_run_that_is_cancelled_while_it_prepares_ends_as_asked(machine: Machin
 def test_preparing_that_takes_longer_than_half_of_the_leg_is_named(machine: Machine) -> None:
     shown = machine.submit(SAYS, "--setup", "sleep 600", "--time", "0:20").until_over()
     assert shown["state"] == "failed"
-    assert "setup line 1 `sleep 600` was not done after" in shown["reason"]
+    assert "setup line 1 `sleep 600` took more than" in shown["reason"]

@@ -120,7 +120,7 @@ def test_a_file_that_is_not_there_ends_the_run_at_once_and_is_its_reason(machine
     run = send(machine, rodan)
     shown = run.until_over()
     assert (shown["state"], len(shown["legs"])) == ("failed", 1)
-    assert f"input 'Image' cannot be fetched: {rodan.host} answered 404 Not Found" in shown["reason"]
+    assert f"cannot fetch input 'Image': {rodan.host} answered 404 Not Found" in shown["reason"]
     assert run.output() == ""
     assert holding(run, rodan.token) == {}
 

@@ -116,7 +116,7 @@ def test_a_folder_that_is_none_and_a_token_that_others_may_read_are_refused(mach
     with Running(tmp_path / "server") as server:
         name_the_server(machine, server, "owu_wrong_token")
         done = machine.onward("sync", str(tmp_path), check=False)
-        assert done.returncode == 3 and "is no run's folder" in done.stderr
+        assert done.returncode == 3 and "is not a run folder" in done.stderr
         (machine.home / "token").chmod(0o644)
         done = machine.onward("sync", str(tmp_path), check=False)
         assert done.returncode == 4 and "mode 644" in done.stderr

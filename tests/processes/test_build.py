@@ -107,7 +107,7 @@ def test_the_line_that_fails_is_told_with_its_number_and_its_words(environments:
     build = plain("true", "echo fine", "echo no such thing >&2; false", "touch never", activate=("export A=1",))
     with pytest.raises(PreparationFailed) as error:
         builder(environments).build(build)
-    assert error.value.message.startswith("the environment main: its setup fails: setup line 3 `echo no such thing")
+    assert error.value.message.startswith("the environment main: its setup failed: setup line 3 `echo no such thing")
     assert "no such thing" in error.value.hint
     assert not environments.is_whole(build.key) and not environments.link(build.key).exists()
 
@@ -185,4 +185,4 @@ def test_a_place_where_nothing_can_be_kept_is_named(environments: Environments, 
     environments.root.mkdir()
     environments.path.write_text("no folder")
     assert main([str(environments.root), str(described)]) == 1
-    assert f"the environment main cannot be kept in {environments.path}: Not a directory" in capsys.readouterr().err
+    assert f"the environment main cannot be stored in {environments.path}: Not a directory" in capsys.readouterr().err

@@ -152,7 +152,7 @@ def test_a_run_that_fails_is_exit_code_7_with_evidence_and_advice(home: Home) ->
     said = home.onward("run", "--cluster", "local", "--max-restarts", "0", "python", "train.py", code=7)
     assert "ValueError: no such data set" in said.stderr
     assert "onward: train failed: leg 1 crashed" in said.stderr
-    assert "  → mend the code and submit again" in said.stderr
+    assert "  → fix the code and submit again" in said.stderr
 
 
 @pytest.mark.slow

@@ -262,7 +262,7 @@ def test_the_program_is_plain_python_and_says_what_is_wrong_when_run_by_hand(sce
         [sys.executable, "-I", "-S", done.folder / "hint.py", "slurm"], capture_output=True, text=True, timeout=60, check=False
     )
     assert said.returncode == 0
-    assert "no hint was sent" in said.stderr
+    assert "the hint was not sent" in said.stderr
 
 
 # ── installing ────────────────────────────────────────────────────────────────

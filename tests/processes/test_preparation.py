@@ -137,7 +137,7 @@ def test_a_line_after_set_e_is_named_too(node: Node) -> None:
 def test_a_line_that_ends_the_shell_is_a_failure(node: Node, line: str) -> None:
     assert (
         node.failure(setup=(line, "export LATER=1")).message
-        == f"setup line 1 `{line}` ended the shell, so that nothing after it could be done"
+        == f"setup line 1 `{line}` ended the shell, so nothing after it could run"
     )
 
 
@@ -146,7 +146,7 @@ def test_a_line_that_kills_the_shell_is_a_failure(node: Node) -> None:
 
 
 def test_a_line_that_takes_too_long_is_ended_with_all_it_started(node: Node) -> None:
-    with pytest.raises(PreparationFailed, match=r"setup line 1 `sleep 600 & .*` was not done after 1 s"):
+    with pytest.raises(PreparationFailed, match=r"setup line 1 `sleep 600 & .*` took more than 1 s"):
         node.prepared(setup=("sleep 600 & echo $! > pid; wait",), seconds=1)
     pid = (node.folder / "pid").read_text().strip()
     state = Path("/proc") / pid / "stat"

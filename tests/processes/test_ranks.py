@@ -97,7 +97,7 @@ def test_ranks_that_ended_well_while_others_go_on_are_named() -> None:
     ranks = RankStates(world=3)
     ranks.exits = {2: RankExit(rank=2, code=0, at=5.0)}
     assert ranks.left_alone(before=4.0) == ""
-    assert ranks.left_alone(before=9.0) == "rank 2 ended with exit code 0 while ranks 0, 1 went on, and may wait for it"
+    assert ranks.left_alone(before=9.0) == "rank 2 ended with exit code 0 while ranks 0, 1 continued, and may wait for it"
     ranks.exits |= {rank: RankExit(rank=rank, code=0, at=6.0) for rank in (0, 1)}
     assert ranks.left_alone(before=9.0) == ""
 

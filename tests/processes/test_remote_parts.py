@@ -137,8 +137,8 @@ def test_local_is_this_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "kind", "said"),
     [
-        ("carol@127.0.0.1: Permission denied (keyboard-interactive).", LoginRefused, "wants a password or a code"),
-        ("me@lab: Permission denied (publickey,password).", LoginRefused, "wants a password or a code"),
+        ("carol@127.0.0.1: Permission denied (keyboard-interactive).", LoginRefused, "asks for a password or a code"),
+        ("me@lab: Permission denied (publickey,password).", LoginRefused, "asks for a password or a code"),
         ("me@lab: Permission denied (publickey).", LoginRefused, "accepts none of your keys"),
         ("Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures", LoginRefused, "accepts none of your keys"),
         ("Host key verification failed.", LoginRefused, "is not known here"),
@@ -178,7 +178,7 @@ def test_what_ssh_says_is_taken_for_what_it_means(words: str, kind: type[OnwardE
         (2, "Unknown option: -I", NoPython, "too old"),
         (1, "OSError: [Errno 122] Disk quota exceeded", StorageFull, "no room left on lab"),
         (1, "PermissionError: [Errno 13] Permission denied: '/home/me/.cache/onward'", StorageError, "cannot be written"),
-        (1, "ImportError: something", OnwardError, "did not answer as it should"),
+        (1, "ImportError: something", OnwardError, "gave an unexpected answer"),
     ],
 )
 def test_what_is_wrong_there_is_taken_for_what_it_means(code: int, words: str, kind: type[OnwardError], said: str) -> None:

@@ -264,7 +264,7 @@ def test_what_a_leg_left_on_a_node_can_be_published_by_hand_there(tmp_path: Path
     assert capsys.readouterr().out == "published leg-0001.step-00000020\n"
     assert read_run(wreck.dir).legs[1].last_published == 20
     assert main(["salvage", str(wreck.dir.path)]) == 0
-    assert "was left to publish" in capsys.readouterr().out
+    assert "was unpublished" in capsys.readouterr().out
 
 
 def test_of_several_wrecks_the_newest_is_published_first_and_the_others_are_superseded(tmp_path: Path, dead: int) -> None:

@@ -171,7 +171,7 @@ def test_a_run_that_is_stopped_from_the_screen_is_stopped(place: Place, source: 
 
 
 def test_a_run_that_is_gone_is_not_found(source: FolderSource) -> None:
-    with pytest.raises(NotFound, match="not there now"):
+    with pytest.raises(NotFound, match="is gone"):
         source.detail("nothing")
 
 
@@ -299,10 +299,10 @@ def test_a_server_shows_its_clusters(remote: ServerSource) -> None:
 
 
 def test_a_server_tells_what_its_rules_told(served: tuple[Place, Running], remote: ServerSource) -> None:
-    assert remote.alerts() == ListedAlerts(note="no rules: the web page makes them")
+    assert remote.alerts() == ListedAlerts(note="no rules: add them on the web page")
     token = served[1].token("--rights", "admin")
     served[1].json("POST", "/api/v1/alerts/rules", token, {"name": "any", "kind": "failed"})
-    assert remote.alerts().note == "1 rule, and nothing to tell of yet"
+    assert remote.alerts().note == "1 rule, no alerts so far"
 
 
 def test_a_notice_to_several_channels_is_one_and_sent_if_any_took_it() -> None:

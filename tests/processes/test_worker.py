@@ -122,10 +122,10 @@ def test_a_task_that_takes_longer_than_its_timeout_is_ended_with_all_it_started(
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (benchmark(text="echo hello"), 'the command left no score (expected printed lines like {"item": "q1", "score": 0.5})'),
+        (benchmark(text="echo hello"), 'the command wrote no score (expected printed lines like {"item": "q1", "score": 0.5})'),
         (benchmark(command=("/no/such/program",)), "the command cannot be started: No such file or directory: /no/such/program"),
         (benchmark(text="true", adapter=AdapterRule(kind="json", file="out.json")), "the command wrote no out.json into {results}"),
-        (benchmark(text="exit 75"), "the command asked to be run again (exit code 75) and had done no item"),
+        (benchmark(text="exit 75"), "the command asked to be run again (exit code 75) without finishing an item"),
     ],
 )
 def test_a_task_that_cannot_be_done_says_why(field: Make, made: Benchmark, reason: str) -> None:

@@ -195,7 +195,7 @@ def test_the_screens_look_as_they_did(
     terminal.shows("a finished", "b digits")
     compare(f"compare-{size}", terminal.quiet(), folder)
     terminal.press("?")
-    terminal.shows("these keys")
+    terminal.shows("show these keys")
     compare(f"help-{size}", terminal.quiet(), folder)
     terminal.press("5")
     terminal.shows("1 run failed")

@@ -276,9 +276,9 @@ def test_without_a_scheduler_the_sentence_says_what_the_journals_know() -> None:
     assert "no such partition" in why(refused, None)
     assert next_action(refused) == "cancel it, then resume it with other resources: onward cancel k3x9q2m7"
     nothing, _ = told()
-    assert next_action(nothing) == "have onward tend run"
+    assert next_action(nothing) == "run onward tend"
     cancelled, _ = told(asked(1, 0), ev.CancelRequested(leg=1, at=T, by="ada"))
-    assert next_action(cancelled) == "onward cancel k3x9q2m7 again ends what is left of its jobs"
+    assert next_action(cancelled) == "run onward cancel k3x9q2m7 again to end its remaining jobs"
 
 
 # ── as `onward show` says it ──────────────────────────────────────────────────

@@ -157,7 +157,7 @@ def test_nodes_that_write_different_files_under_one_name_are_refused_with_the_na
     job.agent(1)
     job.agent(2)
     assert job.work() == [("refused", 100)]
-    assert "nodes 1 and 2 both wrote model_100.pt, and not the same" in job.reports[0].reason
+    assert "nodes 1 and 2 wrote different versions of model_100.pt" in job.reports[0].reason
 
 
 def test_nodes_that_write_the_same_file_are_one_checkpoint(job: Job) -> None:
@@ -173,7 +173,7 @@ def test_files_of_another_node_that_name_no_step_are_refused_and_not_left_out(jo
     job.write(1, "optim_rank8.pt")
     job.agent(1)
     assert job.work() == [("refused", 100)]
-    assert "node g1 writes optim_rank8.pt, and its name does not tell the step; put the step into" in job.reports[0].reason
+    assert "node g1 writes optim_rank8.pt, and its name does not contain the step; put the step into" in job.reports[0].reason
     assert job.work() == [] and published_names_of(job.store) == []
 
 

@@ -75,7 +75,7 @@ def test_a_pattern_finds_items_or_the_last_score(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_is_none_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no regular expression"):
+    with pytest.raises(InvalidInput, match="not a regular expression"):
         read_output(AdapterRule(kind="regex", pattern="("), output(tmp_path, "x\n"))
 
 
@@ -87,12 +87,12 @@ def test_a_json_file_is_read_by_keys_or_whole(tmp_path: Path) -> None:
     }
     picked = read_output(AdapterRule(kind="json", file="out.json", metrics={"accuracy": "results.acc"}), left)
     assert picked.scores == {"accuracy": Score(value=0.5)}
-    with pytest.raises(InvalidInput, match=r"no number at results\.f1") as caught:
+    with pytest.raises(InvalidInput, match=r"no number under results\.f1") as caught:
         read_output(AdapterRule(kind="json", file="out.json", metrics={"f1": "results.f1"}), left)
     assert "results.acc, seconds" in caught.value.hint
 
 
-@pytest.mark.parametrize(("text", "why"), [("{", "is no JSON"), ("[1]", "holds no JSON object"), (None, "wrote no out.json")])
+@pytest.mark.parametrize(("text", "why"), [("{", "is not valid JSON"), ("[1]", "is not a JSON object"), (None, "wrote no out.json")])
 def test_a_json_file_that_cannot_be_used_is_said(tmp_path: Path, text: str | None, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         read_output(AdapterRule(kind="json", file="out.json"), output(tmp_path, out=text) if text else output(tmp_path))

@@ -205,7 +205,7 @@ def test_it_is_finished_when_every_stage_and_task_is_and_failed_tasks_are_named(
 def test_workers_that_only_fail_are_not_started_for_ever() -> None:
     ended = PipelineFacts(members=dict.fromkeys(("env", "data", "train", "plot"), DONE), checkpoints={"train": seen(100)}, workers_made=3)
     crews = {"workers": PoolWorkers(failures=3, cause="no such program")}
-    cause = "4 of 4 tasks were left: 3 workers failed in a row: no such program"
+    cause = "4 of 4 tasks are not done: 3 workers failed in a row: no such program"
     assert decide(PLAN, replace(ended, crews=crews)) == (ClosePipeline(state=RunState.FAILED, cause=cause),)
     assert decide(PLAN, replace(ended, crews={"workers": PoolWorkers(failures=3, running=1)})) == ()
 

@@ -57,10 +57,10 @@ def test_the_key_of_a_webhook_is_made_and_shown_once_or_given(scene: Scene) -> N
         ({"kind": "slack", "name": "x"}, "the channel has no address"),
         ({"kind": "slack", "name": "x", "url": "file:///etc/passwd"}, "not an http or https one"),
         ({"kind": "webhook", "name": "x", "url": "http://x/", "key": "short"}, "the key is not 24 bytes"),
-        ({**MAIL, "user": "ada", "security": "none"}, "a password would travel unencrypted"),
+        ({**MAIL, "user": "ada", "security": "none"}, "a password would be sent unencrypted"),
         ({**MAIL, "to": ["b@lab.org\nBcc: c@lab.org"]}, "to"),
         ({**MAIL, "host": "smtp lab"}, "host"),
-        ({**MAIL, "quiet": {"begins": "late", "ends": "07:00"}}, "'late' is no time of day"),
+        ({**MAIL, "quiet": {"begins": "late", "ends": "07:00"}}, "'late' is not a time of day"),
         ({"kind": "pigeon", "name": "x"}, "kind"),
     ],
 )

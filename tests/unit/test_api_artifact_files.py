@@ -109,7 +109,7 @@ def test_a_file_cannot_take_a_folders_place_nor_a_folder_a_files(files: Artifact
     files.put("a/b", [b"x"])
     with pytest.raises(Conflict):
         files.put("a", [b"x"])
-    with pytest.raises(Conflict, match="'b' is a file or a link: nothing can lie under it"):
+    with pytest.raises(Conflict, match="'b' is a file or a link, so it cannot contain files"):
         files.put("a/b/c", [b"x"])
     with pytest.raises(NotFound):
         files.open("a")

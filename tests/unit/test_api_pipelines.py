@@ -157,7 +157,7 @@ def test_a_cancel_ends_what_runs_and_a_rerun_goes_on_with_what_failed(scene: Sce
     told = good(scene.client.post(f"{AT}/{NAME}/cancel"))
     assert told["state"] == "cancelled" and told["cause"].startswith("cancelled by ")
     assert [one["state"] for one in told["stages"]] == ["finished", "cancelled"] and told["workers_live"] == 0
-    assert "is over already" in good(scene.client.post(f"{AT}/{NAME}/cancel"), 409)["detail"]
+    assert "is already over" in good(scene.client.post(f"{AT}/{NAME}/cancel"), 409)["detail"]
     told = good(scene.client.post(f"{AT}/{NAME}/rerun"))
     assert (told["state"], told["stages"][1]["state"], told["failed_tasks"]) == ("running", "live", [])
     assert told["tasks"] == {"open": 1, "claimed": 0, "done": 1, "failed": 0}

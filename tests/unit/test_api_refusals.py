@@ -49,7 +49,7 @@ def test_a_file_under_a_file_is_a_conflict_and_odd_names_say_what_to_do(scene: S
     files = f"/api/v1/runs/{run}/artifacts"
     good(scene.client.ask("PUT", f"{files}/plots", body=b"x"), 201)
     under = scene.client.ask("PUT", f"{files}/plots/loss.png", body=b"x")
-    assert (under.status, under.json["detail"]) == (409, "'plots' is a file or a link: nothing can lie under it")
+    assert (under.status, under.json["detail"]) == (409, "'plots' is a file or a link, so it cannot contain files")
     for name in ("a%23b.txt", "a%252Fb.txt"):
         odd = scene.client.ask("PUT", f"{files}/{name}", body=b"x")
         assert (odd.status, "another name" in odd.json["hint"]) == (400, True)

@@ -54,7 +54,7 @@ def test_what_is_forgiven_is_not_counted() -> None:
 def test_a_task_under_which_worker_after_worker_goes_away_is_given_up() -> None:
     lost = [attempt(n, gone=True) for n in range(1, LOSSES_BEFORE_GIVING_UP + 1)]
     assert standing(*lost[:-1]).state is TaskState.OPEN
-    assert standing(*lost).reason == "20 workers went away under it, the last on n1"
+    assert standing(*lost).reason == "20 workers were lost while they ran it, the last on n1"
     got_on = [attempt(n, gone=True, items=1) for n in range(1, 100)]
     assert standing(*got_on) == TaskStatus(state=TaskState.OPEN, next=100), "workers that are killed for another reason"
     assert standing(*lost[:10], attempt(11, gone=True, items=1), attempt(12, gone=True)).losses == 1

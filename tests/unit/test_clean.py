@@ -122,7 +122,7 @@ def test_what_a_build_left_that_was_ended_goes_after_a_day(place: Place) -> None
     assert [(item.kind, item.path) for item in scan_roots(place.desk).items] == [(RemovableKind.HALF_MADE, folder)]
     os.utime(folder / "build.log", (NOON - 60, NOON - 60))
     found = scan_roots(place.desk)
-    assert not found.items and why(found, folder) == "it was worked on within a day"
+    assert not found.items and why(found, folder) == "it was changed within a day"
 
 
 def test_only_what_is_old_enough_goes_and_an_environment_is_as_old_as_its_last_use(place: Place) -> None:
@@ -178,7 +178,7 @@ def test_while_a_pipeline_is_made_or_something_open_cannot_be_read_no_environmen
     link = built(place)
     half = RunDir(place.root / "2026-11-15_Y_half")
     half.make()
-    assert why(scan_roots(place.desk), link) == "2026-11-15_Y_half is being made, and may use it"
+    assert why(scan_roots(place.desk), link) == "2026-11-15_Y_half is being created and may use it"
     os.utime(half.path, (NOON - DAY, NOON - DAY))
     assert names(scan_roots(place.desk)) == [("environment", "main")]
     dir = pipeline(place, ended=False)
@@ -211,7 +211,7 @@ def test_a_work_folder_that_is_a_link_is_not_followed(place: Place, tmp_path: Pa
     run.dir.workdir.rename(tmp_path / "elsewhere")
     run.dir.workdir.symlink_to(tmp_path / "elsewhere")
     found = scan_roots(place.desk)
-    assert not found.items and why(found, run.dir.workdir) == "it is a link, and what it leads to is not Onward's"
+    assert not found.items and why(found, run.dir.workdir) == "it is a link, and its target does not belong to Onward"
 
 
 def test_a_link_inside_a_work_folder_goes_and_what_it_leads_to_stays(place: Place, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_an_environment_that_leads_elsewhere_stays(place: Place, tmp_path: Path)
     link = Environments(place.root).link("0" * 20)
     link.symlink_to(tmp_path / "own")
     found = scan_roots(place.desk)
-    assert names(found) == [("environment", "main")] and why(found, link) == "it leads out of the folder of environments"
+    assert names(found) == [("environment", "main")] and why(found, link) == "it leads outside the environments folder"
 
 
 def test_what_was_sent_to_a_run_that_could_be_resumed_stays(place: Place) -> None:
@@ -250,7 +250,7 @@ def test_a_run_that_was_resumed_since_it_was_looked_at_keeps_its_work_folder(pla
     found = scan_roots(place.desk)
     run.dir.done.unlink()
     gone, problems = remove_scanned(place.desk, found)
-    assert not gone and problems == [f"{run.dir.workdir}: something uses it by now; it stays"]
+    assert not gone and problems == [f"{run.dir.workdir}: it is in use now, so it stays"]
     assert (run.dir.workdir / "note").exists()
 
 
@@ -271,7 +271,7 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(place: Place, monkeypa
 
 def test_a_pipeline_whose_environment_was_removed_says_how_it_is_built_again(place: Place) -> None:
     dir = pipeline(place, ended=True)
-    with pytest.raises(Conflict, match="the environment main of 2026-11-15_Z_piped was removed since") as caught:
+    with pytest.raises(Conflict, match="the environment main of 2026-11-15_Z_piped has been removed") as caught:
         retry_failed(place.desk, dir)
     assert "--from env-main" in caught.value.hint
 

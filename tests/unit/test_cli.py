@@ -314,7 +314,7 @@ def test_a_root_that_cannot_be_written_to_is_told(onward: Onward, place: Place, 
     monkeypatch.setenv("ONWARD_ROOT", "/dev/null/runs")
     said = onward("submit", "--cluster", "local", "--", "python3", "train.py")
     assert said.code == 2
-    assert "runs cannot be kept in /dev/null/runs" in said.err
+    assert "cannot store runs in /dev/null/runs" in said.err
 
 
 def test_a_folder_that_was_removed_under_ones_feet_is_told(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,7 +416,7 @@ def test_checkpoints_are_listed_and_a_damaged_one_is_exit_code_1(onward: Onward,
     (folder / "w.bin").write_bytes(b"x" * 63)
     said = onward("checkpoints", "digits", "--verify")
     assert said.code == 1
-    assert "does not have the hash" in said.out
+    assert "does not match its hash" in said.out
     assert onward("checkpoints", "digits", "--verify", "--json").json["checkpoints"][0]["state"] == "damaged"
 
 
@@ -522,7 +522,7 @@ def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place:
     shutil.copytree(good.path, copy)
     said = onward("doctor").out
     assert re.search(rf"BAD  folder .*{broken.path} cannot be read as a run: .*spec.json is no run's spec", said)
-    assert re.search(rf"BAD  folder .*{copy} is a copy of {good.path}, where run \w+ lives", said)
+    assert re.search(rf"BAD  folder .*{copy} is a copy of {good.path}, the home of run \w+;", said)
 
 
 def test_doctor_passes_over_folders_that_others_keep_private(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -576,7 +576,7 @@ def test_resume_says_which_job(onward: Onward, place: Place) -> None:
     said = onward("resume", "digits", "--mem", "2G", "--max-legs", "3")
     assert said.code == 0
     assert "leg 2 is job 2" in said.err
-    assert "needs no resuming" in onward("resume", "digits").err
+    assert "does not need to be resumed" in onward("resume", "digits").err
     assert onward("resume", "digits").code == 5
 
 
@@ -591,7 +591,7 @@ def test_cancel_without_a_scheduler_is_exit_code_6_and_says_what_holds(onward: O
     place.scheduler.down = True
     said = onward("cancel", "digits")
     assert said.code == 6
-    assert "digits will not go on" in said.err
+    assert "digits will not continue" in said.err
 
 
 def test_tend_says_what_it_did_and_nothing_where_there_is_nothing_to_do(onward: Onward, place: Place) -> None:
@@ -779,7 +779,7 @@ def test_doctor_and_token_list_tell_of_tokens_that_end_within_a_fortnight(onward
     for name, expires in (("laptop", "90d"), ("old script", "100-0"), ("for ever", None), ("for an hour", "1:00:00")):
         assert onward("token", "create", "--name", name, *(("--expires", expires) if expires else ())).code == 0
     assert onward("token", "create", "--expires", "0d").code == 2
-    assert "none ends within 14 days" in onward("doctor").out
+    assert "none expires within 14 days" in onward("doctor").out
     monkeypatch.setattr(time, "time", lambda: now + 80 * 86400)
     line = next(line for line in onward("doctor").out.splitlines() if " tokens " in line)
     assert line.startswith("note tokens")

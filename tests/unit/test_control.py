@@ -129,7 +129,7 @@ def test_cancel_with_an_unreachable_scheduler_says_that_the_run_will_not_go_on(p
     for _ in range(2):
         with pytest.raises(SchedulerUnavailable) as caught:
             cancelled(run)
-        assert "will not go on" in caught.value.message
+        assert "will not continue" in caught.value.message
         assert "again" in caught.value.hint
     assert kinds(run).count("cancelrequested") == 1
     assert not run.run.closed
@@ -293,7 +293,7 @@ def test_resuming_twice_is_a_conflict_and_queues_nothing_more(place: Place) -> N
     run = place.play()
     cancelled(run)
     resumed(run)
-    with pytest.raises(Conflict, match="needs no resuming"):
+    with pytest.raises(Conflict, match="does not need to be resumed"):
         resumed(run)
     assert live(run) == ["digits.2"]
 
@@ -308,7 +308,7 @@ def test_a_run_that_is_not_over_needs_no_resuming(place: Place, state: str) -> N
     before = run.files()
     with pytest.raises(Conflict) as caught:
         resumed(run)
-    assert f"is {state} and needs no resuming" in caught.value.message
+    assert f"is {state} and does not need to be resumed" in caught.value.message
     assert caught.value.exit_code == 5
     assert run.files() == before
 

@@ -150,7 +150,7 @@ def test_folders_of_one_run_that_cannot_be_told_apart_are_named(place: Place) ->
         dir.script(1).unlink()  # nothing tells where the run lives
     with pytest.raises(Conflict) as caught:
         find_run(place.desk, "k00digit")
-    assert caught.value.message == "2 folders hold the run k00digit"
+    assert caught.value.message == "2 folders contain the run k00digit"
     assert str(run.dir.path) in caught.value.hint and str(made.path) in caught.value.hint
     assert find_run(place.desk, str(made.path)).path == made.path
 
@@ -247,7 +247,7 @@ def test_where_the_old_root_cannot_be_seen_a_person_adopts_the_folder(place: Pla
     record_home(run.dir)
     moved = move_to_another_disk(run, tmp_path / "elsewhere" / run.dir.path.name)
     shutil.rmtree(place.root)
-    with pytest.raises(Conflict, match="cannot be seen now") as caught:
+    with pytest.raises(Conflict, match="cannot be read now") as caught:
         cancel(place.desk, moved)
     assert f"onward adopt {moved.path}" in caught.value.hint
     assert LocalHost(place.desk).adopt(run=str(moved.path))["id"] == "k00digit"

@@ -131,9 +131,9 @@ def test_damage_in_any_piece_is_found_when_restoring_and_where_it_lies(tmp_path:
         data = bytearray(source.read_bytes())
         data[piece * PIECE + 17] ^= 1
         (published / "w").write_bytes(data)
-        with pytest.raises(CheckpointDamaged, match="w does not have the hash"):
+        with pytest.raises(CheckpointDamaged, match="w does not match its hash"):
             verify(published)
-        with pytest.raises(CheckpointDamaged, match="w does not have the hash"):
+        with pytest.raises(CheckpointDamaged, match="w does not match its hash"):
             restore(published, tmp_path / "resume")
 
 

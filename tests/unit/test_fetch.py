@@ -82,9 +82,9 @@ def test_a_file_is_there_whole_and_its_hash_is_known(job: Job) -> None:
 @pytest.mark.parametrize(
     ("about", "words"),
     [
-        ({"sha256": "0" * 64}, "input 'Image' is not what the request says it is: its SHA-256 is"),
-        ({"size": 7}, "input 'Image' is not what the request says it is: it has 102400 bytes, not 7"),
-        ({"most": 1000}, "input 'Image' is larger than the 1.0 kB it may have"),
+        ({"sha256": "0" * 64}, "input 'Image' does not match the request: its SHA-256 is"),
+        ({"size": 7}, "input 'Image' does not match the request: it has 102400 bytes, expected 7"),
+        ({"most": 1000}, "input 'Image' is larger than the 1.0 kB allowed"),
         ({"types": ("image/tiff",)}, "input 'Image' is image/png, expected image/tiff"),
     ],
 )
@@ -108,12 +108,12 @@ def test_an_answer_that_may_be_better_later_is_a_failure(job: Job, status: str) 
 def test_without_the_token_the_file_is_refused_and_words_hold_neither_token_nor_address(job: Job) -> None:
     job.terms = replace(job.terms, token="wrong-token")
     words = job.refusal(f"{AT}?signature=secret")
-    assert words == f"input 'Image' cannot be fetched: {job.rodan.host} answered 401 Unauthorized"
+    assert words == f"cannot fetch input 'Image': {job.rodan.host} answered 401 Unauthorized"
 
 
 def test_a_connection_that_breaks_is_a_failure(job: Job) -> None:
     job.rodan.behave(AT, "short")
-    assert job.failure() == "input 'Image' broke off after 500 B"
+    assert job.failure() == "the download of input 'Image' broke off after 500 B"
     job.rodan.behave(AT, "refuse")
     assert "cannot be reached" in job.failure()
     job.rodan.close()
@@ -122,7 +122,7 @@ def test_a_connection_that_breaks_is_a_failure(job: Job) -> None:
 
 def test_a_file_without_an_end_is_cut_off_at_its_limit(job: Job) -> None:
     job.rodan.behave(AT, "endless")
-    assert job.refusal(most=1 << 18) == "input 'Image' is larger than the 262.1 kB it may have"
+    assert job.refusal(most=1 << 18) == "input 'Image' is larger than the 262.1 kB allowed"
 
 
 @pytest.mark.parametrize("how", ["slow", "silent", "endless"])
@@ -154,13 +154,13 @@ def test_a_redirect_to_another_host_is_not_followed_even_where_that_host_is_allo
             "",
         ):
             job.rodan.behave(AT, "redirect", to=to)
-            assert "only redirects on one host are followed" in job.refusal()
+            assert "only redirects within a host are followed" in job.refusal()
         assert other.seen == []
 
 
 def test_redirects_in_circles_end(job: Job) -> None:
     job.rodan.behave(AT, "redirect", to=AT)
-    assert "redirects in circles" in job.refusal()
+    assert "redirects in a loop" in job.refusal()
     assert len(job.rodan.seen) == 6
 
 
@@ -191,7 +191,7 @@ def test_an_address_of_the_link_is_known_in_every_spelling(address: str, is_one:
 
 def test_an_address_of_the_link_is_refused_whatever_its_name(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onward.supervisor.preparation.download.is_link_local", lambda address: address == "127.0.0.1")
-    assert "is an address of the link" in job.refusal()
+    assert "is a link-local address" in job.refusal()
     assert job.rodan.seen == []
 
 
@@ -314,13 +314,13 @@ def test_one_that_stays_out_of_order_is_asked_a_few_times_and_another_leg_may_tr
 
 
 def test_all_inputs_together_may_not_be_larger_than_their_limit(leg: Leg) -> None:
-    with pytest.raises(InputRefused, match=r"'rgba PNG - Layer 0' is larger than the 47.6 kB it may have"):
+    with pytest.raises(InputRefused, match=r"'rgba PNG - Layer 0' is larger than the 47.6 kB allowed"):
         leg.work(most=150_000)
 
 
 def test_time_that_is_up_is_said(leg: Leg) -> None:
     leg.rodan.behave(AT, "slow")
-    with pytest.raises(InputsFailed, match=r"the inputs were not all there after 00:00:01: input 'Image' broke off"):
+    with pytest.raises(InputsFailed, match=r"not all inputs were fetched after 00:00:01: the download of input 'Image' broke off"):
         leg.work(seconds=1)
 
 
@@ -351,7 +351,7 @@ def test_a_run_that_is_over_knows_neither_token_nor_address_any_more(leg: Leg) -
     assert order is not None
     assert InputFetch(leg.dir, order, env={}, clock=SystemClock()).work()  # resumed: all of it is still there
     (leg.dir.inputs / "Image").unlink()
-    with pytest.raises(InputRefused, match="is no longer there, and where it came from was forgotten"):
+    with pytest.raises(InputRefused, match="is gone, and its address was deleted"):
         InputFetch(leg.dir, order, env={}, clock=SystemClock()).work()
 
 

@@ -42,7 +42,7 @@ def test_a_password_file_that_others_can_read_is_refused(tmp_path: Path) -> None
     secret.chmod(0o644)
     settings = GatewaySettings(url="amqp://here", user="site", password_file=secret)
 
-    with pytest.raises(NotAllowed, match="not its owner's alone"):
+    with pytest.raises(NotAllowed, match="other users can read or change"):
         Broker.of({}, settings)
     with pytest.raises(NotFound, match="the password cannot be read"):
         Broker.of({}, replace(settings, password_file=tmp_path / "none"))

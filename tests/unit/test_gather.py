@@ -100,7 +100,7 @@ def test_two_ranks_that_write_the_same_name_differently_are_told_apart(tmp_path:
         write(tmp_path / "n", 5, rank, {"model.pt": f"of rank {rank}"}, world=2)
     put_all(tmp_path / "n", store)
     (told,) = list(assemble(store, leg=1, created=1.0))
-    assert isinstance(told, NotGathered) and "ranks 0 and 1 both wrote model.pt" in told.reason and not told.later
+    assert isinstance(told, NotGathered) and "ranks 0 and 1 wrote different versions of model.pt" in told.reason and not told.later
     assert published_names_of(store) == [] and not incomplete(store, leg=1)
 
 

@@ -224,7 +224,7 @@ def test_links_stay_behind_and_odd_names_come_as_they_can_be_asked_for(tracker: 
     assert done.files == 5
     assert [words.split(": ")[1] for words in done.problems] == [
         "a#b is kept as a_b_, since no address may hold its name",
-        "c%2Fd is kept as c_d, since no address may hold its name",
+        "c%2Fd is stored as c_d, because its name cannot be part of an address",
     ]
     run = runs(tracker)["first"].info.run_id
     kept = {path.name: path for path in (tmp_path / "files" / run).rglob("*")}

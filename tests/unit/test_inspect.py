@@ -150,7 +150,7 @@ def test_a_job_that_has_started_and_not_yet_claimed_its_leg_is_starting(place: P
 def test_a_submit_without_an_answer_is_said_to_be_unclear(place: Place) -> None:
     run = place.play()
     run.write(ev.Submitting(leg=1, at=run.now(), name="digits.1.later"))
-    assert "whether the job for leg 1 was accepted is not known yet" in why(run)
+    assert "it is unknown whether the job for leg 1 was accepted" in why(run)
 
 
 def test_a_running_run_says_where(place: Place) -> None:
@@ -161,12 +161,12 @@ def test_a_suspended_leg_says_so(place: Place) -> None:
     run = place.play().begin(1)
     job = place.scheduler.jobs[run.job(1)]
     job.status = replace(job.status, paused=True, reason="suspended")
-    assert why(run) == f"leg 1 is suspended on node1, and goes on when the scheduler resumes job {run.job(1)}"
+    assert why(run) == f"leg 1 is suspended on node1, and continues when the scheduler resumes job {run.job(1)}"
     assert shown(run)["legs"][0]["reason"] == "suspended"
 
 
 @pytest.mark.parametrize(
-    ("state", "words"), [(JobState.HELD, "and is held there: job requeued in held state"), (JobState.QUEUED, "put back into the queue")]
+    ("state", "words"), [(JobState.HELD, "and is held: job requeued in held state"), (JobState.QUEUED, "requeued")]
 )
 def test_a_leg_whose_job_was_put_back_into_the_queue_does_not_claim_to_run(place: Place, state: JobState, words: str) -> None:
     run = place.play().begin(1)
@@ -190,7 +190,7 @@ def test_a_limit_that_was_moved_is_the_limit_of_the_leg_from_then_on(place: Plac
     assert (leg["deadline"], leg["warnings"]) == (before + 3600, ["the job's time limit was moved by +60 min"])
 
 
-@pytest.mark.parametrize(("asked", "words"), [("deadline", "time limit is near"), ("request", "someone asked it to"), ("moon", "moon")])
+@pytest.mark.parametrize(("asked", "words"), [("deadline", "time limit is near"), ("request", "a user asked for it"), ("moon", "moon")])
 def test_a_leg_that_was_asked_to_stop_says_why(place: Place, asked: str, words: str) -> None:
     run = place.play().begin(1)
     run.write(ev.AskedToStop(leg=1, at=run.now(), why=asked))
@@ -228,7 +228,7 @@ def test_a_foreign_job_with_our_id_is_not_spoken_of(place: Place) -> None:
 def test_a_job_that_ended_before_it_began_is_said_to_have(place: Place) -> None:
     run = place.play()
     place.scheduler.end(run.job(1), JobState.FAILED, exit_code=127)
-    assert "ended before it began (failed)" in why(run)
+    assert "ended before the leg began (failed)" in why(run)
 
 
 def test_a_refused_leg_says_why_it_was_refused(place: Place) -> None:
@@ -292,7 +292,7 @@ def test_a_leg_that_waits_says_why_where_the_scheduler_tells_only_when_asked(pla
 def test_a_cancelled_run_whose_job_could_not_be_ended_says_so(place: Place) -> None:
     run = place.play().begin(1)
     run.write(ev.CancelRequested(leg=1, at=run.now(), by="ada"))
-    assert why(run) == "cancelled by ada; its jobs are still to be ended, by onward cancel again or by `onward tend`"
+    assert why(run) == "cancelled by ada; its jobs have not ended yet: run onward cancel again, or `onward tend`"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
@@ -300,7 +300,7 @@ def test_of_somebody_elses_run_the_scheduler_is_not_asked(place: Place) -> None:
     run = place.play()
     os.chown(run.dir.path, 65534, 65534)
     place.scheduler.asked = 0
-    assert why(run) == "leg 1 was submitted; its job is ada's"
+    assert why(run) == "leg 1 was submitted; its job belongs to ada"
     assert place.scheduler.asked == 0
 
 

@@ -171,7 +171,7 @@ def test_a_patient_journal_tries_once_more_when_it_is_closed(
                 journal.close()
         journal.close()
     assert texts(run) == [warned(1).text]
-    assert "leg-0002.jsonl lacks its last 1 events" in caplog.text
+    assert "leg-0002.jsonl is missing its last 1 events" in caplog.text
 
 
 def test_a_journal_is_not_begun_on_storage_that_is_not_mounted_now(run: RunDir, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_leg_whose_job_died_between_claim_and_event_took_place_all_the_same(ru
     found = read_run(run)
     assert found.state is RunState.RUNNING and found.legs[1].job == "7"
     assert decide(found) == NothingToDo()
-    desk_journal(run).write(ev.EndFound(leg=1, at=time.time(), end=LegEnd.LOST, reason="it left no word"))
+    desk_journal(run).write(ev.EndFound(leg=1, at=time.time(), end=LegEnd.LOST, reason="it wrote no end record"))
     assert decide(read_run(run)) == Continue(leg=2, mem=None)
 
 

@@ -106,10 +106,10 @@ def test_ranks_are_told_where_to_meet_unless_their_launcher_does_so(launcher: st
 @pytest.mark.parametrize(
     ("launcher", "resources", "scheduler", "words"),
     [
-        ("srun", Resources(), "gridengine", "srun is a program of Slurm's"),
-        ("srun", Resources(), "local", "srun is a program of Slurm's"),
+        ("srun", Resources(), "gridengine", "srun needs Slurm"),
+        ("srun", Resources(), "local", "srun needs Slurm"),
         ("torchrun", Resources(nodes=2), "gridengine", "torchrun over 2 nodes"),
-        ("torchrun", Resources(nodes=2, ntasks=5), "slurm", "5 tasks do not divide over 2 nodes"),
+        ("torchrun", Resources(nodes=2, ntasks=5), "slurm", "5 tasks do not divide evenly over 2 nodes"),
     ],
 )
 def test_what_a_launcher_can_never_do_is_said_at_submit(launcher: str, resources: Resources, scheduler: str, words: str) -> None:
@@ -138,5 +138,5 @@ def test_torchrun_does_not_start_with_as_many_processes_here_and_others_there() 
 
 
 def test_a_launcher_that_nobody_knows_is_said_with_those_that_are_known() -> None:
-    with pytest.raises(InvalidInput, match="mpiexec is no launcher"):
+    with pytest.raises(InvalidInput, match="mpiexec is not a launcher"):
         argv("mpiexec", ONE)

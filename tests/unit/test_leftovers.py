@@ -41,7 +41,7 @@ def test_a_half_made_folder_is_removed_when_it_is_old(place: Place, later: None)
     arrived = arriving_code.arrival_folder(place.root, "abcdefgh")
     arrived.mkdir(parents=True)
     done = tend(place.desk)
-    assert done.acted == [f"{dir.path}: removed, a submit that was ended before it was done had left it"]
+    assert done.acted == [f"{dir.path}: removed, left by a submit that was killed"]
     assert done.problems == []
     assert place.folders() == [".arriving"]
     assert not arrived.exists()

@@ -153,7 +153,7 @@ def test_where_no_memory_was_asked_for_and_none_measured_the_next_leg_gets_mem_m
 
 def test_out_of_all_memory_of_a_node_does_not_go_round_in_circles() -> None:
     end = closing(History(resources=Resources(mem=0), limits=Limits(mem_max=1 << 20)).leg(LegEnd.OUT_OF_MEMORY))
-    assert "all memory of its node" in end.cause
+    assert "all of its node's memory" in end.cause
     assert "--partition" in end.next and "--mem" not in end.next
 
 
@@ -199,17 +199,17 @@ def test_different_crashes_go_on_up_to_max_restarts() -> None:
     for word in ("one", "two", "three"):
         assert going_on(history.leg(LegEnd.CRASHED, evidence=f"{word}Error"))
     end = closing(history.leg(LegEnd.CRASHED, evidence="fourError", reason="it failed"))
-    assert "4 bad ends" in end.cause and "max-restarts 3" in end.cause
+    assert "4 failures in a row" in end.cause and "max-restarts 3" in end.cause
     assert end.evidence == "it failed\nfourError"
 
 
 def test_a_run_allowed_no_restart_ends_with_its_first_crash() -> None:
-    assert "a bad end without a new checkpoint" in closing(History(limits=Limits(max_restarts=0)).leg(LegEnd.CRASHED)).cause
+    assert "a failure without a new checkpoint" in closing(History(limits=Limits(max_restarts=0)).leg(LegEnd.CRASHED)).cause
 
 
 @pytest.mark.parametrize(
     ("end", "words"),
-    [(LegEnd.STALLED, "stalled"), (LegEnd.LOST, "was lost"), (LegEnd.AGAIN, "asked to be run again without saving anything new")],
+    [(LegEnd.STALLED, "stalled"), (LegEnd.LOST, "was lost"), (LegEnd.AGAIN, "asked for another leg without saving anything new")],
 )
 def test_stalling_vanishing_and_asking_again_for_nothing_are_bad_ends_too(end: LegEnd, words: str) -> None:
     history = History(limits=Limits(max_restarts=2)).leg(end).leg(end)
@@ -221,7 +221,7 @@ def test_bad_ends_of_all_kinds_are_counted_together() -> None:
     history = History(limits=Limits(max_restarts=3))
     history.leg(LegEnd.CRASHED, evidence="x").leg(LegEnd.STALLED).leg(LegEnd.PREEMPTED).leg(LegEnd.LOST)
     assert going_on(history).leg == 5
-    assert "4 bad ends" in closing(history.leg(LegEnd.AGAIN)).cause
+    assert "4 failures in a row" in closing(history.leg(LegEnd.AGAIN)).cause
 
 
 def test_a_new_checkpoint_starts_the_count_anew() -> None:
@@ -262,12 +262,12 @@ def test_a_leg_too_short_for_its_first_checkpoint_stops_the_second_time() -> Non
     assert end.state is RunState.FAILED
     assert "legs 1 and 2" in end.cause
     assert "01:58:2" in end.evidence and "step 812" in end.evidence and "no checkpoint was ever saved" in end.evidence
-    assert "02:00:00" in end.next and "--time" in end.next and "how often the training saves" in end.next
+    assert "02:00:00" in end.next and "--time" in end.next and "save more often" in end.next
 
 
 def test_where_saves_were_cut_off_the_end_says_so_instead_of_that_there_were_none() -> None:
     history = History(resources=Resources(time=7200)).leg(LegEnd.TIME_LIMIT).leg(LegEnd.TIME_LIMIT, ran=7100)
-    words = "what the training saved last is not whole and not published: the training was killed while it was being written"
+    words = "what the training saved last is incomplete and was not published: the training was killed while it was being written"
     warned = [*history.events, ev.Warned(leg=2, at=history.events[-1].at, text=words)]
     end = decide(fold(history.spec, warned))
     assert isinstance(end, Close) and words in end.evidence and "ever saved" not in end.evidence
@@ -601,7 +601,7 @@ def test_a_training_that_says_it_is_not_to_be_run_again_is_not() -> None:
     history.events.append(ev.Ended(leg=2, at=history.tick(), end=LegEnd.CRASHED, reason="exit code 100", evidence="no data", final=True))
     action = closing(history)
     assert (action.state, action.evidence) == (RunState.FAILED, "no data")
-    assert "ended for good: exit code 100" in action.cause
+    assert "failed for good: exit code 100" in action.cause
 
 
 # ── batch scripts save where only they know ───────────────────────────────────
@@ -642,7 +642,7 @@ def test_a_script_that_crashes_twice_in_the_same_way_has_failed_but_not_if_it_ha
 
 
 def test_going_on_from_a_checkpoint_is_offered_only_where_there_is_one() -> None:
-    assert "goes on from the last checkpoint" in closing(History().leg(LegEnd.CANCELLED, steps=[10])).next
+    assert "continues from the last checkpoint" in closing(History().leg(LegEnd.CANCELLED, steps=[10])).next
     for history in (History().leg(LegEnd.CANCELLED), History().leg(LegEnd.AGAIN).stopped(), History().submitted(1).cancelled()):
         assert "starts it from the beginning: no checkpoint was stored" in closing(history).next
     history = History().leg(LegEnd.CANCELLED)
@@ -650,11 +650,11 @@ def test_going_on_from_a_checkpoint_is_offered_only_where_there_is_one() -> None
     assert "starts the script again" in closing(history).next
 
 
-def test_the_code_is_to_be_mended_only_where_it_was_started() -> None:
+def test_the_advice_is_to_fix_the_code_only_where_it_was_started() -> None:
     history = History(limits=Limits(max_restarts=0)).leg(LegEnd.CRASHED, reason="loading the module cuda failed")
-    assert closing(history).next.startswith("mend what comes before the training (its environment, or its launcher)")
+    assert closing(history).next.startswith("fix what comes before the training (its environment or launcher)")
     history.events.append(ev.Started(leg=1, at=1.0, pid=1))
-    assert closing(history).next.startswith("mend the code and submit again")
+    assert closing(history).next.startswith("fix the code and submit again")
 
 
 # ── ends that nobody could explain ────────────────────────────────────────────
@@ -682,4 +682,4 @@ def test_a_run_of_which_nobody_ever_knows_anything_does_not_go_on_for_ever() -> 
     for _ in range(MOST_UNKNOWN_ENDS):
         assert isinstance(history.action, Continue)
         unheard(history)
-    assert "not for a reason of the run's own" in closing(history).cause
+    assert "for reasons outside the run" in closing(history).cause

@@ -107,7 +107,7 @@ def test_a_training_that_finished_while_the_disk_was_full_has_its_last_checkpoin
 def test_a_running_leg_says_what_could_not_be_stored_and_stops_saying_so() -> None:
     life = Life([(2.0, 1000.0)]).leg(None, hours=10)
     said = why(life.run, None)
-    assert "no checkpoint since step 300 could be stored, the newest is that of step 2000" in said and FULL in said
+    assert "no checkpoint since step 300 could be stored; the newest, of step 2000, is retried" in said and FULL in said
     well = replace(life, outages=[(2.0, 4.0)], events=[], now=0.0, step=0, stored=None).leg(None, hours=10)
     assert why(well.run, None) == "leg 1 runs on node1"
 
@@ -127,4 +127,4 @@ def test_a_training_is_not_asked_to_stop_however_many_saves_could_not_be_stored(
     _, at = bench.watch()
     assert (at, bench.training.asked, bench.training.saves.last_missed) == (150, None, None)
     told = [event.text for event in bench.told if isinstance(event, ev.Warned)]
-    assert told == ["checkpoints are stored again, from step 4900 on; for 00:02:13 none could be"]
+    assert told == ["checkpoints are stored again, from step 4900 on, after a gap of 00:02:13"]

@@ -87,7 +87,7 @@ def test_words_without_them_are_left_alone(words: list[str]) -> None:
         ("python t.py {?checkpoints.read a {?checkpoints.read b}}", "inside optional words"),
         ("python t.py --x={?checkpoints.read a b}", "begin inside an argument"),
         ("{?checkpoints.read python} t.py", "where the program is expected"),
-        ('python t.py "{?checkpoints.read \'a}"', "without its end"),
+        ('python t.py "{?checkpoints.read \'a}"', "with an unclosed quote"),
         ("python t.py {?checkpoints.read {checkpoints.raed}}", "found the placeholder {checkpoints.raed}"),
         ("python t.py {?checkpoints.read {params.lr}}", "found the placeholder {params.lr}"),
         ("python t.py {checkpoints.newest}", "is empty in the first leg"),
@@ -137,6 +137,6 @@ def test_several_files_that_could_be_meant_are_told_when_the_leg_starts(tmp_path
     for name in ("model_7.pt", "optim_7.pt"):
         (tmp_path / name).touch()
     command = split_command("python t.py {?checkpoints.read --resume {checkpoints.newest}}")
-    with pytest.raises(InvalidInput, match="no single file or folder") as caught:
+    with pytest.raises(InvalidInput, match="no single newest file or folder") as caught:
         training_command(command, {}, LegLocal(tmp_path), resume=(tmp_path, 7))
     assert "{checkpoints.read}/NAME" in caught.value.hint

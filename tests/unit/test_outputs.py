@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_made_is_told_of_once_and_tried_again(tmp_path: 
     copying = Copying(tmp_path, tmp_path / "logs" / "out")
     copying.print("one\n")
     copying.print("two\n")
-    assert len(copying.said) == 1 and "cannot be written" in copying.said[0] and "it is in the run's folder" in copying.said[0]
+    assert len(copying.said) == 1 and "cannot be written" in copying.said[0] and "it is only in the run's folder" in copying.said[0]
     (tmp_path / "logs").unlink()
     assert copying.print("three\n") == "one\ntwo\nthree\n"
 
@@ -180,7 +180,7 @@ def test_a_full_disk_loses_nothing_that_fits_later(tmp_path: Path, monkeypatch: 
         there.setattr("onward.supervisor.preparation.batch_output._write", full)
         copying.print("two\n")
         copying.print("three\n")
-    assert copying.said == [f"output cannot be written to {copying.target}: No space left on device; it is in the run's folder"]
+    assert copying.said == [f"output cannot be written to {copying.target}: No space left on device; it is only in the run's folder"]
     assert copying.print("four\n") == "one\ntwo\nthree\nfour\n"
 
 

@@ -111,7 +111,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_body_that_is_no_packed_lines_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"no packed lines|unpacked|numbers"):
+    with pytest.raises(ValueError, match=r"not packed lines|unpacked|numbers"):
         unpack_lines(BAD[name], SkeletonMemory())
 
 

@@ -224,7 +224,7 @@ def test_a_missing_key_is_told_where_it_would_belong() -> None:
     [
         ("resources: {time: 24h}", "'24h' is not a time; write minutes"),
         ("resources: {time: true}", "found true, expected a time"),
-        ("resources: {time: 0}", "is no time at all"),
+        ("resources: {time: 0}", "is not a positive time"),
         ("resources: {time: 99999-00:00:00}", "not more than anyone has"),
         ("resources: {mem: lots}", "'lots' is not a memory size"),
         ("resources: {mem: 1e300T}", "is not a memory size"),

@@ -222,7 +222,7 @@ def test_a_cancelled_pipeline_ends_what_runs_and_begins_nothing_more(place: Plac
     told = pipeline_line(dir)
     assert (told["state"], told["cause"]) == ("cancelled", f"cancelled by {place.desk.user}")
     assert not any(job.status.state.live for job in place.scheduler.jobs.values())
-    with pytest.raises(Conflict, match="over already"):
+    with pytest.raises(Conflict, match="already over"):
         cancel_pipeline(place.desk, dir)
 
 
@@ -269,7 +269,7 @@ def test_a_pipeline_of_another_user_is_theirs_alone(place: Place, monkeypatch: p
     dir = begun(place)
     monkeypatch.setattr("onward.operations.pipelines.control.is_ours", lambda _: False)
     for act in (cancel_pipeline, retry_failed):
-        with pytest.raises(Conflict, match="is not yours"):
+        with pytest.raises(Conflict, match="belongs to another user"):
             act(place.desk, dir)
 
 

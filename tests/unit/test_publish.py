@@ -240,7 +240,7 @@ def test_a_file_rewritten_in_place_while_it_is_copied_is_not_published(
 
 def test_a_file_that_goes_away_while_it_is_copied_is_not_the_disks_fault(sources: dict[str, Path], store: Path) -> None:
     sources["model.pt"].unlink()
-    with pytest.raises(SourceChanged, match=r"model\.pt went away"):
+    with pytest.raises(SourceChanged, match=r"model\.pt disappeared"):
         publish(sources, store, NAME, created=1.0)
     assert os.listdir(store) == []
 
@@ -267,7 +267,7 @@ def test_a_link_to_a_folder_beside_it_is_published_and_restored_as_a_link(tmp_pa
 # ── a full store ──────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("number", "words"), [(errno.ENOSPC, "is full"), (errno.EDQUOT, "your quota for")])
+@pytest.mark.parametrize(("number", "words"), [(errno.ENOSPC, "is full"), (errno.EDQUOT, "your quota on")])
 def test_a_full_store_is_said_with_path_and_need_and_leaves_nothing(
     sources: dict[str, Path], store: Path, number: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

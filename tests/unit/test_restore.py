@@ -59,8 +59,8 @@ def test_a_damaged_one_is_passed_over_for_the_one_before_and_that_is_said(store:
     assert answer.manifest.name == CheckpointName(1, 100)
     assert (tmp_path / "resume" / "w").read_bytes() == b"1 100" * 100
     newest, next_ = answer.fell_back
-    assert "leg-0002.step-00000200: w does not have the hash" in newest
-    assert "leg-0001.step-00000300: w has 7 bytes instead of 500" in next_
+    assert "leg-0002.step-00000200: w does not match its hash" in newest
+    assert "leg-0001.step-00000300: w has 7 bytes, expected 500" in next_
     in_place = newest_in_place(store)
     assert in_place and (in_place.manifest.name, in_place.fell_back) == (CheckpointName(1, 100), answer.fell_back)
 
@@ -116,7 +116,7 @@ def test_one_that_was_reported_and_never_shows_is_named_and_the_newest_taken(sto
     waits = iter([True, True, False])
     answer = restore_newest(store, tmp_path / "resume", expected=CheckpointName(2, 400), wait=lambda: next(waits))
     assert answer and answer.manifest.name == CheckpointName(2, 200)
-    assert answer.fell_back == ("leg-0002.step-00000400: was reported published and is not there",)
+    assert answer.fell_back == ("leg-0002.step-00000400: was published but is missing",)
     assert next(waits, None) is None
 
 

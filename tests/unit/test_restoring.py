@@ -43,7 +43,7 @@ class Node:
         (NodeDisk(free=None, same_as_store=False, in_memory=False), ""),
         (NodeDisk(free=299 * GB, same_as_store=False, in_memory=False), "a copy and 2 new checkpoints take 300"),
         (NodeDisk(free=150 * GB, same_as_store=False, in_memory=False), "150.0 GB free"),
-        (NodeDisk(free=300 * GB, same_as_store=True, in_memory=False), "the store's own"),
+        (NodeDisk(free=300 * GB, same_as_store=True, in_memory=False), "the storage itself"),
         (NodeDisk(free=300 * GB, same_as_store=False, in_memory=True), "the job's"),
     ],
 )
@@ -84,7 +84,7 @@ def test_it_is_verified_wherever_it_is_read(tmp_path: Path, disk: NodeDisk) -> N
 def test_on_the_stores_own_disk_nothing_is_copied_and_it_stays_when_the_store_lets_it_go(tmp_path: Path) -> None:
     node = Node(tmp_path)
     brought = bring_to_node(node.there, resume=node.resume, writes=node.writes)
-    assert brought.folder == node.resume and "store's own" in brought.in_place
+    assert brought.folder == node.resume and "the storage itself" in brought.in_place
     assert os.path.samefile(node.resume / "w", node.there / "w")
     assert not (node.resume / "manifest.json").exists()
     delete(node.store, NAME)
@@ -182,7 +182,7 @@ def test_each_file_is_verified_by_one_node(tmp_path: Path, disk: NodeDisk) -> No
     made = Sharded(tmp_path)
     (made.there / "r2").write_bytes(b"x" * 1000)
     made.bring(0, disk)
-    with pytest.raises(CheckpointDamaged, match="r2 does not have the hash"):
+    with pytest.raises(CheckpointDamaged, match="r2 does not match its hash"):
         made.bring(1, disk)
 
 

@@ -85,5 +85,5 @@ def test_a_link_is_no_result_wherever_it_leads(dir: RunDir, recipe: Recipe, tmp_
 
 def test_the_run_of_a_request_is_not_cloned(tmp_path: Path) -> None:
     dir = Place(tmp_path).submit(inputs=RunInputs(request="r-1", recipe="pages"))
-    with pytest.raises(Conflict, match="answers the request r-1"):
+    with pytest.raises(Conflict, match="serves the request r-1"):
         draft_of(dir)

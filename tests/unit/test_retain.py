@@ -88,5 +88,5 @@ def test_each_that_is_kept_has_a_reason_and_each_that_goes_says_so() -> None:
     assert told[100] == "the newest, one of every 50 steps"
     assert told[80] == told[90] == "one of the last 3"
     assert (told[40], told[50]) == ("best by loss", "one of every 50 steps")
-    gone = {step for step, words in told.items() if words.startswith("goes when")}
+    gone = {step for step, words in told.items() if words.startswith("deleted when")}
     assert gone == {c.name.step for c in to_delete(found, rule)}

@@ -120,7 +120,7 @@ def test_the_password_may_lie_in_a_file_that_is_its_owners_alone(tmp_path: Path)
     assert made is not None
     assert (made.password, made.url) == ("from a file", "https://rodan.example.org")
     file.chmod(0o644)
-    with pytest.raises(NotAllowed, match="not its owner's alone"):
+    with pytest.raises(NotAllowed, match="other users can read or change"):
         RodanLogin.of(named, "https://rodan.example.org")
     file.unlink()
     with pytest.raises(InvalidInput, match="RODAN_PASSWORD_FILE cannot be read"):

@@ -462,7 +462,7 @@ def test_a_fault_about_one_request_keeps_no_other_from_its_answer_and_it_gets_on
     assert gateway.of("b").state is RequestState.SUBMITTED
     gateway.until(lambda: gateway.of("a").outcome)
     assert gateway.answer("a").state is OutcomeState.FAILED
-    assert "could not be served" in gateway.answer("a").reason
+    assert "could not be processed" in gateway.answer("a").reason
 
 
 def test_a_folder_that_cannot_be_read_is_waited_for_and_one_that_is_gone_is_told(gateway: Gateway) -> None:

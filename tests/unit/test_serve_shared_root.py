@@ -171,7 +171,7 @@ def test_a_mark_that_another_user_made_is_not_believed(gateway: Gateway) -> None
     gateway.ask()
     gateway.step()
     os.chown(RootDir(gateway.place.root).request("r1"), 65534, 65534)
-    with pytest.raises(StorageError, match="made by another user"):
+    with pytest.raises(StorageError, match="created by another user"):
         find_request([gateway.place.root], "r1")
 
 
@@ -314,7 +314,7 @@ def test_nothing_is_submitted_into_the_bare_mount_point_of_a_root_that_had_runs(
     root.mkdir()
     gateway.ask("b")
     gateway.step(31, times=3)
-    assert "nothing is in it" in gateway.of("b").words
+    assert "is empty" in gateway.of("b").words
     assert list(root.iterdir()) == []
     root.rmdir()
     away.rename(root)

@@ -162,7 +162,7 @@ def test_one_that_cannot_be_deleted_costs_neither_the_report_nor_the_next(
         broken.setattr(staging, "delete", refuse)
         bench.save(3)
         assert bench.work() == [("published", 3)]
-    assert "could not be deleted" in caplog.text
+    assert "cannot delete" in caplog.text
     bench.save(4)
     bench.work()
     assert bench.steps() == [3, 4]
@@ -202,7 +202,7 @@ def test_shares_that_make_no_checkpoint_are_told_once_with_the_reason(bench: Ben
     for rank in (0, 1):
         save(3, rank, "model.pt")
     [report] = bench.stager.work()
-    assert (report.kind, report.step) == ("refused", 3) and "ranks 0 and 1 both wrote model.pt" in report.reason
+    assert (report.kind, report.step) == ("refused", 3) and "ranks 0 and 1 wrote different versions of model.pt" in report.reason
     save(5, 0, "0.pt")
     assert bench.work() == []
     [report] = bench.stager.last_words()
@@ -437,7 +437,7 @@ def test_what_is_not_whole_when_the_training_has_gone_is_refused_once_with_the_r
     [report] = bench.stager.work(closed=True)
     assert (report.kind, report.step) == ("refused", 2)
     assert report.reason == (
-        "the checkpoint of step 2 is not whole and not published: optim_2.pt, which earlier checkpoints have, had not been written"
+        "the checkpoint of step 2 is incomplete and was not published: optim_2.pt, which earlier checkpoints have, had not been written"
     )
     assert bench.work(closed=True) == [] and bench.steps() == [1]
 

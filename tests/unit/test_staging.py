@@ -48,5 +48,5 @@ def test_an_older_checkpoint_makes_way_only_when_the_training_has_gone_and_a_new
     if not stops:
         beat.moved(1)
         return
-    with pytest.raises(SourceChanged, match="step 100 makes way for that of step 200"):
+    with pytest.raises(SourceChanged, match="step 100 was dropped in favor of that of step 200"):
         beat.moved(1)

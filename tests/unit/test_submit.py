@@ -94,7 +94,7 @@ def test_a_root_that_cannot_be_written_to_is_said_clearly(tmp_path: Path) -> Non
     place = Place(tmp_path, env={"ONWARD_ROOT": str(tmp_path / "file" / "runs")})
     with pytest.raises(InvalidInput) as caught:
         place.submit()
-    assert "runs cannot be kept in" in caught.value.message
+    assert "cannot store runs in" in caught.value.message
     assert "ONWARD_ROOT" in caught.value.hint
 
 

@@ -250,7 +250,7 @@ def test_what_is_torn_or_damaged_is_said(tracker: Tracker, tmp_path: Path) -> No
     done = imported(tracker, tmp_path / "logs")
     assert done.points == 8
     assert "damaged" in done.problems[0]
-    assert "no whole record yet" in done.torn[0]
+    assert "not a complete record yet" in done.torn[0]
 
 
 def test_a_file_whose_first_record_is_none_is_said_so_and_an_empty_one_waits(tracker: Tracker, tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_a_rank_that_ends_early_while_others_wait_is_told_once(tmp_path: Path) -
     bench = Bench(tmp_path, {1: rank_3_leaves, 200: leave})
     bench.watch()
     told = [event.text for event in bench.told if isinstance(event, Warned)]
-    assert told == ["rank 3 ended with exit code 75 while ranks 0, 1, 2 went on, and may wait for it"]
+    assert told == ["rank 3 ended with exit code 75 while ranks 0, 1, 2 continued, and may wait for it"]
 
 
 # ── in the middle of a save ───────────────────────────────────────────────────
@@ -335,5 +335,5 @@ def test_a_suspended_training_has_not_stalled(tmp_path: Path) -> None:
     code, _ = bench.watch()
     assert code == 0 and not bench.training.stalled
     assert [event.text for event in bench.told if isinstance(event, Warned)] == [
-        "nothing ran here for 5 min: the job was suspended, or its node stood still"
+        "nothing ran here for 5 min: the job was suspended, or its node hung"
     ]

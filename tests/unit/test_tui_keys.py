@@ -110,7 +110,7 @@ def test_question_mark_lists_every_key_and_escape_closes_it(source: FakeSource) 
     async def play(seat: Seat) -> None:
         text = await seat.press("question_mark")
         assert [key.shown for key in KEYS if key.shown and key.shown not in text] == []
-        assert "these keys" not in await seat.press("escape")
+        assert "show these keys" not in await seat.press("escape")
 
     sit(source, play)
 
@@ -129,7 +129,7 @@ def test_numbers_open_the_five_screens(source: FakeSource) -> None:
         assert "overview" in await seat.press("2")
         assert "slurm · mine 1 job ·" in await seat.press("3")
         assert "slurm · 3 nodes" in await seat.press("4")
-        assert "no rules: the web page makes them" in await seat.press("5")
+        assert "no rules: add them on the web page" in await seat.press("5")
         assert "3 runs" in await seat.press("1")
 
     sit(source, play)
@@ -204,7 +204,7 @@ def test_f_holds_the_log_and_follows_it_again(source: FakeSource) -> None:
         await seat.press("2", "l", "f")
         source.text += b"something new\n"
         text = await seat.press("r")
-        assert "held at" in text and "something new" not in text
+        assert "paused at" in text and "something new" not in text
         text = await seat.press("f")
         assert "follows" in text and "something new" in text
 
@@ -231,7 +231,7 @@ def test_slash_in_a_log_searches_and_n_goes_on_forwards_and_backwards(source: Fa
         await seat.press("slash", *["backspace"] * 7)
         assert "no line with 'nowhere'" in await seat.type("nowhere")
         assert "/nowhere" not in await seat.press("escape")
-        assert "nothing to look for" in await seat.press("n")
+        assert "nothing to search for" in await seat.press("n")
 
     sit(source, play)
 
@@ -308,7 +308,7 @@ def test_k_stops_a_run_only_when_the_word_was_typed(source: FakeSource) -> None:
         await seat.press("k")
         assert "asked to save and stop" in await seat.type("stop")
         assert source.stopped == ["id-alpha"]
-        assert "beta is failed: there is nothing to stop" in await seat.press("down", "k")
+        assert "beta is failed: nothing to stop" in await seat.press("down", "k")
 
     sit(source, play)
 
@@ -329,7 +329,7 @@ def test_o_says_the_address_of_the_page_and_leaves_it_behind(source: FakeSource)
     async def play(seat: Seat) -> None:
         assert "http://lab:8765/runs/id-alpha" in await seat.press("o")
         source.page = None
-        assert "no page without a server" in await seat.press("o")
+        assert "the page needs a server" in await seat.press("o")
         await seat.pilot.press("q")
 
     assert sit(source, play) == ["http://lab:8765/runs/id-alpha"]
@@ -372,7 +372,7 @@ def test_the_nodes_are_a_map_with_what_is_under_the_cursor(source: FakeSource) -
         text = await seat.press("4")
         assert "■ n1" in text and "4/4g" in text and "d n3" in text and "jobs: 11 bob" in text
         assert "bad fan" in await seat.press("end")
-        assert "no job runs here" in await seat.press("left")
+        assert "no jobs run here" in await seat.press("left")
 
     sit(source, play)
 
@@ -396,7 +396,7 @@ def test_alerts_list_what_rules_told_and_enter_opens_the_run(source: FakeSource)
 
     async def play(seat: Seat) -> None:
         text = await seat.press("5")
-        assert "60 told" in text and "not sent  told 0" in text and "sent      told 1" in text and "all about 0 refused" in text
+        assert "60 notices" in text and "not sent  told 0" in text and "sent      told 1" in text and "all about 0 refused" in text
         assert "told 40" not in text and "told 40" in await seat.press(*["down"] * 40)
         assert "beta" in await seat.press("end")
         assert "alpha ▶ running" in await seat.press("home", "enter")
@@ -411,7 +411,7 @@ def test_with_no_runs_every_screen_and_key_says_what_to_do() -> None:
             await seat.press(key)
         for screen in "2345":
             await seat.press(screen, "down", "right", "enter", "tab", "home")
-        assert "no run is chosen" in await seat.press("2")
+        assert "no run is selected" in await seat.press("2")
 
     sit(FakeSource(), play)
 
@@ -446,7 +446,7 @@ def test_a_server_that_was_never_there_is_said_so(source: FakeSource) -> None:
 
     async def play(seat: Seat) -> None:
         for key in ("2", "3", "4", "5", "1", "down", "enter", "k"):
-            assert "does not answer" in await seat.press(key) or "no run is chosen" in seat.text
+            assert "does not answer" in await seat.press(key) or "no run is selected" in seat.text
 
     sit(source, play)
 

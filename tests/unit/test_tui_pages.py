@@ -95,4 +95,4 @@ def test_facts_that_are_not_known_are_left_out() -> None:
 
 def test_a_page_that_cannot_be_drawn_says_so_in_its_place() -> None:
     block = failure_frame(ValueError("[red]"), width=40, height=6)
-    assert len(block) == 6 and "fault of Onward's" in shown(block) and "[red]" in shown(block)
+    assert len(block) == 6 and "internal error" in shown(block) and "[red]" in shown(block)

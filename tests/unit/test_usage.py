@@ -72,7 +72,7 @@ def test_cpus_that_had_nothing_to_do_are_told() -> None:
 
 def test_gpus_that_were_idle_are_given_back_with_their_kind() -> None:
     some = one(run_with(gpus="a100:4"), MeasuredUse(gpus={"a": 90, "b": 80, "c": 0, "d": 1}), "gpus")
-    assert (some.flag, some.words) == ("--gpus a100:2", "2 of 4 did nothing")
+    assert (some.flag, some.words) == ("--gpus a100:2", "2 of 4 were idle")
     assert one(run_with(gpus="2"), MeasuredUse(gpus={"a": 90, "b": 0}), "gpus").flag == "--gpus 1"
     none = one(run_with(gpus="1"), MeasuredUse(gpus={"a": 0}), "gpus")
     assert (none.flag, none.used) == ("", "0%")  # an idle GPU is written as 0 %
@@ -123,7 +123,7 @@ def test_of_a_run_on_several_nodes_all_are_shown_and_those_of_the_last_leg_compa
     ]
     assert shown == [("n0", ["rss_mib"], ["GPU-0"]), ("n1", ["rss_mib"], ["GPU-1"]), ("n2", ["rss_mib"], ["GPU-2"])]
     (gpus,) = (one for one in told["compared"] if one["what"] == "gpus")
-    assert (gpus["asked"], gpus["words"]) == ("2", "1 of 2 did nothing"), "n0 is none of the last leg's nodes"
+    assert (gpus["asked"], gpus["words"]) == ("2", "1 of 2 were idle"), "n0 is none of the last leg's nodes"
 
 
 def test_the_system_page_has_nodes_gpus_idle_stretches_and_advice(scene: Scene) -> None:

@@ -60,7 +60,7 @@ def test_the_end_follows_from_what_was_seen(code: int, asked: StopReason | None,
 
 def test_a_failure_under_which_another_node_went_away_is_the_nodes() -> None:
     lost = TrainingOutcome(code=1, asked=None, finished=False, lost_nodes=("g2",))
-    assert judge_leg(lost) == (LegEnd.NODE_LOST, "g2 went away under the training (exit code 1)")
+    assert judge_leg(lost) == (LegEnd.NODE_LOST, "g2 were lost during the training (exit code 1)")
     asked = TrainingOutcome(code=75, asked=StopReason.DEADLINE, finished=False, lost_nodes=("g2",))
     assert judge_leg(asked) == (LegEnd.TIME_LIMIT, "stopped before the time limit")
 

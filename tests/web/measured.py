@@ -83,7 +83,7 @@ def _going(root: Path, now: float) -> None:
     told.run("prepare", "p1prepar", begun=told.at + 60, closed=("finished", "the training finished", ""))
     told.run("train", "p1traini", begun=told.at + 300, steps=(1240, 1800))
     told.run("distil", "p1distil", held=True)
-    told.run("worker-001", "p1work01", worker=1, begun=told.at + 900, closed=("finished", "no task was left for it", ""))
+    told.run("worker-001", "p1work01", worker=1, begun=told.at + 900, closed=("finished", "there was no task left for it", ""))
     told.run("worker-002", "p1work02", worker=2, begun=told.at + 4000)
     told.run("worker-003", "p1work03", worker=3)
     steps = (300, 600, 900, 1200)

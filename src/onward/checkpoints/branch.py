@@ -19,5 +19,5 @@ def branch(folder: Path, store: Path) -> Manifest:
     made = publish(sources, store, name, created=given.created, made_by=given.made_by, metrics=given.metrics, algorithm=given.algorithm)
     if made.files != given.files:
         delete(store, name)
-        raise CheckpointDamaged(f"{folder.name}: its files do not have the hashes of its manifest", hint="branch from an older checkpoint")
+        raise CheckpointDamaged(f"{folder.name}: its files do not match the hashes in its manifest", hint="branch from an older checkpoint")
     return made

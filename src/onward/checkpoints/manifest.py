@@ -100,9 +100,9 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} cannot be read: {error}") from error
     if CheckpointName.parse(folder.name) not in (None, manifest.name):
-        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} is that of {manifest.name}")
+        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} belongs to {manifest.name}")
     if not all(link_within(entry.link) for entry in manifest.files.values() if entry.link):
-        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} has a link that leads out of it")
+        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} has a link that leads outside the checkpoint")
     return manifest
 
 
@@ -110,7 +110,7 @@ def _read_file(path: Path) -> bytes:
     """A regular file, and no link: whoever reads other people's folders must not be led elsewhere, or wait for a pipe."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         return file.read()
 
 
@@ -127,7 +127,7 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
         except OSError as error:
             raise CheckpointDamaged(f"{folder.name}: {name} is missing ({error.strerror})") from None
         if size != entry.size:
-            raise CheckpointDamaged(f"{folder.name}: {name} has {size} bytes instead of {entry.size}")
+            raise CheckpointDamaged(f"{folder.name}: {name} has {size} bytes, expected {entry.size}")
 
 
 def verify(folder: Path, *, only: Collection[str] | None = None, moved: Moved | None = None) -> Manifest:
@@ -149,11 +149,11 @@ def verify(folder: Path, *, only: Collection[str] | None = None, moved: Moved | 
 def check_hashes(folder: Path, manifest: Manifest, found: Mapping[str, str]) -> None:
     for name, hash in found.items():
         if hash != manifest.files[name].hash:
-            raise CheckpointDamaged(f"{folder.name}: {name} does not have the hash of its manifest")
+            raise CheckpointDamaged(f"{folder.name}: {name} does not match its hash in the manifest")
 
 
 def _safe(folder: Path, name: str) -> str:
     """A manifest names files beneath its own folder and nothing else."""
     if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
-        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} names {name!r}, which is not beneath it")
+        raise CheckpointDamaged(f"{folder.name}: its {MANIFEST} names {name!r}, which is outside the checkpoint")
     return name

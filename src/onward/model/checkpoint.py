@@ -60,7 +60,7 @@ def why_kept(checkpoints: Iterable[Checkpoint], rule: CheckpointRule) -> dict[Ch
             words.append(f"best by {rule.best.metric}")
         if rule.keep_every and checkpoint.name.step % rule.keep_every == 0:
             words.append(f"one of every {rule.keep_every} steps")
-        told[checkpoint.name] = ", ".join(words) or "goes when the next one is published"
+        told[checkpoint.name] = ", ".join(words) or "deleted when the next one is published"
     return told
 
 

@@ -54,7 +54,7 @@ class Refused(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Limited(Event):
-    """As many jobs are submitted as the site allows. The submit stands: it is tried again under the same name."""
+    """As many jobs are submitted as the site allows. The submit stands: it is retried under the same name."""
 
     name: str
     reason: str

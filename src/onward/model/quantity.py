@@ -28,7 +28,7 @@ def parse_duration(text: str | int) -> int:
     else:
         seconds = first * 60
     if seconds <= 0:
-        raise InvalidInput(f"{text!r} is no time at all", hint="a time limit must be longer than zero")
+        raise InvalidInput(f"{text!r} is not a positive time", hint="a time limit must be longer than zero")
     return seconds
 
 

@@ -29,12 +29,12 @@ def stop_reason_text(reason: StopReason) -> str:
         case StopReason.WARNING:
             return "the scheduler warned that its job will end"
         case StopReason.REQUEST:
-            return "someone asked it to"
+            return "a user asked for it"
         case StopReason.SIGNAL:
             return "the scheduler is ending its job"
         case StopReason.DELETED:
             return "its job was deleted"
         case StopReason.GIVEN_UP:
-            return "the scheduler gave up on its host and started the job elsewhere"
+            return "the scheduler lost contact with its host and started the job elsewhere"
         case StopReason.STORAGE:
             return "its checkpoints can no longer be stored"

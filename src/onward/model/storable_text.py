@@ -25,10 +25,10 @@ def clean(text: str) -> str:
 def check_text(*texts: object) -> None:
     for text in texts:
         if isinstance(text, str) and not is_plain(text):
-            raise InvalidInput(f"{clean(text)[:60]!r} holds NUL or half a character", hint="write it in UTF-8")
+            raise InvalidInput(f"{clean(text)[:60]!r} contains NUL or an incomplete character", hint="write it in UTF-8")
 
 
 def check_key(key: str, what: str) -> None:
     """`what`: a metric, a param, a tag."""
     if not key or len(key) > LONGEST_KEY or not is_plain(key):
-        raise InvalidInput(f"{clean(key)[:60]!r} is no name for {what}", hint=f"use 1 to {LONGEST_KEY} characters")
+        raise InvalidInput(f"{clean(key)[:60]!r} is not a valid name for {what}", hint=f"use 1 to {LONGEST_KEY} characters")

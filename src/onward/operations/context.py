@@ -64,7 +64,7 @@ class OperationsContext:
         try:
             return list(dict.fromkeys([self.settings.root(self.env, None), *own]))
         except FileNotFoundError as error:
-            raise InvalidInput("the folder you are in is no longer there", hint="cd to one that is, or set ONWARD_ROOT") from error
+            raise InvalidInput("the current folder no longer exists", hint="cd to another folder, or set ONWARD_ROOT") from error
 
     @property
     def root(self) -> Path:

@@ -56,7 +56,7 @@ def read_plan(dir: PipelineDir) -> PipelinePlan:
     try:
         return plan_from_json(json.loads(read_beneath(dir.path, dir.plan)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise StorageError(f"{dir.path} cannot be read as a pipeline: {error}", hint=f"look at {dir.plan}") from error
+        raise StorageError(f"{dir.path} cannot be read as a pipeline: {error}", hint=f"check {dir.plan}") from error
 
 
 @dataclass(kw_only=True)
@@ -80,7 +80,7 @@ class PipelineAdvance:
             try:
                 self._act(action, facts)
             except (SchedulerError, QueuedLegCancelled, OSError) as error:
-                log.warning("the pipeline %s cannot go on yet: %s", plan.name, error)
+                log.warning("the pipeline %s cannot continue yet: %s", plan.name, error)
                 self._say(f"{_words(action)} is not possible yet: {error}")
         for run in self._stranded(plan):
             self._queue(run)
@@ -131,7 +131,7 @@ class PipelineAdvance:
                 run, journal = read_run(dir), desk_journal(dir)
                 handover = Handover(dir=dir, scheduler=self.make_scheduler(run.spec.cluster), journal=journal, clock=self.clock)
                 handover.withdraw(run, from_leg=1, reason="the pipeline is over")
-                close_run(dir, journal, Close(state=RunState.FINISHED, cause="no task was left for it"), leg=1, at=self.clock.now())
+                close_run(dir, journal, Close(state=RunState.FINISHED, cause="there was no task left for it"), leg=1, at=self.clock.now())
 
     def _refused(self, dir: RunDir, run: Run, journal: Journal, error: SubmitRefused) -> None:
         refusal = Close(

@@ -87,7 +87,7 @@ class Builder:
     cwd: Path  # where the user's lines start: the frozen code
 
     def build(self, wanted: Build) -> bool:
-        """False where it was there already. Raises PreparationFailed, which names the line that failed and has its last words."""
+        """False where it already existed. Raises PreparationFailed, which names the line that failed and has its last words."""
         here = self.environments
         if here.is_whole(wanted.key):
             return False
@@ -108,9 +108,9 @@ class Builder:
             write_whole(files / name, text)
         env: Mapping[str, str] = {**self.env, "ONWARD_PREFIX": str(prefix)}
         bare = Environment(modules=wanted.modules, setup=wanted.making(str(prefix), str(files)))
-        env = self._phase(wanted, "it cannot be made", bare, env, folder)
-        env = self._phase(wanted, "it cannot be activated", replace(wanted.used(str(prefix)), modules=()), env, folder)
-        self._phase(wanted, "its setup fails", Environment(setup=wanted.setup), env, folder)
+        env = self._phase(wanted, "building it failed", bare, env, folder)
+        env = self._phase(wanted, "activating it failed", replace(wanted.used(str(prefix)), modules=()), env, folder)
+        self._phase(wanted, "its setup failed", Environment(setup=wanted.setup), env, folder)
 
     def _phase(self, wanted: Build, what: str, steps: Environment, env: Mapping[str, str], folder: Path) -> Mapping[str, str]:
         output = folder / "build.log"
@@ -135,7 +135,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write(f"{error.hint}\n{error.message}\n")  # the last line says what it was, as in a traceback
         return 1
     except OSError as error:  # no room, or a root in which another keeps the environments
-        sys.stderr.write(f"the environment {wanted.name} cannot be kept in {environments.path}: {error.strerror}: {error.filename}\n")
+        sys.stderr.write(f"the environment {wanted.name} cannot be stored in {environments.path}: {error.strerror}: {error.filename}\n")
         return 1
-    sys.stdout.write(f"the environment {wanted.name} {'is built' if made else 'was there already'}: {environments.link(wanted.key)}\n")
+    sys.stdout.write(f"the environment {wanted.name} {'is built' if made else 'already existed'}: {environments.link(wanted.key)}\n")
     return 0

@@ -34,7 +34,7 @@ def advance_on_checkpoints(scene: LegContext) -> Repeating | None:
             known[:] = [count]
         behind = False
 
-    return Repeating("going on with the pipeline", look, every=LOOK_SECONDS)
+    return Repeating("continuing the pipeline", look, every=LOOK_SECONDS)
 
 
 def companions(scene: LegContext) -> list[Repeating]:
@@ -56,7 +56,7 @@ def when_run_is_over(scene: LegContext) -> None:
     """When a leg leaves: if its run is over, the pipeline goes on. A successor that finds the run over sees to it as well."""
     if scene.spec.member is None or not read_run(scene.dir).closed:
         return
-    with never_hurts_training("going on with the pipeline"):
+    with never_hurts_training("continuing the pipeline"):
         advance(scene)
 
 

@@ -82,7 +82,7 @@ def home_elsewhere(run: RunDir) -> Path | None:
 def copied_folder(run: RunDir, home: Path) -> CopiedFolder:
     return CopiedFolder(
         f"{run.path} is a copy of {home}: the run, its jobs and its files on nodes belong to that folder",
-        hint=f"name {home} to act on the run; `onward clone {run.path}` makes a new run of the copy. If the copy is to replace the run, "
+        hint=f"name {home} to act on the run; `onward clone {run.path}` makes a new run of the copy. To replace the run by the copy, "
         f"delete or rename {home} first",
     )
 

@@ -85,7 +85,7 @@ class Journal:
                 if self._waiting:
                     self._append()
             except OSError as error:
-                log.error("%s lacks its last %d events: %s", self._path, len(self._waiting), error)
+                log.error("%s is missing its last %d events: %s", self._path, len(self._waiting), error)
             self._waiting.clear()
             if self._handle >= 0:
                 os.close(self._handle)
@@ -117,10 +117,10 @@ def read_events(run: RunDir) -> list[Event]:
 def read_spec(run: RunDir) -> RunSpec:
     """Raises OSError or NotARun."""
     data = read_beneath(run.root, run.spec, most=_LARGEST_SPEC)
-    with _as_words(f"{run.spec} is no run's spec"):
+    with _as_words(f"{run.spec} is not a valid spec"):
         spec = spec_from_json(json.loads(data))
         if not isinstance(spec.id, str) or not _ID.fullmatch(spec.id):
-            raise NotARunFolder(f"{run.spec} is no run's spec: {spec.id!r:.80} is no run's id")
+            raise NotARunFolder(f"{run.spec} is not a valid spec: {spec.id!r:.80} is not a run id")
         return spec
 
 
@@ -132,7 +132,7 @@ def read_run(run: RunDir) -> Run:
 def read_folded(run: RunDir) -> tuple[Run, list[Event]]:
     """The same, with the events that it was folded from."""
     spec = read_spec(run)
-    with _as_words(f"{run.journals} does not tell of a run"):
+    with _as_words(f"{run.journals} is not the journal of a run"):
         events = read_history(run)
         return fold(spec, events), events
 
@@ -144,13 +144,13 @@ def _as_words(what: str) -> Iterator[None]:
     except (OSError, NotARunFolder):
         raise
     except RecursionError as error:
-        raise NotARunFolder(f"{what}: it is nested too deep") from error
+        raise NotARunFolder(f"{what}: it is nested too deeply") from error
     except KeyError as error:
         raise NotARunFolder(f"{what}: it has no {error}") from error
     except ValueError as error:
         raise NotARunFolder(f"{what}: {error!s:.300}") from error
     except Exception as error:  # values of other types than ours end anywhere
-        raise NotARunFolder(f"{what}: it holds a value of another kind than Onward writes ({error!s:.300})") from error
+        raise NotARunFolder(f"{what}: it contains a value of another type than Onward writes ({error!s:.300})") from error
 
 
 def read_history(run: RunDir) -> list[Event]:
@@ -177,5 +177,5 @@ def _parse_or_warn(path: Path, line: bytes) -> Event | None:
     try:
         return parse_event(line)
     except (ValueError, TypeError, AttributeError, RecursionError):
-        log.warning("%s holds a line that is no event and is passed over: %r", path, line[:200])
+        log.warning("%s contains a line that is not an event, ignored: %r", path, line[:200])
         return None

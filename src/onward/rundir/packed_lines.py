@@ -70,9 +70,9 @@ def unpack_lines(body: bytes, memory: SkeletonMemory) -> bytes:
         skeletons = [memory.recall(digest).split(b"\0") for digest in told["skeletons"]]
         return _together(skeletons, told["lines"], numbers.split(b"\n") if numbers else [])
     except json.JSONDecodeError as error:
-        raise ValueError(f"these are no packed lines: {error}") from error
+        raise ValueError(f"these are not packed lines: {error}") from error
     except (struct.error, zlib.error, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise ValueError(f"these are no packed lines: {error!r}") from error
+        raise ValueError(f"these are not packed lines: {error!r}") from error
 
 
 class SkeletonMemory:
@@ -116,7 +116,7 @@ def _together(skeletons: list[list[bytes]], lines: list[int], numbers: list[byte
         made.append(b"".join(line))
         size += len(made[-1]) + 1
         if size > LONGEST:
-            raise ValueError(f"a piece is at most {LONGEST >> 20} MiB, unpacked")
+            raise ValueError(f"a piece must be at most {LONGEST >> 20} MiB unpacked")
     if at != len(numbers):
         raise ValueError(f"{len(numbers)} numbers for {at} places")
     return b"\n".join([*made, b""])
@@ -131,7 +131,7 @@ def _relaxed(data: bytes) -> bytes:
     made = zlib.decompressobj()
     found = made.decompress(data, LONGEST + 1)
     if len(found) > LONGEST or not made.eof:
-        raise ValueError(f"a piece is at most {LONGEST >> 20} MiB, unpacked, and whole")
+        raise ValueError(f"a piece must be complete and at most {LONGEST >> 20} MiB unpacked")
     return found
 
 

@@ -80,5 +80,5 @@ def _stands(run: RunDir, mark: Path) -> bool:
 def _read(mark: Path) -> Mapping[str, Any]:
     found = json.loads(mark.read_bytes())
     if not isinstance(found, dict):
-        raise ValueError(f"{mark} holds no mark")
+        raise ValueError(f"{mark} contains no mark")
     return found

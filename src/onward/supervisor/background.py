@@ -27,9 +27,9 @@ def never_hurts_training(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:  # a disk that is full or closed to us: no mistake of ours to be traced
-        log.warning("%s failed, and training goes on: %s", what, error)
+        log.warning("%s failed, but the training continues: %s", what, error)
     except Exception:
-        log.exception("%s failed; training goes on", what)
+        log.exception("%s failed; the training continues", what)
 
 
 class Repeating:
@@ -48,7 +48,7 @@ class Repeating:
         try:
             self._thread.start()
         except RuntimeError as error:  # no address space left for a thread
-            log.error("%s cannot be done beside the training: %s", what, error)
+            log.error("%s cannot run during the training: %s", what, error)
 
     def stop(self, *, within: float = 1.0) -> None:
         self._stopping.set()

@@ -72,7 +72,7 @@ def live_leg(path: Path, leg: int) -> int:
 
     # ── is there anything to do, and is it ours? ──────────────────────────────
     try:
-        if not scene.patiently("finding out what became of earlier legs", lambda: may_begin(scene)):
+        if not scene.patiently("finding out how earlier legs ended", lambda: may_begin(scene)):
             if successor:
                 successor.take_back("its predecessor did not begin")
             _for_its_pipeline(scene, pipeline_hooks.when_run_is_over, pipeline_hooks.when_leg_leaves)
@@ -80,7 +80,7 @@ def live_leg(path: Path, leg: int) -> int:
         _load(scene)
         local = _claim(scene)
     except AlreadyClaimed as error:
-        log.info("%s; this job leaves", error)
+        log.info("%s; this job exits", error)
         if successor:
             successor.take_back("its predecessor did not begin")
         return 0
@@ -119,20 +119,20 @@ def live_leg(path: Path, leg: int) -> int:
             ev.Ended(leg=scene.leg, at=clock.now(), end=LegEnd.CRASHED, reason=error.message, evidence=error.hint, final=final)
         )
     except OSError as error:
-        log.exception("the leg cannot go on")
+        log.exception("the leg cannot continue")
         words = f"its storage failed before the training began: {error}" if training is None else f"its storage failed: {error}"
         scene.journal.write(ev.Ended(leg=scene.leg, at=clock.now(), end=LegEnd.CRASHED, reason=words, counts=False))
 
     # ── end and decide ────────────────────────────────────────────────────────
     scene.wait_for_storage_anew()
     try:
-        scene.patiently("writing down how the leg ended", scene.journal.flush)
+        scene.patiently("recording how the leg ended", scene.journal.flush)
         if successor:
             successor.give_up()
         _leave(scene, local, training)
-        scene.patiently("deciding how the run goes on", lambda: continue_or_close(scene))
+        scene.patiently("deciding what the run does next", lambda: continue_or_close(scene))
     except OSError as error:
-        log.error("the run's folder cannot be used any more; the next leg finds out how this one ended: %s", error)
+        log.error("the run's folder can no longer be used; the next leg finds out how this one ended: %s", error)
         keep_untold(scene, local)
     scene.journal.close()
     _for_its_pipeline(scene, pipeline_hooks.when_run_is_over)
@@ -184,7 +184,7 @@ def _for_its_pipeline(scene: LegContext, *acts: Callable[[LegContext], None]) ->
         for act in acts:
             act(scene)
     except OSError as error:
-        log.error("the pipeline's folder cannot be used; the next leg of it, or `onward tend`, goes on with it: %s", error)
+        log.error("the pipeline's folder cannot be used; its next leg, or `onward tend`, continues the pipeline: %s", error)
 
 
 def _exit_code(scene: LegContext) -> int:
@@ -252,5 +252,5 @@ def main(argv: Sequence[str]) -> int:
     try:
         return live_leg(Path(argv[0]), int(argv[1]))
     except CopiedFolder as error:
-        sys.stderr.write(f"this job leaves: {error.message}\n  → {error.hint}\n")
+        sys.stderr.write(f"this job exits: {error.message}\n  → {error.hint}\n")
         return 1

@@ -84,7 +84,7 @@ class TopApp(KeyActions, App[list[str]]):
             try:
                 found = refresh_screen(self.source, view, board, size, self._now())
             except Exception as error:  # a thread has nobody to tell
-                found = replace(board, trouble=f"this is a fault of Onward's: {type(error).__name__}: {error}")
+                found = replace(board, trouble=f"internal error: {type(error).__name__}: {error}")
             self._tell(lambda: self._heard(view, found))
 
         self._hand.do(ask)
@@ -109,7 +109,7 @@ class TopApp(KeyActions, App[list[str]]):
             except OnwardError as error:
                 words = f"{error.message}{f' – {error.hint}' if error.hint else ''}"
             except Exception as error:
-                words = f"this is a fault of Onward's: {type(error).__name__}: {error}"
+                words = f"internal error: {type(error).__name__}: {error}"
             self._tell(lambda: self._done(words))
 
         self._acts += 1

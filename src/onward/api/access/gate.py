@@ -262,7 +262,7 @@ _UNKNOWN = Problem(
 
 def _nothing_there(found: NoRoute, path: str) -> Problem:
     if found.allow:
-        return Problem(status=405, detail="this address does not take this method", headers={"allow": ", ".join(found.allow)})
+        return Problem(status=405, detail="this address does not accept this method", headers={"allow": ", ".join(found.allow)})
     hint, code = (lacking(path), ENDPOINT_NOT_FOUND) if "/mlflow/" in path else ("", "")
     return Problem(status=404, detail="there is nothing at this address", hint=hint, code=code)
 

@@ -60,7 +60,7 @@ class Background:
                 note(logging.WARNING, chore.name, error.message, hint=error.hint or None, failures=failures)
             except Exception:
                 failures += 1
-                log.exception("%s failed; it is tried again", chore.name, extra={"action": chore.name})
+                log.exception("%s failed; it is retried", chore.name, extra={"action": chore.name})
             if self._stop.is_set():
                 return
             if self._stop.wait(chore.gap):

@@ -121,7 +121,7 @@ def _locate(svc: Services, who: ApiCaller, path: str, *, write: bool = False, pu
             room = room_for(svc, info.run_id, path) if put and path else LARGEST
             return Located(files=files_of(svc, info.run_id, info.folder, largest=room), path=path, run=info.run_id)
         case _:
-            raise InvalidInput("Invalid path", hint="artifacts lie under EXPERIMENT/RUN/artifacts")
+            raise InvalidInput("Invalid path", hint="artifacts are under EXPERIMENT/RUN/artifacts")
 
 
 def _model_files(svc: Services, model: LoggedModelRecord, *, largest: int = LARGEST) -> ArtifactFiles:

@@ -155,7 +155,7 @@ def _parts(asked: SlackIn | WebhookIn | EmailIn, before: dict[str, str]) -> tupl
     """The secrets, what may be told, and a key that was made."""
     if isinstance(asked, EmailIn):
         if asked.user and asked.security == "none":
-            raise InvalidInput("a password would travel unencrypted", hint="choose tls or starttls, or no user")
+            raise InvalidInput("a password would be sent unencrypted", hint="choose tls or starttls, or no user")
         password = asked.password if asked.password is not None else before.get("password")
         target = asked.model_dump(include={"host", "port", "security", "user", "sender", "to"})
         return ({"password": password} if password else {}), target, None

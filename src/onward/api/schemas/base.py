@@ -40,7 +40,7 @@ DEEPEST = 64  # lists and objects inside each other, in anything that is sent
 def shallow(data: Any) -> Any:
     """As it is; what is nested deeper would break whoever reads it later."""
     if is_nested_deeper(data, DEEPEST):
-        raise ValueError(f"it is nested too deeply: more than {DEEPEST} levels")
+        raise ValueError(f"it is nested too deeplyly: more than {DEEPEST} levels")
     return data
 
 

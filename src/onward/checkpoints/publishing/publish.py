@@ -62,7 +62,7 @@ def publish(
         return there
     if MANIFEST in sources:
         raise StorageError(
-            f"the checkpoint of step {name.step} has a file called {MANIFEST}, which is the name of Onward's own",
+            f"the checkpoint of step {name.step} has a file named {MANIFEST}, a name that Onward uses itself",
             hint="save that file under another name",
         )
     partial = store / own_partial_of(name)
@@ -106,7 +106,7 @@ def _whole(folder: Path) -> Manifest | None:
         manifest = read_manifest(folder)
         check_sizes(folder, manifest)
     except CheckpointDamaged as error:
-        log.warning("%s is published and not whole, and is published again: %s", folder.name, error)
+        log.warning("%s is published but incomplete, so it is published again: %s", folder.name, error)
         return None
     return manifest
 
@@ -143,7 +143,7 @@ def put_back_replaced(store: Path, name: CheckpointName | None = None) -> None:
         try:
             os.rename(path, store / str(known))
         except OSError as error:
-            log.warning("%s could not be given its name back: %s", path, error)
+            log.warning("cannot rename %s back: %s", path, error)
 
 
 def partial_of(name: CheckpointName) -> str:
@@ -257,17 +257,17 @@ def explain(error: OSError, store: Path, name: CheckpointName, sources: Mapping[
             need += source.stat().st_size
     if error.errno == errno.EDQUOT:
         return StorageFull(
-            f"your quota for {store} is used up: the checkpoint of step {name.step} needs {format_bytes(need)}",
-            hint="delete something there, or ask for a larger quota",
+            f"your quota on {store} is used up: the checkpoint of step {name.step} needs {format_bytes(need)}",
+            hint="free space there, or ask for a larger quota",
             need=need,
         )
     if error.errno == errno.ENOSPC:
         free = format_bytes(free_bytes(store) or 0)
         return StorageFull(
             f"{store} is full: the checkpoint of step {name.step} needs {format_bytes(need)}, {free} are free",
-            hint="delete something there; checkpoints go on as soon as there is room",
+            hint="free space there; checkpoints continue as soon as there is room",
             need=need,
         )
     if isinstance(error, FileNotFoundError) and error.filename and not Path(error.filename).is_relative_to(store):
-        return SourceChanged(f"{error.filename} went away while it was being copied")
+        return SourceChanged(f"{error.filename} disappeared while it was being copied")
     return StorageError(f"the checkpoint of step {name.step} cannot be written to {store}: {error}")

@@ -143,7 +143,7 @@ class CheckpointPublisher:
         if step not in self._refused:
             self._refused.add(step)
             what = "what the training saved last" if last_save else f"the checkpoint of step {step}"
-            yield PublishReport(kind="refused", step=step, reason=f"{what} is not whole and not published: {lacks}")
+            yield PublishReport(kind="refused", step=step, reason=f"{what} is incomplete and was not published: {lacks}")
 
     @property
     def waits_for_room(self) -> bool:
@@ -180,7 +180,7 @@ class CheckpointPublisher:
         try:
             self._progress()
         except OSError as error:
-            log.warning("what was logged cannot be stored: %s", error)
+            log.warning("logs and metrics cannot be stored: %s", error)
             return
         for gathered in assemble(self._store, leg=self._leg, created=began, fenced=self._fenced):
             if isinstance(gathered, NotGathered):
@@ -253,7 +253,7 @@ class CheckpointPublisher:
         except OSError as error:
             step = self._last_step + 1 if candidate.step is None else candidate.step
             return PublishReport(
-                kind="missed", step=step, save_seconds=candidate.save_seconds, reason=f"what was logged cannot be stored: {error}"
+                kind="missed", step=step, save_seconds=candidate.save_seconds, reason=f"logs and metrics cannot be stored: {error}"
             )
         step = self._step_for(candidate, logged)
         metrics = candidate.metrics or {key: value for key, value in values.items() if math.isfinite(value)}
@@ -323,7 +323,7 @@ class CheckpointPublisher:
         """Other nodes write files too: what is here is one part of the whole, which is published once all are in the store."""
         why = node_files.why_unmatched(others, candidate)
         if not why and candidate.again:
-            why = "files on the first node changed after it was published; what was published stays"
+            why = "files on the first node changed after it was published; the published version stays"
         if why:
             self._watcher.done_with(candidate)
             return next(self._refuse(step, why), None)
@@ -352,7 +352,7 @@ class CheckpointPublisher:
                 try:
                     node_files.make_empty_shares(found.step, folder, without, nodes=self._nodes)
                 except OSError as error:
-                    log.warning("that the first node has no files of step %d cannot be noted: %s", found.step, error)
+                    log.warning("cannot record that the first node has no files of step %d: %s", found.step, error)
 
     def _step_for(self, candidate: Candidate, logged: int | None) -> int:
         """The step the training named; for files that name none, the one it logged, or the next that is free.
@@ -380,4 +380,4 @@ class CheckpointPublisher:
             try:
                 delete(self._store, old.name)
             except OSError as error:
-                log.warning("%s could not be deleted: %s", old.name, error)
+                log.warning("cannot delete %s: %s", old.name, error)

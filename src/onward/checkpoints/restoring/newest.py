@@ -65,7 +65,7 @@ def take_newest(
     unread: OSError | None = None
     seen = published_names_of(store)
     if expected and expected not in seen:
-        fell_back.append(f"{expected}: was reported published and is not there")
+        fell_back.append(f"{expected}: was published but is missing")
     for name in reversed(seen):
         try:
             return Newest(taken=take(store / str(name)), fell_back=tuple(fell_back), unread=unread)

@@ -39,12 +39,12 @@ class NodeCheckpoint:
 def why_in_place(need: int, disk: NodeDisk) -> str:
     """Why a checkpoint of this size is read from the store; empty where it is copied to the node."""
     if disk.same_as_store:
-        return "the node's disk is the store's own"
+        return "the node's disk is the storage itself"
     if disk.in_memory:
-        return "the node's disk is memory, and the copy would be taken from the job's"
+        return "the node's disk is in memory, so the copy would use the job's memory"
     wanted = need * (1 + _NEW_ONES)
     if disk.free is not None and disk.free < wanted:
-        return f"the node's disk has {format_bytes(disk.free)} free, and a copy and {_NEW_ONES} new checkpoints take {format_bytes(wanted)}"
+        return f"the node's disk has {format_bytes(disk.free)} free, but a copy and {_NEW_ONES} new checkpoints take {format_bytes(wanted)}"
     return ""
 
 
@@ -96,8 +96,8 @@ def _bring_files(folder: Path, manifest: Manifest, resume: Path, writes: Path, d
             manifest=manifest,
             folder=folder,
             in_place=str(error),
-            warning=f"{error}; a training that looks for its files where it writes them finds none: "
-            "let it read from {checkpoints.read}, or ask for a node with a larger disk",
+            warning=f"{error}; a training that looks for its files where it writes them will not find them: "
+            "make it read from {checkpoints.read}, or ask for a node with a larger disk",
         )
     for entry in list(beside.iterdir()):
         target = writes / entry.name
@@ -106,7 +106,7 @@ def _bring_files(folder: Path, manifest: Manifest, resume: Path, writes: Path, d
         os.replace(entry, target)
     beside.rmdir()
     there = _linked(folder, manifest, resume) if disk.same_as_store else folder
-    return NodeCheckpoint(manifest=manifest, folder=there, in_place="its files were put where the training writes")
+    return NodeCheckpoint(manifest=manifest, folder=there, in_place="its files were copied to where the training writes")
 
 
 def _linked(folder: Path, manifest: Manifest, resume: Path) -> Path:

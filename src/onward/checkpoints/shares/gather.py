@@ -60,7 +60,7 @@ class NotGathered:
 
     step: int
     reason: str
-    later: bool = False  # the store was in the way: it is tried again
+    later: bool = False  # the store was in the way: it is retried
 
 
 def shares(checkpoints: Path) -> list[CheckpointShare]:
@@ -109,7 +109,7 @@ def put_share(share: CheckpointShare, store: Path, *, leg: int, clock: Clock | N
     }
     if MANIFEST in sources:
         raise StorageError(
-            f"the checkpoint of step {share.step} has a file called {MANIFEST}, which is the name of Onward's own",
+            f"the checkpoint of step {share.step} has a file named {MANIFEST}, a name that Onward uses itself",
             hint="save that file under another name",
         )
     if not _is_there(store / str(name), partial, note):
@@ -248,7 +248,7 @@ def _assemble(store: Path, name: CheckpointName, created: float, fenced: Callabl
             if relative in files and files[relative] != mine:
                 both = _of(note, [owner[relative], rank], " and ")
                 raise StorageError(
-                    f"the checkpoint of step {name.step}: {both} both wrote {relative}, and not the same",
+                    f"the checkpoint of step {name.step}: {both} wrote different versions of {relative}",
                     hint="put the rank into the names of files that differ by rank",
                 )
             files[relative], owner[relative] = mine, rank

@@ -78,9 +78,9 @@ def why_unmatched(others: Iterable[NodeFiles], candidate: Candidate) -> str:
     for said in others:
         missing = [name for name in said.plain if name not in candidate.sources]
         if missing:
-            return f"node {said.host} writes {missing[0]}, and its name does not tell the step; {_ADVICE}"
+            return f"node {said.host} writes {missing[0]}, and its name does not contain the step; {_ADVICE}"
         if said.numbered and candidate.step is None:
-            return f"the names of the files on the first node do not tell the step, those on node {said.host} do; {_ADVICE}"
+            return f"the names of the files on the first node do not contain the step, but those on node {said.host} do; {_ADVICE}"
     return ""
 
 

@@ -16,7 +16,7 @@ def is_committed(entry: os.DirEntry[str]) -> bool:
 
 
 def committed(folder: Path) -> Candidate | None:
-    """None: its mark is torn, or it is going away under our eyes."""
+    """None: its mark is torn, or it is being removed under our eyes."""
     try:
         note = json.loads((folder / contract.COMMIT_FILE).read_bytes())
         step, seconds, metrics = int(note["step"]), float(note.get("seconds", 0)), note.get("metrics", {})

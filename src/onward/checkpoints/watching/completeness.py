@@ -71,7 +71,7 @@ def unnumbered(sight: SaveObservation, rounds: SaveRounds, habits: SavePattern) 
         quiet = habits.quiet
     elif lacking:
         if sight.closed and not rounds.seen_before():
-            return _no(sight, f"{_some(lacking)} had not been written again, as by the saves before")
+            return _no(sight, f"{_some(lacking)} had not been written again, as earlier saves did")
         quiet = _patience(sight, habits)
     elif not rounds.known and not stands_alone(sight.listing):
         quiet = habits.unsure_quiet

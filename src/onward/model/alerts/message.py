@@ -46,13 +46,13 @@ class QuietHours:
     def __post_init__(self) -> None:
         for text in (self.begins, self.ends):
             if not _CLOCK.fullmatch(text):
-                raise InvalidInput(f"{text!r} is no time of day", hint="write it like 22:00")
+                raise InvalidInput(f"{text!r} is not a time of day", hint="write it like 22:00")
         if self.begins == self.ends:
-            raise InvalidInput(f"quiet hours from {self.begins} to {self.ends} are a whole day", hint="switch the channel off instead")
+            raise InvalidInput(f"quiet hours from {self.begins} to {self.ends} cover the whole day", hint="switch the channel off instead")
         try:
             self._zone()
         except (KeyError, ValueError, OSError) as error:
-            raise InvalidInput(f"{self.zone!r} is no time zone", hint="write it like Europe/Berlin, or UTC") from error
+            raise InvalidInput(f"{self.zone!r} is not a time zone", hint="write it like Europe/Berlin, or UTC") from error
 
     def over(self, now: float) -> float:
         """When something that is there now may be sent: at once, or when the quiet hours end."""

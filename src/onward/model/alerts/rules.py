@@ -160,7 +160,7 @@ def _stalled(rule: AlertRule, run: WatchedRun, now: float) -> list[Notice]:
     if run.state != "running" or last is None or now - last < rule.limit:
         return []
     at = f", since step {run.step}" if run.step is not None else ""
-    text = f"it runs, and has logged nothing for {duration_text(now - last)}{at}"
+    text = f"running, but has logged nothing for {duration_text(now - last)}{at}"
     return [_of(run, f"stalled:{run.leg}:{run.step}", "shows no progress", text, at=last + rule.limit, level=NoticeLevel.WARNING)]
 
 

@@ -101,7 +101,7 @@ def _segments(run: Run, leg: Leg, drawn: Sequence[ev.Published]) -> list[Segment
     assert leg.claimed is not None
     end = leg.ended if leg.end else None
     where = f" on {', '.join(leg.claimed.hosts)}" if leg.claimed.hosts else ""
-    ended = f"{state_words(leg.end)}: {leg.reason}" if leg.end and leg.reason else state_words(leg.end) if leg.end else "at work"
+    ended = f"{state_words(leg.end)}: {leg.reason}" if leg.end and leg.reason else state_words(leg.end) if leg.end else "running"
     log = LogReference(leg=leg.number, stream="out" if leg.end is None or leg.end in _GOOD else "err")
     name, state = f"leg {leg.number}", str(leg.end) if leg.end else "running"
     found = [
@@ -110,15 +110,15 @@ def _segments(run: Run, leg: Leg, drawn: Sequence[ev.Published]) -> list[Segment
         )
     ]
     if leg.started is not None and leg.started > leg.claimed.at:
-        step = f", and went back to step {leg.restored.step}" if leg.restored else ""
-        words = f"{name} made ready{step}"
+        step = f", restored step {leg.restored.step}" if leg.restored else ""
+        words = f"{name}: preparation{step}"
         found.append(Segment(kind="prepare", leg=leg.number, start=leg.claimed.at, end=leg.started, words=words, log=_SUPERVISOR))
     for one in drawn:
-        words = f"the checkpoint of step {one.step} was carried to persistent storage"
+        words = f"publishing the checkpoint of step {one.step}"
         found.append(Segment(kind="sync", leg=leg.number, start=one.at - one.stage_seconds, end=one.at, words=words, log=_SUPERVISOR))
     if leg.end is LegEnd.STALLED and leg.ended is not None:
         since = max(leg.claimed.at, leg.ended - (run.limits.stall_time or 0))
-        found.append(Segment(kind="stall", leg=leg.number, start=since, end=leg.ended, words=f"{name}: no sign of progress", log=log))
+        found.append(Segment(kind="stall", leg=leg.number, start=since, end=leg.ended, words=f"{name}: no progress", log=log))
     return found
 
 

@@ -76,7 +76,7 @@ def _memory(run: Run, used: MeasuredUse) -> ResourceComparison | None:
     share, better = peak / asked, _rounded(peak * _ROOM)
     flag = words = ""
     if share > 0.95:
-        flag, words = f"--mem {format_size(better)}", "it came close to its limit: a little more, and it would have been killed"
+        flag, words = f"--mem {format_size(better)}", "close to its limit: with slightly more, the job would have been killed"
     elif share < 0.5 and asked - peak >= _GIB and better < asked:
         flag, words = f"--mem {format_size(better)}", "a job that asks for less starts sooner"
     return ResourceComparison(what="memory", asked=format_size(asked), used=format_size(peak), share=share, flag=flag, words=words)
@@ -96,7 +96,7 @@ def _cpus(run: Run, used: MeasuredUse) -> ResourceComparison | None:
         used=f"{used.cpus:.1f}",
         share=used.cpus / asked,
         flag=f"--cpus-per-task {better}" if few else "",
-        words="most of them had nothing to do" if few else "",
+        words="most of them were idle" if few else "",
     )
 
 
@@ -107,12 +107,12 @@ def _gpus(run: Run, used: MeasuredUse) -> ResourceComparison | None:
     idle = sum(1 for percent in used.gpus.values() if percent < IDLE_BELOW)
     flag = words = ""
     if idle == count:
-        words = "they did nothing: is the training on the CPU?"
+        words = "all were idle: does the training run on the CPU?"
     elif idle and run.resources.gpus:
         kind, colon, _ = run.resources.gpus.rpartition(":")
-        flag, words = f"--gpus {kind}{colon}{count - idle}", f"{idle} of {count} did nothing"
+        flag, words = f"--gpus {kind}{colon}{count - idle}", f"{idle} of {count} were idle"
     elif mean < 30:
-        words = "they waited most of the time: for data, most likely, so more CPUs or loader processes may help"
+        words = "idle most of the time, probably waiting for data: more CPUs or data loader processes may help"
     return ResourceComparison(what="gpus", asked=str(count), used=f"{mean:.0f}%", share=mean / 100, flag=flag, words=words)
 
 
@@ -130,7 +130,7 @@ def _time(run: Run) -> ResourceComparison | None:
         used=format_duration(took),
         share=took / asked,
         flag=f"--time {format_duration(better)}" if short else "",
-        words="a shorter job fits into gaps of the schedule" if short else "",
+        words="a shorter job can start in a gap of the schedule" if short else "",
     )
 
 

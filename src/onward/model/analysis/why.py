@@ -24,7 +24,7 @@ def why(run: Run, answers: JobAnswers | None, *, unheard: str = NO_ANSWER, words
     if run.closed:
         return run.closed.cause
     if run.cancel:
-        return f"cancelled by {run.cancel.by}; its jobs are still to be ended, by onward cancel again or by `onward tend`"
+        return f"cancelled by {run.cancel.by}; its jobs have not ended yet: run onward cancel again, or `onward tend`"
     last = run.last_leg
     if run.state is RunState.RUNNING and last and last.claimed:
         return _at_work(last, answers, words) + _no_place_yet(run, last) + _successor_lost(run, last, answers)
@@ -33,7 +33,7 @@ def why(run: Run, answers: JobAnswers | None, *, unheard: str = NO_ANSWER, words
         return _in_the_queue(max(queued, key=lambda leg: leg.number), answers, unheard, words)
     refused = refusal(run)
     if refused:
-        return f"the scheduler refused the next leg: {refused}; `onward tend` tries again, onward cancel and onward resume change it"
+        return f"the scheduler refused the next leg: {refused}; `onward tend` tries again; to ask for something else, use onward cancel, then onward resume"
     if awaits_its_turn(run):
         return "it waits for its turn in its pipeline"
     return f"{_failure(last)}{NO_JOB}: {_REPAIR}"
@@ -81,11 +81,11 @@ def next_action(run: Run) -> str:
     if run.closed:
         return run.closed.next
     if run.cancel:
-        return f"onward cancel {run.spec.id} again ends what is left of its jobs"
+        return f"run onward cancel {run.spec.id} again to end its remaining jobs"
     if awaits_its_turn(run):
         return ""
     if run.state is not RunState.RUNNING and not any(leg.submission for leg in run.legs.values() if not leg.claimed and not leg.end):
-        again = "cancel it, then resume it with other resources" if refusal(run) else "have onward tend run"
+        again = "cancel it, then resume it with other resources" if refusal(run) else "run onward tend"
         return f"{again}: onward cancel {run.spec.id}" if refusal(run) else again
     return ""
 
@@ -122,7 +122,7 @@ def _at_work(leg: Leg, answers: JobAnswers | None, words: Callable[[str], str]) 
     if status is not None and status.state in (JobState.QUEUED, JobState.HELD):
         return _back_in_the_queue(leg, status, words)
     if status is not None and status.paused:
-        return f"leg {leg.number} is suspended on {', '.join(leg.claimed.hosts)}, and goes on when the scheduler resumes job {leg.job}"
+        return f"leg {leg.number} is suspended on {', '.join(leg.claimed.hosts)}, and continues when the scheduler resumes job {leg.job}"
     asked = f", asked to save and stop: {stop_reason_text(leg.asked.reason) if leg.asked.reason else leg.asked.why}" if leg.asked else ""
     return f"leg {leg.number} runs on {', '.join(leg.claimed.hosts)}{asked}{_waits_for_room(leg)}"
 
@@ -134,14 +134,14 @@ def _waits_for_room(leg: Leg) -> str:
         return ""
     reason = max(leg.missed, key=lambda missed: missed.step).reason
     since = f"since step {leg.last_published}" if leg.last_published is not None else "of this leg"
-    return f"; no checkpoint {since} could be stored, the newest is that of step {step}, and it is tried again: {reason}"
+    return f"; no checkpoint {since} could be stored; the newest, of step {step}, is retried: {reason}"
 
 
 def _back_in_the_queue(leg: Leg, status: JobStatus, words: Callable[[str], str]) -> str:
     """It has begun, and somebody has put its job back: it begins again under the same number of a job."""
-    held = " and is held there" if status.state is JobState.HELD else ""
+    held = " and is held" if status.state is JobState.HELD else ""
     why = f": {words(status.reason)}" if status.reason else ""
-    return f"job {leg.job} of leg {leg.number} was stopped and put back into the queue{held}{why}; the run goes on when it starts again"
+    return f"job {leg.job} of leg {leg.number} was stopped and requeued{held}{why}; the run continues when it starts again"
 
 
 def _successor_lost(run: Run, last: Leg, answers: JobAnswers | None) -> str:
@@ -160,7 +160,7 @@ def _no_place_yet(run: Run, last: Leg) -> str:
     standing = following.submission if following else None
     if standing is None or not standing.limited:
         return ""
-    return f"; leg {last.number + 1} waits for a place in the queue, because a limit on the number of jobs is reached, and is tried again"
+    return f"; leg {last.number + 1} waits for a place in the queue, because a limit on the number of jobs is reached; Onward keeps trying"
 
 
 def _in_the_queue(leg: Leg, answers: JobAnswers | None, unheard: str, words: Callable[[str], str]) -> str:
@@ -170,7 +170,7 @@ def _in_the_queue(leg: Leg, answers: JobAnswers | None, unheard: str, words: Cal
             f"({leg.submission.limited}); `onward tend` or a running `onward up` submits it as soon as one of your jobs has ended"
         )
     if leg.job is None:
-        return f"whether the job for leg {leg.number} was accepted is not known yet: `onward tend` looks it up"
+        return f"it is unknown whether the job for leg {leg.number} was accepted: `onward tend` looks it up"
     status = status_of(leg, answers or {})
     if status is None:
         said = f"the scheduler does not know its job, so {NO_JOB}: {_REPAIR}" if answers is not None else unheard
@@ -178,5 +178,5 @@ def _in_the_queue(leg: Leg, answers: JobAnswers | None, unheard: str, words: Cal
     if status.state is JobState.RUNNING:
         return f"leg {leg.number} is starting"
     if not status.state.live:
-        return f"leg {leg.number} ended before it began ({state_words(status.state)}): `onward tend` looks into it"
+        return f"the job of leg {leg.number} ended before the leg began ({state_words(status.state)}): `onward tend` finds out why"
     return f"leg {leg.number} is {state_words(status.state)}" + (f": {words(status.reason)}" if status.reason else "")

@@ -39,8 +39,8 @@ def join_optional(words: Sequence[str]) -> tuple[str, ...]:
         while _is_open(word):
             if not _BEGIN.match(word):
                 raise InvalidInput(
-                    f"found {word!r}, with optional words that begin inside an argument and go on after it",
-                    hint=f"let them stand alone, as in {_EXAMPLE}, or put the whole argument in quotes",
+                    f"found {word!r}, with optional words that begin inside an argument and continue after it",
+                    hint=f"write them as separate words, as in {_EXAMPLE}, or put the whole argument in quotes",
                 )
             if not rest:
                 raise InvalidInput(f"found {word!r}, whose opening brace is never closed", hint=f"write it as in {_EXAMPLE}")
@@ -110,7 +110,7 @@ def _split(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise InvalidInput(
-            f"found {text!r} in optional words, with a quote or backslash without its end ({error})", hint=f"write it as in {_EXAMPLE}"
+            f"found {text!r} in optional words, with an unclosed quote or backslash ({error})", hint=f"write it as in {_EXAMPLE}"
         ) from error
 
 

@@ -109,14 +109,14 @@ def _filled(word: str, reading: WordKind, values: Mapping[str, str], pattern: re
         if name not in values:
             if name == NEWEST:
                 raise InvalidInput(
-                    "{checkpoints.newest} stands for nothing: the checkpoint has no single file or folder that is the newest",
+                    "{checkpoints.newest} has no value: the checkpoint has no single newest file or folder",
                     hint="name one of its files, as in {checkpoints.read}/NAME; onward checkpoints RUN lists them",
                 )
             known = ", ".join(f"{{{key}}}" for key in values) or "none"
-            raise InvalidInput(f"{{{name}}} in the command stands for nothing", hint=f"the known placeholders are {known}")
+            raise InvalidInput(f"unknown placeholder {{{name}}} in the command", hint=f"valid placeholders: {known}")
         value = values[name]
         if "\0" in value:
-            raise InvalidInput(f"the value of {{{name}}} has a NUL character in it, which no program can be given")
+            raise InvalidInput(f"the value of {{{name}}} contains a NUL character, which no program accepts")
         option = word == match[0] and value.startswith("-")  # where a program's name is expected, it would be read as one
         if reading is WordKind.TEXT or (is_plain(value) and not option):
             return value
@@ -132,8 +132,8 @@ def _filled(word: str, reading: WordKind, values: Mapping[str, str], pattern: re
 
 def _not_in_source(name: str, value: str, *, in_shell: bool) -> InvalidInput:
     shown = value if len(value) <= 60 else f"{value[:60]}…"
-    own = f"""or give it to the shell as an argument: bash -c '… "$1"' bash {{{name}}}"""
-    hint = f'write it in quotes there, as "{{{name}}}", {own}' if in_shell else f"give it as a word of its own; {own}"
+    own = f"""or pass it to the shell as an argument: bash -c '… "$1"' bash {{{name}}}"""
+    hint = f'write it in quotes there, as "{{{name}}}", {own}' if in_shell else f"pass it as a separate word; {own}"
     return InvalidInput(f"the value {shown!r} of {{{name}}} would become source code in the command", hint=hint)
 
 

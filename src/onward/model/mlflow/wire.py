@@ -41,7 +41,7 @@ def text(body: Mapping[str, Any], *names: str, needed: bool = True) -> str:
         value = body.get(name)
         if value not in (None, ""):
             if isinstance(value, bool | dict | list):
-                raise InvalidInput(f"Invalid value {json.dumps(value)} for parameter '{name}' supplied", hint="a text is expected")
+                raise InvalidInput(f"Invalid value {json.dumps(value)} for parameter '{name}' supplied", hint="a string is expected")
             return str(value)
     if needed:
         raise InvalidInput(f"Missing value for required parameter '{names[0]}'.")
@@ -89,7 +89,7 @@ def words(body: Mapping[str, Any], name: str) -> list[str]:
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, list) or not all(isinstance(word, str | int) and not isinstance(word, bool) for word in value):
-        raise InvalidInput(f"Invalid value for parameter '{name}' supplied", hint="a list of texts is expected")
+        raise InvalidInput(f"Invalid value for parameter '{name}' supplied", hint="a list of strings is expected")
     return [str(word) for word in value]
 
 
@@ -145,7 +145,7 @@ def points(items: Sequence[Mapping[str, Any]]) -> list[Point]:
 def point(item: Mapping[str, Any]) -> Point:
     at = whole(item, "timestamp", 0)
     if at < 0:
-        raise InvalidInput(f"Invalid value {at} for parameter 'timestamp' supplied", hint="a metric's time is no earlier than 1970")
+        raise InvalidInput(f"Invalid value {at} for parameter 'timestamp' supplied", hint="a metric's time must not be before 1970")
     return key(text(item, "key"), "metric"), whole(item, "step", 0), _seconds(at), number(item, "value")
 
 
@@ -224,7 +224,7 @@ def offset_of(token: Any) -> int:
             return offset
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
-    raise InvalidInput("Invalid page token, could not base64-decode", hint="pass the token of the page before as it was")
+    raise InvalidInput("Invalid page token, could not base64-decode", hint="pass the previous page's token unchanged")
 
 
 def page_size(body: Mapping[str, Any], default: int, most: int) -> int:

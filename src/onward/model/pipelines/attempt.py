@@ -21,7 +21,7 @@ class AttemptEnd(StrEnum):
     DONE = "done"
     FAILED = "failed"  # the command failed, or its output cannot be read
     TIMEOUT = "timeout"
-    STOPPED = "stopped"  # its worker had to leave, or the command asked to be run again
+    STOPPED = "stopped"  # its worker had to stop, or the command asked to be run again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ def _given_up(counted: Sequence[Attempt], retries: int, following: int) -> TaskS
         return TaskStatus(
             state=TaskState.FAILED,
             next=following,
-            reason=f"{len(lost)} workers went away under it, the last on {lost[0].host}",
+            reason=f"{len(lost)} workers were lost while they ran it, the last on {lost[0].host}",
             hint="does it use more memory than its workers have?",
         )
     stops = _stops_without_an_item(counted)
@@ -92,8 +92,8 @@ def _given_up(counted: Sequence[Attempt], retries: int, following: int) -> TaskS
         return TaskStatus(
             state=TaskState.FAILED,
             next=following,
-            reason=f"{len(stops)} attempts, the longest of {longest:.0f} s, had a worker's whole time and finished no item",
-            hint="give the workers more time, or let the benchmark print a line for each item it has done",
+            reason=f"{len(stops)} attempts, the longest of {longest:.0f} s, used a worker's whole time without finishing an item",
+            hint="give the workers more time, or make the benchmark print a line for each finished item",
         )
     return None
 

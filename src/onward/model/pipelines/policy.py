@@ -174,7 +174,7 @@ def _ended(plan: PipelinePlan, facts: PipelineFacts, tasks: tuple[Task, ...]) ->
         if left:
             return ClosePipeline(
                 state=RunState.FAILED,
-                cause=f"{len(left)} of {len(tasks)} tasks were left: {crew.failures} workers failed in a row: {crew.cause}",
+                cause=f"{len(left)} of {len(tasks)} tasks are not done: {crew.failures} workers failed in a row: {crew.cause}",
             )
     failed = [task for task in tasks if facts.tasks.get(task.id) is TaskState.FAILED]
     if failed:

@@ -27,14 +27,14 @@ def upload_target_kind(to: str) -> UploadTargetKind:
     if match := _URL.match(to):
         if urlsplit(to).password:
             raise InvalidInput(
-                f"the address {match[1]}://… has a password in it", hint="keep it where the service's own tools do, such as ~/.aws"
+                f"the address {match[1]}://… contains a password", hint="keep it in the service's own configuration, such as ~/.aws"
             )
         return UploadTargetKind.RSYNC if match[1] == "rsync" else UploadTargetKind.URL
     if to.startswith(("/", "~/")) and not re.search(r"[\x00-\x1f]", to):
         return UploadTargetKind.FOLDER
     if _REMOTE.match(to):
         return UploadTargetKind.RSYNC
-    raise InvalidInput(f"{to!r} is no place to upload to", hint=_HINT)
+    raise InvalidInput(f"cannot upload to {to!r}", hint=_HINT)
 
 
 @dataclass(frozen=True, kw_only=True)

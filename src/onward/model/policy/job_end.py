@@ -30,20 +30,20 @@ def classify_end(status: JobStatus | None, job: str, *, noticed: bool | None = N
     if noticed and status is None:
         return LegEnd.CANCELLED, f"job {job} was deleted"
     if status is None:
-        return LegEnd.LOST, f"the scheduler no longer knows job {job}, and the leg left no word"
+        return LegEnd.LOST, f"the scheduler no longer knows job {job}, and the leg wrote no end record"
     where = f" on {', '.join(status.nodes)}" if status.nodes else ""
     words = f" ({status.reason})" if status.reason else ""
     if noticed and status.state in (JobState.CANCELLED, JobState.FAILED, JobState.FINISHED):
         return LegEnd.CANCELLED, f"job {job} was deleted"
     if noticed is False and status.state is JobState.CANCELLED:
-        return LegEnd.LOST, f"job {job} was killed{where} without the notice that comes before a deletion, by whom is not known"
+        return LegEnd.LOST, f"job {job} was killed{where} without the notice that precedes a deletion; sender unknown"
     match status.state:
         case JobState.TIMED_OUT:
             return LegEnd.TIME_LIMIT, f"job {job} was killed at its time limit before it could stop by itself"
         case JobState.PREEMPTED:
             return LegEnd.PREEMPTED, f"job {job} was preempted{where}"
         case JobState.OUT_OF_MEMORY:
-            return LegEnd.OUT_OF_MEMORY, f"job {job} was killed for its memory{where}"
+            return LegEnd.OUT_OF_MEMORY, f"job {job} was killed for running out of memory{where}"
         case JobState.NODE_FAILED:
             return LegEnd.NODE_LOST, f"the node of job {job} failed{where}"
         case JobState.CANCELLED:
@@ -51,11 +51,11 @@ def classify_end(status: JobStatus | None, job: str, *, noticed: bool | None = N
         case JobState.FAILED if status.exit_code == DONE_UNTOLD:
             return LegEnd.DONE, f"the training finished, as the exit code of job {job} says; the run's folder could not be written then"
         case JobState.FAILED if status.signal:
-            return LegEnd.LOST, f"job {job} was killed by signal {status.signal}{where}, by whom is not known"
+            return LegEnd.LOST, f"job {job} was killed by signal {status.signal}{where}; sender unknown"
         case JobState.FAILED:
-            return LegEnd.LOST, f"job {job} failed with exit code {status.exit_code}{where}{words}, and the leg left no word"
+            return LegEnd.LOST, f"job {job} failed with exit code {status.exit_code}{where}{words}, and the leg wrote no end record"
         case _:
-            return LegEnd.LOST, f"job {job} is {status.state}{words}, yet the leg left no word"
+            return LegEnd.LOST, f"job {job} is {status.state}{words}, but the leg wrote no end record"
 
 
 def deletion_noticed(leg: Leg, *, notice_expected: bool) -> bool | None:

@@ -21,13 +21,14 @@ from onward.model.run import Leg, LegEnd, Run, RunState
 
 MOST_CANCELLED_BY_OTHERS = 3  # jobs in a row: an administrator who cancels that often means it
 MOST_UNKNOWN_ENDS = 10  # in a row and without a new checkpoint: legs whose end is not counted as the run's own failure
+_INCOMPLETE = ("incomplete", "not whole")  # in warnings about saves; the second in journals of earlier versions
 _USUAL_LEG = 86400.0  # seconds, where a leg has no limit
 
 _BAD_ENDS = {
     LegEnd.CRASHED: "crashed",
     LegEnd.STALLED: "stalled",
     LegEnd.LOST: "was lost",
-    LegEnd.AGAIN: "asked to be run again without saving anything new",
+    LegEnd.AGAIN: "asked for another leg without saving anything new",
 }
 
 
@@ -129,14 +130,14 @@ def _memory_exhausted(run: Run, last: Leg) -> Close | None:
     peak = last.own.peak_mem if last.own else None
     if most and had != 0 and (had or peak or 0) < most:
         return None
-    with_what = "the default memory" if had is None else format_size(had) if had else "all memory of its node"
+    with_what = "the default memory" if had is None else format_size(had) if had else "all of its node's memory"
     more = f"--mem {format_size(2 * (had or peak or 0))}" if had or peak else "--mem SIZE"
     used = f"; it used at least {format_size(peak)}" if peak else ""
     return Close(
         state=RunState.FAILED,
         cause=f"leg {last.number} ran out of memory with {with_what}" + (", the most that mem-max allows" if most and had else ""),
         evidence=last.reason + used + (f"\n{last.evidence}" if last.evidence else ""),
-        next=f"onward resume {run.spec.id} {more}" if had != 0 else f"onward resume {run.spec.id} --partition, with one of larger nodes",
+        next=f"onward resume {run.spec.id} {more}" if had != 0 else f"onward resume {run.spec.id} --partition NAME, where NAME has larger nodes",
     )
 
 
@@ -160,7 +161,7 @@ def _next_leg_can_publish(run: Run, last: Leg) -> bool:
 
 
 def _store_full(run: Run, last: Leg, cause: str) -> Close:
-    where = f"\nwhat was saved lies in {last.claimed.local} on {', '.join(last.claimed.hosts)}" if last.claimed else ""
+    where = f"\nwhat was saved is in {last.claimed.local} on {', '.join(last.claimed.hosts)}" if last.claimed else ""
     return Close(
         state=RunState.FAILED,
         cause=cause,
@@ -179,14 +180,14 @@ def _too_short(run: Run, last: Leg) -> Close | None:
     limit = format_duration(run.resources.time) if run.resources.time else "the queue's own limit"
     steps = f" and reached step {last.own.last_step}" if last.own and last.own.last_step is not None else ""
     ever = any(leg.published for leg in run.legs.values())
-    refused = next((words for words in reversed(last.warnings) if "not whole" in words), "")
-    lack = "the last checkpoint is older than both legs" if ever else refused or "no checkpoint was ever saved into ONWARD_CHECKPOINT_DIR"
+    refused = next((words for words in reversed(last.warnings) if any(mark in words for mark in _INCOMPLETE)), "")
+    lack = "the last checkpoint is older than both legs" if ever else refused or "no checkpoint was ever saved to ONWARD_CHECKPOINT_DIR"
     return Close(
         state=RunState.FAILED,
-        cause=f"legs {before.number} and {last.number} both met their time limit without a new checkpoint, so the run cannot get on",
+        cause=f"legs {before.number} and {last.number} both reached their time limit without a new checkpoint, so the run makes no progress",
         evidence=f"leg {last.number} ran {_ran(last)}{steps}; {lack}",
-        next=f"change one of two numbers: the leg's time (now {limit}; --time), which must exceed the time to a first checkpoint, "
-        f"or how often the training saves; then onward resume {run.spec.id} --time HH:MM:SS, or submit again",
+        next=f"raise the leg's time (now {limit}; --time) above the time to a first checkpoint, "
+        f"or save more often; then onward resume {run.spec.id} --time HH:MM:SS, or submit again",
     )
 
 
@@ -194,42 +195,42 @@ def _hopeless(run: Run, last: Leg) -> Close | None:
     if last.own and last.own.final:
         return Close(
             state=RunState.FAILED,
-            cause=f"leg {last.number} ended for good: {last.reason}",
+            cause=f"leg {last.number} failed for good: {last.reason}",
             evidence=last.evidence,
-            next=f"if it shall go on all the same, onward resume {run.spec.id}",
+            next=f"to continue anyway, onward resume {run.spec.id}",
         )
     if not last.counts:
         return _never_known(run, last)
     bad = [leg for leg in legs_since_progress(run) if leg.end in _BAD_ENDS and leg.counts]
     if not bad:
         return None
-    what = "the code" if last.started else "what comes before the training (its environment, or its launcher)"
-    mended = (
-        f"mend {what} and submit again; if the cause was not {'the code' if last.started else 'that'}, "
-        f"onward resume {run.spec.id} goes on with it as it was at submit"
+    what = "the code" if last.started else "what comes before the training (its environment or launcher)"
+    advice = (
+        f"fix {what} and submit again; if {'the code' if last.started else 'that'} was not the cause, "
+        f"onward resume {run.spec.id} continues with it as it was at submit"
         if last.end is not LegEnd.AGAIN
-        else "exit code 75 means: saved, run me again; save into ONWARD_CHECKPOINT_DIR before it, or exit 0 when done; "
+        else "exit code 75 means: saved, run me again; save to ONWARD_CHECKPOINT_DIR before that, or exit 0 when done; "
         f"then submit again, or onward resume {run.spec.id}"
     )
     twin = next((leg for leg in bad if leg is not last and leg.end is last.end is LegEnd.CRASHED and _crash(leg) == _crash(last)), None)
     if twin:
         return Close(
             state=RunState.FAILED,
-            cause=f"legs {twin.number} and {last.number} crashed in the same way, with no new checkpoint between them: {last.reason}",
+            cause=f"legs {twin.number} and {last.number} crashed in the same way, without a new checkpoint between them: {last.reason}",
             evidence=last.evidence,
-            next=mended,
+            next=advice,
         )
     if len(bad) <= run.limits.max_restarts:
         return None
     if not_stored(last) is not None:
         return _store_full(run, last, f"leg {last.number} {_BAD_ENDS[last.end or LegEnd.LOST]}, and what it saved could not be stored")
-    count = f"{len(bad)} bad ends" if len(bad) > 1 else "a bad end"
+    count = f"{len(bad)} failures in a row" if len(bad) > 1 else "a failure"
     return Close(
         state=RunState.FAILED,
         cause=f"leg {last.number} {_BAD_ENDS[last.end or LegEnd.LOST]}: {count} without a new checkpoint"
         f" (max-restarts {run.limits.max_restarts})",
         evidence=last.reason + (f"\n{last.evidence}" if last.evidence else ""),
-        next=mended,
+        next=advice,
     )
 
 
@@ -240,9 +241,9 @@ def _never_known(run: Run, last: Leg) -> Close | None:
         return None
     return Close(
         state=RunState.FAILED,
-        cause=f"{len(legs)} legs ended without a new checkpoint, and not for a reason of the run's own",
+        cause=f"{len(legs)} legs ended without a new checkpoint, for reasons outside the run",
         evidence=last.reason + (f"\n{last.evidence}" if last.evidence else ""),
-        next=f"look at the scheduler and the storage (onward doctor), then {_resuming(run)}",
+        next=f"check the scheduler and the storage (onward doctor), then {_resuming(run)}",
     )
 
 
@@ -275,9 +276,9 @@ def _crash(leg: Leg) -> str:
 def _resuming(run: Run) -> str:
     """What resume would do: without a checkpoint there is nothing to go on from."""
     if any(leg.published for leg in run.legs.values()):
-        return f"onward resume {run.spec.id} goes on from the last checkpoint"
+        return f"onward resume {run.spec.id} continues from the last checkpoint"
     if saves_by_itself(run):
-        return f"onward resume {run.spec.id} starts the script again; it goes on if it saves by itself"
+        return f"onward resume {run.spec.id} starts the script again, which continues if it saves its own state"
     last = run.last_leg
     if run.cancel and last and last.own is None and last.claimed:
         return f"onward resume {run.spec.id} starts it from the beginning, unless its last leg stored a checkpoint while it was ended"

@@ -19,7 +19,7 @@ class FileFetch:
 
     name: str
     url: str = field(repr=False)  # may hold a signature
-    most: int  # bytes it may have
+    most: int  # bytes allowed
     sha256: str | None = None  # that it must have
     size: int | None = None
     types: tuple[str, ...] = ()  # media types, one of which it must have; none: any
@@ -50,11 +50,11 @@ def check_address(url: str, hosts: Collection[str]) -> SplitResult:
     if parts.username is not None or parts.password is not None:
         raise InvalidInput("its address has a name or password before its host", hint="leave them out")
     if len(url) > _LONGEST or not url.isascii() or any(not char.isprintable() or char == " " for char in url):
-        raise InvalidInput(f"its address has characters that no address has, or more than {_LONGEST}", hint="percent-encode them")
+        raise InvalidInput(f"its address is longer than {_LONGEST} characters, or has characters that an address cannot have", hint="percent-encode them")
     if not is_host_allowed(parts, hosts):
         raise InvalidInput(
-            f"its address is on {host_words(parts)}, and nothing is fetched from there",
-            hint="the site allows hosts by `gateway.hosts` in its settings",
+            f"its address is on {host_words(parts)}, which is not an allowed host",
+            hint="the site lists its allowed hosts in `gateway.hosts` of its settings",
         )
     return parts
 
@@ -89,4 +89,4 @@ def is_link_local(address: str) -> bool:
 
 
 def too_large(name: str, most: int) -> str:
-    return f"input {name!r} is larger than the {format_bytes(most)} it may have"
+    return f"input {name!r} is larger than the {format_bytes(most)} allowed"

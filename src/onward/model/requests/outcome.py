@@ -67,9 +67,9 @@ class Outcome:
 
 
 _AGAIN = "send it again as a new request"
-_MORE = ", where its recipe lets you choose that; else ask whoever keeps it"
+_MORE = ", if its recipe lets you choose that; otherwise ask whoever maintains the recipe"
 _NEXT = {  # for who asked, from afar: what the run's keeper could do stands with the run
-    OutcomeState.FAILED: f"once its cause is mended, {_AGAIN}",
+    OutcomeState.FAILED: f"once the cause is fixed, {_AGAIN}",
     OutcomeState.OUT_OF_MEMORY: f"{_AGAIN} with more memory{_MORE}",
     OutcomeState.TIME_LIMIT: f"{_AGAIN} with more time{_MORE}",
     OutcomeState.CANCELLED: _AGAIN,

@@ -79,7 +79,7 @@ def remove_scanned(desk: OperationsContext, found: FolderScan, *, older: float =
     gone, problems = [], []
     for item in found.items:
         if item.path not in still:
-            problems.append(f"{item.path}: something uses it by now; it stays")
+            problems.append(f"{item.path}: it is in use now, so it stays")
             continue
         try:
             _remove(item)
@@ -136,7 +136,7 @@ class _Root:
             self._run(run, open_pipelines)
         for dir in half_made_under(self._root):
             if not PipelineDir(dir.path).is_pipeline() and self._now - dir.path.stat().st_mtime < _JUST_NOW:
-                self._unknown = f"{dir.path.name} is being made"
+                self._unknown = f"{dir.path.name} is being created"
         if self._environments.path.is_dir():
             self._built()
 
@@ -169,7 +169,7 @@ class _Root:
         if ended is None:
             self._open_runs.add(str(spec.get("id")))
         elif run.inputs.is_dir() and not _is_finished(run):
-            self._keep(run.workdir, "it holds what was sent to the run, which could be resumed and not sent again")
+            self._keep(run.workdir, "it contains the run's inputs, which a resumed run needs")
         elif member.get("pipeline") not in open_pipelines:
             self._workdir(run.path, run.workdir, ended)
 
@@ -183,7 +183,7 @@ class _Root:
     def _workdir(self, owner: Path, folder: Path, ended: float) -> None:
         try:
             if folder.is_symlink():
-                self._keep(folder, "it is a link, and what it leads to is not Onward's")
+                self._keep(folder, "it is a link, and its target does not belong to Onward")
             elif folder.is_dir() and any(folder.iterdir()):
                 self._offer(RemovableKind.WORKDIR, folder, owner.name, ended)
         except OSError as error:
@@ -204,9 +204,9 @@ class _Root:
     def _environment(self, link: Path) -> None:
         folder = self._environments.made / link.resolve().name
         if link.resolve() != folder.resolve():
-            self._keep(link, "it leads out of the folder of environments")
+            self._keep(link, "it leads outside the environments folder")
         elif why := self._used_by.get(link.name) or self._unknown:
-            self._keep(link, f"{why} uses it" if link.name in self._used_by else f"{why}, and may use it")
+            self._keep(link, f"{why} uses it" if link.name in self._used_by else f"{why} and may use it")
         else:
             self._offer(RemovableKind.ENVIRONMENT, link, _name(folder), max(self._last.get(link.name, 0.0), folder.stat().st_mtime))
 
@@ -217,7 +217,7 @@ class _Root:
         if run in self._open_runs:
             self._keep(folder, f"run {run} is building it")
         elif self._now - touched < _HALF_MADE:
-            self._keep(folder, "it was worked on within a day")
+            self._keep(folder, "it was changed within a day")
         else:
             self._offer(RemovableKind.HALF_MADE, folder, folder.name, touched)
 
@@ -226,7 +226,7 @@ class _Root:
     def _offer(self, kind: RemovableKind, path: Path, name: str, at: float) -> None:
         held = path.resolve() if kind is RemovableKind.ENVIRONMENT else path
         if held.lstat().st_uid != os.getuid():
-            self._keep(path, f"it is {_owner(held)}'s")
+            self._keep(path, f"it belongs to {_owner(held)}")
         elif not self._older or self._now - at >= self._older:  # what is too young is not worth a word
             self._found.items.append(Removable(kind=kind, path=path, name=name, bytes=freed_bytes(held), at=at))
 

@@ -20,7 +20,7 @@ from onward.schedulers.state_folder import state_folder, state_folder_problem
 _ELSEWHERE = "set ONWARD_ROOT"
 _MOST_RUNS = 1000
 _MOST_NAMED = 5
-ENDS_SOON = "ends soon: "
+ENDS_SOON = "expires soon: "
 _LEAST_ROOM = 50 << 20  # bytes: a run's folder without any checkpoint takes a few
 
 Finding = tuple[bool, str, str]  # fine?, what, words
@@ -31,7 +31,7 @@ def examine_machine(desk: OperationsContext) -> Iterator[Finding]:
     yield examine_root(desk.root)
     local = Path(os.environ.get("SLURM_TMPDIR") or tempfile.gettempdir())
     free = format_bytes(shutil.disk_usage(local).free)
-    yield os.access(local, os.W_OK), "local disk", f"{local}, {free} free here (a job may see another)"
+    yield os.access(local, os.W_OK), "local disk", f"{local}, {free} free here (a job may use another disk)"
 
 
 def examine_state(env: Mapping[str, str]) -> Finding:
@@ -56,7 +56,7 @@ def examine_tokens(env: Mapping[str, str], now: float) -> Iterator[Finding]:
     soon = [token for token in tokens if token.ends_soon(now)]
     named = [f"{token.id} ({token.name or token.scope}) in {((token.ends or now) - now) / 86400:.0f} days" for token in soon]
     some = f"{', '.join(named[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''}"
-    yield True, "tokens", f"{ENDS_SOON}{some}; `onward token create` makes a new one" if soon else "none ends within 14 days"
+    yield True, "tokens", f"{ENDS_SOON}{some}; `onward token create` makes a new one" if soon else "none expires within 14 days"
 
 
 def examine_folders(desk: OperationsContext) -> Iterator[Finding]:
@@ -83,8 +83,8 @@ def examine_folders(desk: OperationsContext) -> Iterator[Finding]:
 def _shared_id(id: str, one: RunDir, other: RunDir) -> str:
     for dir in (one, other):
         if home := home_elsewhere(dir):
-            return f"{dir.path} is a copy of {home}, where run {id} lives; delete the copy, or keep it outside the runs folder"
-    return f"{one.path} and {other.path} both say that they are run {id}; delete the one that is a copy"
+            return f"{dir.path} is a copy of {home}, the home of run {id}; delete the copy, or keep it outside the runs folder"
+    return f"{one.path} and {other.path} both claim to be run {id}; delete the copy"
 
 
 def examine_cluster(desk: OperationsContext, name: str) -> Finding:
@@ -99,7 +99,7 @@ def examine_runs(desk: OperationsContext) -> Finding:
     try:
         dirs = [dir for dir in desk.runs()[-_MOST_RUNS:] if not dir.done.exists() and is_ours(dir)]
     except OSError as error:
-        return True, "runs", f"not looked at: {error.strerror or error}"  # what is wrong with the root is said by its own line
+        return True, "runs", f"not checked: {error.strerror or error}"  # what is wrong with the root is said by its own line
     seen, _ = inspect_runs(desk, dirs)
     records = [run_record(one, details=False) for one in seen if not one.run.closed]
     without = [f"{one['name']} ({one['id']})" for one in records if one["no_job_since"] is not None]
@@ -117,7 +117,7 @@ def examine_runs_folder(desk: OperationsContext, name: str) -> tuple[bool, str, 
     except OnwardError as error:
         return False, "root", error.message, ""
     own = name in desk.settings.clusters and not desk.env.get("ONWARD_ROOT")
-    return *examine_root(root, f"set clusters.{name}.root to a folder that is yours" if own else _ELSEWHERE), str(root)
+    return *examine_root(root, f"set clusters.{name}.root to a folder of your own" if own else _ELSEWHERE), str(root)
 
 
 def examine_root(root: Path, advice: str = _ELSEWHERE) -> Finding:

@@ -54,12 +54,12 @@ def install_epilogs(
     folder = folder.absolute()
     address = check_url(url)
     if cafile is not None and not cafile.is_file():
-        raise NotFound(f"--cafile {cafile} is not there")
+        raise NotFound(f"--cafile {cafile} does not exist")
     users = {"slurm": _user(slurm_user), "gridengine": _user(gridengine_user)}
     if users["gridengine"].pw_uid == 0:  # an epilog has the environment of the job: LD_PRELOAD and all
         if gridengine_user is not None:
             raise InvalidInput(
-                "root must not run Grid Engine's epilog: a job's owner has a say in its environment", hint="name an account of its own"
+                "root must not run Grid Engine's epilog: the owner of a job controls part of its environment", hint="name a separate account"
             )
         del users["gridengine"]
     done = InstalledEpilogs(
@@ -92,9 +92,9 @@ def install_epilogs(
 def check_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or " " in url:
-        raise InvalidInput(f"--url {url!r} is no address of a server", hint="write it like https://tracker.example.org:8765")
+        raise InvalidInput(f"--url {url!r} is not the address of a server", hint="write it like https://tracker.example.org:8765")
     if parts.username or parts.password or parts.query or parts.fragment or parts.path.startswith("/t/"):
-        raise InvalidInput("--url must hold no token, query or fragment", hint="the hint is signed; its secret lies in a file")
+        raise InvalidInput("--url must not contain a token, query or fragment", hint="the hint is signed with a secret from a file")
     return url.rstrip("/")
 
 
@@ -103,7 +103,7 @@ def check_secret(text: str) -> str:
 
     found = parse(text.strip())
     if found is None or found[0] is not Scope.WEBHOOK:
-        raise InvalidInput("this is no webhook token", hint="`onward token create --scope webhook` makes one, where the server runs")
+        raise InvalidInput("this is not a webhook token", hint="`onward token create --scope webhook` makes one, where the server runs")
     return text.strip()
 
 
@@ -127,7 +127,7 @@ def _script(folder: Path, scheduler: str, names: list[str], about: str, first: l
     return "\n".join(
         [
             "#!/bin/sh",
-            "# Written by `onward epilog install`: tells Onward that a job has ended, so that it looks at once.",
+            "# Written by `onward epilog install`: tells Onward that a job has ended, so that it checks at once.",
             f"# {about}",
             "# Two seconds at most, and always exit code 0.",
             f"PATH={_PATH}",
@@ -150,7 +150,7 @@ def installation_steps(done: InstalledEpilogs) -> list[str]:
     # Slurm looks once, at its start, whether there is an epilog: seen on 22.05
     slurm = f"Slurm, in slurm.conf, then restart slurmctld (`scontrol reconfigure` is not enough):\n    EpilogSlurmctld={done.slurm}"
     if done.gridengine_user is None:
-        return [slurm, "Grid Engine: its epilog must not run as root; name an account of its own by --gridengine-user, and run this again"]
+        return [slurm, "Grid Engine: its epilog must not run as root; name a separate account with --gridengine-user, and run this again"]
     return [slurm, f"Grid Engine, for each queue (`qconf -mq QUEUE`):\n    epilog {done.gridengine_user}@{done.gridengine} $job_id"]
 
 
@@ -172,4 +172,4 @@ def _user(name: str | None) -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(name)
     except KeyError:
-        raise NotFound(f"there is no user {name!r} on this machine", hint="name who runs the epilog") from None
+        raise NotFound(f"there is no user {name!r} on this machine", hint="name the user who runs the epilog") from None

@@ -66,7 +66,7 @@ def read_secret(path: str) -> str:
     try:
         seen = os.fstat(handle)
         if not stat.S_ISREG(seen.st_mode) or seen.st_uid != os.geteuid() or seen.st_mode & 0o077:
-            raise PermissionError(f"{path} must be a file of {os.geteuid()}'s own with mode 0600")
+            raise PermissionError(f"{path} must be a file owned by user {os.geteuid()}, with mode 0600")
         return os.read(handle, 4096).decode().strip()
     finally:
         os.close(handle)
@@ -109,5 +109,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1])
     except Exception as error:
-        sys.stderr.write(f"onward: no hint was sent: {error}\n")
+        sys.stderr.write(f"onward: the hint was not sent: {error}\n")
     sys.exit(0)

@@ -38,16 +38,16 @@ class ChannelSecrets:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be read: {error.strerror}", hint="it holds the secrets of alert channels") from error
+            raise StorageError(f"{self._path} cannot be read: {error.strerror}", hint="it contains the secrets of alert channels") from error
         with os.fdopen(handle) as file:
             seen = os.fstat(file.fileno())
             if seen.st_uid != os.geteuid() or stat.S_IMODE(seen.st_mode) & 0o077:
-                raise StorageError(f"{self._path} can be read by others", hint=f"it holds secrets: chmod 600 {self._path}")
+                raise StorageError(f"{self._path} can be read by other users", hint=f"it contains secrets: chmod 600 {self._path}")
             try:
                 held = json.load(file)
             except ValueError as error:
                 raise StorageError(
-                    f"{self._path} is not JSON: {error}", hint="mend it, or delete it and enter the secrets again"
+                    f"{self._path} is not JSON: {error}", hint="fix it, or delete it and enter the secrets again"
                 ) from error
         return held if isinstance(held, dict) else {}
 

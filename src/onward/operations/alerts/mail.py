@@ -17,7 +17,7 @@ from onward.model.alerts.message import AlertMessage, one_line
 def send_mail(target: Mapping[str, Any], password: str, message: AlertMessage, *, patience: float) -> None:
     host, port, security = str(target["host"]), int(target["port"]), target.get("security", "starttls")
     if target.get("user") and security == "none":
-        raise DeliveryRefused(f"a password for {host} would travel unencrypted", hint="choose tls or starttls for this channel")
+        raise DeliveryRefused(f"a password for {host} would be sent unencrypted", hint="choose tls or starttls for this channel")
     try:
         server = _connected(host, port, str(security), patience)
         try:
@@ -28,15 +28,15 @@ def send_mail(target: Mapping[str, Any], password: str, message: AlertMessage, *
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 server.quit()
     except smtplib.SMTPRecipientsRefused as error:
-        raise _judged(f"{host} takes mail for none of {', '.join(error.recipients)}", *_first(error)) from error
+        raise _judged(f"{host} accepts mail for none of {', '.join(error.recipients)}", *_first(error)) from error
     except smtplib.SMTPAuthenticationError as error:
         raise DeliveryRefused(f"{host} did not accept the user or the password", hint="enter them again") from error
     except smtplib.SMTPResponseException as error:
         raise _judged(f"{host} answered {error.smtp_code}", error.smtp_code) from error
     except smtplib.SMTPNotSupportedError as error:
-        raise DeliveryRefused(f"{host} offers no {security}", hint="choose tls, starttls or none, as its operators say") from error
+        raise DeliveryRefused(f"{host} does not offer {security}", hint="choose tls, starttls or none, as its documentation says") from error
     except (smtplib.SMTPException, OSError) as error:
-        raise NotDelivered(f"{host} port {port} could not be reached: {error}", hint="it is tried again") from error
+        raise NotDelivered(f"{host} port {port} could not be reached: {error}", hint="it is retried") from error
 
 
 def mail_of(target: Mapping[str, Any], message: AlertMessage) -> EmailMessage:
@@ -72,7 +72,7 @@ def _first(error: smtplib.SMTPRecipientsRefused) -> tuple[int]:
 def _judged(words: str, code: int) -> NotDelivered:
     """A mail server says 4xx for now, and 5xx for good."""
     return (
-        DeliveryRefused(words, hint="look whether the addresses are right")
+        DeliveryRefused(words, hint="check the addresses")
         if code >= 500
-        else NotDelivered(words, hint="it is tried again")
+        else NotDelivered(words, hint="it is retried")
     )

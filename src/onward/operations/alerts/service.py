@@ -89,7 +89,7 @@ class AlertService:
     def test(self, channel: Channel) -> None:
         """A message for the channel alone, at once. Raises what keeps it from arriving."""
         now = self.clock.now()
-        title, text = "Onward can reach this channel", "A test: alerts of the rules that name it will come here."
+        title, text = "Onward can reach this channel", "A test: alerts of the rules that use this channel will arrive here."
         notice = Notice(key=f"test:{channel.id}:{now}", title=title, text=text, at=now, group="", level=NoticeLevel.INFO)
         message: AlertMessage = compose("test", "", [notice], channel=channel.id, url=self.url)
         self.carry(channel, self.secrets.of(channel.id), message, now=now)

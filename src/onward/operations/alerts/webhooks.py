@@ -71,7 +71,7 @@ def signed_headers(key: str, id: str, body: bytes, now: float) -> dict[str, str]
     try:
         raw = base64.b64decode(key.removeprefix(PREFIX), validate=True)
     except ValueError as error:
-        raise DeliveryRefused("the channel's key is not base64", hint="enter it again, or leave it out to have one made") from error
+        raise DeliveryRefused("the channel's key is not base64", hint="enter it again, or leave it out to generate one") from error
     signature = hmac.new(raw, f"{id}.{int(now)}.".encode() + body, hashlib.sha256).digest()
     return {
         "Content-Type": "application/json",
@@ -89,11 +89,11 @@ def check_webhook_url(url: str) -> SplitResult:
     except ValueError as error:
         raise InvalidInput(f"the address is malformed: {error}", hint="write it like https://hooks.example.org/path") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise InvalidInput("the address is not an http or https one", hint="write it like https://hooks.example.org/path")
+        raise InvalidInput("the address does not begin with http:// or https://", hint="write it like https://hooks.example.org/path")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput("the address has a name or password before its host", hint="leave them out; messages are signed instead")
     if not url.isascii() or any(not char.isprintable() or char == " " for char in url):
-        raise InvalidInput("the address has characters that no address has", hint="copy it again")
+        raise InvalidInput("the address has characters that an address cannot have", hint="copy it again")
     return parts
 
 
@@ -122,7 +122,7 @@ def _post(url: str, body: bytes, headers: Mapping[str, str]) -> None:
         connection.request("POST", target, body=body, headers={**headers, "User-Agent": "onward"})
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException, AttributeError, ValueError) as error:  # the last two: closed under it, being late
-        raise NotDelivered(f"{host} could not be reached: {error or type(error).__name__}", hint="it is tried again") from error
+        raise NotDelivered(f"{host} could not be reached: {error or type(error).__name__}", hint="it is retried") from error
     finally:
         late.cancel()
         connection.close()
@@ -133,14 +133,14 @@ def _must_be_outside(connection: http.client.HTTPConnection, host: str) -> None:
     """Asked of the connection itself: a name may lead elsewhere from one moment to the next."""
     address = str(connection.sock.getpeername()[0])
     if is_link_local(address):
-        raise DeliveryRefused(f"{host} is an address of the link ({address}), and nothing is sent there")
+        raise DeliveryRefused(f"{host} is a link-local address ({address}), which is not allowed")
 
 
 def _must_be_taken(host: str, status: int) -> None:
     if 200 <= status < 300:
         return
     if 300 <= status < 400:
-        raise DeliveryRefused(f"{host} answered {status}, and redirects are not followed", hint="give the address that it leads to")
+        raise DeliveryRefused(f"{host} answered {status}, and redirects are not followed", hint="use the address that it leads to")
     if status in _AGAIN or status >= 500:
-        raise NotDelivered(f"{host} answered {status}", hint="it is tried again")
-    raise DeliveryRefused(f"{host} answered {status}", hint="look whether the channel's address is still right")
+        raise NotDelivered(f"{host} answered {status}", hint="it is retried")
+    raise DeliveryRefused(f"{host} answered {status}", hint="check that the channel's address is still correct")

@@ -110,7 +110,7 @@ class SnapshotCache:
         except OnwardError as error:
             flight.error = error
         except Exception as error:  # a thread has nobody to tell
-            flight.error = OnwardError(f"this is a fault of Onward's: {type(error).__name__}: {error}")
+            flight.error = OnwardError(f"internal error: {type(error).__name__}: {error}")
         finally:
             flight.done.set()
 

@@ -85,7 +85,7 @@ class Hosts:
             except OnwardError as error:
                 replies[index] = HostReply(place=places[index], answer=None, error=error)
             except Exception as error:  # a thread has nobody to tell
-                fault = OnwardError(f"this is a fault of Onward's: {type(error).__name__}: {error}")
+                fault = OnwardError(f"internal error: {type(error).__name__}: {error}")
                 replies[index] = HostReply(place=places[index], answer=None, error=fault)
 
         hosts = [threading.Thread(target=far, args=(n,), daemon=True) for n, place in enumerate(places) if place.host]
@@ -129,9 +129,9 @@ class Hosts:
             if acting and match.id != text:
                 raise HostUnreachable(
                     f"{text!r} may mean a run on {reply.name} too, which did not answer: {reply.error.message}",
-                    hint=f"name it by its whole id: {match.id}",
+                    hint=f"use its full id: {match.id}",
                 )
-            self._say(f"onward: {reply.name} was not asked for {text!r}: {reply.error.message}")
+            self._say(f"onward: did not look for {text!r} on {reply.name}: {reply.error.message}")
         return LocatedRun(place=next(place for place in self.places if place.host == match.host), run=match.folder)
 
     def _missing(self, text: str, replies: list[HostReply], silent: list[HostReply]) -> OnwardError:
@@ -144,8 +144,8 @@ class Hosts:
         if is_path(text):
             host, colon, folder = text.partition(":")
             if colon and folder.startswith(("/", "~")) and "/" not in host:
-                hint = f"to look there, name it in the settings: [clusters.NAME] with ssh = {host!r}"
-                return NotFound(f"{host} is not the host of any profile here, so {folder} was not looked for there", hint=hint)
+                hint = f"to look there, add it to the settings: [clusters.NAME] with ssh = {host!r}"
+                return NotFound(f"{host} is not the host of any profile here, so Onward did not look for {folder} there", hint=hint)
             return NotFound(f"{text} is not a run's folder", hint="`onward runs` lists the runs")
         near = [name for reply in replies for name in (reply.answer or {}).get("near", ())]
         return run_not_found(text, near=near[:1], where=where)

@@ -243,8 +243,8 @@ def await_submit_record(dir: RunDir) -> Data:
     give_up = time.monotonic() + _PATIENCE
     while not (told := submit_record(dir))["job"]:
         if time.monotonic() > give_up:
-            hint = f"`onward tend` looks it up; onward show {told['id']} tells"
-            raise SubmitUnclear(f"whether the first job of {told['name']} ({told['id']}) was accepted is not known yet", hint=hint)
+            hint = f"`onward tend` looks it up; onward show {told['id']} shows the result"
+            raise SubmitUnclear(f"it is unknown whether the first job of {told['name']} ({told['id']}) was accepted", hint=hint)
         time.sleep(0.5)
     return told
 

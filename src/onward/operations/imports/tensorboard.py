@@ -39,7 +39,7 @@ class TensorboardImport:
 
         self._folder = folder.absolute()
         if not self._folder.is_dir():
-            what = "is a file" if self._folder.exists() else "is not there"
+            what = "is a file" if self._folder.exists() else "does not exist"
             raise (InvalidInput if self._folder.exists() else NotFound)(f"{folder} {what}", hint="name a folder with event files")
         self._tracker = tracker
         self._experiment = experiment or self._folder.resolve().name or "tensorboard"
@@ -77,7 +77,7 @@ class TensorboardImport:
             return
         done.points += seen.points
         done.problems += seen.problems
-        done.torn += [f"{path} is read up to byte {offset}; what follows is no whole record yet" for path, offset in seen.torn.items()]
+        done.torn += [f"{path} is read up to byte {offset}; the rest is not a complete record yet" for path, offset in seen.torn.items()]
         if seen.points or not following:
             self._close(run, following)
 
@@ -113,7 +113,7 @@ class TensorboardImport:
             folder = Path(inside)
             if RunDir(folder).is_run():
                 folders.clear()
-                words = f"{folder} is a run of Onward's: `onward up` reads its event files by itself"
+                words = f"{folder} is a run of Onward: `onward up` reads its event files already"
                 if words not in self._told:
                     self._told.add(words)
                     done.problems.append(words)

@@ -65,11 +65,11 @@ def find_pipeline(desk: OperationsContext, text: str) -> PipelineDir:
     if text in found or same:
         return found[text if text in found else same[-1]]
     if len(begins) > 1:
-        raise Conflict(f"{text!r} may mean {len(begins)} pipelines", hint=f"take one by its folder's name: {', '.join(begins[-10:])}")
+        raise Conflict(f"{text!r} may mean {len(begins)} pipelines", hint=f"use a folder name: {', '.join(begins[-10:])}")
     if begins:
         return found[begins[0]]
     raise NotFound(
-        f"there is no pipeline {text!r} under {roots_text(list(map(str, desk.roots)))}", hint="`onward pipeline list` lists them"
+        f"no pipeline {text!r} under {roots_text(list(map(str, desk.roots)))}", hint="`onward pipeline list` lists them"
     )
 
 
@@ -77,7 +77,7 @@ def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:
     """Nothing more begins, and what runs is ended."""
     _mine(dir)
     if dir.over.exists():
-        raise Conflict(f"{dir.path.name} is over already", hint="`onward pipeline show` says how it ended")
+        raise Conflict(f"{dir.path.name} is already over", hint="`onward pipeline show` says how it ended")
     write_whole(dir.cancelled, json.dumps({"by": desk.user, "at": desk.clock.now()}))
     unreached: list[SchedulerError] = []
     for run in live_members(dir, read_plan(dir)).values():
@@ -88,7 +88,7 @@ def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:
         except SchedulerError as error:
             unreached.append(error)
     if unreached:
-        raise SchedulerUnavailable(unreached[0].message, hint=f"onward pipeline cancel {dir.path.name} again when the scheduler answers")
+        raise SchedulerUnavailable(unreached[0].message, hint=f"run onward pipeline cancel {dir.path.name} again when the scheduler answers")
     advance_pipeline(desk, dir)
 
 
@@ -103,7 +103,7 @@ def retry_failed(desk: OperationsContext, dir: PipelineDir) -> list[str]:
     tasks = allow_another_attempt(dir, plan, tasks_of(plan, facts.checkpoints), by=desk.user, at=desk.clock.now())
     left = any(state is not TaskState.DONE for state in facts.tasks.values())
     if not (stages or tasks or left or facts.cancelled):
-        raise Conflict(f"nothing of {dir.path.name} has failed", hint=f"`onward pipeline show {dir.path.name}` tells how it stands")
+        raise Conflict(f"nothing of {dir.path.name} has failed", hint=f"`onward pipeline show {dir.path.name}` shows its status")
     write_whole(dir.forgiven, json.dumps({"workers": facts.workers_made, "by": desk.user, "at": desk.clock.now()}))
     dir.cancelled.unlink(missing_ok=True)
     dir.over.unlink(missing_ok=True)
@@ -136,11 +136,11 @@ def _must_have_environments(dir: PipelineDir, plan: PipelinePlan) -> None:
         built = stage.done_by is not None or member_state(dir.member(stage.name)) is StageState.FINISHED
         if built and stage.environment and not environments.is_whole(keys[stage.environment]):
             raise Conflict(
-                f"the environment {stage.environment} of {dir.path.name} was removed since",
+                f"the environment {stage.environment} of {dir.path.name} has been removed",
                 hint=f"`onward pipeline rerun {dir.path.name} --from {stage.name}` builds it again, in a new pipeline",
             )
 
 
 def _mine(dir: PipelineDir) -> None:
     if not is_ours(RunDir(dir.path)):
-        raise Conflict(f"{dir.path.name} is not yours", hint="only its owner can change it")
+        raise Conflict(f"{dir.path.name} belongs to another user", hint="only its owner can change it")

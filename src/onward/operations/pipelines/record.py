@@ -70,7 +70,7 @@ def _readable(dir: PipelineDir) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
-            f"{dir.path} cannot be read as a pipeline: {error}", hint="was something in it, or beside it, changed?"
+            f"{dir.path} cannot be read as a pipeline: {error}", hint="was something in or next to it changed?"
         ) from error
 
 
@@ -121,12 +121,12 @@ def _stage(
     }
     if stage.done_by:
         by = Path(stage.done_by)
-        why = "it is built already" if stage.kind is StageKind.ENVIRONMENT else f"{by.name} did it"
+        why = "it is already built" if stage.kind is StageKind.ENVIRONMENT else f"{by.name} did it"
         return {**told, "why": f"unchanged: {why}", "done_by": _id(RunDir(by))}
     run = dir.member(stage.name)
     if (id := _id(run)) is None:
         gone = presence_of(run, mark=dir.plan) is Presence.GONE
-        return {**told, "why": f"its folder {run.path.name} {'is gone' if gone else 'cannot be seen now'}"}
+        return {**told, "why": f"its folder {run.path.name} {'is gone' if gone else 'cannot be read now'}"}
     told["run"] = id
     if state is StageState.HELD:
         return {**told, "why": _waits_for(plan, stage, facts), "blocked": blocked_by(plan, stage, facts) is not None}
@@ -152,7 +152,7 @@ def _task(task: Task) -> dict[str, Any]:
 
 def _waits_for(plan: PipelinePlan, stage: Stage, facts: PipelineFacts) -> str:
     if blocking := blocked_by(plan, stage, facts):
-        return f"never begins: {blocking} ended {state_of(plan.stage(blocking), facts)}"
+        return f"will not start: {blocking} ended {state_of(plan.stage(blocking), facts)}"
     missing = [name for name in stage.needs if state_of(plan.stage(name), facts) is not StageState.FINISHED]
     return f"waits for {', '.join(missing)}" if missing else "is about to be queued"
 

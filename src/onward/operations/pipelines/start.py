@@ -96,7 +96,7 @@ def _place(desk: OperationsContext, plan: PipelinePlan) -> tuple[Cluster, Path]:
     cluster, profile = desk.settings.cluster(plan.cluster)
     if cluster.ssh:
         raise InvalidInput(
-            f"cluster: {cluster.name} is reached through ssh, and a pipeline is started where its runs are",
+            f"cluster: {cluster.name} is reached through ssh, but a pipeline must be started where its runs are",
             hint=f"ssh {cluster.ssh}, and `onward pipeline run` there",
         )
     return cluster, desk.settings.root(desk.env, profile).absolute()

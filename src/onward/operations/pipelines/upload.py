@@ -30,8 +30,8 @@ def check_upload(plan: PipelinePlan, cluster: Cluster) -> None:
         importlib.import_module("fsspec").get_filesystem_class(protocol)
     except (ImportError, ValueError) as error:
         raise InvalidInput(
-            f"upload: {protocol}:// is not to be reached from this Python: {error}",
-            hint="install fsspec and its package for it here, such as s3fs; or upload by host:/folder",
+            f"upload: {protocol}:// is not supported by this Python: {error}",
+            hint="install fsspec and its package for this protocol, such as s3fs; or upload to host:/folder",
         ) from error
 
 

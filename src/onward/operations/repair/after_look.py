@@ -40,7 +40,7 @@ def repair_after_look(desk: OperationsContext, *, patience: float = _PATIENCE) -
         with _turn(desk) as ours:
             return _tend_within(desk, patience) if ours else []
     except Exception as error:  # a look is never spoilt by a repair
-        logging.getLogger(__name__).debug("no repair after this look: %s", error)
+        logging.getLogger(__name__).debug("no repair this time: %s", error)
         return []
 
 

@@ -141,7 +141,7 @@ class RunRepair:
         """A queued job that is gone without having begun: cancelled by somebody, or lost."""
         status = status_of(leg, self.answers)
         if status is None and leg.job and self._habits.deletes_unseen and JobId(leg.job) not in self.answers:
-            return self._cancelled(leg.number, f"job {leg.job} was deleted while it waited; the scheduler does not say by whom")
+            return self._cancelled(leg.number, f"job {leg.job} was deleted while it waited; the scheduler does not say who deleted it")
         if status is None or status.state is not JobState.CANCELLED:
             return ""
         if status.cancelled_by:  # the handover counts these, and asks for another

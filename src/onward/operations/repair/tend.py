@@ -88,7 +88,7 @@ def tend(desk: OperationsContext, *, grace: float = GRACE, among: FolderSelectio
             answers = scheduler.status(list(live_jobs(run for _, run in runs)))
         except OnwardError as error:
             done.unanswered = True
-            done.problems.append(f"{name}: {error}; nothing is known, nothing was done")
+            done.problems.append(f"{name}: {error}; its state is unknown, so nothing was done")
             continue
         reasons = with_reasons(scheduler, (run for _, run in runs), answers)
         for dir, run in runs:

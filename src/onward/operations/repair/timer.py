@@ -91,7 +91,7 @@ class TendTimer:
     def _lingering(self) -> Iterator[str]:
         answer = self._run("loginctl", "show-user", str(os.getuid()), "--property=Linger")
         if answer is None or answer.code or "Linger=yes" not in answer.out:
-            yield "it runs only while you are logged in: `loginctl enable-linger` has it run always"
+            yield "it runs only while you are logged in: `loginctl enable-linger` makes it run always"
 
     def service_text(self) -> str:
         kept = "".join(f"Environment={_quoted(f'{name}={self.env[name]}')}\n" for name in _KEPT if self.env.get(name))
@@ -150,10 +150,10 @@ class TendTimer:
             file.flush()
             answer = self._run("crontab", file.name)
         if answer is None or answer.code:
-            raise NotOffered(f"crontab did not take the new lines: {answer.err if answer else 'no answer'}", hint=_OTHERWISE)
+            raise NotOffered(f"crontab did not accept the new lines: {answer.err if answer else 'no answer'}", hint=_OTHERWISE)
 
     def _no_systemd(self) -> NotOffered:
-        here = "systemd keeps no timers for users here (`systemctl --user` does not answer), so nothing was installed"
+        here = "systemd has no user timers here (`systemctl --user` does not answer), so nothing was installed"
         if self._crontab() is None:
             return NotOffered(f"{here}; and there is no crontab", hint=_OTHERWISE)
         return NotOffered(here, hint=f"`onward tend --install --cron` adds this line to your crontab:\n  {self.line}")
@@ -166,10 +166,10 @@ class TendTimer:
             return None
 
 
-_OTHERWISE = "keep `onward up` running, or have another scheduler of commands run `onward tend` every ten minutes"
+_OTHERWISE = "keep `onward up` running, or run `onward tend` every ten minutes by other means"
 _COMMAND = [sys.executable, "-m", "onward", "tend"]
 TIMER_TEXT = (
-    "[Unit]\nDescription=Onward: look after runs\n\n"
+    "[Unit]\nDescription=Onward: watch runs\n\n"
     f"[Timer]\nOnCalendar=*:0/{_MINUTES}\nRandomizedDelaySec=60\nPersistent=true\n\n"
     "[Install]\nWantedBy=timers.target\n"
 )

@@ -78,7 +78,7 @@ def subjects_from_folders(dirs: Sequence[RunDir], metrics: Sequence[str], clock:
             for _ in range(_ROUNDS):
                 looked = tracker.files.look(roots, only=only)
                 if looked.problems:
-                    raise StorageError(looked.problems[0], hint="a report needs the run's folder whole")
+                    raise StorageError(looked.problems[0], hint="a report needs the complete run folder")
                 if not looked.points and not looked.changed:
                     break
             return [_subject(tracker, dir, metrics, clock.now()) for dir in dirs]
@@ -138,7 +138,7 @@ def _facts(run: Run, dir: RunDir, now: float) -> list[tuple[str, str]]:
     spec, spent = run.spec, effort(run, now=now)
     facts = [("command", shlex.join(spec.command)), ("cluster", spec.cluster.name), ("user", spec.user), ("folder", str(dir.path))]
     if spent.goodput is not None:
-        facts.append(("goodput", f"{spent.goodput:.0%} of the jobs' time became steps that stay"))
+        facts.append(("goodput", f"{spent.goodput:.0%} of the jobs' time became kept steps"))
     facts += requested_resources("resources", vars(run.resources))
     facts += requested_resources("environment", vars(spec.environment))
     return [*facts, *((f"code: {name}", str(value)) for name, value in spec.code.items())]

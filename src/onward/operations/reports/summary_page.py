@@ -27,7 +27,7 @@ def summary_page(summary: BenchmarkSummary, *, now: float) -> str:
 
 def _table(summary: BenchmarkSummary, numbers: dict[str, int]) -> str:
     if not summary.rows:
-        return "<p>Nothing is benchmarked yet.</p>"
+        return "<p>No benchmark results yet.</p>"
     rows = []
     for row in summary.rows:
         cells = "".join(_cell(row, row.cells[column.benchmark], column) for column in summary.columns)

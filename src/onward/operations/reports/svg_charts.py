@@ -139,7 +139,7 @@ def _points(pairs: Sequence[tuple[float, float]], across: ChartScale, up: ChartS
 
 def _end(curve: ReportCurve) -> str:
     last = next((mean for mean in reversed(curve.means) if mean is not None), None)
-    return "nothing finite" if last is None else short_number(last)
+    return "no finite values" if last is None else short_number(last)
 
 
 def _told(drawn: Timeline) -> str:

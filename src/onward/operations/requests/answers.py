@@ -55,7 +55,7 @@ class RequestAnswers:
             root = next((root for root in self._roots(record) if is_seen(root)), None)
             return found or (mark_answer(root, mark) if root else mark)
         except (OSError, StorageError) as error:
-            log.warning("the answer of request %s is not marked for other gateways: %s", record.id, error)
+            log.warning("cannot mark the answer of request %s for other gateways: %s", record.id, error)
             return mark
 
     def _roots(self, record: RequestRecord) -> Iterator[Path]:

@@ -30,7 +30,7 @@ def collect(dir: RunDir, recipe: Recipe, inputs: Sequence[str]) -> list[OutcomeF
     if missing:
         are = "is" if len(missing) == 1 else "are"
         raise NotFound(
-            f"{', '.join(missing)} {are} not among its artifacts", hint=f"the recipe {recipe.name} promises it; the run's log may tell more"
+            f"{', '.join(missing)} {are} not among its artifacts", hint=f"the recipe {recipe.name} promises it; see the run's log"
         )
     return found
 

@@ -46,7 +46,7 @@ class RunFollower:
                 self._settle(record, self.outcome(record, dir, run))
                 return True
         elif self._is_deleted(record, dir):
-            reason = f"the folder of its run {record.run} is no longer there"
+            reason = f"the folder of its run {record.run} is gone"
             self._settle(record, Outcome(state=OutcomeState.FAILED, reason=reason, next="send it again under another id"))
             return True
         return False
@@ -91,7 +91,7 @@ class RunFollower:
         """Of one whose run is made, and whose first job the scheduler does not take: so it may be after a crash or an unclear answer."""
         with suppress(SchedulerError, Conflict):
             cancel(self._parts.desk, _dir(record))
-        self._settle(record, Outcome(state=OutcomeState.FAILED, reason=words, next="send it again with what the cluster allows"))
+        self._settle(record, Outcome(state=OutcomeState.FAILED, reason=words, next="send it again with settings that the cluster accepts"))
         return True
 
     def outcome(self, record: RequestRecord, dir: RunDir, run: Run) -> Outcome:
@@ -132,7 +132,7 @@ def _why(record: RequestRecord) -> str:
 def _unheard(record: RequestRecord, words: str) -> Outcome:
     """The run will not go on, whatever its cluster knows of that by now."""
     if record.ending is RequestEnding.CANCELLED:
-        return Outcome(state=OutcomeState.CANCELLED, reason=f"{_why(record)}; its job is ended as soon as the cluster answers")
+        return Outcome(state=OutcomeState.CANCELLED, reason=f"{_why(record)}; its job will be ended as soon as the cluster answers")
     reason = f"its deadline passed, and the cluster could not be reached: {words}"
     return Outcome(state=OutcomeState.UNREACHABLE, reason=reason, next="send it again when the cluster answers")
 

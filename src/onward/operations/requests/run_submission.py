@@ -44,7 +44,7 @@ class RequestSubmitter:
             return True
         mark = find_request(self._parts.desk.roots, record.id)
         if self._answers.is_of_another(record) or (mark is not None and mark.body_sha256 != record.request.body_sha256):
-            reason = f"another request with the id {record.id} came before, to another gateway"
+            reason = f"another gateway already received a request with the id {record.id}"
             outcome = Outcome(state=OutcomeState.REFUSED, reason=reason, next="use an id for one request only")
             self._parts.requests.settle(record, outcome, at=self._parts.now())  # the answer in the root is the other one's
             return True
@@ -74,7 +74,7 @@ class RequestSubmitter:
         if not is_seen(root):
             if record.run is not None or self._parts.requests.has_run_under(str(root)):
                 raise StorageError(
-                    f"the runs folder {root} is not there, or nothing is in it",
+                    f"the runs folder {root} does not exist, or is empty",
                     hint=f"is its file system mounted? If you emptied it yourself: mkdir -p {RootDir(root).own}",
                 )
             RootDir(root).make()
@@ -90,7 +90,7 @@ class RequestSubmitter:
         host = self._parts.desk.settings.cluster(draft.cluster)[0].ssh
         if host:
             raise InvalidInput(
-                f"the recipe {recipe.name} runs on {draft.cluster}, which is reached through ssh from here",
+                f"the recipe {recipe.name} runs on {draft.cluster}, which this gateway reaches through ssh",
                 hint=f"run the gateway on {host}",
             )
         login = self._login(asked)

@@ -159,8 +159,8 @@ class RequestService:
             now = self._parts.now()
             unread = isinstance(error, OSError | StorageError)  # a file system may come back: nothing is known, so nothing is over
             if (not unread and record.tries >= _MOST_FAULTS) or self._is_late(record):
-                log.exception("request %s is given up", record.id)
-                reason = f"it could not be served: {error}"
+                log.exception("gave up on request %s", record.id)
+                reason = f"it could not be processed: {error}"
                 return self._answers.settle(record, Outcome(state=OutcomeState.FAILED, reason=reason))
             log.warning("request %s: %s", record.id, error, exc_info=not unread)
             wait = min(_FAULT_WAIT * 2.0 ** min(record.tries, 10), _LONGEST_WAIT)
@@ -175,7 +175,7 @@ class RequestService:
                 for words in tend(self._parts.desk).problems:
                     log.warning("%s", words)
             except (OnwardError, OSError) as error:
-                log.warning("runs could not be tended: %s", error)
+                log.warning("cannot tend runs: %s", error)
         if now - self._tidied >= _TIDY_EVERY:
             self._tidied = now
             self._parts.requests.outbox.forget(now=now)

@@ -40,8 +40,8 @@ def cancel(desk: OperationsContext, dir: RunDir) -> Run:
             journal.write(ev.EndFound(leg=last.number, at=desk.clock.now(), end=LegEnd.CANCELLED, reason=f"cancelled by {desk.user}"))
     except SchedulerError as error:
         raise SchedulerUnavailable(
-            f"{run.spec.name} will not go on, but its jobs could not be ended: {error.message}",
-            hint=f"onward cancel {run.spec.id} again when the scheduler answers",
+            f"{run.spec.name} will not continue, but its jobs could not be ended: {error.message}",
+            hint=f"run onward cancel {run.spec.id} again when the scheduler answers",
         ) from error
     journal_published(dir, leg=_now(run) + 1, journal=journal, clock=desk.clock)  # by a leg that was killed before it could say so
     action = decide(read_folder(dir))
@@ -78,8 +78,8 @@ def stop(desk: OperationsContext, dir: RunDir) -> Run:
         _handover(desk, dir, run, journal).withdraw(run, from_leg=1, reason="the run was stopped")
     except SchedulerError as error:
         raise SchedulerUnavailable(
-            f"{run.spec.name} will stop as soon as its next leg begins, but that could not be taken out of the queue: {error.message}",
-            hint=f"onward stop {run.spec.id} again when the scheduler answers",
+            f"{run.spec.name} will stop as soon as its next leg begins, which could not be removed from the queue: {error.message}",
+            hint=f"run onward stop {run.spec.id} again when the scheduler answers",
         ) from error
     action = decide(run)
     if not isinstance(action, Close):  # it never began: nothing to save
@@ -94,13 +94,13 @@ def resume(desk: OperationsContext, dir: RunDir, *, changes: Mapping[str, Any]) 
     _may_act(desk, dir)
     run = _settled(desk, dir)
     if run.state is RunState.FINISHED:
-        raise Conflict(f"{run.spec.name} is finished: there is nothing to go on with", hint="submit it again for a new run")
+        raise Conflict(f"{run.spec.name} is finished: there is nothing to continue", hint="submit it again for a new run")
     if not run.closed and (run.stop or run.cancel):
-        asked = "stopped: its training was asked to save" if run.stop else "cancelled: its jobs are still to be ended"
-        raise Conflict(f"{run.spec.name} is being {asked}", hint=f"onward show {run.spec.id} tells when it is over; resume it then")
+        asked = "stopped: its training was asked to save" if run.stop else "cancelled: its jobs have not ended yet"
+        raise Conflict(f"{run.spec.name} is being {asked}", hint=f"onward show {run.spec.id} shows when it is over; resume it then")
     if not run.closed:
         raise Conflict(
-            f"{run.spec.name} is {run.state} and needs no resuming",
+            f"{run.spec.name} is {run.state} and does not need to be resumed",
             hint=f"onward show {run.spec.id}; to change what it asks for, onward stop or cancel it first",
         )
     journal, closed, last = desk_journal(dir), run.closed, run.last_leg
@@ -108,7 +108,7 @@ def resume(desk: OperationsContext, dir: RunDir, *, changes: Mapping[str, Any]) 
     ending = [job for job in live if last and job == last.job]  # it must be gone before the next leg begins
     for left in (leg for leg in run.legs.values() if not leg.claimed and leg.submission and leg.job and leg.job not in live):
         assert left.submission is not None
-        words = f"job {left.job} left the queue when the run was over"
+        words = f"job {left.job} was removed from the queue when the run was over"
         journal.write(ev.Gone(leg=left.number, at=desk.clock.now(), name=left.submission.name, reason=words))
     leg = _opened_again(desk, dir, run, journal, changes)
     run = read_folder(dir)
@@ -143,7 +143,7 @@ def _opened_again(desk: OperationsContext, dir: RunDir, run: Run, journal: Journ
 def _may_act(desk: OperationsContext, dir: RunDir) -> None:
     """A run's jobs are its owner's, and so is its folder. (Root may do as root pleases.) A copy of the folder has no jobs."""
     if os.geteuid() != 0 and not is_ours(dir):
-        raise NotAllowed(f"the run in {dir.path} is {dir.path.owner()}'s", hint="only its owner can cancel, stop or resume it")
+        raise NotAllowed(f"the run in {dir.path} belongs to {dir.path.owner()}", hint="only its owner can cancel, stop or resume it")
     ensure_home(desk, dir)
 
 

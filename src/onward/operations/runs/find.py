@@ -49,7 +49,7 @@ def find_run(desk: OperationsContext, text: str) -> RunDir:
 
 def check_text(text: str) -> None:
     if not text.strip():  # an unset variable in somebody's script must not mean "the only run there is"
-        raise InvalidInput("no run is named", hint="`onward runs` lists the runs; name one by its id, name or folder")
+        raise InvalidInput("no run given", hint="`onward runs` lists the runs; name one by its id, name or folder")
 
 
 def is_path(text: str) -> bool:
@@ -83,9 +83,9 @@ def best_match(text: str, found: Sequence[RunMatch]) -> RunMatch:
         return first[0]
     if len({match.id for match in first}) == 1:
         folders = ", ".join(f"{f'{match.host}:' if match.host else ''}{match.folder}" for match in first[-8:])
-        raise Conflict(f"{len(first)} folders hold the run {first[0].id}", hint=f"name it by its folder: {folders}")
+        raise Conflict(f"{len(first)} folders contain the run {first[0].id}", hint=f"name its folder: {folders}")
     newest = ", ".join(f"{match.id} ({f'{match.host}:' if match.host else ''}{Path(match.folder).name})" for match in first[-8:])
-    raise Conflict(f"{text!r} may mean {len(first)} runs", hint=f"take one by its id: {newest}")
+    raise Conflict(f"{text!r} may mean {len(first)} runs", hint=f"use an id: {newest}")
 
 
 def _is_copy(match: RunMatch) -> bool:

@@ -32,7 +32,7 @@ class HomeCheck:
                 raise copied_folder(dir, found.home)
             case Residence.UNKNOWN:
                 raise Conflict(
-                    f"the run in {dir.path} lived in {found.home}, which cannot be seen now: this folder may be a copy",
+                    f"the home of the run in {dir.path} is {found.home}, which cannot be read now: this folder may be a copy",
                     hint=f"if it was moved, `onward adopt {dir.path}`; if it is a copy, leave it, or `onward clone {dir.path}`",
                 )
             case Residence.LOST_HOME:
@@ -45,7 +45,7 @@ class HomeCheck:
         """A person says that this folder is the run. Not as long as another one of theirs is."""
         found = residence_of(dir)
         if found.kind is Residence.HOME:
-            raise Conflict(f"the run lives in {dir.path} already", hint="nothing needs to be done")
+            raise Conflict(f"{dir.path} is already the run's home", hint="nothing needs to be done")
         if found.kind is Residence.COPY and _same_owner(dir.path, found.home):
             raise copied_folder(dir, found.home)
         if found.kind is Residence.LOST_HOME and (homes := [other for other in self._others(dir) if _is_home(other)]):
@@ -53,7 +53,7 @@ class HomeCheck:
         try:
             record_home(dir)
         except OSError as error:
-            raise StorageError(f"{dir.home} cannot be written: {error}", hint="is there room, and is the folder yours?") from error
+            raise StorageError(f"{dir.home} cannot be written: {error}", hint="is there room, and does the folder belong to you?") from error
 
     def _refuse_where_it_may_live_elsewhere(self, dir: RunDir, home: Path) -> None:
         others = self._others(dir)
@@ -87,7 +87,7 @@ def _settle(dir: RunDir) -> None:
     try:
         record_home(dir)
     except OSError as error:  # the next act does it
-        log.warning("that the run has moved to %s could not be written down: %s", dir.path, error)
+        log.warning("cannot record that the run has moved to %s: %s", dir.path, error)
 
 
 def _same_folder(one: RunDir, other: RunDir) -> bool:

@@ -55,7 +55,7 @@ def read_folder(dir: RunDir) -> Run:
     try:
         return read_run(dir)
     except (OSError, ValueError) as error:
-        raise StorageError(f"{dir.path} cannot be read as a run: {error}", hint=f"look at {dir.spec} and {dir.journals}") from error
+        raise StorageError(f"{dir.path} cannot be read as a run: {error}", hint=f"check {dir.spec} and {dir.journals}") from error
 
 
 def is_ours(dir: RunDir) -> bool:
@@ -182,8 +182,8 @@ def current_pace(told: Mapping[str, Any]) -> TrainingPace:
 def reason(seen: InspectedRun) -> str:
     """Why the run is in the state it is in, in words."""
     if seen.copy_of and not seen.run.closed:
-        return f"this folder is a copy of {seen.copy_of}, where the run lives"
-    unheard = NO_ANSWER if is_ours(seen.dir) else f"its job is {seen.run.spec.user}'s"
+        return f"this folder is a copy of {seen.copy_of}, the run's home"
+    unheard = NO_ANSWER if is_ours(seen.dir) else f"its job belongs to {seen.run.spec.user}"
     return why(seen.run, seen.answers, unheard=unheard, words=partial(in_plain_words, seen.run.spec.cluster))
 
 
@@ -266,7 +266,7 @@ def _kept(missed: Missed, dir: RunDir, leg: Leg, newest: int) -> str:
         return ""
     node = leg.claimed.hosts[0]
     by_hand = shlex.join(["python3", str(dir.supervisor), "salvage", str(dir.path)])
-    return f"; it lies in {missed.kept} on {node}. The next leg on {node} publishes it, or run there: {by_hand}"
+    return f"; it is in {missed.kept} on {node}. The next leg on {node} publishes it, or run there: {by_hand}"
 
 
 def _leg_state(leg: Leg, status: JobStatus | None) -> str:

@@ -110,7 +110,7 @@ class HostAgent:
             arrived = arriving_code.ArrivedCode(id=id, code=room, frozen=value_from_json(CodeSnapshot, frozen)) if folder else None
             cwd = room / arrived.frozen.workdir if arrived else Path(frozen["workdir"])
             if not cwd.is_dir():
-                raise InvalidInput(f"the folder {cwd} is not there", hint="let the code be carried: without `freeze: false` (--no-freeze)")
+                raise InvalidInput(f"the folder {cwd} does not exist", hint="leave out `freeze: false` (--no-freeze), so that the code is copied")
             return submit_record(submit(self._desk, asked, cwd=cwd, arrived=arrived, id=id))
 
     def _entrust(self, *, run: str, secret: str) -> Data:
@@ -190,7 +190,7 @@ def _own_stdout() -> IO[bytes]:
 def _storage_error(error: OSError) -> StorageError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull(f"there is no room left: {error}", hint="make room there, or set the profile's `root` to another disk")
-    return StorageError(str(error), hint="is the disk there and not full, and is the folder yours?")
+    return StorageError(str(error), hint="is the disk mounted and not full, and does the folder belong to you?")
 
 
 def _tidy_archives() -> None:

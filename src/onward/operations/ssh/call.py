@@ -79,8 +79,8 @@ class SshCaller:
             try:
                 yield from self._once(request, within=within, body=body, again=again)
             except _NoArchive as error:
-                hint = "is ~/.cache there a disk that stays?"
-                raise StorageError(f"{self.host} does not keep what is carried there", hint=hint) from error
+                hint = "is ~/.cache there on a permanent disk?"
+                raise StorageError(f"{self.host} does not keep files that are copied there", hint=hint) from error
 
     def _once(self, request: Data, *, within: float, body: Body | None, again: bool) -> Iterator[Data]:
         """All that the agent says, ending with its answer; or the error that it, or ssh, ended with."""
@@ -98,7 +98,7 @@ class SshCaller:
                     raise error_from_json(data["error"], host=self.host)
                 if "fault" in data:
                     raise OnwardError(
-                        f"this is a fault of Onward's, on {self.host}: {data['fault']}\n{data.get('traceback', '')}".rstrip(),
+                        f"internal error on {self.host}: {data['fault']}\n{data.get('traceback', '')}".rstrip(),
                         hint="please report it",
                     )
                 if again:

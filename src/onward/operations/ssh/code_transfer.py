@@ -37,7 +37,7 @@ def carry_code(caller: SshCaller, code: Path, folder: str, *, request: Data) -> 
         return ""
     _by_tar(caller, code, request)
     why = f"rsync is missing on {caller.host}, or cannot be used" if rsync else "rsync is missing here"
-    return f"{why}: the code was carried as a tar stream"
+    return f"{why}: the code was copied as a tar stream"
 
 
 def _by_rsync(rsync: str, caller: SshCaller, code: Path, folder: str) -> bool:
@@ -47,7 +47,7 @@ def _by_rsync(rsync: str, caller: SshCaller, code: Path, folder: str) -> bool:
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, **given)
     except subprocess.TimeoutExpired as error:
-        raise HostUnreachable(f"the code did not reach {caller.host} within {_PATIENCE:.0f} s", hint="is all of it code?") from error
+        raise HostUnreachable(f"copying the code to {caller.host} took more than {_PATIENCE:.0f} s", hint="does the folder contain only code?") from error
     if done.returncode == 0:
         return True
     if re.search("No space left|quota exceeded", done.stderr):
@@ -57,7 +57,7 @@ def _by_rsync(rsync: str, caller: SshCaller, code: Path, folder: str) -> bool:
         raise explain(SshFailure(host=caller.host, python="rsync", code=255, words=done.stderr))
     if done.returncode in _UNUSABLE:
         return False
-    raise StorageError(f"the code could not be carried to {caller.host}: {done.stderr.strip()}", hint=f"may you write to {folder} there?")
+    raise StorageError(f"cannot copy the code to {caller.host}: {done.stderr.strip()}", hint=f"do you have write access to {folder} there?")
 
 
 def _by_tar(caller: SshCaller, code: Path, request: Data) -> None:

@@ -11,7 +11,7 @@ from onward.operations.ssh.agent_archive import OLD_PYTHON
 
 _SHARE = (
     "put `ControlMaster auto`, `ControlPath ~/.ssh/%C` and `ControlPersist 8h` under `Host {host}` in ~/.ssh/config, "
-    "log in once with `ssh {host}`, then try again: Onward goes through the connection that is open"
+    "log in once with `ssh {host}`, then try again: Onward uses the open connection"
 )
 
 
@@ -50,8 +50,8 @@ def explain(failure: SshFailure) -> OnwardError:
         if re.search(pattern, failure.words, re.IGNORECASE):
             return make(failure)
     return OnwardError(
-        f"{failure.host} did not answer as it should: {failure.last}",
-        hint=f"does `ssh {failure.host} {failure.python} --version` work, without a word before it?",
+        f"{failure.host} gave an unexpected answer: {failure.last}",
+        hint=f"does `ssh {failure.host} {failure.python} --version` work, without other output before it?",
     )
 
 
@@ -65,21 +65,21 @@ def is_no_archive(words: str, archive: str) -> bool:
 
 def _changed_key(failure: SshFailure) -> OnwardError:
     return LoginRefused(
-        f"{failure.host} shows another host key than before: it was set up anew, or somebody stands between",
+        f"{failure.host} shows another host key than before: it was reinstalled, or someone intercepts the connection",
         hint=f"ask its administrators; if the new key is right, `ssh-keygen -R` the old one, then log in once with `ssh {failure.host}`",
     )
 
 
 def _unknown_key(failure: SshFailure) -> OnwardError:
     return LoginRefused(
-        f"the host key of {failure.host} is not known here",
+        f"the host key of {failure.host} is unknown on this machine",
         hint=f"log in once with `ssh {failure.host}` and compare the key it shows",
     )
 
 
 def _needs_a_person(failure: SshFailure) -> OnwardError:
     return LoginRefused(
-        f"{failure.host} wants a password or a code, and nobody is asked for one here", hint=_SHARE.format(host=failure.host)
+        f"{failure.host} asks for a password or a code, which Onward cannot enter", hint=_SHARE.format(host=failure.host)
     )
 
 
@@ -131,7 +131,7 @@ def _old_python(failure: SshFailure) -> OnwardError:
 def _no_python(failure: SshFailure) -> OnwardError:
     return NoPython(
         f"{failure.place}there is no {failure.python} on {failure.host}: {failure.last}",
-        hint="set the profile's `python` to one there that is 3.11 or later, with its whole path",
+        hint="set the profile's `python` to one there that is 3.11 or later, with its full path",
     )
 
 
@@ -143,7 +143,7 @@ def _full(failure: SshFailure) -> OnwardError:
 
 def _no_home(failure: SshFailure) -> OnwardError:
     return StorageError(
-        f"~/.cache/onward on {failure.host} cannot be written: {failure.last}", hint="is your home there yours to write to?"
+        f"~/.cache/onward on {failure.host} cannot be written: {failure.last}", hint="do you have write access to your home there?"
     )
 
 

@@ -146,7 +146,7 @@ class RemoteHost:
                 if not again:
                     raise
                 if error.message != told:
-                    self._say(f"{error.message}; trying again, and the run goes on meanwhile")
+                    self._say(f"{error.message}; retrying; the run continues meanwhile")
                 told = error.message
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -185,8 +185,8 @@ class RemoteHost:
         try:
             told = self._ask("clone", of=draft.cluster, within=_SUBMIT, draft=self._sent(draft), run=run)
         except HostUnreachable as error:
-            hint = f"onward runs, when {self.host} answers again, tells"
-            raise SubmitUnclear(f"whether a clone of {run} was queued is not known: {error.message}", hint=hint) from error
+            hint = f"run onward runs when {self.host} answers again"
+            raise SubmitUnclear(f"it is unknown whether a clone of {run} was queued: {error.message}", hint=hint) from error
         return self._entrusted(told, draft.cluster)
 
     def _carry(self, draft: RunDraft, cwd: Path, folder: str) -> CodeSnapshot:
@@ -196,7 +196,7 @@ class RemoteHost:
             left = drop_links(code)
             if left:
                 named = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
-                self._say(f"not carried to {self.host}, as it is data or left out: {named}")
+                self._say(f"not copied to {self.host}, because it is data or excluded: {named}")
             words = carry_code(self._caller_of(draft.cluster), code, folder, request=self._request("unpack", {"folder": folder}))
             if words:
                 self._say(words)
@@ -224,10 +224,10 @@ class RemoteHost:
             except HostUnreachable as error:
                 if attempt == _TRIES - 1:
                     raise SubmitUnclear(
-                        f"whether the run {id} was queued is not known: {error.message}",
-                        hint=f"onward show {id}, when {self.host} answers again, tells",
+                        f"it is unknown whether the run {id} was queued: {error.message}",
+                        hint=f"run onward show {id} when {self.host} answers again",
                     ) from error
-                self._say(f"{error.message}; asking again")
+                self._say(f"{error.message}; retrying")
                 time.sleep(1 + attempt)
         raise AssertionError("unreachable")
 
@@ -236,7 +236,7 @@ class RemoteHost:
         for kind, place in (("venv", environment.venv), ("conda", environment.conda if "/" in (environment.conda or "") else None)):
             if place and not place.startswith(("/", "~", "$")):
                 raise InvalidInput(
-                    f"environment.{kind}: {place} is relative to this machine's folder", hint=f"write its whole path on {self.host}"
+                    f"environment.{kind}: {place} is relative to this machine's folder", hint=f"write its full path on {self.host}"
                 )
         return dict(value_to_json(draft))
 

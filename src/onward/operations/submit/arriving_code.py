@@ -45,7 +45,7 @@ class ArrivedCode:
 def arrival_folder(root: Path, id: str) -> Path:
     """Where the code of this run waits."""
     if not _ID.match(id):
-        raise InvalidInput(f"{id!r} cannot be a run's id")
+        raise InvalidInput(f"{id!r} is not a valid run id")
     return root / ".arriving" / id
 
 
@@ -56,8 +56,8 @@ def prepare(root: Path, id: str) -> Path:
         room.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(
-            f"runs cannot be kept in {root}: {error.strerror}",
-            hint="is there room, and may you write there? The profile's `root` says where",
+            f"cannot store runs in {root}: {error.strerror}",
+            hint="is there room, and do you have write access? The profile's `root` says where",
         ) from error
     return room
 
@@ -71,8 +71,8 @@ def submit_lock(root: Path, id: str, *, patience: float = _PATIENCE) -> Iterator
     while not take_file(mark, json.dumps(told)):
         if time.monotonic() > give_up:
             raise SubmitUnclear(
-                f"whether the run {id} was queued is not known: an earlier asking of this submit has not ended ({_holder(mark)})",
-                hint=f"onward show {id} tells; if nothing is there, and no such process, remove {mark} or submit again",
+                f"it is unknown whether the run {id} was queued: an earlier asking of this submit has not ended ({_holder(mark)})",
+                hint=f"run onward show {id}; if there is no such run and no such process, remove {mark} or submit again",
             )
         _pause()
     try:
@@ -85,7 +85,7 @@ def _holder(mark: Path) -> str:
     with suppress(OSError, ValueError, KeyError, TypeError):
         held = json.loads(mark.read_bytes())
         return f"process {held['pid']} on {held['host']}"
-    return "it cannot be told which"
+    return "unknown which"
 
 
 def _pause() -> None:
@@ -99,10 +99,10 @@ def unpack_code(room: Path, stream: IO[bytes], *, files: int) -> None:
             how = {"filter": _as_sent} if hasattr(tarfile, "data_filter") else {}
             archive.extractall(room, **how)  # type: ignore[arg-type]
     except tarfile.TarError as error:
-        raise StorageError(f"the code did not arrive whole: {error}", hint="submit again") from error
+        raise StorageError(f"the code arrived incomplete: {error}", hint="submit again") from error
     found = sum(1 for folder, folders, names in os.walk(room) for name in (*folders, *names) if _is_file(folder, name))
     if found != files:
-        raise StorageError(f"the code did not arrive whole: {found} of {files} files", hint="submit again")
+        raise StorageError(f"the code arrived incomplete: {found} of {files} files", hint="submit again")
 
 
 def _as_sent(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:

@@ -51,11 +51,11 @@ class CopiedCode(ArrivedCode):
 def draft_of(dir: RunDir) -> RunDraft:
     """What was asked for when this run was submitted. Its variables may be secrets, so it must be our own."""
     if os.geteuid() != 0 and not is_ours(dir):
-        raise NotAllowed(f"the run in {dir.path} is {dir.path.owner()}'s", hint="only its owner can clone it")
+        raise NotAllowed(f"the run in {dir.path} belongs to {dir.path.owner()}", hint="only its owner can clone it")
     spec = read_run(dir).spec
     if given := read_inputs(dir):
         raise Conflict(
-            f"the run in {dir.path} answers the request {given.request}, whose inputs are its own",
+            f"the run in {dir.path} serves the request {given.request}, whose inputs cannot be reused",
             hint=f"send the request again, or onward resume {spec.id}",
         )
     return RunDraft(
@@ -104,7 +104,7 @@ def _branch(dir: RunDir, since: CheckpointName) -> Callable[[RunDir], object]:
     if not folder.is_dir():
         raise NotFound(
             f"the run in {dir.path} has no checkpoint of step {since.step} of leg {since.leg}",
-            hint="old ones are deleted as new ones come; `onward checkpoints` lists those that are there",
+            hint="old checkpoints are deleted over time; `onward checkpoints` lists the existing ones",
         )
     return lambda made: branch(folder, made.checkpoints)
 
@@ -112,7 +112,7 @@ def _branch(dir: RunDir, since: CheckpointName) -> Callable[[RunDir], object]:
 def _start(dir: RunDir, spec: RunSpec) -> Path:
     start = dir.code / spec.workdir if _is_frozen(spec) else Path(spec.workdir)
     if not start.is_dir():
-        raise Conflict(f"the code of {spec.name} is no longer at {start}", hint="submit it anew from where the code is")
+        raise Conflict(f"the code of {spec.name} is no longer at {start}", hint="submit again from where the code is")
     return start
 
 

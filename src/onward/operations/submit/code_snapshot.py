@@ -55,7 +55,7 @@ def freeze_code(cwd: Path, target: Path, *, exclude: Iterable[str], runs: Path, 
         raise InvalidInput(
             f"{base} is too large to freeze: {len(code)} files, {format_bytes(sum(code.values()))}",
             hint="submit from the project's own folder, leave parts out with `code: {exclude: [data/*]}` (they are linked instead), "
-            "or run the code where it stands with `code: {freeze: false}` (--no-freeze)",
+            "or run the code in place with `code: {freeze: false}` (--no-freeze)",
         )
     folder_of = _folders(base, target)
     copied = {path for path in code if _copy(base / path, folder_of(path.parent) / path.name)}
@@ -125,7 +125,7 @@ def _walk(base: Path, of_runs: IsRunFolder) -> Iterator[Path]:
             if count > 20 * _MOST_FILES:
                 raise InvalidInput(
                     f"{base} has more than {20 * _MOST_FILES} files: it does not look like a project's folder",
-                    hint="submit from the project's own folder, or run the code where it stands with --no-freeze",
+                    hint="submit from the project's own folder, or run the code in place with --no-freeze",
                 )
             yield (here / name).relative_to(base)
 

@@ -114,8 +114,8 @@ def make_held_run(
     try:
         folder.mkdir()
     except OSError as error:
-        there = "is there already" if isinstance(error, FileExistsError) else f"cannot be made: {error.strerror}"
-        raise StorageError(f"{folder}, for a run of a pipeline, {there}", hint="is there room, and may you write there?") from error
+        there = "already exists" if isinstance(error, FileExistsError) else f"cannot be created: {error.strerror}"
+        raise StorageError(f"{folder}, for a run of a pipeline, {there}", hint="is there room, and do you have write access?") from error
     with removed_if_it_fails(dir.path):
         dir.make()
         write_whole(dir.held, json.dumps({"pipeline": member.pipeline, "stage": member.stage}))
@@ -226,7 +226,7 @@ def _check_programs(desk: OperationsContext, cluster: Cluster) -> None:
     if program and shutil.which(program, path=desk.env.get("PATH", "")) is None:
         raise SchedulerUnavailable(
             f"cluster {cluster.name}: the program {program} is not on the PATH here",
-            hint="submit from a machine of the cluster, or take --cluster local",
+            hint="submit from a machine of the cluster, or use --cluster local",
         )
 
 
@@ -246,10 +246,10 @@ def _admit(dir: RunDir, admit: Callable[[RunDir], bool]) -> None:
     except OSError as error:
         if not is_marked(dir):
             shutil.rmtree(dir.path, ignore_errors=True)
-        raise StorageError(f"the run could not be stored in {dir.path}: {error}", hint="is there room, and may you write there?") from error
+        raise StorageError(f"the run could not be stored in {dir.path}: {error}", hint="is there room, and do you have write access?") from error
     if not admitted:
         shutil.rmtree(dir.path, ignore_errors=True)
-        raise Conflict(f"the run in {dir.path} is not needed: another was made before it")
+        raise Conflict(f"the run in {dir.path} is not needed: another one was created first")
 
 
 def _write(dir: RunDir, spec: RunSpec, frozen: CodeSnapshot, *, environment: Mapping[str, str], archive: Path | None = None) -> None:

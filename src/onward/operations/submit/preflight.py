@@ -17,7 +17,7 @@ def check_launcher_is_there(launcher: str, path: str) -> None:
     if launcher in _PROGRAMS and shutil.which(launcher, path=path) is None:
         raise InvalidInput(
             f"launcher {launcher}: the program {launcher} is not on the PATH",
-            hint="load its module or activate its environment first, or have it done in the job by --module, --conda, --venv or --setup",
+            hint="load its module or activate its environment first, or let the job do it with --module, --conda, --venv or --setup",
         )
 
 
@@ -27,7 +27,7 @@ def notes_on_python(cluster: Cluster) -> list[str]:
     if not named or any(map(shutil.which, named)):
         return []
     which = f"python, {named[0]}, is" if len(named) == 1 else f"Pythons, {', '.join(named)}, are"
-    return [f"the profile's {which} not on this machine; nodes that do not have it either take the first that fits of their own"]
+    return [f"the profile's {which} not on this machine; nodes without it use the first suitable Python of their own"]
 
 
 def notes_on_start(scheduler: object, script: str, *, now: float) -> list[str]:
@@ -49,5 +49,5 @@ def notes_on_start(scheduler: object, script: str, *, now: float) -> list[str]:
 
 def _soon(seconds: float) -> str:
     if seconds < 90:
-        return "at once"
+        return "immediately"
     return f"in about {duration_text(seconds)}"

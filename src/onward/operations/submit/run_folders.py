@@ -43,8 +43,8 @@ def take_folder(root: Path, day: str, name: str, make: Callable[[Path], None]) -
                 mark.rmdir()
     except OSError as error:
         raise InvalidInput(
-            f"runs cannot be kept in {root}: {error.strerror}",
-            hint="set ONWARD_ROOT, or the cluster's `root` in the settings, to a folder you may write to",
+            f"cannot store runs in {root}: {error.strerror}",
+            hint="set ONWARD_ROOT, or the cluster's `root` in the settings, to a folder you can write to",
         ) from error
 
 
@@ -56,7 +56,7 @@ def removed_if_it_fails(path: Path) -> Iterator[None]:
     except BaseException as error:
         shutil.rmtree(path, ignore_errors=True)
         if isinstance(error, OSError):
-            raise StorageError(f"the run could not be stored in {path}: {error}", hint="is there room, and may you write there?") from error
+            raise StorageError(f"the run could not be stored in {path}: {error}", hint="is there room, and do you have write access?") from error
         raise
 
 

@@ -23,7 +23,7 @@ def backup(place: TrackerLocation, folder: Path) -> dict[str, Any]:
     """Copy everything into a new folder; `onward up --db FOLDER/tracker.db` serves it. What it says is what was done."""
     folder = folder.absolute()
     if folder.exists():
-        raise Conflict(f"{folder} is there already", hint="give the name of a folder that is not")
+        raise Conflict(f"{folder} already exists", hint="name a folder that does not exist yet")
     partial = folder.with_name(f".{folder.name}{_PARTIAL}")
     shutil.rmtree(partial, ignore_errors=True)  # left by one that was killed
     before = os.umask(0o077)
@@ -38,7 +38,7 @@ def backup(place: TrackerLocation, folder: Path) -> dict[str, Any]:
         (partial / "backup.json").write_text(json.dumps(record, indent=2) + "\n")
         os.rename(partial, folder)
     except OSError as error:
-        raise StorageError(f"the backup into {folder} failed: {error}", hint="is there room, and is the folder yours?") from error
+        raise StorageError(f"the backup into {folder} failed: {error}", hint="is there room, and does the folder belong to you?") from error
     finally:
         os.umask(before)
         shutil.rmtree(partial, ignore_errors=True)
@@ -47,7 +47,7 @@ def backup(place: TrackerLocation, folder: Path) -> dict[str, Any]:
 
 def _sqlite(path: Path, target: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise NotFound(f"there is no database {path}", hint="--db names the server's")
+        raise NotFound(f"there is no database {path}", hint="name the server's with --db")
     try:
         with (
             contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as source,
@@ -58,21 +58,21 @@ def _sqlite(path: Path, target: Path) -> dict[str, Any]:
     except sqlite3.Error as error:
         raise StorageError(f"{path} could not be copied: {error}") from error
     if said != "ok":
-        raise StorageError(f"the copy of {path} is not whole: {said}", hint="is the disk sound?")
+        raise StorageError(f"the copy of {path} is damaged: {said}", hint="is the disk healthy?")
     return {"name": target.name, "bytes": target.stat().st_size}
 
 
 def _postgres(place: TrackerLocation, into: Path) -> dict[str, Any]:
     program = shutil.which("pg_dump")
     if program is None:
-        raise NotFound("pg_dump is not on the PATH", hint="install PostgreSQL's client, or take a dump where the database is")
+        raise NotFound("pg_dump is not on the PATH", hint="install PostgreSQL's client, or run the backup where the database is")
     target = into / "tracker.dump"
     address, password = _without_password(place.db)
     extra = {"PGPASSWORD": password} if password else {}  # not an argument: those are for everyone to see
     answer = run_command([program, "--format=custom", f"--file={target}", f"--dbname={address}"], timeout=3600, extra=extra)
     if answer.code:
         raise StorageError(
-            f"pg_dump failed: {answer.err.splitlines()[0] if answer.err else answer.code}", hint="does its version fit the server's?"
+            f"pg_dump failed: {answer.err.splitlines()[0] if answer.err else answer.code}", hint="does its version match the server's?"
         )
     return {"name": target.name, "bytes": target.stat().st_size}
 

@@ -128,7 +128,7 @@ def _locked(place: TrackerLocation, path: Path) -> int:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StorageError(
-                f"{path} cannot be written: {error.strerror}", hint=f"choose another place by --db, or {STATE_HINT}"
+                f"{path} cannot be written: {error.strerror}", hint=f"choose another place with --db, or {STATE_HINT}"
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -142,7 +142,7 @@ def _locked(place: TrackerLocation, path: Path) -> int:
             there = place.served_at()
             raise Conflict(
                 f"another server serves {place.words}" + (f" at {there}" if there else ""),
-                hint="stop that one, or give this one a database of its own by --db",
+                hint="stop that one, or give this one its own database with --db",
             ) from error
 
 

@@ -29,7 +29,7 @@ from onward.supervisor.telemetry.tracker_server import TrackerConnection, Tracke
 
 log = logging.getLogger(__name__)
 
-_HINT = "name it by `tracker.url` and `tracker.token-file` in the settings, or by ONWARD_TRACKER_URL and ONWARD_TOKEN_FILE"
+_HINT = "set `tracker.url` and `tracker.token-file` in the settings, or ONWARD_TRACKER_URL and ONWARD_TOKEN_FILE"
 
 
 def tracker_settings(desk: OperationsContext) -> TrackerSettings | None:
@@ -50,7 +50,7 @@ def announce_run(desk: OperationsContext, spec: RunSpec, dir: RunDir) -> None:
     try:
         write_job_token(dir, register_run(named, spec_to_json(spec)))
     except (OnwardError, OSError) as error:
-        log.warning("onward: the run starts, but its jobs cannot send to %s: %s; `onward sync %s` does later", named.url, error, dir.path)
+        log.warning("onward: the run starts, but its jobs cannot send to %s: %s; `onward sync %s` sends it later", named.url, error, dir.path)
 
 
 def register_run(named: TrackerSettings, spec: Mapping[str, Any]) -> str:
@@ -88,14 +88,14 @@ def sync_folder(desk: OperationsContext, folder: Path) -> SyncedRun:
     """Send a run's folder to the server: one of ours, or one that `onward.init()` made by hand. What is there already is passed over."""
     named = tracker_settings(desk)
     if named is None:
-        raise InvalidInput("no tracker's server is named", hint=_HINT)
+        raise InvalidInput("no tracker server is configured", hint=_HINT)
     server, dir = TrackerServerClient.of(named), RunDir(folder.absolute())
     if dir.is_run():
         spec = read_spec(dir)
         server.announce(spec_to_json(spec))
         return SyncedRun(run_id=spec.id, bytes=server.send(spec.id, dir))
     if not dir.spool.is_dir():
-        raise NotFound(f"{folder} is no run's folder", hint="a run's folder has a folder spool in it")
+        raise NotFound(f"{folder} is not a run folder", hint="a run folder contains a folder named spool")
     run_id = server.by_hand(dir)
     return SyncedRun(run_id=run_id, bytes=server.send(run_id, dir))
 
@@ -108,7 +108,7 @@ class TrackerServerClient:
     @classmethod
     def of(cls, named: TrackerSettings) -> TrackerServerClient:
         if named.token_file is None:
-            raise InvalidInput(f"there is no token for the tracker at {named.url} here", hint=_HINT)
+            raise InvalidInput(f"no token for the tracker at {named.url} on this machine", hint=_HINT)
         try:
             return cls(named.url, read_token(named.token_file, folder=False))
         except OSError as error:
@@ -150,7 +150,7 @@ class TrackerServerClient:
         if status >= 400:
             words = told.get("detail") if isinstance(told, dict) else None
             kind = NotAllowed if status in (401, 403) else InvalidInput
-            raise kind(f"the tracker at {self._url} answers {status}: {words or 'without a word'}", hint="is its token for another server?")
+            raise kind(f"the tracker at {self._url} answered {status}: {words or 'no message'}", hint="is its token for another server?")
         return told
 
     def _unreachable(self, error: Exception) -> HostUnreachable:

@@ -80,7 +80,7 @@ def regex_line(pattern: str) -> LineReader:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise InvalidInput(f"the adapter's pattern {pattern!r} is no regular expression: {error}", hint="mend it in the file") from error
+        raise InvalidInput(f"the adapter's pattern {pattern!r} is not a regular expression: {error}", hint="fix it in the file") from error
 
     def read(line: str) -> BenchmarkItem | Numbers | None:
         match = compiled.search(line)
@@ -136,7 +136,7 @@ def _read_json(rule: AdapterRule, output: CommandOutput) -> ParsedOutput:
         value = _at(found, keys.split("."))
         if value is None:
             known = ", ".join(list(_flat(found))[:10]) or "none"
-            raise InvalidInput(f"{rule.file} has no number at {keys}", hint=f"numbers that it has: {known}")
+            raise InvalidInput(f"{rule.file} has no number under {keys}", hint=f"it has numbers under: {known}")
         scores[name] = Score(value=value)
     return ParsedOutput(scores=scores)
 
@@ -183,14 +183,14 @@ def _json_file(pattern: str, output: CommandOutput) -> dict[str, Any]:
     paths = [path for path in output.files.glob(pattern) if path.is_file()]
     if not paths:
         there = ", ".join(sorted(path.name for path in output.files.glob("*"))[:10]) or "nothing"
-        raise InvalidInput(f"the command wrote no {pattern} into {{results}}", hint=f"there is {there}")
+        raise InvalidInput(f"the command wrote no {pattern} into {{results}}", hint=f"{{results}} contains {there}")
     newest = max(paths, key=lambda path: (path.stat().st_mtime, path.name))
     try:
         found = json.loads(newest.read_bytes())
     except ValueError as error:
-        raise InvalidInput(f"{newest.name} is no JSON: {error}", hint="was it written whole?") from error
+        raise InvalidInput(f"{newest.name} is not valid JSON: {error}", hint="was it written completely?") from error
     if not isinstance(found, dict):
-        raise InvalidInput(f"{newest.name} holds no JSON object", hint="expected { … } with numbers in it")
+        raise InvalidInput(f"{newest.name} is not a JSON object", hint="expected { … } with numbers in it")
     return found
 
 

@@ -92,7 +92,7 @@ class Trial:
         folder, number = self._folder, self._attempt.number
         ended, _ = end_marked([{contract.ATTEMPT: _mark(folder, earlier)} for earlier in range(1, number)])
         if ended:
-            log.warning("%s: ended %d processes that an earlier attempt had left", self.task.id, ended)
+            log.warning("%s: ended %d processes that an earlier attempt had left running", self.task.id, ended)
         folder.files.mkdir(exist_ok=True)
         rule = self.benchmark.adapter
         self._done = {item.id for item in items_done(rule, self._output(0))}
@@ -114,7 +114,7 @@ class Trial:
             )
         except OSError as error:
             raise OnwardError(
-                f"the command cannot be started: {error.strerror}: {error.filename}", hint="is it there on the nodes?"
+                f"the command cannot be started: {error.strerror}: {error.filename}", hint="does it exist on the nodes?"
             ) from error
 
     def _checkpoint(self) -> Path:
@@ -242,7 +242,7 @@ class Trial:
     def _write_result(self, code: int) -> None:
         reading = read_output(self.benchmark.adapter, self._output(code))
         if reading.empty:
-            raise OnwardError("the command left no score", hint=expected_score(self.benchmark))
+            raise OnwardError("the command wrote no score", hint=expected_score(self.benchmark))
         write_result(self._folder, self._result(reading))
 
     def _result(self, reading: ParsedOutput) -> TaskResult:

@@ -17,7 +17,7 @@ class CommandExit:
     """How a command left."""
 
     code: int
-    asked: bool = False  # its worker had to leave
+    asked: bool = False  # its worker had to stop
     termed: bool = False  # and it did not leave by itself
     late: int | None = None  # the timeout that it exceeded
     items: int = 0  # done in this attempt
@@ -30,11 +30,11 @@ def judge_trial(ended: CommandExit) -> tuple[AttemptEnd, str]:
     if ended.late is not None:
         return AttemptEnd.TIMEOUT, f"it took longer than its timeout of {ended.late} s"
     if ended.asked and (ended.code != 0 or ended.termed or ended.items + ended.before):
-        return AttemptEnd.STOPPED, "its worker had to leave"
+        return AttemptEnd.STOPPED, "its worker had to stop"
     if ended.code == EXIT_AGAIN:
         if ended.items:
             return AttemptEnd.STOPPED, "the command asked to be run again"
-        return AttemptEnd.FAILED, f"the command asked to be run again (exit code {ended.code}) and had done no item"
+        return AttemptEnd.FAILED, f"the command asked to be run again (exit code {ended.code}) without finishing an item"
     if ended.code == 0 or (ended.code_counts and 0 < ended.code < _NOT_STARTED):
         return AttemptEnd.DONE, ""
     return AttemptEnd.FAILED, f"the command failed ({describe_exit(ended.code)})"
@@ -47,6 +47,6 @@ def expected_score(benchmark: Benchmark) -> str:
             where = f"lines of {benchmark.adapter.file}" if benchmark.adapter.file else "printed lines"
             return f'expected {where} like {{"item": "q1", "{benchmark.metric}": 0.5}}'
         case "regex":
-            return f"no line fits {benchmark.adapter.pattern}"
+            return f"no line matches {benchmark.adapter.pattern}"
         case kind:
             return f"the adapter {kind} found no number"

@@ -85,7 +85,7 @@ class Worker:
             self._trials.remove(trial)
             self._slots.give_back(trial.slot)
             if ended is None:
-                log.warning("%s was taken over by another; this worker leaves it", trial.task.id)
+                log.warning("%s was taken over by another worker; this one drops it", trial.task.id)
             else:
                 self._note(trial.task, ended)
 

@@ -70,12 +70,12 @@ class FolderDestination:
 
     def put(self, root: Path, paths: Sequence[str], sums: Sums) -> None:
         if not self.path.parent.is_dir():
-            raise NotDelivered(f"{self.path.parent} is not there", hint="is its disk mounted here?")
+            raise NotDelivered(f"{self.path.parent} does not exist", hint="is its disk mounted here?")
         try:
             for name, digest in sums.items():
                 self._put(root / name, self.path / name, digest)
         except OSError as error:
-            raise NotDelivered(f"{self.path}: {error.strerror or error}", hint="is there room, and may you write there?") from error
+            raise NotDelivered(f"{self.path}: {error.strerror or error}", hint="is there room, and do you have write access?") from error
 
     def _put(self, source: Path, target: Path, digest: str) -> None:
         if _is(target, digest):
@@ -86,7 +86,7 @@ class FolderDestination:
             writing.flush()
             os.fsync(writing.fileno())
             if not _is(Path(writing.name), digest):
-                raise NotDelivered(f"{target} did not arrive as it was sent", hint="it is sent again")
+                raise NotDelivered(f"{target} did not arrive unchanged", hint="it is sent again")
 
 
 def _is(path: Path, digest: str) -> bool:
@@ -109,7 +109,7 @@ class RsyncDestination:
         differing = self._rsync("-rln", "--out-format=%i %n", *self._common(), "--", *sources, f"{self.to.rstrip('/')}/")
         files = [line for line in differing.splitlines() if line[1:2] == "f"]
         if files:
-            raise NotDelivered(f"{self.to}: {len(files)} files did not arrive as they were sent: {files[0]}", hint="they are sent again")
+            raise NotDelivered(f"{self.to}: {len(files)} files did not arrive unchanged: {files[0]}", hint="they are sent again")
 
     def _common(self) -> tuple[str, ...]:
         remote = ("-e", _SSH) if "://" not in self.to else ()
@@ -123,7 +123,7 @@ class RsyncDestination:
             raise NotDelivered(f"{self.to}: {error.message}", hint=error.hint) from error
         if answer.code:
             lines = answer.err.splitlines()
-            told = next((line for line in lines if not line.startswith("rsync error:")), lines[-1] if lines else "it said nothing")
+            told = next((line for line in lines if not line.startswith("rsync error:")), lines[-1] if lines else "it printed nothing")
             raise NotDelivered(f"{self.to}: rsync ended with exit code {answer.code}: {told}", hint=f"try `rsync FILE {self.to}/` there")
         return answer.out
 
@@ -143,19 +143,19 @@ class UrlDestination:
             except NotDelivered:
                 raise
             except Exception as error:  # each of its file systems has errors of its own
-                raise NotDelivered(f"{self.to}: {name}: {error or type(error).__name__}", hint="are its credentials there?") from error
+                raise NotDelivered(f"{self.to}: {name}: {error or type(error).__name__}", hint="are its credentials set up there?") from error
 
     def _open(self) -> tuple[Any, str]:
         try:
             core = importlib.import_module("fsspec.core")
         except ImportError as error:
             raise NotDelivered(
-                f"{self.to}: fsspec is not installed in the Python that uploads", hint="install fsspec there, or upload by host:/folder"
+                f"{self.to}: fsspec is not installed in the Python that uploads", hint="install fsspec there, or upload to host:/folder"
             ) from error
         try:
             files, base = core.url_to_fs(self.to)
         except Exception as error:  # an unknown protocol, or one whose package is missing
-            raise NotDelivered(f"{self.to}: {error}", hint="its package must be in the Python that uploads, as s3fs for s3://") from error
+            raise NotDelivered(f"{self.to}: {error}", hint="its package must be installed in the Python that uploads, such as s3fs for s3://") from error
         return files, str(base)
 
     def _put(self, files: Any, source: Path, target: str, digest: str) -> None:
@@ -166,7 +166,7 @@ class UrlDestination:
             files.makedirs(str(PurePosixPath(target).parent), exist_ok=True)
         files.put_file(str(source), target)
         if _digest(files, target) != digest:
-            raise NotDelivered(f"{self.to}: {target} did not arrive as it was sent", hint="it is sent again")
+            raise NotDelivered(f"{self.to}: {target} did not arrive unchanged", hint="it is sent again")
 
 
 def _digest(files: Any, target: str) -> str:

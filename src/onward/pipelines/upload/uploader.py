@@ -107,7 +107,7 @@ class PipelineUpload:
         if not self._due(seal.key) or not self._arrives(seal):
             return False
         write_whole(self.dir.all_arrived, json.dumps({"over": over, "at": self.clock.now()}))
-        self.said.append(f"all of it has arrived at {self.rule.to}")
+        self.said.append(f"everything has arrived at {self.rule.to}")
         return True
 
     def _arrives(self, thing: UploadItem) -> bool:
@@ -155,7 +155,7 @@ def upload_progress(dir: PipelineDir, plan: PipelinePlan) -> UploadProgress | No
     for key in (_TARGET, *(thing.key for thing in left)):
         told = failed_attempts(dir, key)
         if told and has_failed(told, retries=plan.upload.retries):
-            what = f"nothing arrives at {plan.upload.to}" if key == _TARGET else f"{key} does not arrive"
+            what = f"nothing can be uploaded to {plan.upload.to}" if key == _TARGET else f"{key} cannot be uploaded"
             times = "once" if told.count == 1 else f"{told.count} times"
             problems.append(f"{what}, tried {times}: {told.reason}")
     return UploadProgress(arrived=len(arrived), waiting=len(left), problems=tuple(problems))
@@ -226,10 +226,10 @@ def _summarise(dir: PipelineDir) -> None:
             (sys.executable, "-E", "-P", "-m", "onward.operations.pipelines.summary", str(dir.path)), timeout=_SUMMARY_PATIENCE
         )
     except OnwardError as error:
-        log.info("the summary is left to `onward tend`: %s", error)
+        log.info("`onward tend` will write the summary: %s", error)
         return
     if answer.code:
-        log.info("the summary is left to `onward tend`: %s", answer.err.rpartition("\n")[2])
+        log.info("`onward tend` will write the summary: %s", answer.err.rpartition("\n")[2])
 
 
 # ── one at a time ─────────────────────────────────────────────────────────────
@@ -246,7 +246,7 @@ def lease(dir: PipelineDir, clock: Clock) -> Iterator[bool]:
     if not ours:
         yield False
         return
-    alive = Repeating("saying that it uploads", lambda: os.utime(dir.uploader), every=_SIGN_OF_LIFE)
+    alive = Repeating("recording that it uploads", lambda: os.utime(dir.uploader), every=_SIGN_OF_LIFE)
     try:
         yield True
     finally:

@@ -40,17 +40,17 @@ class StoredFile:
 def components(path: str) -> list[str]:
     """The parts of a relative path; InvalidInput says which one cannot be."""
     if not path or len(path) > 2048 or path.startswith("/"):
-        raise InvalidInput(f"{_short(path)} is no relative path of a file", hint="name it like plots/loss.png")
+        raise InvalidInput(f"{_short(path)} is not a relative path of a file", hint="name it like plots/loss.png")
     parts = path.split("/")
     if len(parts) > _DEEPEST:
-        raise InvalidInput(f"{_short(path)} lies more than {_DEEPEST} folders deep")
+        raise InvalidInput(f"{_short(path)} is more than {_DEEPEST} folders deep")
     for part in parts:
         if not part or part in (".", "..") or _ODD.search(part):
             raise InvalidInput(
                 f"{_short(part)} cannot be part of a file's path, in {_short(path)}", hint="no '.', '..', '\\', '#' or control characters"
             )
         if len(part.encode("utf-8", "surrogatepass")) > 200 or not part.isprintable() or part.endswith(PART):
-            raise InvalidInput(f"{_short(part)} cannot be part of a file's path: too long, or of characters that no file should have")
+            raise InvalidInput(f"{_short(part)} cannot be part of a file's path: too long, or with characters that a file name should not have")
     return parts
 
 
@@ -118,7 +118,7 @@ class ArtifactFiles:
             except OSError as error:
                 if make and error.errno in (errno.ENOTDIR, errno.ELOOP):
                     name = _short(Path(str(error.filename)).name)
-                    raise Conflict(f"{name} is a file or a link: nothing can lie under it", hint="choose another folder") from error
+                    raise Conflict(f"{name} is a file or a link, so it cannot contain files", hint="choose another folder") from error
                 raise
             yield handle
 
@@ -148,7 +148,7 @@ class ArtifactUpload:
             with contextlib.ExitStack() as held:
                 self._handle = held.enter_context(self._files.inside(self._folders, make=True))
                 if kind_of(self._handle, self._name) not in (None, "file"):
-                    raise Conflict(f"{self._path} is a folder or a link; a file cannot take its place")
+                    raise Conflict(f"{self._path} is a folder or a link; a file cannot replace it")
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._file = os.open(self._part, flags, self._files.file_mode, dir_fd=self._handle)
                 held.callback(os.close, self._file)
@@ -159,7 +159,7 @@ class ArtifactUpload:
             self._must_go_on()
             self._size += len(chunk)
             if self._largest is not None and self._size > self._largest:
-                raise TooLarge(f"{_short(self._path)} is larger than {self._largest} bytes, which is all the room there is for it here")
+                raise TooLarge(f"{_short(self._path)} is larger than {self._largest} bytes, which is all the space left for it")
             self._sha256.update(chunk)
             rest = memoryview(chunk)
             while rest:
@@ -188,7 +188,7 @@ class ArtifactUpload:
 
     def _must_go_on(self) -> None:
         if self._over:
-            raise ConnectionError("the upload broke off")
+            raise ConnectionError("the upload was interrupted")
 
 
 def kind_of(handle: int, name: str) -> str | None:
@@ -221,7 +221,7 @@ def plain_file_errors(path: str) -> Iterator[None]:
     except LinkRefused as error:
         named = Path(str(error.filename)).name
         raise NotFound(
-            f"there is no file {_short(path)}: {_short(named)} is a link, and the server follows none",
+            f"there is no file {_short(path)}: {_short(named)} is a link, and the server does not follow links",
             hint="put the file itself into the run's folder",
         ) from error
     except NotAFile as error:
@@ -233,7 +233,7 @@ def plain_file_errors(path: str) -> Iterator[None]:
             case errno.EISDIR | errno.EEXIST | errno.ENOTEMPTY:
                 raise Conflict(f"{_short(path)} is a folder") from error
             case errno.ENAMETOOLONG | errno.EINVAL | errno.EILSEQ:
-                raise InvalidInput(f"{_short(path)} is no name that this file system takes") from error
+                raise InvalidInput(f"{_short(path)} is not a valid name on this file system") from error
             case errno.ENOSPC | errno.EDQUOT:
                 raise StorageFull(
                     f"no room for {_short(path)}: {error.strerror}", hint="make room where the server keeps its files"
@@ -241,7 +241,7 @@ def plain_file_errors(path: str) -> Iterator[None]:
             case _:
                 raise StorageError(f"{_short(path)} cannot be stored or read: {error.strerror}") from error
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{_short(path)} is no name that this file system takes") from error
+        raise InvalidInput(f"{_short(path)} is not a valid name on this file system") from error
 
 
 def _short(text: str) -> str:

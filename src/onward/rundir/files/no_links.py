@@ -33,7 +33,7 @@ class NotAFile(OSError):
     """There is something else where a file should be."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(errno.EINVAL, "it is no regular file", path)
+        super().__init__(errno.EINVAL, "it is not a regular file", path)
 
 
 @contextlib.contextmanager
@@ -131,5 +131,5 @@ def stat_beneath(root: Path, path: Path) -> os.stat_result:
 def _parts(root: Path, path: Path) -> tuple[str, ...]:
     parts = path.relative_to(root).parts
     if ".." in parts:
-        raise ValueError(f"{path} leads out of {root}")
+        raise ValueError(f"{path} leads outside {root}")
     return parts

@@ -51,7 +51,7 @@ def _append(files: ArtifactFiles, folders: Sequence[str], name: str, offset: int
         rest = memoryview(data)[size - offset :] if offset <= size else memoryview(b"")
         end = size + len(rest)
         if rest and files.largest is not None and end > files.largest:
-            raise TooLarge(f"a file has {end} bytes or more; at most {files.largest} are taken of it here")
+            raise TooLarge(f"a file has {end} bytes or more; at most {files.largest} are accepted here")
         while rest:
             rest = rest[os.pwrite(file, rest, end - len(rest)) :]
         if end > size:
@@ -70,7 +70,7 @@ def _is_there(files: ArtifactFiles, folders: Sequence[str], name: str, size: int
 
 def _complete(files: ArtifactFiles, handle: int, parts: Sequence[str], part: str, modified: int, mine: str) -> StoredFile:
     if kind_of(handle, parts[-1]) not in (None, "file"):
-        raise Conflict(f"{'/'.join(parts)} is a folder or a link; a file cannot take its place")
+        raise Conflict(f"{'/'.join(parts)} is a folder or a link; a file cannot replace it")
     file = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, files.file_mode, dir_fd=handle)
     with os.fdopen(file, "rb") as reading:
         digest = hashlib.file_digest(reading, "sha256").hexdigest()

@@ -64,7 +64,7 @@ def _request_mark(root: Path, path: Path, found: Mapping[str, Any]) -> RequestMa
     except TypeError as error:
         raise _damaged(path, str(error)) from error
     if not is_dated(mark.folder) or "/" in mark.folder:
-        raise _damaged(path, f"{mark.folder!r} is no run's folder")
+        raise _damaged(path, f"{mark.folder!r} is not a run folder")
     return replace(mark, folder=str(root / mark.folder))
 
 
@@ -122,7 +122,7 @@ def _take(path: Path, content: Mapping[str, Any]) -> None:
 def _read_made(path: Path) -> dict[str, Any]:
     found = _read(path)
     if found is None:
-        raise StorageError(f"{path} was made and cannot be seen", hint="is the file system in order? It is looked at again")
+        raise StorageError(f"{path} was created but cannot be seen", hint="is the file system healthy? Onward checks again")
     return found
 
 
@@ -134,16 +134,16 @@ def _read(path: Path) -> dict[str, Any] | None:
         return None
     with open(handle, "rb") as file:
         if os.fstat(handle).st_uid != os.getuid():
-            raise StorageError(f"{path} was made by another user", hint="delete it, and keep others from writing to the runs folder")
+            raise StorageError(f"{path} was created by another user", hint="delete it, and do not let others write to the runs folder")
         text = file.read()
     try:
         found = json.loads(text)
     except ValueError as error:
         raise _damaged(path, str(error)) from error
     if not isinstance(found, dict):
-        raise _damaged(path, "it holds no mark")
+        raise _damaged(path, "it contains no mark")
     return found
 
 
 def _damaged(path: Path, words: str) -> StorageError:
-    return StorageError(f"{path} is damaged: {words}", hint="delete it once you know which run the request has")
+    return StorageError(f"{path} is damaged: {words}", hint="delete it once you know which run the request belongs to")

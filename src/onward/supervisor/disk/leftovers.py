@@ -76,7 +76,7 @@ def leftover_folders(place: Path, *, now: float) -> Iterator[LeftoverFolder]:
         if mark is None:
             if now - at > _NOBODYS:
                 held = any(folder.glob("checkpoints/*"))
-                why = "it does not say whose it is, and holds files of a training" if held else ""
+                why = "it does not say whose it is, and contains files of a training" if held else ""
                 yield LeftoverFolder(path=folder, run=folder.parent.name, leg=leg, at=at, keep=why)
         elif surely_gone(mark) and not is_alive(folder.parent.name, leg):
             run = Path(str(mark.get("run", "")))
@@ -89,7 +89,7 @@ def remove_leftover(folder: Path) -> None:
     """Take it away, with what it logged carried to its run. Raises OSError where that cannot be done: then it stays."""
     with locked_folder(folder) as alone:
         if not alone:
-            raise OSError(errno.EBUSY, "its stager still works there")
+            raise OSError(errno.EBUSY, "its publisher still uses it")
         _remove(folder)
 
 
@@ -101,7 +101,7 @@ def _remove(folder: Path) -> None:
         carry(local, run)
         carry_artifacts(local, run)
         if has_pending_artifacts(local):
-            raise OSError(errno.EBUSY, "not all files that it was handed could be stored in its run")
+            raise OSError(errno.EBUSY, "some of its artifacts could not be stored in the run's folder")
     shutil.rmtree(folder)
     with contextlib.suppress(OSError):
         folder.parent.rmdir()  # unless another leg of that run is on this node
@@ -120,23 +120,23 @@ def _sweep(mine: LegLocal) -> None:
                 return
             if left.keep or left.path.parent == mine.path.parent:
                 continue
-            log.info("removing %s, which leg %d of %s left there", left.path, left.leg, left.run)
+            log.info("removing %s, left by leg %d of %s", left.path, left.leg, left.run)
             try:
                 remove_leftover(left.path)
             except OSError as error:
-                log.warning("%s cannot be removed: %s", left.path, error)
+                log.warning("cannot remove %s: %s", left.path, error)
     except OSError as error:
-        log.warning("what killed legs left on this node cannot be looked at: %s", error)
+        log.warning("cannot list what killed legs left on this node: %s", error)
 
 
 def _why_kept(local: LegLocal, run: RunDir, leg: int) -> str:
     if not (local.path / OWNER).exists():
-        return "it is going away"
+        return "it is being removed"
     if not run.is_run():
         if not run.path.name:
-            return "it does not say which run's it is"
+            return "it does not say which run it belongs to"
         others = dated_under(run.path.parent)  # none: the disk with the runs may not be mounted here
-        return "" if others else f"{run.path} cannot be seen from here"
+        return "" if others else f"{run.path} cannot be read on this machine"
     if _finished(run):
         return ""
     left = unpublished(local.checkpoints, run.checkpoints, leg=leg)
@@ -144,7 +144,7 @@ def _why_kept(local: LegLocal, run: RunDir, leg: int) -> str:
         return ""
     size = format_bytes(sum(one.bytes for one in left if one.name == left[-1].name))
     newest = left[-1]
-    how = f"the next leg of that run on this node publishes it, or copy {newest.folder}"
+    how = f"the next leg of that run on this node publishes it, or copy {newest.folder} yourself"
     return f"it holds {newest.name} of {run.path.name} ({size}), which is not published; {how}"
 
 

@@ -26,5 +26,5 @@ def memory_words(folder: str, size: int | None, *, mem: int | None) -> str:
     """`mem`: MiB that the job asked for."""
     each = f"a checkpoint takes {format_bytes(size)}" if size is not None else "each takes its size"
     whole = f" of the job's {format_bytes(mem * _MIB)}" if mem else " of the job's memory"
-    advice = "name a disk by local-disk in the cluster's profile, or ask for that much more mem"
+    advice = "name a disk with local-disk in the cluster's profile, or ask for that much more mem"
     return f"{_BEGINS} ({folder} is a tmpfs): {each}{whole}; {advice}"

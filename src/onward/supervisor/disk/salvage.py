@@ -81,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
     before = set(published_names_of(dir.checkpoints))
     salvage(dir, run, leg=max(run.legs, default=0) + 1, journal=desk_journal(dir), clock=SystemClock())
     found = sorted(set(published_names_of(dir.checkpoints)) - before)
-    told = f"published {', '.join(map(str, found))}" if found else f"nothing of {run.spec.id} on this node was left to publish"
+    told = f"published {', '.join(map(str, found))}" if found else f"nothing of {run.spec.id} on this node was unpublished"
     sys.stdout.write(told + "\n")
     return 0
 
@@ -127,13 +127,13 @@ def carry_over(
     if local.path.stat().st_uid != os.getuid():
         return
     if end_survivors(read_spec(dir).id, [leg]):
-        log.warning("%s stays as it is: processes of leg %d hang there and cannot be ended", local.path, leg)
+        log.warning("leaving %s alone: processes of leg %d hang there and cannot be ended", local.path, leg)
         return
     with locked_folder(local.path, patience=_STAGER_PATIENCE, end_holder=newest_claim(dir) > leg) as alone:
         if not alone:
-            log.warning("%s is left alone: the stager of leg %d still works there", local.path, leg)
+            log.warning("leaving %s alone: the publisher of leg %d still uses it", local.path, leg)
             return
-        log.info("carrying over what leg %d left in %s", leg, local.path)
+        log.info("salvaging what leg %d left in %s", leg, local.path)
         try:
             carry(local, dir)
         except LogsNotCarried as error:  # its checkpoints are worth more
@@ -145,7 +145,7 @@ def carry_over(
             yield report
         left = unpublished(local.checkpoints, dir.checkpoints, leg=leg)
         if left or missed:
-            log.warning("%s keeps checkpoints of leg %d that could not be published", local.path, leg)
+            log.warning("%s still has checkpoints of leg %d that could not be published", local.path, leg)
         elif not has_pending_artifacts(local):
             shutil.rmtree(local.path, ignore_errors=True)
 
@@ -218,5 +218,5 @@ def _has_gone(dir: RunDir, mark: Mapping[str, Any], folder: Path, *, by_leg: int
     patience = _OWNER_PATIENCE if newest_claim(dir) == by_leg and mark.get("pid") != os.getpid() else 0.0
     gone = gone_in_time(mark, patience=patience)
     if not gone and mark.get("machine") == socket.gethostname():
-        log.warning("process %s of an earlier leg still lives: what it left in %s is not carried over now", mark.get("pid"), folder)
+        log.warning("process %s of an earlier leg is still alive: what it left in %s is not salvaged now", mark.get("pid"), folder)
     return gone

@@ -23,5 +23,5 @@ class SkippedSaves:
 def _words(reason: str, free: int | None, size: int | None, *, last: bool) -> str:
     room = "" if free is None else f", {format_bytes(free)} are free there"
     needs = "" if size is None else f", and a checkpoint takes {format_bytes(size)}"
-    more = "; more like it are in the training's log alone" if last else ""
-    return f"a checkpoint was skipped, as the node's disk has no room for it: {reason}{room}{needs}; name a larger disk by local-disk{more}"
+    more = "; later ones are only in the training's log" if last else ""
+    return f"a checkpoint was skipped, because the node's disk has no room for it: {reason}{room}{needs}; name a larger disk with local-disk{more}"

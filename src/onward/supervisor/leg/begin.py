@@ -58,7 +58,7 @@ def may_begin(scene: LegContext) -> bool:
     """Settle what became of earlier legs, and let policy say whether this leg may run, in this job."""
     run = read_run(scene.dir)
     if run.closed:
-        log.info("the run is over (%s); this job leaves", run.closed.state)
+        log.info("the run is over (%s); this job exits", run.closed.state)
         mark_over(scene.dir, run.closed)
         return False
     journal = desk_journal(scene.dir)
@@ -74,7 +74,7 @@ def may_begin(scene: LegContext) -> bool:
             log.info("leg %d ended %s: %s", event.leg, event.end, event.reason)
             journal.write(event)
     except StillRunning as error:
-        log.info("%s; this job came too early and leaves", error)
+        log.info("%s; this job came too early and exits", error)
         _leave_to_another(scene, run, error.job, journal)
         return False
     run = read_run(scene.dir)
@@ -85,7 +85,7 @@ def may_begin(scene: LegContext) -> bool:
             close_run(scene.dir, journal, action, leg=run.last_leg.number if run.last_leg else scene.leg, at=scene.clock.now())
             return False
         case Continue() if action.leg != scene.leg:
-            log.info("leg %d is wanted, not this one; this job leaves", action.leg)
+            log.info("leg %d is next, not this one; this job exits", action.leg)
             if scene.allocation.restarted and action.leg == scene.leg + 1:
                 queue_or_close(scene, run, action, journal=journal)
             return False
@@ -96,7 +96,7 @@ def may_begin(scene: LegContext) -> bool:
         case Continue():
             return True
         case NothingToDo():
-            log.info("leg %d has been claimed; this job leaves", scene.leg)
+            log.info("leg %d has been claimed; this job exits", scene.leg)
             return False
 
 
@@ -112,7 +112,7 @@ def _note_second_life(scene: LegContext, run: Run, journal: Journal) -> None:
     leg = run.legs.get(scene.leg)
     if scene.allocation.restarted and leg and leg.claimed and leg.end is None and leg.claimed.job == scene.allocation.job:
         hosts = ", ".join(leg.claimed.hosts)
-        words = f"job {scene.allocation.job} was started again: {hosts} was lost, or somebody put the job back into the queue"
+        words = f"job {scene.allocation.job} was started again: {hosts} was lost, or somebody requeued the job"
         log.info("leg %d ended %s: %s", leg.number, LegEnd.NODE_LOST, words)
         journal.write(ev.EndFound(leg=leg.number, at=scene.clock.now(), end=LegEnd.NODE_LOST, reason=words))
 
@@ -124,8 +124,8 @@ def _journal_own_submission(scene: LegContext, run: Run, journal: Journal) -> No
     if scene.allocation.restarted or any(number == scene.leg for number, _ in queued):
         return
     for number, own in queued:
-        log.info("job %s was queued for leg %d, and lives leg %d, which no job has begun", job, number, scene.leg)
-        words = f"its job lives leg {scene.leg}, which no job had begun"
+        log.info("job %s was queued for leg %d, and runs leg %d instead, which no job has begun", job, number, scene.leg)
+        words = f"its job runs leg {scene.leg} instead, which no job had begun"
         journal.write(ev.Submitting(leg=scene.leg, at=at, name=own.name, mem=own.mem, time=own.time, exclude=own.exclude))
         journal.write(ev.Submitted(leg=scene.leg, at=at, name=own.name, job=job))
         journal.write(ev.Gone(leg=number, at=at, name=own.name, reason=words))
@@ -143,15 +143,15 @@ def _early_pause(scene: LegContext, run: Run) -> float:
 def _leave_to_another(scene: LegContext, run: Run, predecessor: str, journal: Journal) -> None:
     """This job came too early. The predecessor may be about to end, or to live for hours: another job waits for it, held on it."""
     if scene.spec.cluster.legs_ahead:
-        log.warning("jobs may not submit here: `onward tend` goes on from here if no later leg is queued")
+        log.warning("jobs may not submit here: `onward tend` continues from here if no later leg is queued")
         return
     wanted = Continue(leg=scene.leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
     try:
         handover = scene.handover(journal=journal, patience=60.0)
         job = handover.ensure(run, wanted, after=predecessor)
-        log.info("leg %d is job %s, held on job %s", scene.leg, job, predecessor)
+        log.info("leg %d is job %s, held until job %s ends", scene.leg, job, predecessor)
     except (SchedulerError, QueuedLegCancelled) as error:
-        log.error("no job could be queued in this one's place; job %s queues the next leg when it ends: %s", predecessor, error)
+        log.error("cannot queue a job in place of this one; job %s queues the next leg when it ends: %s", predecessor, error)
 
 
 def _suits(scene: LegContext, run: Run, wanted: Continue) -> bool:
@@ -196,7 +196,7 @@ class Successor:
         self._given_up = True
         if self._thread:
             self._thread.join(timeout=30)
-        self._scene.patiently("noting the next leg's job", self._journal.flush)
+        self._scene.patiently("recording the next leg's job", self._journal.flush)
         self._journal.close()
 
     def take_back(self, reason: str) -> None:
@@ -207,7 +207,7 @@ class Successor:
         try:
             self._handover.take_back_made(reason=reason)
         except SchedulerError as error:
-            log.warning("the job for leg %d is still queued; it finds out by itself whether it is needed: %s", self.wanted.leg, error)
+            log.warning("the job for leg %d is still queued; it checks by itself whether it is needed: %s", self.wanted.leg, error)
         self._journal.close()
 
     def _work(self) -> None:
@@ -224,9 +224,9 @@ class Successor:
             job = handover.ensure(self._run, self.wanted, after=scene.allocation.job)
             log.info("leg %d is queued as job %s", number, job)
         except SubmitLimitReached as error:
-            log.info("leg %d found no place in the queue while this leg ran: %s", number, error)
+            log.info("leg %d could not be queued while this leg ran: %s", number, error)
         except (SchedulerError, QueuedLegCancelled, OSError) as error:
-            log.warning("leg %d could not be queued now, and is tried again when this leg ends: %s", number, error)
+            log.warning("leg %d could not be queued now; it is retried when this leg ends: %s", number, error)
             self._journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {number} could not be queued: {error}"))
         finally:
             self.done.set()
@@ -244,7 +244,7 @@ def abandon_start(scene: LegContext, run: Run, successor: Successor | None, erro
     if scene.spec.cluster.legs_ahead or scene.ending() or successor is None:
         return 1  # the next leg's job is queued, and lives this leg
     if not may_wait_again(waited):
-        log.error("jobs for leg %d have waited %.0f s in all; `onward tend` goes on from here", scene.leg, waited)
+        log.error("jobs for leg %d have waited %.0f s in total; `onward tend` continues from here", scene.leg, waited)
         successor.take_back(words)
         return 1
     handover = scene.handover(journal=desk_journal(scene.dir, patient=True), patience=60.0)
@@ -255,6 +255,6 @@ def abandon_start(scene: LegContext, run: Run, successor: Successor | None, erro
         log.info("leg %d is job %s, after this one", scene.leg, job)
         successor.take_back(words)
     except (SchedulerError, QueuedLegCancelled, OSError) as failed:
-        log.warning("the job for leg %d, which is queued, lives leg %d: %s", scene.leg + 1, scene.leg, failed)
+        log.warning("the job that is queued for leg %d runs leg %d instead: %s", scene.leg + 1, scene.leg, failed)
     handover.journal.close()
     return 1

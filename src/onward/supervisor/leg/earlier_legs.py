@@ -107,5 +107,5 @@ def _found(leg: Leg, status: JobStatus | None, clock: Clock, *, noticed: bool | 
 
 def _not_heard(leg: Leg, clock: Clock) -> EndFound:
     assert leg.claimed is not None
-    reason = f"how job {leg.claimed.job} ended is unknown: the leg left no word, and the scheduler does not answer"
+    reason = f"how job {leg.claimed.job} ended is unknown: the leg wrote no end record, and the scheduler does not answer"
     return EndFound(leg=leg.number, at=clock.now(), end=LegEnd.LOST, reason=reason, counts=False)

@@ -36,7 +36,7 @@ def write_end(scene: LegContext, outcome: TrainingOutcome, training: TrainingWat
     if verdict is None and (status := _ask_about_myself(scene)):
         verdict, by = classify_end(status, status.id), status.cancelled_by
     if verdict is None:
-        log.warning("the scheduler ended this job and does not say why yet; the next leg will ask")
+        log.warning("the scheduler ended this job and does not say why yet; the next leg will ask again")
         return False
     end, reason = verdict
     if training.saves.last_missed is not None:
@@ -115,7 +115,7 @@ def queue_or_close(scene: LegContext, run: Run, wanted: Continue, *, journal: Jo
     """See to it that a leg is queued, after this job. Where that can never be, end the run and say so."""
     if scene.spec.cluster.legs_ahead:
         if not queued_ahead(run, wanted):
-            log.warning("leg %d is not queued as it must be, and jobs may not submit here; `onward tend` goes on from here", wanted.leg)
+            log.warning("leg %d should be queued but is not, and jobs may not submit here; `onward tend` continues from here", wanted.leg)
         return
     try:
         job = scene.handover(journal=journal, patience=30.0).ensure(run, wanted, after=scene.allocation.job)
@@ -136,13 +136,13 @@ def queue_or_close(scene: LegContext, run: Run, wanted: Continue, *, journal: Jo
         if (wanted.mem or 0) > (run.resources.mem or 0):  # not for now, but for what it asks
             refusal = Close(
                 state=RunState.FAILED,
-                cause=f"leg {wanted.leg} needs more memory ({format_size(wanted.mem or 0)}), and the scheduler refused to give it",
+                cause=f"leg {wanted.leg} needs more memory ({format_size(wanted.mem or 0)}), which the scheduler refused",
                 evidence=error.message,
                 next=f"onward resume {scene.spec.id} --mem SIZE --mem-max SIZE, with sizes that its nodes have",
             )
             close_run(scene.dir, journal, refusal, leg=wanted.leg, at=scene.clock.now())
     except SchedulerError as error:
-        log.error("%s; `onward tend` goes on from here", error)
+        log.error("%s; `onward tend` continues from here", error)
 
 
 # ── the same job again ────────────────────────────────────────────────────────

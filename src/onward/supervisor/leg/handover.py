@@ -86,7 +86,7 @@ class Handover:
             if job is None and standing.limited and _same_request(standing, run, wanted):
                 return self._ask_for(wanted.leg, standing.name, after, script=self._script(run, wanted), noted=True)
             if job is None:
-                self._write_off(wanted.leg, standing.name, "no job came of it")
+                self._write_off(wanted.leg, standing.name, "no job was created")
         return self._submit(run, wanted, after=after)
 
     def ensure_ahead(self, run: Run, wanted: Continue, *, after: str | None, legs: int | None = None) -> str:
@@ -133,14 +133,14 @@ class Handover:
             if job:
                 self._take_back(number, standing.name, job, reason)
             elif standing.limited:
-                self._write_off(number, standing.name, f"it found no place in the queue, and {reason}")
+                self._write_off(number, standing.name, f"it could not be queued, and {reason}")
 
     def _disown(self, leg: Leg) -> None:
         """The job that this process is in lives another leg, or leaves: it cannot be the one that is asked for. Noted in memory too,
         since the journals may not be writable now."""
         for own in [s for s in leg.submissions.values() if self.own and s.job == self.own and s.stands]:
             own.withdrawn = True
-            words = "its job leaves, or lives another leg"
+            words = "its job exits, or runs another leg"
             self.journal.write(ev.Withdrawn(leg=leg.number, at=self.clock.now(), name=own.name, job=own.job or "", reason=words))
 
     # ── one job, surely ───────────────────────────────────────────────────────
@@ -148,10 +148,10 @@ class Handover:
     def _still_good(self, run: Run, wanted: Continue, standing: Submission, job: str, *, held: bool) -> bool:
         status = self._status_in_time(job, _HELD_PATIENCE if held else self.patience)
         if status is None and capabilities_of(self.scheduler).deletes_unseen:
-            said = f"job {job}, queued for leg {wanted.leg}, was deleted while it waited; the scheduler does not say by whom"
+            said = f"job {job}, queued for leg {wanted.leg}, was deleted while it waited; the scheduler does not say who deleted it"
             raise QueuedLegCancelled(said)
         if status is None or status.name != standing.name:
-            self._write_off(wanted.leg, standing.name, f"the scheduler does not know job {job} any more")
+            self._write_off(wanted.leg, standing.name, f"the scheduler no longer knows job {job}")
             return False
         if status.state is JobState.CANCELLED:
             by = status.cancelled_by
@@ -260,8 +260,8 @@ class Handover:
             if found:
                 return found
             if self.clock.now() >= give_up:
-                raise SubmitUnclear(f"no submit was answered, and it is not known whether job {name} was accepted", hint=_TEND)
-            log.warning("no job %s came of it; submitting again under the same name", name)
+                raise SubmitUnclear(f"the scheduler answered no submit, and it is unknown whether job {name} was accepted", hint=_TEND)
+            log.warning("there is no job %s; submitting again under the same name", name)
             self._pause(pause, give_up)
             pause = min(2 * pause, _LONGEST_RETRY_PAUSE)
 
@@ -276,7 +276,7 @@ class Handover:
             except SchedulerUnavailable as error:
                 if self.clock.now() >= give_up:
                     raise SubmitUnclear(
-                        f"the scheduler does not answer, and it is not known whether job {name} was accepted: {error}",
+                        f"the scheduler does not answer, and it is unknown whether job {name} was accepted: {error}",
                         hint=_TEND,
                     ) from error
                 self._pause(min(5.0, settle + 1), give_up)
@@ -327,7 +327,7 @@ class Handover:
         until = min(self.clock.now() + seconds, max(give_up, self.clock.now()))
         while self.clock.now() < until:
             if self.abandoned():
-                raise SubmitUnclear("given up: the leg is ending")
+                raise SubmitUnclear("gave up: the leg is ending")
             self.clock.sleep(min(0.5, until - self.clock.now()))
 
 

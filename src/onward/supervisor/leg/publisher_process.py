@@ -67,7 +67,7 @@ class PublisherProcess:
         while not self._reports.empty():
             found.append(self._reports.get())
         if self._process.poll() is not None and not self._closing:
-            log.warning("the stager died with %s; starting another", self._process.returncode)
+            log.warning("the publisher died with %s; starting another", self._process.returncode)
             self._restart()
         return found
 
@@ -85,11 +85,11 @@ class PublisherProcess:
                 if self._process.returncode == 0 or restarts == _MOST_RESTARTS:
                     break
                 restarts += 1
-                log.warning("the stager died with %s at the end; starting another", self._process.returncode)
+                log.warning("the publisher died with %s at the end; starting another", self._process.returncode)
                 self._restart()
                 self._say_last(killed_at)
             if time.monotonic() - self._heard > _SILENCE:
-                log.warning("nothing was published or copied for %.0f s; the store hangs", _SILENCE)
+                log.warning("nothing was published or copied for %.0f s; the storage hangs", _SILENCE)
                 break
             self._woken.wait(0.05)
             self._woken.clear()
@@ -129,7 +129,7 @@ class PublisherProcess:
                     if report.kind != "moving":
                         self._reports.put(report)
                 except (ValueError, TypeError):
-                    log.warning("the stager said %r", line)
+                    log.warning("the publisher printed %r", line)
                 self._woken.set()
 
 
@@ -146,10 +146,10 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--since", type=float, default=0.0, help="what is older than this came from a checkpoint")
     parser.add_argument("--nodes", type=int, default=1, help="on how many nodes the ranks run")
     options = parser.parse_args(argv)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s stager %(levelname)s %(message)s", force=True)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s publisher %(levelname)s %(message)s", force=True)
     with locked_folder(options.local, patience=_FOLDER_PATIENCE) as alone:
         if not alone:
-            log.error("somebody else works in %s; nothing can be staged from there", options.local)
+            log.error("another process uses %s; nothing can be published from there", options.local)
             return 1
         try:
             return _stage(options)
@@ -246,7 +246,7 @@ class Heartbeat:
             self._fenced()  # the next leg waits for this folder: it carries over what is left
             newest = max(map(step_of, committed(self._checkpoints)), default=-1)
             if self._step is not None and newest > self._step:
-                raise SourceChanged(f"the checkpoint of step {self._step} makes way for that of step {newest}")
+                raise SourceChanged(f"the checkpoint of step {self._step} was dropped in favor of that of step {newest}")
 
 
 def _input_ends() -> bool:

@@ -64,5 +64,5 @@ class RankWatch:
             self.clock.sleep(0.05)
         lost = self.crew.silent_nodes(since=since)
         if lost:
-            log.warning("nothing is heard any more from %s", ", ".join(lost))
+            log.warning("no more messages from %s", ", ".join(lost))
         return tuple(lost)

@@ -74,7 +74,7 @@ class LegSaves:
     def _is_stored_again(self, step: int) -> None:
         if self._missing_since is not None:
             gap = format_duration(self.clock.now() - self._missing_since)
-            self._warn(f"checkpoints are stored again, from step {step} on; for {gap} none could be")
+            self._warn(f"checkpoints are stored again, from step {step} on; after a gap of {gap}")
             self._missing_since = None
         self._missed.clear()
 
@@ -86,7 +86,7 @@ class LegSaves:
         if report.kind == "refused":
             self._refused += 1
             if self._refused <= _REFUSALS_TOLD:
-                more = "; more like it are in the supervisor's log alone" if self._refused == _REFUSALS_TOLD else ""
+                more = "; later ones are only in the supervisor's log" if self._refused == _REFUSALS_TOLD else ""
                 self._warn(report.reason + more)
         if report.kind == "missed":  # however many: the training goes on, and what it saved is stored as soon as there is room
             self._missed[report.step] = report.reason

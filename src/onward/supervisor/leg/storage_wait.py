@@ -31,10 +31,10 @@ def wait_for_storage(what: str, act: Callable[[], T], *, clock: Clock, until: fl
                 raise
             if said is None or now - said >= _SAY_EVERY:
                 said = now
-                log.warning("%s is not possible now, and is tried again for up to %.0f s: %s", what, until - now, error)
+                log.warning("%s fails now, and is retried for up to %.0f s: %s", what, until - now, error)
             clock.sleep(min(pause, max(until - now, 0.0)))
             pause = min(2 * pause, _LONGEST_PAUSE)
             continue
         if said is not None:
-            log.info("%s: possible again", what)
+            log.info("%s: works again", what)
         return done

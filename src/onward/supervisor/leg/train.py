@@ -155,7 +155,7 @@ def _train(
     gone = clock.now()
     ends = limit.deadline or math.inf
     if not training.ended and code in (0, EXIT_AGAIN):
-        with never_hurts_training("noting that the training has left"):
+        with never_hurts_training("recording that the training has ended"):
             local.left.write_text(f"{began}")
     if training.fenced:
         crew.drain(until=gone + 5.0)
@@ -168,7 +168,7 @@ def _train(
         while training.saves.left_behind and clock.now() < scene.storage_until and not signals.ending:  # each waits a while for room
             stager = _start_stager(scene, local, resume, woken, since=began)
             training.take_reports(stager.drain(until=min(ends - 0.5, scene.storage_until), killed_at=killed_at))
-        with never_hurts_training("noting what is left on the node"):
+        with never_hurts_training("recording what is left on the node"):
             late = training.asked is StopReason.DEADLINE
             scene.patiently(
                 "looking at the store",
@@ -184,14 +184,14 @@ def _train(
         relay.close(within=max(min(ends - clock.now() - 3.0, _RELAY_PATIENCE), 1.0))
     mirroring.stop(within=5.0)
     copying.stop()
-    with never_hurts_training("the last copying of the output"):
+    with never_hurts_training("copying the last output"):
         outputs.carry(within=5.0)
     training.folder.end()
     try:
-        scene.patiently("carrying over what it wrote and logged", lambda: carry(local, dir))
+        scene.patiently("copying the last logs and metrics", lambda: carry(local, dir))
     except OSError as error:
-        log.warning("not all that it wrote and logged is in the run's folder: %s", error)
-        scene.journal.write(ev.Warned(leg=leg, at=clock.now(), text=f"not all that it wrote and logged could be stored: {error}"))
+        log.warning("some of its logs and metrics are not in the run's folder: %s", error)
+        scene.journal.write(ev.Warned(leg=leg, at=clock.now(), text=f"some of its logs and metrics could not be stored: {error}"))
     training.stop_seconds = gone - training.asked_at if training.asked_at else None
     with never_hurts_training("removing the launch plan"):
         dir.launch(leg).unlink(missing_ok=True)
@@ -275,20 +275,20 @@ def _restore(scene: LegContext, local: LegLocal, nodes: OtherNodes | None) -> tu
     if found is None:
         if told:
             raise CheckpointDamaged(
-                "none of this run's checkpoints verifies any more",
-                hint=f"look at {store}; start afresh with a new run, or put a good copy back and onward resume",
+                "none of this run's checkpoints can be verified any more",
+                hint=f"look into {store}; start over with a new run, or restore a good copy there, then onward resume",
             )
         if nodes:
             nodes.say(restore="")
             others = nodes.ready("", patience)
         return None, others
     for words in found.fell_back:
-        log.warning("fell back: %s", words)
+        log.warning("fell back to an older checkpoint: %s", words)
     brought, name = found.taken, found.taken.manifest.name
     scene.journal.write(ev.Restored(leg=scene.leg, at=clock.now(), step=name.step, checkpoint=str(name), fell_back=list(found.fell_back)))
     if brought.warning:
         scene.journal.write(ev.Warned(leg=scene.leg, at=clock.now(), text=brought.warning))
-    log.info("restored %s%s", name, f", read where it is: {brought.in_place}" if brought.in_place else "")
+    log.info("restored %s%s", name, f", read from the run's folder: {brought.in_place}" if brought.in_place else "")
     return ((brought.folder, name.step), str(name)), others
 
 
@@ -326,6 +326,6 @@ def _start_child(
     except OSError as error:
         stager.drain(until=scene.clock.now() + 5)
         why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        raise InvalidInput(f"the command cannot be started on {socket.gethostname()}: {why}", hint="is it there on the nodes?") from error
+        raise InvalidInput(f"the command cannot be started on {socket.gethostname()}: {why}", hint="does it exist on the nodes?") from error
     scene.journal.write(ev.Started(leg=leg, at=scene.clock.now(), pid=child.pid))
     return child

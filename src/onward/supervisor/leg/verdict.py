@@ -75,7 +75,7 @@ def judge_leg(outcome: TrainingOutcome) -> tuple[LegEnd, str] | None:
         peak = f", after using {format_size(outcome.peak_mem)}" if outcome.peak_mem else ""
         if outcome.code > 0 and not outcome.memory_killed:  # address space ran out: nobody is killed, and little memory may be in use
             return LegEnd.OUT_OF_MEMORY, f"the training was refused more memory ({died})"
-        return LegEnd.OUT_OF_MEMORY, f"the training was killed for its memory ({died}){peak}"
+        return LegEnd.OUT_OF_MEMORY, f"the training was killed for running out of memory ({died}){peak}"
     if outcome.asked is None:
         return _unasked(outcome, died)
     return _asked(outcome, outcome.asked, died)
@@ -92,13 +92,13 @@ def _asked(outcome: TrainingOutcome, asked: StopReason, died: str) -> tuple[LegE
         case StopReason.DELETED:
             return LegEnd.CANCELLED, "its job was deleted" + saved_or_died
         case StopReason.GIVEN_UP:
-            return LegEnd.NODE_LOST, "the scheduler had given its host up" + saved_or_died
+            return LegEnd.NODE_LOST, "the scheduler had lost contact with its host" + saved_or_died
         case StopReason.DEADLINE if left:
             return LegEnd.TIME_LIMIT, "stopped before the time limit" + by_force
         case StopReason.DEADLINE:
             return LegEnd.CRASHED, f"{outcome.who} failed while stopping before the time limit ({died}){outcome.last_line}"
         case StopReason.WARNING if left:
-            return LegEnd.PREEMPTED, "stopped at the scheduler's warning that the job will end" + by_force
+            return LegEnd.PREEMPTED, "stopped after the scheduler warned that the job will end" + by_force
         case StopReason.REQUEST if left:
             return LegEnd.AGAIN, "stopped on request" + by_force
         case StopReason.WARNING | StopReason.REQUEST | StopReason.STORAGE:
@@ -110,11 +110,11 @@ def _asked(outcome: TrainingOutcome, asked: StopReason, died: str) -> tuple[LegE
 def _unasked(outcome: TrainingOutcome, died: str) -> tuple[LegEnd, str]:
     """How a training ended that nobody had asked to stop."""
     if outcome.lost_nodes:
-        return LegEnd.NODE_LOST, f"{', '.join(outcome.lost_nodes)} went away under the training ({died})"
+        return LegEnd.NODE_LOST, f"{', '.join(outcome.lost_nodes)} were lost during the training ({died})"
     if outcome.again:
-        return LegEnd.AGAIN, f"the training asked to be run again (exit code {outcome.code})"
+        return LegEnd.AGAIN, f"the training asked for another leg (exit code {outcome.code})"
     if outcome.final:
-        return LegEnd.CRASHED, f"the training said that it is not to be run again (exit code {outcome.code})"
+        return LegEnd.CRASHED, f"the training asked not to be run again (exit code {outcome.code})"
     return LegEnd.CRASHED, f"{outcome.who} failed ({died}){outcome.last_line}"
 
 

@@ -167,7 +167,7 @@ class TrainingWatch:
 
     def _look_for_reasons(self, now: float) -> None:
         if self.folder.fenced_by:
-            log.warning("leg %d has taken over; this leg ends without a word", self.folder.fenced_by)
+            log.warning("leg %d has taken over; this leg ends without an end record", self.folder.fenced_by)
             self.fenced = True
             self._kill()
             return
@@ -195,7 +195,7 @@ class TrainingWatch:
         try:
             self.fenced = self.folder.taken_over()
         except OSError as error:
-            log.warning("whether another leg has taken over cannot be seen: %s", error)
+            log.warning("cannot check whether another leg has taken over: %s", error)
 
     def _was_deleted(self, now: float) -> bool:
         """At the limit the same notice says that the limit has come."""
@@ -272,7 +272,7 @@ class TrainingWatch:
         seconds = self._standstill.seconds()
         if seconds:
             self._sign_of_life += seconds
-            self.warn(f"nothing ran here for {seconds / 60:.0f} min: the job was suspended, or its node stood still")
+            self.warn(f"nothing ran here for {seconds / 60:.0f} min: the job was suspended, or its node hung")
 
     def _look_for_life(self, now: float) -> None:
         """Progress is a record, a line of output or a checkpoint. None for the stated time: dump the stacks, end it."""
@@ -289,7 +289,7 @@ class TrainingWatch:
         if seen != self._seen:
             self._seen, self._sign_of_life = seen, now
         elif now - self._sign_of_life >= limit and self.child.running:
-            log.warning("no sign of progress for %d s: dumping stacks and ending the training", limit)
+            log.warning("no progress for %d s: dumping stacks and ending the training", limit)
             self.stalled = True
             self._kill(signal.SIGABRT)  # Python's faulthandler writes the stacks of all threads to stderr
             self._kill(signal.SIGCONT)

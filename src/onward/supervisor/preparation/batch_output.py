@@ -140,7 +140,7 @@ class OutputFiles:
                 except OSError as error:
                     if target not in self._failed:
                         self._failed.add(target)
-                        self.warn(f"output cannot be written to {target}: {error.strerror or error}; it is in the run's folder")
+                        self.warn(f"output cannot be written to {target}: {error.strerror or error}; it is only in the run's folder")
         finally:
             self._busy.release()
 

@@ -61,7 +61,7 @@ def download(one: FileFetch, target: Path, terms: DownloadTerms, *, most: int) -
                 _must_be_good(response, one, parts, what, min(most, one.most))
                 return _stream(response, one, target, what, most=min(most, one.most), cut=terms.cut)
             parts = _followed(parts, response.headers["Location"] or "", terms, what)
-    raise InputRefused(f"{what}: {host_words(parts)} redirects in circles")
+    raise InputRefused(f"{what}: {host_words(parts)} redirects in a loop")
 
 
 def _checked(url: str, terms: DownloadTerms, what: str) -> SplitResult:
@@ -81,8 +81,8 @@ def _followed(parts: SplitResult, location: str, terms: DownloadTerms, what: str
     safer = (parts.scheme, there.scheme) == ("http", "https") and there.hostname == parts.hostname
     if not location or not (same or safer):
         raise InputRefused(
-            f"{what}: {host_words(parts)} redirects to {where}, and only redirects on one host are followed",
-            hint="give the address that it leads to",
+            f"{what}: {host_words(parts)} redirects to {where}, but only redirects within a host are followed",
+            hint="use the address that it leads to",
         )
     return _checked(there.geturl(), terms, what)
 
@@ -93,13 +93,13 @@ def _followed(parts: SplitResult, location: str, terms: DownloadTerms, what: str
 def _must_be_good(response: http.client.HTTPResponse, one: FileFetch, parts: SplitResult, what: str, most: int) -> None:
     status = response.status
     if status != HTTPStatus.OK:
-        words = f"{what} cannot be fetched: {host_words(parts)} answered {status} {http.client.responses.get(status, '')}".rstrip()
+        words = f"cannot fetch {what}: {host_words(parts)} answered {status} {http.client.responses.get(status, '')}".rstrip()
         if status in _AGAIN or status >= 500:
-            raise InputsFailed(words, hint="it is tried again")
-        raise InputRefused(words, hint="is the file there, and may this site's login read it?" if status < 500 else "")
+            raise InputsFailed(words, hint="it is retried")
+        raise InputRefused(words, hint="is the file there, and may this site read it?" if status < 500 else "")
     coding = (response.headers["Content-Encoding"] or "identity").lower()
     if coding != "identity":
-        raise InputRefused(f"{what}: {host_words(parts)} sends it {coding}-encoded, though it was asked not to")
+        raise InputRefused(f"{what}: {host_words(parts)} sends it {coding}-encoded, although the request did not allow that")
     kind = response.headers.get_content_type() if response.headers["Content-Type"] else ""
     if one.types and kind not in _NO_KIND and not any(fnmatchcase(kind, wanted) for wanted in one.types):
         raise InputRefused(f"{what} is {kind}, expected {' or '.join(one.types)}")
@@ -123,11 +123,11 @@ def _stream(
             digest.update(chunk)
             file.write(chunk)
         if cut() or (promised is not None and size != promised):
-            raise InputsFailed(f"{what} broke off after {format_bytes(size)}", hint="it is tried again")
+            raise InputsFailed(f"the download of {what} broke off after {format_bytes(size)}", hint="it is retried")
         if one.size is not None and size != one.size:
             raise InputRefused(_other_size(what, size, one.size))
         if one.sha256 is not None and digest.hexdigest() != one.sha256:
-            raise InputRefused(f"{what} is not what the request says it is: its SHA-256 is {digest.hexdigest()}, not {one.sha256}")
+            raise InputRefused(f"{what} does not match the request: its SHA-256 is {digest.hexdigest()}, expected {one.sha256}")
     return Downloaded(size=size, sha256=digest.hexdigest())
 
 
@@ -136,11 +136,11 @@ def _read(response: http.client.HTTPResponse, what: str, cut: Callable[[], bool]
     try:
         return b"" if cut() else response.read1(_CHUNK)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise InputsFailed(f"{what} broke off: {error or type(error).__name__}", hint="it is tried again") from error
+        raise InputsFailed(f"the download of {what} broke off: {error or type(error).__name__}", hint="it is retried") from error
 
 
 def _other_size(what: str, found: int, expected: int) -> str:
-    return f"{what} is not what the request says it is: it has {found} bytes, not {expected}"
+    return f"{what} does not match the request: it has {found} bytes, expected {expected}"
 
 
 # ── the connection ────────────────────────────────────────────────────────────
@@ -156,11 +156,11 @@ def _answer(parts: SplitResult, terms: DownloadTerms, what: str) -> Iterator[htt
         try:
             connection.connect()
             if not connection.proxied and is_link_local(str(connection.sock.getpeername()[0])):
-                raise InputRefused(f"{what}: {host_words(parts)} is an address of the link, and nothing is fetched from there")
+                raise InputRefused(f"{what}: {host_words(parts)} is a link-local address, which is not allowed")
             connection.request("GET", path, headers=headers)
             response = connection.getresponse()
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise InputsFailed(f"{what}: {host_words(parts)} cannot be reached: {_words(error)}", hint="it is tried again") from error
+            raise InputsFailed(f"{what}: {host_words(parts)} cannot be reached: {_words(error)}", hint="it is retried") from error
         with contextlib.closing(response):
             yield response
 

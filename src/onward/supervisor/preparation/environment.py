@@ -90,7 +90,7 @@ def local_base(spec: RunSpec) -> Path:
     if told and "$" not in told:
         return Path(told)
     if told:
-        log.warning("the profile's local disk %s names a variable that is not set here; it is not used", told)
+        log.warning("the profile's local disk %s names a variable that is not set here, so it is not used", told)
     offered = [os.environ.get("SLURM_TMPDIR", ""), tempfile.gettempdir(), *_SYSTEM_DISKS]
     usable = [Path(folder) for index, folder in enumerate(offered) if folder and (index < 2 or os.access(folder, os.W_OK | os.X_OK))]
     return next((folder for folder in usable if not is_in_memory(folder)), usable[0])

@@ -77,7 +77,7 @@ class InputFetch:
                 continue
             if not one.url:
                 raise InputRefused(
-                    f"input {one.name!r} is no longer there, and where it came from was forgotten when the run was over",
+                    f"input {one.name!r} is gone, and its address was deleted when the run ended",
                     hint="send the request again",
                 )
             left = self._order.most - sum(file.size for name, file in there.items() if name != one.name)
@@ -98,8 +98,8 @@ class InputFetch:
                 if self._stopped():
                     return None
                 if self._clock.now() >= self._until:
-                    took = f"the inputs were not all there after {format_duration(self._seconds)}"
-                    raise InputsFailed(f"{took}: {error.message}", hint="limits.download-time of the recipe bounds it") from error
+                    took = f"not all inputs were fetched after {format_duration(self._seconds)}"
+                    raise InputsFailed(f"{took}: {error.message}", hint="limits.download-time of the recipe limits this") from error
                 if not error.transient or attempt == _TRIES:
                     raise
                 log.warning("%s; trying again in %.0f s", error.message, pause)
@@ -125,7 +125,7 @@ class InputFetch:
             make_folder_in(self._dir.path, self._dir.inputs.parent)
             self._dir.inputs.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
-            raise StorageError(f"there can be no folder {self._dir.inputs}: {error.strerror}") from error
+            raise StorageError(f"cannot create the folder {self._dir.inputs}: {error.strerror}") from error
 
     def _there(self) -> dict[str, Downloaded]:
         try:

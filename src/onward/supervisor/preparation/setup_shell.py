@@ -22,7 +22,7 @@ __onward_modules() {  # Lmod or Tcl modules, as this shell, the environment or t
         . "$__onward_file"
         type -t module >/dev/null && return
     done
-    echo "there is no module command here: MODULESHOME, /etc/profile.d and the usual places bring none" >&2
+    echo "there is no module command here: MODULESHOME, /etc/profile.d and the usual places have none" >&2
     return 127
 }
 

@@ -67,7 +67,7 @@ def check_setup_paths(environment: Environment) -> None:
         if folder and folder.startswith("/") and not (Path(folder) / mark).exists():
             raise InvalidInput(
                 f"{what}: found no {Path(folder) / mark}",
-                hint="name the environment's own folder; one that only the nodes have is activated in a setup line",
+                hint="name the environment's own folder; activate one that exists only on the nodes in a setup line",
             )
 
 
@@ -96,7 +96,7 @@ def prepare_environment(scene: LegContext, local: LegLocal, env: Mapping[str, st
         )
     finally:
         mirroring.stop(within=5.0)
-        with never_hurts_training("mirroring what was printed while preparing"):
+        with never_hurts_training("mirroring the output of the preparation"):
             carry(local, dir)
 
 
@@ -134,7 +134,7 @@ def prepare(
         )
     except OSError as error:
         raise PreparationFailed(
-            f"the environment cannot be prepared: {error}", hint="is the folder, and /bin/bash, there on the nodes?"
+            f"the environment cannot be prepared: {error}", hint="do the folder and /bin/bash exist on the nodes?"
         ) from error
     late = stopped = False
     while shell.running and not (late or stopped):
@@ -148,7 +148,7 @@ def prepare(
         return None
     try:
         if late:
-            raise PreparationFailed(f"{_at_work(todo, at)} was not done after {seconds:.0f} s", hint=_said(output, start))
+            raise PreparationFailed(f"{_at_work(todo, at)} took more than {seconds:.0f} s", hint=_said(output, start))
         return {**_result(todo, shell.code or 0, at=at, into=into, printed=(output, start)), **_kept(env, into)}
     finally:
         for file in (at, into):
@@ -162,7 +162,7 @@ def _result(todo: Sequence[Step], code: int, *, at: Path, into: Path, printed: t
         raise PreparationFailed(f"{_at_work(todo, at)} {how}", hint=_said(*printed))
     if not into.exists():
         raise PreparationFailed(
-            f"{_at_work(todo, at)} ended the shell, so that nothing after it could be done",
+            f"{_at_work(todo, at)} ended the shell, so nothing after it could run",
             hint=_said(*printed) or "leave out exit and exec: the lines are run one after another in one shell",
         )
     return {key: value for key, value in _read(into).items() if not key.startswith("__onward_") and key not in _THE_SHELLS}

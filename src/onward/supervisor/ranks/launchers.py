@@ -42,17 +42,17 @@ def check_launcher(launcher: str, resources: Resources, *, srun_steps: bool, sch
     """
     if launcher == "srun" and not srun_steps:
         raise InvalidInput(
-            f"launcher srun is a program of Slurm's, and the run goes to {scheduler}", hint="take mpirun, torchrun or plain there"
+            f"launcher srun needs Slurm, but the run goes to {scheduler}", hint="use mpirun, torchrun or plain there"
         )
     nodes = resources.nodes or 1
     if launcher == "torchrun" and nodes > 1 and not srun_steps:
         raise InvalidInput(
-            f"launcher torchrun over {nodes} nodes needs one torchrun started on each node, which Onward does on Slurm alone",
-            hint="ask for one node, or take launcher mpirun",
+            f"launcher torchrun over {nodes} nodes needs one torchrun started on each node, which Onward does only on Slurm",
+            hint="ask for one node, or use launcher mpirun",
         )
     if launcher == "torchrun" and resources.ntasks and not resources.ntasks_per_node and resources.ntasks % nodes:
         raise InvalidInput(
-            f"launcher torchrun starts as many processes on each node: {resources.ntasks} tasks do not divide over {nodes} nodes",
+            f"launcher torchrun starts the same number of processes on each node: {resources.ntasks} tasks do not divide evenly over {nodes} nodes",
             hint="give ntasks-per-node",
         )
 
@@ -102,7 +102,7 @@ def launch(
             hosts = ",".join(f"{place.host if len(laid) > 1 else 'localhost'}:{place.tasks}" for place in laid)
             argv, meeting = ["horovodrun", "-np", str(world), "-H", hosts, *task], {}
         case _:
-            raise InvalidInput(f"{launcher} is no launcher", hint=f"known are {', '.join(LAUNCHERS)}")
+            raise InvalidInput(f"{launcher} is not a launcher", hint=f"valid ones: {', '.join(LAUNCHERS)}")
     return Launch(argv=tuple(argv), variables=meeting)
 
 
@@ -111,7 +111,7 @@ def _torchrun(laid: Sequence[HostRanks], task: Sequence[str], command: Sequence[
     program = [command[0], "-m", "torch.distributed.run"] if _PYTHON.match(PurePosixPath(command[0]).name) else ["torchrun"]
     if len({place.tasks for place in laid}) > 1:
         raise InvalidInput(
-            f"torchrun starts as many processes on each node, and this job has {', '.join(f'{p.tasks} on {p.host}' for p in laid)}",
+            f"torchrun starts the same number of processes on each node, but this job has {', '.join(f'{p.tasks} on {p.host}' for p in laid)}",
             hint="give ntasks-per-node",
         )
     options = [f"--nnodes={len(laid)}", f"--nproc-per-node={each}", f"--node-rank={NODE_PLACEHOLDER}", "--rdzv-backend=static"]

@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("run", type=Path)
     parser.add_argument("leg", type=int)
     parser.add_argument("--hosts", required=True, help="all hosts of the job, in order")
-    parser.add_argument("--host", help="this one, where its name does not tell")
+    parser.add_argument("--host", help="this host, if its name is not in the list")
     options = parser.parse_args(argv)
     host = options.host or this_host(os.environ)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"%(asctime)s {host} %(levelname)s %(message)s", force=True)
@@ -132,7 +132,7 @@ class NodeAgent:
             except CheckpointDamaged as error:
                 _say({"host": self._host, "damaged": name, "reason": str(error)})
             except (OnwardError, OSError) as error:
-                log.exception("this node cannot be made ready")
+                log.exception("this node cannot be prepared")
                 _say({"host": self._host, "trouble": str(error)})
 
     def restore(self, name: str) -> str:
@@ -144,7 +144,7 @@ class NodeAgent:
         part = (self._number, self._nodes)
         brought = bring_to_node(there, resume=self.local.resume, writes=self.local.checkpoints, part=part, moved=self._has_moved)
         if brought.in_place:
-            log.info("%s is read where it is: %s", name, brought.in_place)
+            log.info("%s is read from the run's folder: %s", name, brought.in_place)
         return str(brought.folder)
 
     def _has_moved(self, bytes: int) -> None:
@@ -154,7 +154,7 @@ class NodeAgent:
         mirroring = Repeating("mirroring", Mirror(self.local, self._run).carry, every=NODE_MIRROR_SECONDS)
         gathering = Repeating("gathering shares", self._put_shares, every=_GATHER_SECONDS)
         sampling = Repeating("sampling", self._sampler.sample, every=SAMPLE_SECONDS)
-        threading.Thread(target=self._make_ready, name="making ready", daemon=True).start()
+        threading.Thread(target=self._make_ready, name="preparing", daemon=True).start()
         told = 0
         while self._hear(_TICK):
             self._tell()
@@ -166,7 +166,7 @@ class NodeAgent:
                 told = self._moved
                 _say({"host": self._host, "moved": told})
         if not self._told_to_end:
-            log.warning("the supervisor has gone; ending the ranks of this node")
+            log.warning("the supervisor is gone; ending the ranks of this node")
             self._killed_at = time.time()
             signal_ranks(self.local.ranks, signal.SIGKILL, all_they_started=True)
             end_survivors(self._run_id, [self._leg])
@@ -176,7 +176,7 @@ class NodeAgent:
         if self._relay:
             self._relay.close(within=600.0)
         mirroring.stop(within=60.0)
-        with never_hurts_training("the last look at this node"):
+        with never_hurts_training("the last check of this node"):
             self._put_shares(closed=True)
             carry(self.local, self._run)
         self._tell()
@@ -207,7 +207,7 @@ class NodeAgent:
         for step, lacks in self._watcher.incomplete:
             if step is not None:
                 _say(
-                    {"host": self._host, "refused": step, "reason": f"the checkpoint of step {step}: its files here are not whole: {lacks}"}
+                    {"host": self._host, "refused": step, "reason": f"the checkpoint of step {step}: its files on this node are incomplete: {lacks}"}
                 )
 
     def _share(self, candidate: Candidate, step: int) -> None:

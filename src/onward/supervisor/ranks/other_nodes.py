@@ -117,7 +117,7 @@ class OtherNodes:
             except queue.Empty:
                 message = {}
             if "trouble" in message:
-                raise NodesFailed(f"node {message['host']} cannot be made ready: {message['trouble']}")
+                raise NodesFailed(f"node {message['host']} cannot be prepared: {message['trouble']}")
             heard(message)
             if message and message.get("moved", -1) != moved.get(message["host"]) and "saving" not in message:
                 progress[message["host"]] = time.time()
@@ -125,7 +125,7 @@ class OtherNodes:
             missing = [host for host in self._hosts if host not in found]
             ended = not message and all(process.poll() is not None for process in self._processes)
             if missing and (ended or any(patience.ends(time.time(), progress=progress[host]) for host in missing)):
-                raise NodesFailed(f"{', '.join(missing)}: not ready", hint="the supervisor's log has what was said there")
+                raise NodesFailed(f"{', '.join(missing)}: not ready", hint="the supervisor's log shows what it printed")
 
     def notes(self) -> list[Note]:
         """What ranks on other nodes have noted since."""
@@ -133,7 +133,7 @@ class OtherNodes:
             self._take(self._heard.get())
         if not self.lost and not self._done and any(process.poll() is not None for process in self._processes):
             self.lost = True
-            log.warning("an agent on another node has ended; what is saved there is carried over no more")
+            log.warning("an agent on another node has ended; what is saved there is no longer published")
         found, self._notes = self._notes, []
         return found
 
@@ -203,7 +203,7 @@ class OtherNodes:
                     self._heard_at[message["host"]] = time.time()
                     self._heard.put(message)
                 except (ValueError, KeyError, TypeError):
-                    log.info("another node said %r", line.rstrip())
+                    log.info("another node printed %r", line.rstrip())
                 self._woken.set()
 
 
@@ -215,6 +215,6 @@ def start_node_agents(scene: LegContext, *, env: Mapping[str, str], woken: threa
     able = starts_on_nodes(scene.scheduler)
     if able is None:
         name = scene.spec.cluster.scheduler
-        raise NodesFailed(f"{name} has no way to start a process on another node of a job", hint="ask for one node")
+        raise NodesFailed(f"{name} cannot start a process on another node of a job", hint="ask for one node")
     agent = [sys.executable, "-E", str(scene.dir.supervisor), "node", str(scene.dir.path), str(scene.leg), "--hosts", ",".join(hosts)]
     return OtherNodes(able.node_commands(agent, hosts[1:]), hosts[1:], env=env, woken=woken)

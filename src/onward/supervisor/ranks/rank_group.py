@@ -56,8 +56,8 @@ class RankGroup:
         if agreed:
             self._agreed = True
             if agreed.without:
-                log.warning("ranks %s did not say how far they are; the others leave", ", ".join(map(str, agreed.without)))
-            log.info("all ranks leave at their call %d of should_stop()", agreed.number)
+                log.warning("ranks %s did not report how far they are; the others stop", ", ".join(map(str, agreed.without)))
+            log.info("all ranks stop at their call %d of should_stop()", agreed.number)
             self._tell(str(agreed.number))
             self.remark = uneven_calls_warning(self._promises.values())
             return

@@ -125,7 +125,7 @@ class RankStates:
             return ""
         others = [rank for rank in range(self.world) if rank not in self.exits]
         code = self.exits[left[0]].code
-        return f"{_ranks(left)} ended with {describe_exit(code)} while {_ranks(others)} went on, and may wait for it"
+        return f"{_ranks(left)} ended with {describe_exit(code)} while {_ranks(others)} continued, and may wait for it"
 
     def code(self, launcher: int) -> int:
         """The training's exit code, of its launcher's and its ranks': a failure of one is a failure; 75 of one asks for another leg."""

@@ -49,7 +49,7 @@ class RequestBody:
                     return
             data = self._stream.read(min(self._left, _CHUNK))
             if not data:
-                raise NotHttp("the body is shorter than it said")
+                raise NotHttp("the body is shorter than announced")
             self._left -= len(data)
             if not self._left:
                 if self._chunked:
@@ -145,7 +145,7 @@ def send_answer(connection: socket.socket, answer: RelayAnswer, *, keep: bool, h
 def _line(stream: BinaryIO) -> bytes:
     line = stream.readline(_LONGEST_LINE + 1)
     if len(line) > _LONGEST_LINE:
-        raise NotHttp("a line without end")
+        raise NotHttp("an unterminated line")
     return line
 
 
@@ -159,4 +159,4 @@ def _headers(stream: BinaryIO) -> dict[str, str]:
         if not colon:
             raise NotHttp(repr(line[:80]))
         found[name.strip().lower()] = value.strip()
-    raise NotHttp("headers without end")
+    raise NotHttp("unterminated headers")

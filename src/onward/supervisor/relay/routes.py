@@ -58,7 +58,7 @@ class Relay:
         self._scripts = ScriptCalls(spec.id, leg, facts, self._files(None))
         self._upstream = upstream
         self._server = LoopbackServer(self._answer, self._refuse)
-        self._carrying = Repeating("carrying artifacts", lambda: carry_artifacts(local, run), every=MIRROR_SECONDS)
+        self._carrying = Repeating("copying artifacts", lambda: carry_artifacts(local, run), every=MIRROR_SECONDS)
 
     @property
     def url(self) -> str:
@@ -89,7 +89,7 @@ class Relay:
         """No more calls; carry what is left. False: some files still lie on the node."""
         self._server.close()
         self._carrying.stop(within=within)
-        with never_hurts_training("the last carrying of artifacts"):
+        with never_hurts_training("copying the last artifacts"):
             if self._carrying.stopped:
                 carry_artifacts(self._local, self._run)
         return not has_pending_artifacts(self._local)
@@ -99,7 +99,7 @@ class Relay:
     def _refuse(self, request: RelayRequest) -> RelayAnswer | None:
         if self._admitted(request) is not None:
             return None
-        return RelayAnswer.of({"error_code": "UNAUTHENTICATED", "message": "the address or token of this run's relay is another"}, 401)
+        return RelayAnswer.of({"error_code": "UNAUTHENTICATED", "message": "this is not the address or token of this run's relay"}, 401)
 
     def _answer(self, request: RelayRequest) -> RelayAnswer:
         path = self._admitted(request) or ""
@@ -108,7 +108,7 @@ class Relay:
         except OnwardError as error:
             return _refused(error.message, 404 if error.exit_code == 3 else 400)
         except OSError as error:
-            log.warning("the relay could not store what came for %s: %s", path, error)
+            log.warning("the relay could not store what was sent to %s: %s", path, error)
             return _refused(str(error), 400)
 
     def _admitted(self, request: RelayRequest) -> str | None:
@@ -149,7 +149,7 @@ class Relay:
             if asked is not None:
                 return asked
         if found is None:
-            return _refused("there is nothing at this address of the run's relay", 404)
+            return _refused("the run's relay has nothing at this address", 404)
         status, value = found if isinstance(found, tuple) else (200, found)
         return RelayAnswer.of(value, status)
 
@@ -188,7 +188,7 @@ class Relay:
             case [_, _, "artifacts", *rest]:
                 files, of_run = self._files(None), True
             case _:
-                return _refused("artifacts lie under EXPERIMENT/RUN/artifacts", 400)
+                return _refused("artifacts are under EXPERIMENT/RUN/artifacts", 400)
         name = "/".join(rest)
         match request.method:
             case "PUT":
@@ -207,7 +207,7 @@ class Relay:
                     self._facts.artifact(name, gone=True)
                 return RelayAnswer()
             case _:
-                return _refused("this address does not take this method", 400)
+                return _refused("this address does not accept this method", 400)
 
 
 def start_relay(

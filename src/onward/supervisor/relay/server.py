@@ -96,7 +96,7 @@ class LoopbackServer:
                 try:
                     self._hear_some()
                 except Exception:
-                    log.exception("the relay failed while it listened; it goes on")
+                    log.exception("the relay failed while listening; it continues")
                     time.sleep(0.2)
         finally:
             self._socket.close()
@@ -137,7 +137,7 @@ class LoopbackServer:
                 return
             except OSError:  # the process has no more files to open, most likely
                 if not self._closed:
-                    log.warning("the relay cannot take a connection", exc_info=True)
+                    log.warning("the relay cannot accept a connection", exc_info=True)
                     if self._strangers:
                         self._drop(next(iter(self._strangers)))
                     time.sleep(0.05)
@@ -245,7 +245,7 @@ class LoopbackServer:
             connection.close()
         except Exception:
             connection.close()
-            log.exception("the relay failed on a request; training goes on")
+            log.exception("the relay failed on a request; the training continues")
 
     def _one(self, connection: socket.socket, stream: BinaryIO) -> bool:
         """Answer a request. False: the connection is over."""

@@ -60,7 +60,7 @@ class KillNotice:
             if not self._answered.is_set():
                 self.given_up = was_given_up(status, scene.allocation)
         except SchedulerError as error:
-            log.warning("a notice came that this job will be killed, and the scheduler does not say why: %s", error)
+            log.warning("the scheduler announced that it will kill this job, and does not say why: %s", error)
         finally:
             self._answered.set()
 

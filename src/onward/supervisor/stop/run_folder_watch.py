@@ -26,7 +26,7 @@ class FolderWatch:
 
     def __init__(self, run: RunDir, leg: int) -> None:
         self._look = FolderLooks(run, leg)
-        self._thread = Repeating("looking at the run's folder", self._look.look, every=LOOK_SECONDS)
+        self._thread = Repeating("checking the run's folder", self._look.look, every=LOOK_SECONDS)
 
     @property
     def stop_requested(self) -> bool:
@@ -71,7 +71,7 @@ def refuse_if_taken_over(run: RunDir, leg: int) -> None:
     """Raises TakenOver once a later leg has been claimed: from then on this one may change nothing that others see."""
     newest = newest_claim(run)
     if newest > leg:
-        raise TakenOver(f"leg {newest} has begun: leg {leg} publishes nothing more", hint="a leg on this node carries over what is left")
+        raise TakenOver(f"leg {newest} has begun: leg {leg} publishes nothing more", hint="the next leg on this node publishes what is left")
 
 
 class StopRequest:

@@ -40,7 +40,7 @@ class StoreProbe:
             try:
                 self._thread.start()
             except RuntimeError as error:  # no address space left for a thread
-                log.debug("the store is not measured: %s", error)
+                log.debug("the storage is not measured: %s", error)
 
     def take(self) -> list[StoreSpeed]:
         found = []
@@ -52,7 +52,7 @@ class StoreProbe:
         try:
             seconds = write_and_flush(self._store, size)
         except OSError as error:  # full, or not there: a publish will say so
-            log.debug("the store is not measured: %s", error)
+            log.debug("the storage is not measured: %s", error)
             return
         self._found.put(StoreSpeed(at=self._clock.now(), seconds=seconds, bytes=size))
 

@@ -34,7 +34,7 @@ class TimeLimit:
         self._checking: float | None = None  # since when
 
     def watch(self) -> None:
-        self._thread = Repeating("looking for a moved time limit", self.look, every=LOOK_SECONDS)
+        self._thread = Repeating("checking for a moved time limit", self.look, every=LOOK_SECONDS)
 
     def is_current(self, now: float, *, needed_at: float) -> bool:
         """Whether the limit may be acted on. Shortly before it is needed it is asked for once more: it may have been moved since, and of
@@ -44,11 +44,11 @@ class TimeLimit:
         since = self._checking
         if since is None:
             since = self._checking = now
-            threading.Thread(target=self._look_safely, name="looking whether the time limit stands", daemon=True).start()
+            threading.Thread(target=self._look_safely, name="checking the time limit", daemon=True).start()
         return now - max(since, needed_at) >= _PATIENCE
 
     def _look_safely(self) -> None:
-        with never_hurts_training("looking whether the time limit stands"):
+        with never_hurts_training("checking the time limit"):
             self.look()
 
     def look(self) -> None:

@@ -40,7 +40,7 @@ class GpuSampler:
 
             pynvml.nvmlInit()
         except Exception as error:  # the module is missing, or there is no driver
-            log.info("no NVML here: %s", error)
+            log.info("NVML is not available: %s", error)
             return None
         return pynvml
 

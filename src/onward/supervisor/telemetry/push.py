@@ -136,7 +136,7 @@ class Push:
             now = self._post(found, at, data)
             stuck = stuck + 1 if now <= at else 0
             if stuck > 2:
-                log.warning("the tracker's server takes no more of %s from byte %d on", name, at)
+                log.warning("the tracker's server accepts no more of %s from byte %d on", name, at)
                 self._over.add(name)
             if not data:
                 break
@@ -172,7 +172,7 @@ class Push:
         if status in (401, 403, 404):
             raise PushRefused(_words(status, body))
         if status != 200:
-            log.warning("the tracker's server takes nothing of %s: %s", found.name, _words(status, body))
+            log.warning("the tracker's server accepts nothing of %s: %s", found.name, _words(status, body))
             self._over.add(found.name)
             return offset + len(data)
         told = json.loads(body)
@@ -212,7 +212,7 @@ def push_last(tracker: str | None, run_id: str, run: RunDir, *, within: float, a
         if push:
             push.send_all(until=lambda: time.monotonic() > until)
     except (TrackerUnreachable, PushRefused, OSError, NotAllowed, ValueError) as error:
-        log.info("the last records wait in the run's folder: %s", error)
+        log.info("the last records stay in the run's folder: %s", error)
 
 
 def _whole_lines(path: Path, at: int) -> bytes:

@@ -28,8 +28,8 @@ def read_token(path: Path, *, folder: bool = True) -> str:
         seen = os.stat(place, follow_symlinks=False)
         if seen.st_uid != os.getuid() or stat.S_IMODE(seen.st_mode) & ~mode & 0o777 or stat.S_ISLNK(seen.st_mode):
             raise NotAllowed(
-                f"{place} is not its owner's alone: mode {stat.S_IMODE(seen.st_mode):o}, of user {seen.st_uid}",
-                hint=f"chmod {mode:o} {place}, and take a new secret: this one may be known",
+                f"other users can read or change {place}: mode {stat.S_IMODE(seen.st_mode):o}, of user {seen.st_uid}",
+                hint=f"chmod {mode:o} {place}, and replace the secret in it: others may have read it",
             )
     return path.read_text().strip()
 
@@ -61,7 +61,7 @@ class TrackerConnection:
             answer = connection.getresponse()
             data = answer.read()
             if answer.status in (408, 425, 429) or answer.status >= 500:
-                raise TrackerUnreachable(f"it answers {answer.status}")
+                raise TrackerUnreachable(f"it answered {answer.status}")
             return answer.status, data, answer.getheader("content-type") or "application/json"
         except (OSError, http.client.HTTPException) as error:
             raise TrackerUnreachable(str(error) or type(error).__name__) from error
@@ -83,7 +83,7 @@ class TrackerConnection:
             status, data, kind = self.call(method, target, body or None, timeout=_PATIENCE)
             return RelayAnswer(status=status, body=data, kind=kind)
         except (TrackerUnreachable, ValueError, KeyError) as error:
-            log.info("the tracker's server does not answer (%s); the relay answers by itself", error)
+            log.info("the tracker's server does not answer (%s); the relay answers instead", error)
             with self._guard:
                 self._not_before = time.monotonic() + _AFTER_A_FAILURE
             return None

@@ -121,7 +121,7 @@ def translate(error: exc.DBAPIError, where: str) -> OnwardError:
     if "disk is full" in low or "no space left" in low or "disk quota" in low or "could not extend file" in low:
         return StorageFull(f"there is no room for {where}: {text}", hint=_MAKE_ROOM)
     if is_away(error):
-        return StorageUnavailable(f"{where} does not answer: {text}", hint="it is tried again; nothing that was acknowledged is lost")
+        return StorageUnavailable(f"{where} does not answer: {text}", hint="it is retried; nothing that was acknowledged is lost")
     return StorageError(f"{where} refused: {text}")
 
 
@@ -163,7 +163,7 @@ def open_file(path: Path) -> Database:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"{path.parent} cannot be made: {error}", hint="choose another place by --db") from error
+        raise StorageError(f"{path.parent} cannot be made: {error}", hint="choose another place with --db") from error
     if sqlite3.sqlite_version_info < (3, 35):
         raise StorageError(f"this Python's SQLite is {sqlite3.sqlite_version}; 3.35 is needed", hint="use a newer Python, or PostgreSQL")
     engine = create_engine(

@@ -49,12 +49,12 @@ def check_path(path: Path) -> None:
         raise InvalidInput(f"{path} is a folder, not a database", hint=f"name a file in it: --db {path / 'onward.db'}")
     folder = next(one for one in path.parents if one.exists())
     if not folder.is_dir():
-        raise InvalidInput(f"{folder} is a file, so {path} cannot be made", hint="choose another place by --db")
+        raise InvalidInput(f"{folder} is a file, so {path} cannot be made", hint="choose another place with --db")
     for place in (folder, path):
         if place.exists() and not os.access(place, os.W_OK):
             raise StorageError(
                 f"{place} cannot be written by {getpass.getuser()}, so the database {path} cannot be kept there",
-                hint=f"choose another place by --db, or {STATE_HINT}; SQLite also writes beside its file",
+                hint=f"choose another place with --db, or {STATE_HINT}; SQLite also writes beside its file",
             )
     if path.exists():
         _check_ours(path)
@@ -70,7 +70,7 @@ def _check_ours(path: Path) -> None:
         if "malformed" in str(error):
             hint = "serve a backup by --db, or have `sqlite3 FILE .recover` save what it can; this file is left as it is"
             raise StorageError(f"the database {path} is damaged: {error}", hint=hint) from error
-        raise InvalidInput(f"{path} is no SQLite database: {error}", hint="name another file, or one that is not there yet") from error
+        raise InvalidInput(f"{path} is not an SQLite database: {error}", hint="name another file, or one that is not there yet") from error
     if found and not found >= _OURS:
         names = ", ".join(sorted(found - {"alembic_version"})[:4])
         hint = "name another file, or one that is not there yet"

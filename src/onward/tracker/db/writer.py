@@ -263,7 +263,7 @@ class Writer:
             if state != "in progress":
                 return bool(state == "committed")
             time.sleep(0.05)
-        raise StorageUnavailable(f"{self._database.words} has not ended a transaction", hint="it is tried again")
+        raise StorageUnavailable(f"{self._database.words} has not ended a transaction", hint="it is retried")
 
     def _open(self) -> Connection:
         connection = self._database.engine.connect()

@@ -87,7 +87,7 @@ def read_lines(lines: Sequence[bytes]) -> ParsedRecords:
         try:
             _take(reading, json.loads(line))
         except (ValueError, RecursionError) as error:
-            reading.refuse(f"{line[:80]!r} is no JSON: {error}")
+            reading.refuse(f"{line[:80]!r} is not valid JSON: {error}")
     return reading
 
 

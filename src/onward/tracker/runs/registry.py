@@ -112,7 +112,7 @@ class Runs:
         exact = [row for row in rows if text in (row["run_id"], row["hex_id"])] or rows
         if len(exact) > 1:
             names = ", ".join(row["run_id"] for row in exact[:8])
-            raise Conflict(f"{text!r} may mean several runs", hint=f"take one by its id: {names}")
+            raise Conflict(f"{text!r} may mean several runs", hint=f"use an id: {names}")
         if not exact:
             raise no_run(text)
         return run_info(exact[0])

@@ -97,7 +97,7 @@ class Compactor:
             except OnwardError as error:
                 log.warning("compaction waits: %s", error)
             except Exception:
-                log.exception("compaction failed; it is tried again")
+                log.exception("compaction failed; it is retried")
 
 
 def merge_all(batch: Batch, *, ids: list[int], seal: bool) -> None:

@@ -17,7 +17,7 @@ _LATE = 10.0  # seconds after which it is worth a word that nothing new was hear
 
 def frame(view: ScreenState, board: ScreenData, *, width: int, height: int, now: float) -> Block:
     if width < SMALLEST[0] or height < SMALLEST[1]:
-        words = f"too small: {width}×{height}, and {SMALLEST[0]}×{SMALLEST[1]} is the least"
+        words = f"too small: {width}×{height}, at least {SMALLEST[0]}×{SMALLEST[1]} is needed"
         return boxed([line(fit(words, max(width, 1)))], max(width, 1), max(height, 1))
     room = body_height(height)
     page = _PAGES[view.screen]
@@ -26,7 +26,7 @@ def frame(view: ScreenState, board: ScreenData, *, width: int, height: int, now:
 
 
 def failure_frame(error: Exception, *, width: int, height: int) -> Block:
-    words = f"this is a fault of Onward's: {type(error).__name__}: {error}; the other screens may work: 1 to 5, q quits"
+    words = f"internal error: {type(error).__name__}: {error}; the other screens may work: 1 to 5, q quits"
     return boxed([line(fit(part, width), "bad") for part in wrapped(words, width, most=8)], width, height)
 
 

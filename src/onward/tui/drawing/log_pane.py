@@ -21,7 +21,7 @@ def log_pane(view: ScreenState, board: ScreenData, *, width: int, height: int, f
         return boxed([titled(name, width, focus=focus), line(fit(f"  {words}", width), "dim")], width, height)
     where = name if log.stream == "supervisor" else f"{name} of leg {log.leg}" + (f"/{max(log.legs)}" if len(log.legs) > 1 else "")
     lines = [*shown(view, log, width=width, height=height - 1)]
-    at = "follows" if view.top is None else f"held at {100 * view.top // max(log.size, 1)}%"
+    at = "follows" if view.top is None else f"paused at {100 * view.top // max(log.size, 1)}%"
     found = f" · /{view.find}" if view.find else ""
     return boxed([titled(f"{where} · {at}{found}", width, focus=focus), *lines], width, height)
 

@@ -81,7 +81,7 @@ class KeyActions(CursorKeys):
         self._changed()
 
     def action_refresh(self) -> None:
-        self.board.message = "looking again"
+        self.board.message = "refreshing"
         self.draw()
         self.board.message = ""
         self.news()
@@ -157,7 +157,7 @@ class KeyActions(CursorKeys):
     def action_match(self, by: int) -> None:
         view, log = self.view, self.board.log
         if not view.find or log is None or view.chosen is None:
-            self.say("nothing to look for: in a log, / asks what")
+            self.say("nothing to search for: press / in a log")
             return
         self._search(by)
 
@@ -190,11 +190,11 @@ class KeyActions(CursorKeys):
     def action_stop(self) -> None:
         row = self.board.row(self.view.chosen)
         if row is None:
-            self.say("no run is chosen")
+            self.say("no run is selected")
         elif row.state in ("finished", "failed", "cancelled"):
-            self.say(f"{row.name} is {row.state}: there is nothing to stop")
+            self.say(f"{row.name} is {row.state}: nothing to stop")
         else:
-            self.ask("stop", f"{row.name[:40]} will save a checkpoint and end. Type stop and Enter; Esc leaves it running")
+            self.ask("stop", f"{row.name[:40]} will save a checkpoint and end. Type stop and press Enter; Esc leaves it running")
 
     def answered(self, question: Question, value: str, run: str | None) -> None:
         view = self.view
@@ -211,13 +211,13 @@ class KeyActions(CursorKeys):
             self.say("asking it to stop …")
             self.do(lambda: self.source.stop(run))
         else:
-            self.say("not stopped: the word was not stop")
+            self.say("not stopped: you did not type stop")
 
     def action_link(self) -> None:
         run = self.view.chosen
         link = self.source.link(run) if run else None
         if link is None:
-            self.say("there is no page without a server: onward up serves one")
+            self.say("the page needs a server: onward up starts one")
             return
         self.links.append(link)
         self.say(f"{link} (printed again at the end)")

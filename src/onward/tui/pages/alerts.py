@@ -15,10 +15,10 @@ def alerts_page(view: ScreenState, board: ScreenData, *, width: int, height: int
     found = entries(board, now)
     told = [one for one in found if isinstance(one, ListedAlert)]
     at = max(0, min(view.at.get(ALERTS, 0), len(found) - 1))
-    lines: Block = [titled(f"alerts · {len(told)} told", width, focus=True)]
+    lines: Block = [titled(f"alerts · {many(len(told), 'notice')}", width, focus=True)]
     if not told:
         note = board.alerts.note if board.alerts else LOOKING
-        lines += [line(fit(f"  {part}", width), "dim") for part in wrapped(note or "no rule has told of anything yet", width - 2)]
+        lines += [line(fit(f"  {part}", width), "dim") for part in wrapped(note or "no alerts so far", width - 2)]
     lines += [_notice(one, width, here=n == at, now=now) for n, one in enumerate(told)]
     failed = len(found) - len(told)
     lines.append(titled(f"{many(failed, 'run')} failed in the last 3 days", width))

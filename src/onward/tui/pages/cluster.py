@@ -23,7 +23,7 @@ def queue_page(view: ScreenState, board: ScreenData, *, width: int, height: int,
     first = max(0, min(at - rows // 2, len(jobs) - rows))
     body = [_job(job, width, here=first + n == at, now=now) for n, job in enumerate(jobs[first : first + rows])]
     if not jobs:
-        words = "you have no job here: Tab shows everybody's" if view.pane == "mine" else "no job at all"
+        words = "you have no jobs here: Tab shows everyone's" if view.pane == "mine" else "no jobs"
         body = [line(fit(f"  {words}", width), "dim")]
     columns = line(fit(_columns(width), width), "dim")
     return [head, columns, *boxed(body, width, rows), *_about_job(jobs[at] if jobs else None, width, now)]
@@ -71,7 +71,7 @@ def _cursor(view: ScreenState, screen: int, count: int) -> int:
 def _title(picture: ShownCluster | None, what: str, width: int, now: float) -> Line:
     if picture is None:
         return titled(what, width)
-    age = f"seen {span(picture.age)} ago" if picture.snapshot else "not seen yet"
+    age = f"seen {span(picture.age)} ago" if picture.snapshot else "no data yet"
     several = " · ← → cluster" if len(picture.others) > 1 else ""
     trouble = f" · {picture.trouble}" if picture.trouble and picture.snapshot else ""
     return titled(f"{picture.name} · {what} · {age}{several}{trouble}", width, focus=True)
@@ -83,7 +83,7 @@ def _unseen(board: ScreenData, picture: ShownCluster | None, *, width: int, heig
     lines: Block = [line(fit(f"  {part}", width), "dim") for part in wrapped(words or "no snapshot yet", width - 2)]
     waiting = [row for row in (board.runs.rows if board.runs else ()) if row.state in ("submitted", "waiting")]
     if waiting:
-        lines += [line(""), line(fit("  runs of yours that wait, as their journals say:", width), "head")]
+        lines += [line(""), line(fit("  your waiting runs, according to their journals:", width), "head")]
         lines += [line(fit(f"  {fit(row.name, 24)} {span(row.waited):>6}  {row.why}", width)) for row in waiting]
     return boxed(lines, width, height)
 
@@ -105,7 +105,7 @@ def _job(job: ClusterJob, width: int, *, here: bool, now: float) -> Line:
 def _start(job: ClusterJob, now: float) -> str:
     if job.started:
         return f"{span(now - job.started)} ago"
-    return f"~{clock(job.expected_start, now)}" if job.expected_start else "not known"
+    return f"~{clock(job.expected_start, now)}" if job.expected_start else "unknown"
 
 
 def _about_job(job: ClusterJob | None, width: int, now: float) -> Block:
@@ -150,6 +150,6 @@ def _about_node(node: Node | None, snapshot: ClusterSnapshot, width: int, now: f
     lines = [titled(f"{node.name} · {node.state}", width)]
     lines.append(line(fit(f" in use: {node.cpus_used} of {node.cpus} CPUs{mem}{', ' + gpus if gpus else ''}", width)))
     jobs = [f"{job.id} {job.user}" for job in snapshot.jobs if node.name in job.nodes]
-    words = node.why or (f"jobs: {', '.join(jobs)}" if jobs else "no job runs here")
+    words = node.why or (f"jobs: {', '.join(jobs)}" if jobs else "no jobs run here")
     lines += [line(fit(f" {part}", width), "bad" if node.why else "") for part in wrapped(words, width - 1, most=2)]
     return boxed(lines, width, _ABOUT)

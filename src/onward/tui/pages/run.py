@@ -20,7 +20,7 @@ _ROOMY = (150, 36)
 
 def run_page(view: ScreenState, board: ScreenData, *, width: int, height: int, now: float) -> Block:
     if view.chosen is None:
-        words = "no run is chosen: 1 lists them, Enter opens one"
+        words = "no run is selected: 1 lists them, Enter opens one"
         return boxed([titled("run", width), line(fit(f"  {words}", width), "dim")], width, height)
     tabs = _tabs(view, board, width)
     height -= 1
@@ -141,7 +141,7 @@ def _page(view: ScreenState, metrics: tuple[str, ...], width: int, height: int) 
 def _gpus(detail: ShownRun, *, width: int, height: int, focus: bool) -> Block:
     lines: Block = [titled(f"GPUs · {len(detail.gpus)}" if detail.gpus else "GPUs", width, focus=focus)]
     if not detail.gpus:
-        lines.append(line(fit("  no GPU was sampled: the run has none, or has not started", width), "dim"))
+        lines.append(line(fit("  no GPU samples: the run has no GPU, or has not started", width), "dim"))
     for gpu in detail.gpus:
         lines += _gpu(gpu, width)
     return boxed(lines, width, height)

@@ -49,7 +49,7 @@ def list_rows(height: int) -> int:
 def _list(view: ScreenState, board: ScreenData, *, width: int, height: int, now: float) -> Block:
     focus = view.pane == "list"
     if board.runs is None:
-        words = LOOKING if not board.trouble else "nothing heard yet"
+        words = LOOKING if not board.trouble else "no data yet"
         return boxed([titled("runs", width, focus=focus), line(fit(f"  {words}", width), "dim")], width, height)
     entries = arranged(board.runs.rows, view.pinned, GROUPS[view.group])
     rows = list_rows(height)
@@ -64,7 +64,7 @@ def _list(view: ScreenState, board: ScreenData, *, width: int, height: int, now:
 
 
 def _empty(view: ScreenState, width: int) -> list[str]:
-    words = f"no run matches {view.filter!r}: Esc clears the filter" if view.filter else "no runs yet: onward submit makes one"
+    words = f"no run matches {view.filter!r}: Esc clears the filter" if view.filter else "no runs yet: onward submit creates one"
     return wrapped(words, width)
 
 

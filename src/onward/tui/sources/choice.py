@@ -24,7 +24,7 @@ def open_source(desk: OperationsContext, *, folders: bool) -> DataSource:
     named = tracker_settings(desk)
     if named is not None:
         if named.token_file is None:
-            raise InvalidInput(f"there is no token for the tracker at {named.url} here", hint="name its file by `tracker.token-file`")
+            raise InvalidInput(f"no token for the tracker at {named.url} on this machine", hint="name its file in `tracker.token-file`")
         try:
             return ServerSource(ApiClient(named.url, read_token(named.token_file, folder=False)), desk.clock)
         except OSError as error:

@@ -51,7 +51,7 @@ def _risk(told: Mapping[str, Any] | None, now: float) -> str:
 def _goodput(told: Mapping[str, Any] | None) -> str:
     if not told or told.get("goodput") is None:
         return ""
-    return f"{100 * told['goodput']:.0f}% of {span(told['allocated'])} of jobs became kept steps; {span(told['waited'])} in queues"
+    return f"{100 * told['goodput']:.0f}% of {span(told['allocated'])} of job time became kept steps; {span(told['waited'])} in queues"
 
 
 def _pairs(told: Mapping[str, Any] | None) -> str:

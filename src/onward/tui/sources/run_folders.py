@@ -147,7 +147,7 @@ class FolderSource:
         if run not in self._dirs:
             self.runs("")
         if run not in self._dirs:
-            raise NotFound(f"run {run} is not there now", hint="its folder was deleted, or its file system is not mounted")
+            raise NotFound(f"run {run} is gone", hint="its folder was deleted, or its file system is not mounted")
         return self._dirs[run]
 
     # ── one run ───────────────────────────────────────────────────────────────
@@ -237,12 +237,12 @@ class FolderSource:
             return ShownCluster(name=chosen.name, snapshot=seen.snapshot, age=seen.age, trouble=seen.trouble, others=names)
         snapshot = saved_snapshot(self._desk.env, chosen.name)
         if snapshot is None:
-            hint = f"no snapshot yet: `onward cluster {chosen.name}` takes one, a server (`onward up`) keeps one fresh"
+            hint = f"no snapshot yet: `onward cluster {chosen.name}` takes one, a server (`onward up`) keeps it up to date"
             return ShownCluster(name=chosen.name, trouble=hint, others=names)
         return ShownCluster(name=chosen.name, snapshot=snapshot, age=self._desk.clock.now() - snapshot.taken_at, others=names)
 
     def alerts(self) -> ListedAlerts:
-        return ListedAlerts(note="a server watches for alerts: onward up, and its page has the rules")
+        return ListedAlerts(note="alerts need a server: run onward up; its page has the rules")
 
     def stop(self, run: str) -> str:
         stopped = stop(self._desk, self._dir(run))

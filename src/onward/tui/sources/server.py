@@ -127,7 +127,7 @@ class ServerSource:
         except (NotAllowed, NotFound) as error:
             return ListedAlerts(note=error.message)
         watched = sum(1 for rule in rules if rule["enabled"])
-        note = f"{many(watched, 'rule')}, and nothing to tell of yet" if watched else "no rules: the web page makes them"
+        note = f"{many(watched, 'rule')}, no alerts so far" if watched else "no rules: add them on the web page"
         return ListedAlerts(notices=_notices(told), note=note)
 
     def stop(self, run: str) -> str:

@@ -32,7 +32,7 @@ class MlflowFileSource:
         self._folders = {id: path for path in self._experiment_folders() for id in [path.name]}
         if not self._folders:
             raise InvalidInput(
-                f"{folder} is no MLflow store: no folder in it has a {_META}", hint="name the mlruns folder, or MLflow's database file"
+                f"{folder} is not an MLflow store: no folder in it has a {_META}", hint="name the mlruns folder, or MLflow's database file"
             )
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class MlflowFileSource:
                 time, value, *rest = line.split()
                 yield key, int(rest[0]) if rest else 0, int(time) / 1000, float(value)
             except ValueError:
-                self.problems.append(f"{path}: {line[:60]!r} is no point; it is passed over")
+                self.problems.append(f"{path}: {line[:60]!r} is not a point; ignored")
 
     def models(self, experiment: SourceExperiment) -> Iterator[SourceModel]:
         for folder in _below(self._folders[experiment.id] / "models"):
@@ -125,7 +125,7 @@ class MlflowFileSource:
                     key=key, value=float(value), step=int(step), time=int(time) / 1000, run=run, dataset=dataset, digest=digest
                 )
             except ValueError:
-                self.problems.append(f"{path}: {line[:60]!r} is no value of a model; it is passed over")
+                self.problems.append(f"{path}: {line[:60]!r} is not a value of a model; ignored")
                 continue
             yield told
 
@@ -191,7 +191,7 @@ class MlflowFileSource:
             self.problems.append(f"{path} cannot be read: {str(error).splitlines()[0]}")
             return None
         if not isinstance(loaded, dict):
-            self.problems.append(f"{path} holds nothing that describes a run")
+            self.problems.append(f"{path} does not describe a run")
             return None
         return loaded
 

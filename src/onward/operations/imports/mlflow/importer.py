@@ -53,7 +53,7 @@ def open_source(place: str) -> MlflowSource:
     if path.is_file():
         return MlflowSqliteSource(path)
     if not path.exists():
-        raise NotFound(f"{place} is not there", hint="name MLflow's mlruns folder or its database file")
+        raise NotFound(f"{place} does not exist", hint="name MLflow's mlruns folder or its database file")
     if (path / "mlflow.db").is_file():
         return MlflowSqliteSource(path / "mlflow.db")
     inner = path / "mlruns"
@@ -66,14 +66,14 @@ def import_mlflow(
     """`files`: where the tracker keeps files. `artifacts`: folders that MLflow's own server kept files in. `experiments`: only these."""
     for folder in artifacts:
         if not folder.is_dir():
-            raise NotFound(f"--artifacts {folder} is no folder", hint="name the folder that MLflow kept artifacts in")
+            raise NotFound(f"--artifacts {folder} is not a folder", hint="name the folder that MLflow kept artifacts in")
     source = open_source(place)
     done = MlflowImportResult(source=source.words, problems=source.problems)
     try:
         wanted = [one for one in source.experiments() if not experiments or one.name in experiments]
         missing = sorted(set(experiments) - {one.name for one in wanted})
         if missing:
-            raise NotFound(f"{source.words} has no experiment {missing[0]!r}", hint="leave --experiment out to take all of them")
+            raise NotFound(f"{source.words} has no experiment {missing[0]!r}", hint="leave --experiment out to import all of them")
         taking = _Taking(tracker=tracker, files=files, source=source, artifacts=artifacts, done=done)
         for experiment in wanted:
             taking.experiment(experiment)
@@ -94,7 +94,7 @@ class _Taking:
         try:
             made = self.tracker.experiments.ensure(experiment.name)
         except InvalidInput as error:
-            self.done.problems.append(f"experiment {experiment.id}: {error.message}; it is passed over")
+            self.done.problems.append(f"experiment {experiment.id}: {error.message}; skipped")
             return
         new = made.tags.get("onward.imported_from") is None
         tags = {**experiment.tags, "onward.imported_from": self.source.words}
@@ -110,12 +110,12 @@ class _Taking:
 
     def run(self, run: SourceRun, experiment: int) -> None:
         if not _ID.fullmatch(run.id):
-            self.done.problems.append(f"{run.id[:80]!r} is no id of a run; it is passed over")
+            self.done.problems.append(f"{run.id[:80]!r} is not a valid run id; skipped")
             return
         self.done.runs += 1
         held = self._held(run.id)
         if held is not None and held.source != "import":
-            self.done.problems.append(f"run {run.id} is here already, logged by {held.source}; it is left as it is")
+            self.done.problems.append(f"run {run.id} already exists, logged by {held.source}; left unchanged")
             return
         self.done.new_runs += held is None
         self.tracker.write(lambda batch: _write_run(batch, run, experiment))
@@ -129,10 +129,10 @@ class _Taking:
             while some := list(itertools.islice(points, _AT_ONCE)):
                 good = [point for point in some if 0 < len(point[0]) <= _LONGEST_KEY and "\x00" not in point[0]]
                 if len(good) < len(some):
-                    self.done.problems.append(f"run {run.id}: {len(some) - len(good)} points are passed over: no name for a metric")
+                    self.done.problems.append(f"run {run.id}: {len(some) - len(good)} points were skipped: invalid metric name")
                 for key, step, at, _ in itertools.filterfalse(_fits, good):
                     self.done.problems.append(
-                        f"run {run.id}: {key!r} at step {step}, time {at:g} s: no such time or step; it is passed over"
+                        f"run {run.id}: {key!r} at step {step}, time {at:g} s: invalid time or step; skipped"
                     )
                 good = list(filter(_fits, good))
                 self.done.points += self.tracker.ingest.points(run.id, good).points
@@ -141,14 +141,14 @@ class _Taking:
 
     def model(self, model: SourceModel, experiment: int) -> None:
         if not _ID.fullmatch(model.id):
-            self.done.problems.append(f"{model.id[:80]!r} is no id of a model; it is passed over")
+            self.done.problems.append(f"{model.id[:80]!r} is not a valid model id; skipped")
             return
         self.done.models += 1
         if not self.tracker.write(lambda batch: _write_model(batch, model, experiment)):
             return
         for told in model.metrics:
             if not _fits((told.key, told.step, told.time, told.value)):
-                self.done.problems.append(f"model {model.id}: {told.key!r} at step {told.step}: no such time or step; it is passed over")
+                self.done.problems.append(f"model {model.id}: {told.key!r} at step {told.step}: invalid time or step; skipped")
                 continue
             try:
                 self.tracker.models.log(told.run or "", [(model.id, told)])
@@ -196,7 +196,7 @@ class _Taking:
                 self.done.problems.append(f"{words}: {name[:200]} is not copied: {error}")
                 continue
             if path != name:
-                self.done.problems.append(f"{words}: {name[:200]} is kept as {path[:200]}, since no address may hold its name")
+                self.done.problems.append(f"{words}: {name[:200]} is stored as {path[:200]}, because its name cannot be part of an address")
             self.done.files += 1
             self.done.bytes += stored.size
 
@@ -343,7 +343,7 @@ def _path(place: str) -> Path:
         return Path(unquote(parts.path))
     if "://" in place:
         raise InvalidInput(
-            f"{parts.scheme}:// stores are not read from here",
-            hint="take a folder or an SQLite file; from a server: `mlflow db` tools export one, or log to Onward from now on",
+            f"{parts.scheme}:// stores cannot be read",
+            hint="use a folder or an SQLite file; from a server, export one with `mlflow db` tools, or log to Onward from now on",
         )
     return Path(place).expanduser()

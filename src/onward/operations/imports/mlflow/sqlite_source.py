@@ -37,14 +37,14 @@ class MlflowSqliteSource:
             found = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         except sqlite3.DatabaseError as error:
             raise InvalidInput(
-                f"{path} is no SQLite database: {error}", hint="name MLflow's database file, or its mlruns folder"
+                f"{path} is not an SQLite database: {error}", hint="name MLflow's database file, or its mlruns folder"
             ) from error
         self._tables = {row[0] for row in found}
         missing = [name for name in _NEEDED if name not in self._tables]
         if missing:
             self._db.close()
             raise InvalidInput(
-                f"{path} is no MLflow store: it has no table {missing[0]!r}", hint="name MLflow's database file, or its mlruns folder"
+                f"{path} is not an MLflow store: it has no table {missing[0]!r}", hint="name MLflow's database file, or its mlruns folder"
             )
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ class MlflowSqliteSource:
         try:
             yield from self._db.execute(query, values)
         except sqlite3.DatabaseError as error:
-            raise StorageError(f"{self.words} cannot be read: {error}", hint="is it whole, and of an MLflow since 1.0?") from error
+            raise StorageError(f"{self.words} cannot be read: {error}", hint="is it complete, and from MLflow 1.0 or later?") from error
 
 
 def _real(value: float) -> float:

@@ -119,7 +119,7 @@ def _words(error: Exception) -> str:
     elif isinstance(error, ValueError):
         text = str(error)
     else:
-        text = f"it holds a value of another kind than Onward writes ({error})"
+        text = f"it contains a value of another type than Onward writes ({error})"
     return clean(" ".join(text.split()))[:_MOST_WORDS]
 
 
