@@ -44,7 +44,7 @@ def test_a_run_says_what_an_admin_did_to_its_jobs_and_goes_on(alice: Person, as_
 
     as_root("scontrol", "update", f"JobId={job}", "Requeue=1")  # Onward's jobs forbid it
     as_root("scontrol", "requeuehold", job)
-    held = run.until(lambda r: "put back into the queue and is held" in r["reason"], what="the hold in the run's reason")
+    held = run.until(lambda r: "requeued and is held" in r["reason"], what="the hold in the run's reason")
     assert held["state"] == "running", "nothing has ended it"
     assert "scontrol release" in held["reason"]
     as_root("scontrol", "release", job)

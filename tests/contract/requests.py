@@ -62,7 +62,7 @@ class RequestsContract:
         assert store.of("r1").request.recipe == "patchwise"
         (said,) = store.outbox.due(now=NOW)
         assert (said.kind, said.reply_to) == (OutgoingKind.ERROR, "elsewhere")
-        assert "id r1 came before" in said.payload["reason"]
+        assert "id r1 already exists" in said.payload["reason"]
 
     def test_of_many_who_bring_the_same_id_at_once_one_is_accepted(self, store: Requests) -> None:
         with ThreadPoolExecutor(8) as pool:
@@ -82,7 +82,7 @@ class RequestsContract:
     def test_a_sender_beyond_his_quota_is_refused_and_others_are_not(self, store: Requests) -> None:
         given = [request("a"), request("b"), request("c"), request("d", sender="else")]
         assert store.accept_all(given, quota=2) == [Acceptance.ACCEPTED, Acceptance.ACCEPTED, Acceptance.FULL, Acceptance.ACCEPTED]
-        assert "rodan has 2 open requests already" in store.outbox.due(now=NOW)[0].payload["reason"]
+        assert "rodan already has 2 open requests" in store.outbox.due(now=NOW)[0].payload["reason"]
         assert store.load("rodan") == 2
         store.settle(store.of("a"), DONE, at=NOW)
         assert store.accept(request("e"), quota=2) is Acceptance.ACCEPTED
@@ -225,7 +225,7 @@ class RequestsContract:
     def test_an_answer_that_nobody_waits_for_is_kept_and_never_due(self, store: Requests) -> None:
         store.refuse(request(reply_to=None), "no")
         assert store.outbox.due(now=NOW + 9) == []
-        assert store.outbox.of("r1")[0].error == "the message named no queue to answer to"
+        assert store.outbox.of("r1")[0].error == "the message named no reply queue"
 
     # ── to look ───────────────────────────────────────────────────────────────
 

@@ -215,7 +215,7 @@ def test_an_environment_that_cannot_be_built_stops_before_any_training_is_queued
     shown = json.loads(project.onward("show", told["stages"][0]["run"], "--json").stdout)
     assert "all is lost" in json.dumps(shown)
     assert not list(Path(f"{folder}-train").glob("journal/*")), "the training was never asked for"
-    assert told["stages"][2]["why"] == "never begins: env-main ended failed"
+    assert told["stages"][2]["why"] == "will not start: env-main ended failed"
 
 
 @pytest.mark.slow

@@ -135,10 +135,7 @@ def test_a_line_after_set_e_is_named_too(node: Node) -> None:
 
 @pytest.mark.parametrize("line", ["exit 0", "exec true"])
 def test_a_line_that_ends_the_shell_is_a_failure(node: Node, line: str) -> None:
-    assert (
-        node.failure(setup=(line, "export LATER=1")).message
-        == f"setup line 1 `{line}` ended the shell, so nothing after it could run"
-    )
+    assert node.failure(setup=(line, "export LATER=1")).message == f"setup line 1 `{line}` ended the shell, so nothing after it could run"
 
 
 def test_a_line_that_kills_the_shell_is_a_failure(node: Node) -> None:

@@ -116,7 +116,7 @@ def test_a_process_that_is_gone_has_failed_once_it_is_missed_twice(hand: Hand) -
     assert hand.look().info.state == "running"
     info = hand.look().info
     assert (info.state, info.ended) == ("failed", NOW)
-    assert info.reason == f"its process ({os.getpid()} on {os.uname().nodename}) ended without a word"
+    assert info.reason == f"its process ({os.getpid()} on {os.uname().nodename}) wrote no end record"
     assert hand.legs() == [(1, "unknown", "lost")]
 
 
@@ -190,7 +190,7 @@ def test_a_run_that_is_killed_is_seen_to_have_failed(hand: Hand, tmp_path: Path)
     hand.tracker.files.look([root])
     hand.tracker.files.look([root])
     [view] = hand.tracker.runs.search(RunQuery()).runs
-    assert view.info.state == "failed" and "ended without a word" in view.info.reason
+    assert view.info.state == "failed" and "wrote no end record" in view.info.reason
 
 
 # ── the judgement, by values alone ────────────────────────────────────────────
@@ -203,9 +203,9 @@ TOLD = {"process": {"host": "node1", "boot": "b1", "pid": 5}, "heard": NOW}
     ("lives", "later", "expected"),
     [
         (True, 9 * SILENCE, None),
-        (False, 0.0, LivenessVerdict(gone=True, words="its process (5 on node1) ended without a word")),
+        (False, 0.0, LivenessVerdict(gone=True, words="its process (5 on node1) wrote no end record")),
         (None, SILENCE - 1, None),
-        (None, SILENCE, LivenessVerdict(gone=True, words="node1 was started anew, and its process (5 on node1) ended without a word")),
+        (None, SILENCE, LivenessVerdict(gone=True, words="node1 was restarted, and its process (5 on node1) wrote no end record")),
     ],
 )
 def test_what_is_presumed(lives: bool | None, later: float, expected: LivenessVerdict | None) -> None:

@@ -117,7 +117,7 @@ def test_mlflows_database_is_told_how_it_is_taken_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
-        ("connection refused", "PostgreSQL is up"),
+        ("connection refused", "PostgreSQL is running"),
         ('FATAL: password authentication failed for user "ann"', "user and password"),
         ('FATAL: database "onward" does not exist', "createdb onward"),
         ('FATAL: role "ann" does not exist', "user and password"),

@@ -212,7 +212,7 @@ def test_behind_tls(tmp_path: Path) -> None:
         (["--port", "70000"], 2, "70000"),
         (["--db", "mysql://host/db"], 2, "mysql"),
         (["--db", "."], 2, "is a folder"),
-        (["--db", "postgresql://ann@127.0.0.1:1/onward"], 6, "PostgreSQL is up"),
+        (["--db", "postgresql://ann@127.0.0.1:1/onward"], 6, "PostgreSQL is running"),
         (["--name", "http://x/y"], 2, "--name"),
         (["--host", "203.0.113.1", "--port", "0"], 5, "203.0.113.1"),
     ],

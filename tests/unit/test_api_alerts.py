@@ -56,7 +56,7 @@ def test_the_key_of_a_webhook_is_made_and_shown_once_or_given(scene: Scene) -> N
     [
         ({"kind": "slack", "name": "x"}, "the channel has no address"),
         ({"kind": "slack", "name": "x", "url": "file:///etc/passwd"}, "not an http or https one"),
-        ({"kind": "webhook", "name": "x", "url": "http://x/", "key": "short"}, "the key is not 24 bytes"),
+        ({"kind": "webhook", "name": "x", "url": "http://x/", "key": "short"}, "the key must be at least 24 bytes"),
         ({**MAIL, "user": "ada", "security": "none"}, "a password would be sent unencrypted"),
         ({**MAIL, "to": ["b@lab.org\nBcc: c@lab.org"]}, "to"),
         ({**MAIL, "host": "smtp lab"}, "host"),
@@ -93,7 +93,7 @@ def test_a_rule_is_made_changed_and_deleted(scene: Scene) -> None:
     changed = good(scene.client.ask("PUT", f"{RULES}/{made['id']}", json=asked))
     assert (changed["id"], changed["kind"], changed["limit"], changed["enabled"]) == (made["id"], "stalled", 1800.0, False)
     assert "expected" in good(scene.client.post(RULES, {"name": "x", "kind": "metric", "filter": "metrics.loss >"}), 400)["detail"].lower()
-    assert good(scene.client.post(RULES, asked), 409)["detail"] == "there is a rule called 'diverges' already"
+    assert good(scene.client.post(RULES, asked), 409)["detail"] == "there is already a rule named 'diverges'"
     assert scene.client.ask("DELETE", f"{RULES}/{made['id']}").status == 204
     assert scene.client.ask("PUT", f"{RULES}/{made['id']}", json=asked).status == 404
 

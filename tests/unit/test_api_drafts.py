@@ -56,7 +56,7 @@ def test_a_text_that_is_no_params_file_is_told_as_such(scene: Scene, file: str) 
 
 def test_a_folder_that_is_not_allowed_is_a_problem_of_the_draft(scene: Scene) -> None:
     [problem] = check(scene, FILE, "/")["problems"]
-    assert problem["hint"] == "code is run from under those alone"
+    assert problem["hint"] == "only code in those folders is run"
     assert check(scene, FILE, "")["problems"]
 
 

@@ -18,7 +18,7 @@ __all__ = ["scene"]
         ({"slurm_job_id": [1]}, "body.slurm_job_id", "a text or a whole number is expected"),
         ({"slurm_job_id": True}, "body.slurm_job_id", "a text or a whole number is expected"),
         ({"slurm_job_id": "x" * 201}, "body.slurm_job_id", "it is too long: at most 200"),
-        ({"seed": {}}, "body.seed", "a whole number or a number or a text is expected"),
+        ({"seed": {}}, "body.seed", "a whole number or a number or a string is expected"),
         ({"config": [1]}, "body.config", "an object is expected"),
         ({"config": {"k" * 251: 1}}, f"body.config.{'k' * 60}.(a key)", "it is too long: at most 250"),
         ([1], "body", "an object is expected"),
@@ -68,7 +68,7 @@ def test_an_archived_experiment_takes_no_new_runs_but_those_it_has_go_on(scene: 
         scene.client.post(f"/experiments/{id}/runs", {}),
         scene.client.post("/api/v1/runs", {"experiment": "digits"}),
     ):
-        assert (answer.status, answer.json["detail"]) == (409, "experiment 'digits' is archived: it takes no new runs")
+        assert (answer.status, answer.json["detail"]) == (409, "experiment 'digits' is archived and cannot get new runs")
         assert f"PATCH /api/v1/experiments/{id}" in answer.json["hint"]
     assert good(scene.client.post("/experiments/digits/runs", job))["run_id"] == made["run_id"]
     assert scene.run(identity="mine") == known

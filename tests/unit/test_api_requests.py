@@ -116,7 +116,7 @@ def test_a_result_is_had_by_its_signed_address_alone_until_that_closes(scene: Sc
         b"weights",
         "attachment; filename*=UTF-8''model.keras",
     )
-    assert good(nobody.get(path), 401)["detail"] == "no token was shown"
+    assert good(nobody.get(path), 401)["detail"] == "no token was sent"
     closed = f"{path}?expires=9&signature={store.sign('r1', 'Model 0', 9)}"
     others = (signed.replace("Model%200", "Model%201"), signed.replace(f"{NEVER}", f"{NEVER + 1}"), closed, f"{signed}0", signed[:-1])
     assert [nobody.get(one).status for one in others] == [401] * 5

@@ -62,7 +62,7 @@ def test_a_route_without_a_right_keeps_the_server_from_starting() -> None:
 
 
 def test_a_right_without_a_route_keeps_the_server_from_starting() -> None:
-    with pytest.raises(RuntimeError, match="GET /api/v1/gone, which is no route"):
+    with pytest.raises(RuntimeError, match="GET /api/v1/gone, which is not a route"):
         Routes(app(), {**TABLE, "GET /api/v1/gone": READ})
 
 

@@ -95,7 +95,7 @@ def test_a_run_that_others_execute_has_the_same_columns(scene: Scene) -> None:
     assert told["why"] == "its script records it"
     assert told["legs"] == {"now": 1, "done": 0, "max": None}
     assert (told["checkpoint"], told["queue_wait_s"], told["gpu_use"]) == (None, None, None)
-    for state, why in (("finished", "its script recorded it to its end"), ("failed", "its script set it to failed, and gave no reason")):
+    for state, why in (("finished", "its script recorded its end"), ("failed", "its script set it to failed without a reason")):
         good(scene.client.ask("PATCH", f"/api/v1/runs/{told['id']}", json={"state": state}))
         assert row(scene)["why"] == why
     good(scene.client.ask("PATCH", f"/api/v1/runs/{told['id']}", json={"state": "failed", "reason": "no luck"}))

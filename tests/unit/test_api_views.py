@@ -60,6 +60,6 @@ def test_nobody_has_more_views_than_there_is_room_for(scene: Scene, monkeypatch:
     monkeypatch.setattr(saved_views, "MOST", 1)
     good(scene.client.ask("PUT", "/api/v1/views", json={"page": "runs", "name": "a", "query": ""}))
     answer = good(scene.client.ask("PUT", "/api/v1/views", json={"page": "runs", "name": "b", "query": ""}), 400)
-    assert "views already" in answer["detail"]
+    assert "already has" in answer["detail"]
     assert len(good(scene.client.get("/api/v1/views"))["views"]) == 1
     assert scene.client.ask("PUT", "/api/v1/views", json={"page": "", "name": "b", "query": ""}).status == 400

@@ -521,7 +521,7 @@ def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place:
     copy = good.path.with_name(f"{good.path.name}-copy")
     shutil.copytree(good.path, copy)
     said = onward("doctor").out
-    assert re.search(rf"BAD  folder .*{broken.path} cannot be read as a run: .*spec.json is no run's spec", said)
+    assert re.search(rf"BAD  folder .*{broken.path} cannot be read as a run: .*spec.json is not a valid spec", said)
     assert re.search(rf"BAD  folder .*{copy} is a copy of {good.path}, the home of run \w+;", said)
 
 

@@ -90,7 +90,7 @@ def test_a_sender_with_too_many_open_requests_is_told_so(intake: Intake, request
 
     [refused] = told(requests)
     assert (refused.request, refused.payload["state"]) == ("c", "refused")
-    assert "as many as one sender may have" in refused.payload["reason"]
+    assert "the most that one sender may have" in refused.payload["reason"]
 
 
 def test_a_message_that_is_too_large_is_put_aside_and_answered_once(intake: Intake, requests: Requests) -> None:

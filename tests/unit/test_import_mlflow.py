@@ -247,7 +247,7 @@ def test_a_run_that_was_logged_here_is_left_as_it_is(tracker: Tracker, tmp_path:
     id = next(path.name for path in (tmp_path / "old").rglob("*") if len(path.name) == 32)
     tracker.runs.create(NewRun(run_id=id, name="mine", source="mlflow"))
     done = take(tracker, store)
-    assert any("here already" in words for words in done.problems)
+    assert any("already exists" in words for words in done.problems)
     assert tracker.runs.get(id).name == "mine"
 
 

@@ -165,9 +165,7 @@ def test_a_suspended_leg_says_so(place: Place) -> None:
     assert shown(run)["legs"][0]["reason"] == "suspended"
 
 
-@pytest.mark.parametrize(
-    ("state", "words"), [(JobState.HELD, "and is held: job requeued in held state"), (JobState.QUEUED, "requeued")]
-)
+@pytest.mark.parametrize(("state", "words"), [(JobState.HELD, "and is held: job requeued in held state"), (JobState.QUEUED, "requeued")])
 def test_a_leg_whose_job_was_put_back_into_the_queue_does_not_claim_to_run(place: Place, state: JobState, words: str) -> None:
     run = place.play().begin(1)
     job = place.scheduler.jobs[run.job(1)]

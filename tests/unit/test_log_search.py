@@ -140,7 +140,7 @@ def test_a_log_is_searched_on_the_server_and_read_by_whole_lines(scene: Scene) -
     assert (found["next"], found["size"]) == (19, 24)
     assert good(scene.client.get(f"{at}/search?text=THREE&back=true&offset=-1"))["matches"][0]["line_offset"] == 19
     assert good(scene.client.get(f"{at}/search?text=none"))["next"] is None
-    assert "nothing to look for" in good(scene.client.get(f"{at}/search"), 400)["detail"]
+    assert "nothing to search for" in good(scene.client.get(f"{at}/search"), 400)["detail"]
     assert scene.client.get(f"{at.replace('err', 'out')}/search?text=x").status == 404
     for offset, limit, text, start in (
         (0, 10, "one\n", 0),

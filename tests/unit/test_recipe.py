@@ -192,7 +192,10 @@ def test_resources_are_the_senders_only_where_the_recipe_says_so(recipe: Recipe)
     [
         ("/uploads/page.png", "not an http or https one"),
         ("file:///etc/passwd", "not an http or https one"),
-        ("https://evil.example.org/x", "on evil.example.org, which is not an allowed host (the site lists its allowed hosts in `gateway.hosts`"),
+        (
+            "https://evil.example.org/x",
+            "on evil.example.org, which is not an allowed host (the site lists its allowed hosts in `gateway.hosts`",
+        ),
         ("https://rodan.example.org.evil.org/x", "which is not an allowed host"),
         ("https://rodan.example.org@evil.org/x", "a name or password before its host"),
         ("https://rodan.example.org:8443/x", "on rodan.example.org:8443, which is not"),

@@ -228,7 +228,7 @@ def test_an_id_that_another_gateway_knows_from_another_request_is_refused(gatewa
     other.ask(body_sha256="2" * 64)
     other.step()
     assert other.answer().state is OutcomeState.REFUSED
-    assert "came before" in other.answer().reason
+    assert "already received" in other.answer().reason
     if not over:
         gateway.played().begin(1, successor=False).end(1, LegEnd.DONE)
         gateway.step(5)

@@ -86,7 +86,7 @@ def test_of_two_servers_on_one_postgresql_the_first_ones_note_stays_until_it_sto
 def test_what_cannot_be_a_database_is_told_before_anything_is_made(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is a folder"):
         ServingLock(place(tmp_path, tmp_path))
-    with pytest.raises(InvalidInput, match="port is no number"):
+    with pytest.raises(InvalidInput, match="port is not a number"):
         ServingLock(place(tmp_path, "postgresql://ann:secret@host:port/onward"))
     assert list(tmp_path.iterdir()) == []
 

@@ -177,7 +177,7 @@ def test_a_file_that_became_another_is_read_anew_and_nothing_counts_twice(tracke
     path.unlink()
     files.write(path, [files.version(NOW + 11)])
     files.training(path, range(3, 9), at=NOW + 10, fresh=False)
-    assert "is not the file it was" in look(tracker, folder)[0]
+    assert "was replaced" in look(tracker, folder)[0]
     assert steps(tracker) == list(range(9))
 
 

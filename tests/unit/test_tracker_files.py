@@ -154,7 +154,7 @@ def test_a_file_that_became_shorter_or_another_is_read_anew_and_nothing_doubles(
     folder.path(1).write_text(text.splitlines(keepends=True)[0])
     looked = tracker.files.look([root])
     assert looked.points == 0
-    assert "not the file it was" in looked.problems[0]
+    assert "was replaced" in looked.problems[0]
     folder.path(1).write_text(text)
     assert tracker.files.look([root]).points == 0
     assert steps(tracker) == [1, 2, 3]
@@ -183,7 +183,7 @@ def test_lines_that_are_no_records_are_told_once_and_passed_over(tracker: Tracke
     folder.log(1, 2, start=2)
     looked = tracker.files.look([root])
     assert (looked.points, len(looked.problems)) == (2, 1)
-    assert "4 lines are passed over" in looked.problems[0]
+    assert "4 lines were ignored" in looked.problems[0]
 
 
 def test_one_broken_folder_does_not_keep_others_from_being_read(tracker: Tracker, root: Path, folder: Folder) -> None:
@@ -200,7 +200,7 @@ def test_two_folders_of_one_run_are_told_of(tracker: Tracker, root: Path, folder
     tracker.files.look([root])
     shutil.copytree(folder.dir.path, root / "2026-11-16_A_copy")
     looked = tracker.files.look([root])
-    assert any("that run lies in" in problem for problem in looked.problems)
+    assert any("that run is in" in problem for problem in looked.problems)
     assert tracker.runs.get("k3x9q2m7").folder == str(folder.dir.path)
 
 
@@ -272,5 +272,5 @@ def test_a_piece_of_anything_else_is_refused(tracker: Tracker, folder: Folder, f
 def test_a_piece_of_a_run_that_was_not_announced_is_refused(tracker: Tracker) -> None:
     with pytest.raises(NotFound):
         tracker.push.piece("nobody", "journal/leg-0001.jsonl", 0, b"{}\n")
-    with pytest.raises(InvalidInput, match="no run's spec"):
+    with pytest.raises(InvalidInput, match="not a run's spec"):
         tracker.push.announce({"id": "x"})

@@ -65,7 +65,7 @@ def test_a_long_line_is_told_of_and_what_follows_it_is_taken(tmp_path: Path, mon
     with Tracker.open(tmp_path / "onward.db") as tracker:
         looked = tracker.files.look([root])
         assert [point.step for point in tracker.series.points("k3x9q2m7", "loss")] == [1, 2, 3]
-        assert looked.problems == [f"{folder.path(1)}: 1 lines are passed over: a line of 5,021 bytes is too long for a record"]
+        assert looked.problems == [f"{folder.path(1)}: 1 lines were ignored: a line of 5,021 bytes is too long for a record"]
         assert tracker.files.look([root]).changed == 0
 
 

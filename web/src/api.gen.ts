@@ -12,8 +12,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Is the process alive
-         * @description Answers as long as the process does; asks nothing of the database.
+         * Check whether the process is alive
+         * @description Answers as long as the process is alive; does not use the database.
          */
         get: operations["healthz_healthz_get"];
         put?: never;
@@ -32,8 +32,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Is the server ready
-         * @description 503, with the reason, where the database does not answer or has no room, or the server is stopping.
+         * Check whether the server is ready
+         * @description 503, with the reason, if the database does not answer or is full, or the server is stopping.
          */
         get: operations["readyz_readyz_get"];
         put?: never;
@@ -52,8 +52,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Figures for Prometheus
-         * @description Runs by state, answers by status, the writer's queue, listeners, how long ago runs were tended.
+         * Metrics for Prometheus
+         * @description Runs by state, answers by status, the writer's queue, listeners, time since runs were last tended.
          */
         get: operations["metrics_metrics_get"];
         put?: never;
@@ -78,8 +78,8 @@ export interface paths {
         get: operations["listed_api_v1_experiments_get"];
         put?: never;
         /**
-         * Make an experiment
-         * @description 409 where the name is taken.
+         * Create an experiment
+         * @description 409 if the name is taken.
          */
         post: operations["create_api_v1_experiments_post"];
         delete?: never;
@@ -107,7 +107,7 @@ export interface paths {
         head?: never;
         /**
          * Rename, archive or tag an experiment
-         * @description Only what is given changes.
+         * @description Only the given fields change.
          */
         patch: operations["change_api_v1_experiments__experiment__patch"];
         trace?: never;
@@ -121,7 +121,7 @@ export interface paths {
         };
         /**
          * List runs
-         * @description Newest first, unless another order is asked for. Filtered, ordered and paged by the database.
+         * @description Newest first, unless another order is given. Filtered, ordered and paged by the database.
          */
         get: operations["listed_api_v1_runs_get"];
         put?: never;
@@ -129,7 +129,7 @@ export interface paths {
          * Submit or record a run
          * @description With `file` or `draft` and `folder`: queue a run for Onward to execute, or with `dry_run` say what would be queued.
          *
-         *     Else: begin the record of a training that Onward does not execute; with an `identity`, the same run for whoever asks again.
+         *     Otherwise: record a training that Onward does not execute; repeated with the same `identity`, it returns the same run.
          */
         post: operations["create_api_v1_runs_post"];
         delete?: never;
@@ -149,7 +149,7 @@ export interface paths {
         put?: never;
         /**
          * Search runs
-         * @description As the list, for what is too long for an address. Changes nothing.
+         * @description Like the list, for requests that are too long for an address. Changes nothing.
          */
         post: operations["search_api_v1_runs_search_post"];
         delete?: never;
@@ -177,7 +177,7 @@ export interface paths {
         head?: never;
         /**
          * Rename, close or archive a run
-         * @description Only what is given changes. An archived run is out of the lists; nothing is lost.
+         * @description Only the given fields change. An archived run is not listed; nothing is lost.
          */
         patch: operations["change_api_v1_runs__run_id__patch"];
         trace?: never;
@@ -197,7 +197,7 @@ export interface paths {
         put?: never;
         /**
          * Set params
-         * @description Kept by leg: one that a resumed training changes stands beside the old.
+         * @description Kept by leg: a value that a resumed training changes is added to the old one.
          */
         post: operations["set_params_api_v1_runs__run_id__params_post"];
         delete?: never;
@@ -217,7 +217,7 @@ export interface paths {
         put?: never;
         /**
          * Set tags
-         * @description Those given; others stay.
+         * @description Only those given; others stay unchanged.
          */
         post: operations["set_tags_api_v1_runs__run_id__tags_post"];
         delete?: never;
@@ -238,7 +238,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a tag
-         * @description 404 where there is none of that key.
+         * @description 404 if there is no such tag.
          */
         delete: operations["delete_tag_api_v1_runs__run_id__tags__key__delete"];
         options?: never;
@@ -254,8 +254,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Count runs by what they share
-         * @description Numbers in their order, else the group with the newest run first.
+         * Count runs by group
+         * @description Numbers in numeric order, otherwise the group with the newest run first.
          */
         get: operations["listed_api_v1_run_groups_get"];
         put?: never;
@@ -277,7 +277,7 @@ export interface paths {
         put?: never;
         /**
          * Clone a run
-         * @description Queue a new run of the code that this one froze, with the changes given: checked as at submit, all that is wrong told at once.
+         * @description Queue a new run of the code that this one froze, with the changes given: checked as at submit; all problems are reported at once.
          */
         post: operations["clone_api_v1_runs__run_id__clone_post"];
         delete?: never;
@@ -337,7 +337,7 @@ export interface paths {
         put?: never;
         /**
          * Resume a run
-         * @description Go on with a stopped, failed or cancelled run as its next leg, from its newest good checkpoint; with other resources if need be.
+         * @description Continue a stopped, failed or cancelled run as its next leg, from its newest verified checkpoint, optionally with other resources.
          */
         post: operations["resume_api_v1_runs__run_id__resume_post"];
         delete?: never;
@@ -377,7 +377,7 @@ export interface paths {
         put?: never;
         /**
          * Check a draft
-         * @description What it says, what is wrong with it, and what would be queued. Queues nothing.
+         * @description Its contents, its problems, and what would be queued. Queues nothing.
          */
         post: operations["check_api_v1_drafts_search_post"];
         delete?: never;
@@ -395,7 +395,7 @@ export interface paths {
         };
         /**
          * Draw series
-         * @description Legs stitched; of what several legs logged, the newest shows. A metric that a run does not have is left out.
+         * @description Legs are stitched; where several legs logged the same steps, the newest leg counts. A metric that a run does not have is left out.
          */
         get: operations["charts_api_v1_series_get"];
         put?: never;
@@ -417,7 +417,7 @@ export interface paths {
         put?: never;
         /**
          * Draw many series
-         * @description As the other, for what is too long for an address. Changes nothing.
+         * @description Like GET, for requests that are too long for an address. Changes nothing.
          */
         post: operations["search_api_v1_series_search_post"];
         delete?: never;
@@ -441,7 +441,7 @@ export interface paths {
         put?: never;
         /**
          * Add points
-         * @description Several, or one. Answered when they are committed. A point that is there already (step, time and value) is stored once.
+         * @description One or several. The answer comes when they are committed. A point with the same step, time and value is stored once.
          */
         post: operations["add_api_v1_runs__run_id__metrics_post"];
         delete?: never;
@@ -481,7 +481,7 @@ export interface paths {
         put?: never;
         /**
          * Add one step's metrics
-         * @description Several metrics of one step. Answered when they are committed.
+         * @description Several metrics of one step. The answer comes when they are committed.
          */
         post: operations["add_step_api_v1_runs__run_id__metrics_batch_post"];
         delete?: never;
@@ -521,7 +521,7 @@ export interface paths {
         put?: never;
         /**
          * Find metrics of runs
-         * @description By key, numbers in their order. Changes nothing.
+         * @description By key, numbers in numeric order. Changes nothing.
          */
         post: operations["search_api_v1_metrics_search_post"];
         delete?: never;
@@ -539,7 +539,7 @@ export interface paths {
         };
         /**
          * Compare params of runs
-         * @description What differs first; what is the same in all stands apart.
+         * @description Differing params first; those with the same value in all runs are separate.
          */
         get: operations["diff_api_v1_params_diff_get"];
         put?: never;
@@ -564,7 +564,7 @@ export interface paths {
         get: operations["listed_api_v1_runs__run_id__notes_get"];
         put?: never;
         /**
-         * Leave a note
+         * Add a note
          * @description Signed with the name of the token.
          */
         post: operations["add_api_v1_runs__run_id__notes_post"];
@@ -586,7 +586,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a note
-         * @description 404 where there is none of that number.
+         * @description 404 if there is no such note.
          */
         delete: operations["delete_api_v1_runs__run_id__notes__note__delete"];
         options?: never;
@@ -603,7 +603,7 @@ export interface paths {
         };
         /**
          * List artifacts
-         * @description Files and folders of one level, by name; and, at the top, what the run told of but did not upload.
+         * @description Files and folders of one level, by name; at the top also what the run reported but did not upload.
          */
         get: operations["listed_api_v1_runs__run_id__artifacts_get"];
         put?: never;
@@ -623,18 +623,18 @@ export interface paths {
         };
         /**
          * Download a file
-         * @description As an attachment, whatever it is: a page in it would not run as one of ours.
+         * @description Always as an attachment, so that an HTML file does not run as a page of this server.
          */
         get: operations["download_api_v1_runs__run_id__artifacts__path__get"];
         /**
          * Upload a file
-         * @description The body is the file. It is there whole, or not at all; one of that path is replaced.
+         * @description The body is the file. It appears complete or not at all, and replaces an older file of that path.
          */
         put: operations["upload_api_v1_runs__run_id__artifacts__path__put"];
         post?: never;
         /**
          * Delete a file
-         * @description And forget what was told of it.
+         * @description Also deletes what the run reported about it.
          */
         delete: operations["delete_api_v1_runs__run_id__artifacts__path__delete"];
         options?: never;
@@ -651,7 +651,7 @@ export interface paths {
         };
         /**
          * List a run's logs
-         * @description By leg: what the training printed (`out`, `err`), and what the supervisor says. Empty where nothing of its folder is seen.
+         * @description By leg: what the training printed (`out`, `err`), and the supervisor's log. Empty if the server cannot see its folder.
          */
         get: operations["listed_api_v1_runs__run_id__logs_get"];
         put?: never;
@@ -671,7 +671,7 @@ export interface paths {
         };
         /**
          * Read a part of a log
-         * @description Bytes as they are, in UTF-8 as far as the training wrote it. Escapes are the viewer's to neutralise.
+         * @description The bytes unchanged, in UTF-8 as far as the training wrote it. Viewers must neutralise escape sequences.
          */
         get: operations["read_api_v1_runs__run_id__logs__leg___stream__get"];
         put?: never;
@@ -691,7 +691,7 @@ export interface paths {
         };
         /**
          * Follow a log
-         * @description Server-sent events with `text`, as the log grows; an event's id is the offset after it, so a client that comes back loses nothing.
+         * @description Server-sent events with `text`, as the log grows; an event's id is the offset after it, so a client that reconnects loses nothing.
          */
         get: operations["follow_api_v1_runs__run_id__logs__leg___stream__follow_get"];
         put?: never;
@@ -711,7 +711,7 @@ export interface paths {
         };
         /**
          * Download a log
-         * @description The whole of it, as an attachment.
+         * @description The whole log, as an attachment.
          */
         get: operations["download_api_v1_runs__run_id__logs__leg___stream__file_get"];
         put?: never;
@@ -731,7 +731,7 @@ export interface paths {
         };
         /**
          * List a run's checkpoints
-         * @description The published ones, sizes compared with their manifests. Of a run that has no folder here, those that its journals tell of.
+         * @description The published ones, sizes compared with their manifests. Of a run that has no folder here, those in its journals.
          */
         get: operations["checkpoints_api_v1_runs__run_id__checkpoints_get"];
         put?: never;
@@ -750,8 +750,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Download the changes that were not committed
-         * @description As `git diff` writes them; 404 where all was committed, or the code was under no version control.
+         * Download uncommitted changes
+         * @description As `git diff` writes them; 404 if everything was committed, or the code was not under version control.
          */
         get: operations["diff_api_v1_runs__run_id__code_diff_get"];
         put?: never;
@@ -770,10 +770,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow what happens
+         * Follow events
          * @description Server-sent events, as they happen: `run_status_changed` (with `status`), `run_changed`, `points_added`
-         *     (at most one a second and run). Each has an id; a client that comes back with `Last-Event-ID` (or `cursor`) gets what it missed,
-         *     or `reset` when that is no longer known: then read anew.
+         *     (at most one per second and run). Each has an id; a client that reconnects with `Last-Event-ID` (or `cursor`) gets what it missed,
+         *     or `reset` if that is no longer available: then read everything again.
          */
         get: operations["follow_api_v1_live_get"];
         put?: never;
@@ -794,7 +794,7 @@ export interface paths {
         get?: never;
         /**
          * Announce a run that jobs will send records of
-         * @description Said again, it changes nothing.
+         * @description Repeating it changes nothing.
          */
         put: operations["announce_api_v1_runs__run_id__spec_put"];
         post?: never;
@@ -814,8 +814,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a run's own token
-         * @description May append to this run and read it, and nothing else: for its jobs. It ends with the run. The secret is in this answer alone.
+         * Create a run's own token
+         * @description For its jobs: it may append to this run and read it, and nothing else. It is valid until the run ends.
+         *
+         *     Only this answer contains the secret.
          */
         post: operations["token_api_v1_runs__run_id__tokens_post"];
         delete?: never;
@@ -835,8 +837,8 @@ export interface paths {
         put?: never;
         /**
          * Send a piece of a file of a run's folder
-         * @description What is known already is passed over, so that a piece may come twice, or the folder be read too. Of journals and spools whole lines
-         *     are taken; an artifact is there when all of it is.
+         * @description Bytes that are already stored are ignored, so a piece may be sent twice, or the folder be read as well. Of journals and spools, whole
+         *     lines are stored; an artifact appears when all of it is stored.
          */
         post: operations["piece_api_v1_runs__run_id__pieces_post"];
         delete?: never;
@@ -855,7 +857,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send lines of a spool in few bytes
+         * Send packed lines of a spool
          * @description The same as `pieces` of whole lines, which are packed as `onward.rundir.packed_lines` says.
          */
         post: operations["packed_piece_api_v1_runs__run_id__packed_pieces_post"];
@@ -876,9 +878,9 @@ export interface paths {
         put?: never;
         /**
          * Push records
-         * @description Identified by run, leg, writer and sequence: sent twice is stored once. Answered when they are committed.
+         * @description Identified by run, leg, writer and sequence: a record that is sent twice is stored once. The answer comes when they are committed.
          *
-         *     A run's token sends those of its run, an agent's those of runs of its cluster.
+         *     A run's token may send records of its run, an agent's those of runs of its cluster.
          */
         post: operations["push_api_v1_records_post"];
         delete?: never;
@@ -896,7 +898,7 @@ export interface paths {
         };
         /**
          * Export a table of runs
-         * @description One row a run, one column a param, tag and metric (its last value). All that match.
+         * @description One row per run, one column per param, tag and metric (its last value). All that match.
          */
         get: operations["runs_api_v1_export_runs_get"];
         put?: never;
@@ -941,8 +943,8 @@ export interface paths {
         get: operations["listed_api_v1_tokens_get"];
         put?: never;
         /**
-         * Make a token
-         * @description The secret is in this answer and nowhere else.
+         * Create a token
+         * @description Only this answer contains the secret.
          */
         post: operations["create_api_v1_tokens_post"];
         delete?: never;
@@ -963,7 +965,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a token
-         * @description From now on it opens nothing. Twice is once.
+         * @description It stops working at once. Repeating it changes nothing.
          */
         delete: operations["revoke_api_v1_tokens__id__delete"];
         options?: never;
@@ -1108,7 +1110,8 @@ export interface paths {
          * Hint that a job has ended
          * @description By token, or signed with a webhook token as the headers `webhook-id`, `webhook-timestamp`, `webhook-signature` say.
          *
-         *     A job of ours makes the server ask its scheduler soon; others are let be, since an epilog tells of every job of a cluster.
+         *     If the job is one of Onward's, the server asks its scheduler soon.
+         *     Others are ignored, since an epilog reports every job of a cluster.
          */
         post: operations["hint_webhooks_hints_post"];
         delete?: never;
@@ -1126,7 +1129,7 @@ export interface paths {
         };
         /**
          * List clusters
-         * @description Those of the settings, this machine, and the schedulers whose programs are here. None of them is asked.
+         * @description Those in the settings, this machine, and the schedulers whose programs are installed here. No scheduler is asked.
          */
         get: operations["clusters_api_v1_clusters_get"];
         put?: never;
@@ -1149,7 +1152,8 @@ export interface paths {
          * @description Nodes, queues, jobs with why they wait and when they are expected to start, and what could start now.
          *
          *     A scheduler is asked at most every 30 s (this machine's own queue: 5 s), whatever the number of readers. While it does not answer, the
-         *     last picture is given with its `age` and, in `trouble`, the reason; an empty one if it never has, or its adapter does not tell of this.
+         *     last snapshot is returned with its `age` and, in `trouble`, the reason; it is empty if the scheduler never answered, or its adapter
+         *     does not support this.
          */
         get: operations["cluster_api_v1_clusters__name__get"];
         put?: never;
@@ -1169,7 +1173,7 @@ export interface paths {
         };
         /**
          * Show a run's first page
-         * @description All that a person asks first, in one answer; the same facts as `onward show` has without a server.
+         * @description The most important facts in one answer; the same as `onward show` gives without a server.
          */
         get: operations["overview_api_v1_runs__run_id__overview_get"];
         put?: never;
@@ -1189,7 +1193,7 @@ export interface paths {
         };
         /**
          * Draw a run's timeline
-         * @description In the order of time, across all legs.
+         * @description In chronological order, across all legs.
          */
         get: operations["shown_api_v1_runs__run_id__timeline_get"];
         put?: never;
@@ -1209,7 +1213,7 @@ export interface paths {
         };
         /**
          * Read whole lines of a log
-         * @description Those that begin and end within these bytes; the log's last one also without an end. A line longer than that comes in parts.
+         * @description Lines that begin and end within these bytes; also the log's last line, even if it is incomplete. A longer line comes in parts.
          */
         get: operations["lines_api_v1_runs__run_id__logs__leg___stream__lines_get"];
         put?: never;
@@ -1229,7 +1233,7 @@ export interface paths {
         };
         /**
          * Search a log
-         * @description One match a line. A search reads so much at most; where `next` is given, the same from there goes on.
+         * @description One match per line. A search reads a limited part of the log; if `next` is given, continue from there.
          */
         get: operations["found_api_v1_runs__run_id__logs__leg___stream__search_get"];
         put?: never;
@@ -1248,8 +1252,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Draw one metric of many runs small
-         * @description The mean of each bucket, legs stitched.
+         * Draw one metric of many runs as sparklines
+         * @description The mean of each bucket; legs are stitched.
          */
         get: operations["drawn_api_v1_sparklines_get"];
         put?: never;
@@ -1269,7 +1273,7 @@ export interface paths {
         };
         /**
          * Show a run's machines
-         * @description Samples are taken every ten seconds by the leg's supervisor. Empty where there are none.
+         * @description Samples are taken every ten seconds by the leg's supervisor. Empty if there are none.
          */
         get: operations["shown_api_v1_runs__run_id__system_get"];
         put?: never;
@@ -1289,12 +1293,12 @@ export interface paths {
         };
         /**
          * List views
-         * @description One's own and shared ones, by page and name.
+         * @description Your own and shared ones, by page and name.
          */
         get: operations["listed_api_v1_views_get"];
         /**
          * Save a view
-         * @description Make it, or replace one's own of the same page and name.
+         * @description Creates it, or replaces your own of the same page and name.
          */
         put: operations["save_api_v1_views_put"];
         post?: never;
@@ -1313,14 +1317,14 @@ export interface paths {
         };
         /**
          * Show a view
-         * @description 404 also where it is another's and not shared.
+         * @description 404 also if it belongs to another user and is not shared.
          */
         get: operations["shown_api_v1_views__view__get"];
         put?: never;
         post?: never;
         /**
          * Delete a view
-         * @description One's own alone.
+         * @description Only your own.
          */
         delete: operations["delete_api_v1_views__view__delete"];
         options?: never;
@@ -1379,7 +1383,7 @@ export interface paths {
         put?: never;
         /**
          * Write a params file
-         * @description YAML that is read back as the same data, in the order given. Changes nothing.
+         * @description YAML that parses to the same data, in the given order. Changes nothing.
          */
         post: operations["written_api_v1_drafts_text_post"];
         delete?: never;
@@ -1396,7 +1400,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell when a run will start
+         * Show when a run will start
          * @description May take as long as the scheduler does; it is asked at most every 30 s, whatever the number of readers.
          */
         get: operations["start_api_v1_runs__run_id__start_get"];
@@ -1416,14 +1420,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List rules of alerts
+         * List alert rules
          * @description By name.
          */
         get: operations["rules_api_v1_alerts_rules_get"];
         put?: never;
         /**
-         * Make a rule
-         * @description It tells of what happens from now on.
+         * Create a rule
+         * @description It applies to what happens from now on.
          */
         post: operations["make_rule_api_v1_alerts_rules_post"];
         delete?: never;
@@ -1442,13 +1446,13 @@ export interface paths {
         get?: never;
         /**
          * Change a rule
-         * @description The whole of it. It tells of what happens from now on.
+         * @description Replaces the whole rule. It applies to what happens from now on.
          */
         put: operations["change_rule_api_v1_alerts_rules__rule__put"];
         post?: never;
         /**
          * Delete a rule
-         * @description What it told stays in the history.
+         * @description Its notices stay in the history.
          */
         delete: operations["delete_rule_api_v1_alerts_rules__rule__delete"];
         options?: never;
@@ -1464,8 +1468,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was told
-         * @description Newest first, with those that still wait: a row for every notice and channel.
+         * List sent notices
+         * @description Newest first, including pending ones: one row per notice and channel.
          */
         get: operations["history_api_v1_alerts_history_get"];
         put?: never;
@@ -1484,14 +1488,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List channels of alerts
+         * List alert channels
          * @description By name.
          */
         get: operations["listed_api_v1_alerts_channels_get"];
         put?: never;
         /**
-         * Make a channel
-         * @description An admin's call. What is secret of it is kept in a file of the server's own and never told again.
+         * Create a channel
+         * @description Needs an admin's token. Its secrets are kept in a file that only the server reads, and are never returned.
          */
         post: operations["make_api_v1_alerts_channels_post"];
         delete?: never;
@@ -1510,13 +1514,13 @@ export interface paths {
         get?: never;
         /**
          * Change a channel
-         * @description An admin's call. Secrets that are left out stay.
+         * @description Needs an admin's token. Secrets that are left out stay unchanged.
          */
         put: operations["change_api_v1_alerts_channels__channel__put"];
         post?: never;
         /**
          * Delete a channel
-         * @description An admin's call. Rules go on without it.
+         * @description Needs an admin's token. Its rules continue without it.
          */
         delete: operations["delete_api_v1_alerts_channels__channel__delete"];
         options?: never;
@@ -1535,7 +1539,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test to a channel
-         * @description An admin's call. Sends at once, quiet hours or not, and says whether it was taken.
+         * @description Needs an admin's token. Sends at once, even in quiet hours, and says whether it was accepted.
          */
         post: operations["test_api_v1_alerts_channels__channel__test_post"];
         delete?: never;
@@ -1552,7 +1556,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The best run of every experiment
+         * Find the best run of each experiment
          * @description By the lowest or highest finite value that a run reached. Experiments whose runs do not have the metric are left out.
          */
         get: operations["listed_api_v1_bests_get"];
@@ -1573,7 +1577,7 @@ export interface paths {
         };
         /**
          * List requests
-         * @description Newest first. Empty where no gateway ever ran.
+         * @description Newest first. Empty if no gateway ever ran.
          */
         get: operations["listed_api_v1_requests_get"];
         put?: never;
@@ -1593,7 +1597,7 @@ export interface paths {
         };
         /**
          * Show a request
-         * @description With what it asked for, its answer, and every message that went out.
+         * @description With its settings, its reply, and every message that was sent.
          */
         get: operations["shown_api_v1_requests__id__get"];
         put?: never;
@@ -1615,7 +1619,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a request
-         * @description Its run is ended, and its sender is told; the gateway sees to it. Asked again, it changes nothing.
+         * @description The gateway ends its run and notifies the sender. Repeating it changes nothing.
          */
         post: operations["cancel_api_v1_requests__id__cancel_post"];
         delete?: never;
@@ -1633,7 +1637,7 @@ export interface paths {
         };
         /**
          * Download a result
-         * @description As an attachment. With a token, or by the address that a reply has, until that closes.
+         * @description As an attachment. With a token, or with the address from the reply until that expires.
          */
         get: operations["result_api_v1_requests__id__results__name__get"];
         put?: never;
@@ -1673,7 +1677,7 @@ export interface paths {
         };
         /**
          * Show a pipeline
-         * @description How it stands and why, what failed, and what its benchmarks say so far. No scheduler is asked.
+         * @description Its state and why, what failed, and the results of its benchmarks so far. No scheduler is asked.
          */
         get: operations["shown_api_v1_pipelines__name__get"];
         put?: never;
@@ -1695,7 +1699,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a pipeline
-         * @description Nothing more of it begins, and what runs is ended.
+         * @description Nothing more of it starts, and its running jobs are ended.
          */
         post: operations["cancel_api_v1_pipelines__name__cancel_post"];
         delete?: never;
@@ -1714,8 +1718,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Do again what failed
-         * @description Stages and tasks that failed or were cancelled, and what was kept from beginning by them. What is done stays done.
+         * Rerun what failed
+         * @description Stages and tasks that failed or were cancelled, and those that were skipped because of them. What is done stays done.
          */
         post: operations["rerun_api_v1_pipelines__name__rerun_post"];
         delete?: never;
@@ -1755,7 +1759,7 @@ export interface paths {
         put?: never;
         /**
          * Create
-         * @description Make an experiment; RESOURCE_ALREADY_EXISTS where the name is taken. A run's token makes none: its own is there.
+         * @description Create an experiment; RESOURCE_ALREADY_EXISTS if the name is taken. A run's token cannot create one: its own exists.
          */
         post: operations["create_api_2_0_mlflow_experiments_create_post"];
         delete?: never;
@@ -1793,7 +1797,7 @@ export interface paths {
         };
         /**
          * Get By Name
-         * @description An experiment by its name; RESOURCE_DOES_NOT_EXIST where there is none.
+         * @description An experiment by its name; RESOURCE_DOES_NOT_EXIST if there is none.
          */
         get: operations["get_by_name_api_2_0_mlflow_experiments_get_by_name_get"];
         put?: never;
@@ -1835,7 +1839,7 @@ export interface paths {
         put?: never;
         /**
          * Delete
-         * @description Put an experiment and its runs away; `restore` brings them back.
+         * @description Delete an experiment and its runs; `restore` brings them back.
          */
         post: operations["delete_api_2_0_mlflow_experiments_delete_post"];
         delete?: never;
@@ -1855,7 +1859,7 @@ export interface paths {
         put?: never;
         /**
          * Restore
-         * @description Bring a deleted experiment and its runs back.
+         * @description Restore a deleted experiment and its runs.
          */
         post: operations["restore_api_2_0_mlflow_experiments_restore_post"];
         delete?: never;
@@ -1895,7 +1899,7 @@ export interface paths {
         put?: never;
         /**
          * Delete Tag
-         * @description Take a tag of an experiment away.
+         * @description Delete a tag of an experiment.
          */
         post: operations["delete_tag_api_2_0_mlflow_experiments_delete_experiment_tag_post"];
         delete?: never;
@@ -1913,13 +1917,13 @@ export interface paths {
         };
         /**
          * Search By Address
-         * @description The same, with all in the address.
+         * @description The same, with all arguments in the address.
          */
         get: operations["search_by_address_api_2_0_mlflow_experiments_search_get"];
         put?: never;
         /**
          * Search
-         * @description Experiments by MLflow's filter and order, in pages; for a run's token, of its own alone.
+         * @description Experiments by MLflow's filter and order, in pages; with a run's token, only its own.
          */
         post: operations["search_api_2_0_mlflow_experiments_search_post"];
         delete?: never;
@@ -1939,7 +1943,7 @@ export interface paths {
         put?: never;
         /**
          * Create
-         * @description Make a run. With a run's own token it answers with that run: a restarted job finds it again.
+         * @description Create a run. With a run's own token the answer is that run: a restarted job finds it again.
          */
         post: operations["create_api_2_0_mlflow_runs_create_post"];
         delete?: never;
@@ -1979,7 +1983,7 @@ export interface paths {
         put?: never;
         /**
          * Update
-         * @description Status, end and name. The state of a run that Onward executes is its journal's to tell: there only the name is taken.
+         * @description Status, end and name. The state of a run that Onward executes comes from its journal: of it, only the name can change.
          */
         post: operations["update_api_2_0_mlflow_runs_update_post"];
         delete?: never;
@@ -1999,7 +2003,7 @@ export interface paths {
         put?: never;
         /**
          * Delete
-         * @description Put a run away; `restore` brings it back. Nothing of it is lost.
+         * @description Delete a run; `restore` brings it back. Nothing is lost.
          */
         post: operations["delete_api_2_0_mlflow_runs_delete_post"];
         delete?: never;
@@ -2019,7 +2023,7 @@ export interface paths {
         put?: never;
         /**
          * Restore
-         * @description Bring a deleted run back.
+         * @description Restore a deleted run.
          */
         post: operations["restore_api_2_0_mlflow_runs_restore_post"];
         delete?: never;
@@ -2059,7 +2063,7 @@ export interface paths {
         put?: never;
         /**
          * Delete Tag
-         * @description Take a tag away.
+         * @description Delete a tag.
          */
         post: operations["delete_tag_api_2_0_mlflow_runs_delete_tag_post"];
         delete?: never;
@@ -2099,7 +2103,7 @@ export interface paths {
         put?: never;
         /**
          * Log Metric
-         * @description One point. Sent again it is the same point.
+         * @description One point. A point that is sent twice is stored once.
          */
         post: operations["log_metric_api_2_0_mlflow_runs_log_metric_post"];
         delete?: never;
@@ -2119,7 +2123,7 @@ export interface paths {
         put?: never;
         /**
          * Log Parameter
-         * @description One param. A changed one is no error: a resumed training may change it, and both are kept, by leg.
+         * @description One param. A changed value is not an error: a resumed training may change it, and each leg's value is kept.
          */
         post: operations["log_parameter_api_2_0_mlflow_runs_log_parameter_post"];
         delete?: never;
@@ -2157,7 +2161,7 @@ export interface paths {
         };
         /**
          * History
-         * @description The points of a metric, in pages where `max_results` asks for them; of a run in jobs of Onward's, those that show.
+         * @description The points of a metric, in pages if `max_results` is given; of a run that Onward executes, without superseded ones.
          *
          *     By time, step and value, as MLflow orders them; by step and time where Onward executed several legs, whose clocks may differ.
          */
@@ -2181,7 +2185,7 @@ export interface paths {
         put?: never;
         /**
          * Create
-         * @description Make a logged model; its files go under its own artifacts.
+         * @description Create a logged model; its files are its own artifacts.
          */
         post: operations["create_api_2_0_mlflow_logged_models_post"];
         delete?: never;
@@ -2201,7 +2205,7 @@ export interface paths {
         put?: never;
         /**
          * Search
-         * @description Logged models by MLflow's filter and order, in pages; for a run's token, of its run alone.
+         * @description Logged models by MLflow's filter and order, in pages; with a run's token, only those of its run.
          */
         post: operations["search_api_2_0_mlflow_logged_models_search_post"];
         delete?: never;
@@ -2226,7 +2230,7 @@ export interface paths {
         post?: never;
         /**
          * Delete
-         * @description Put a logged model away; one that is away already is let be.
+         * @description Delete a logged model; one that is already deleted stays deleted.
          */
         delete: operations["delete_api_2_0_mlflow_logged_models__model_id__delete"];
         options?: never;
@@ -2270,7 +2274,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Tag
-         * @description Take a tag of a logged model away.
+         * @description Delete a tag of a logged model.
          */
         delete: operations["delete_tag_api_2_0_mlflow_logged_models__model_id__tags__tag_key__delete"];
         options?: never;
@@ -2309,7 +2313,7 @@ export interface paths {
         put?: never;
         /**
          * Log Inputs
-         * @description Say which datasets and models went into a run.
+         * @description Record which datasets and models a run used.
          */
         post: operations["log_inputs_api_2_0_mlflow_runs_log_inputs_post"];
         delete?: never;
@@ -2329,7 +2333,7 @@ export interface paths {
         put?: never;
         /**
          * Log Outputs
-         * @description Say which models came out of a run.
+         * @description Record which models a run produced.
          */
         post: operations["log_outputs_api_2_0_mlflow_runs_outputs_post"];
         delete?: never;
@@ -2349,7 +2353,7 @@ export interface paths {
         put?: never;
         /**
          * Log Model
-         * @description How older clients say that a model was logged: kept in the run's history tag.
+         * @description How older clients report that a model was logged: kept in the run's history tag.
          */
         post: operations["log_model_api_2_0_mlflow_runs_log_model_post"];
         delete?: never;
@@ -2395,7 +2399,7 @@ export interface paths {
         };
         /**
          * List a folder
-         * @description What lies right under a folder; names are relative to it.
+         * @description What is directly in a folder; names are relative to it.
          */
         get: operations["listed_api_2_0_mlflow_artifacts_artifacts_get"];
         put?: never;
@@ -2415,7 +2419,7 @@ export interface paths {
         };
         /**
          * List a run's artifacts
-         * @description What lies right under a folder of a run; names are relative to the run's artifacts.
+         * @description What is directly in a folder of a run; names are relative to the run's artifacts.
          */
         get: operations["list_of_run_api_2_0_mlflow_artifacts_list_get"];
         put?: never;
@@ -2435,7 +2439,7 @@ export interface paths {
         };
         /**
          * List a model's artifacts
-         * @description What lies right under a folder of a logged model.
+         * @description What is directly in a folder of a logged model.
          */
         get: operations["list_of_model_api_2_0_mlflow_logged_models__model_id__artifacts_directories_get"];
         put?: never;
@@ -2455,7 +2459,7 @@ export interface paths {
         };
         /**
          * Server Info
-         * @description Which kind of store this is; clients choose their calls by it.
+         * @description Which kind of store this is; clients choose their calls accordingly.
          */
         get: operations["server_info_api_3_0_mlflow_server_info_get"];
         put?: never;
@@ -2517,13 +2521,13 @@ export interface components {
             metric: string;
             /**
              * X
-             * @description What lies along: `step`, `relative` or `wall` time (seconds), or `metric:KEY`.
+             * @description The x axis: `step`, `relative` or `wall` time (seconds), or `metric:KEY`.
              * @default step
              */
             x: string;
             /**
              * Cells
-             * @description At most so many places to read at.
+             * @description The most points on the x axis.
              * @default 200
              */
             cells: number;
@@ -2581,7 +2585,7 @@ export interface components {
             bytes: number | null;
             /**
              * Sha256
-             * @description Of a file that was uploaded here.
+             * @description For a file that was uploaded here.
              */
             sha256?: string | null;
             /**
@@ -2591,7 +2595,7 @@ export interface components {
             kind: string;
             /**
              * Stored
-             * @description The bytes are here; else the run only told of it.
+             * @description The bytes are here; otherwise the run only reported the file.
              */
             stored: boolean;
             /** Created */
@@ -2610,7 +2614,7 @@ export interface components {
             name: string;
             /**
              * Of
-             * @description Stages and models that it is run on.
+             * @description Stages and models that it runs on.
              */
             of: string[];
         };
@@ -2631,7 +2635,7 @@ export interface components {
         Bests: {
             /**
              * Metric
-             * @description None: nobody logs any.
+             * @description None: no run logs any.
              */
             metric: string | null;
             /**
@@ -2656,7 +2660,7 @@ export interface components {
         CellOut: {
             /**
              * Tasks
-             * @description 0: this is not measured.
+             * @description 0: not measured.
              */
             tasks: number;
             /** Done */
@@ -2665,45 +2669,45 @@ export interface components {
             failed: number;
             /**
              * Mean
-             * @description None: there is nothing yet, or no such score.
+             * @description None: no result yet, or no such score.
              */
             mean: number | ("NaN" | "Infinity" | "-Infinity") | null;
             /**
              * Half
-             * @description Of the 95 % interval; none: one measurement is all there is.
+             * @description Of the 95 % interval; none: there is only one measurement.
              */
             half: number | ("NaN" | "Infinity" | "-Infinity") | null;
             /**
              * Text
-             * @description Both, with as many digits as are worth reading.
+             * @description Both, with as many digits as are significant.
              */
             text: string;
             /** Items */
             items: number;
             /**
              * Seconds
-             * @description That its tasks took together.
+             * @description How long its tasks took together.
              */
             seconds: number;
             /**
              * Best
-             * @description Of its column, among those that are whole.
+             * @description Best of its column, among complete ones.
              */
             best: boolean;
             /**
              * Against
-             * @description Than the baseline, by more than chance.
+             * @description Better or worse than the baseline, by more than chance.
              * @enum {string}
              */
             against: "better" | "worse" | "";
             /**
              * Difference
-             * @description From the baseline.
+             * @description Difference from the baseline.
              */
             difference: number | ("NaN" | "Infinity" | "-Infinity") | null;
             /**
              * P
-             * @description For all comparisons of its column (Holm).
+             * @description Corrected for all comparisons in its column (Holm).
              */
             p: number | ("NaN" | "Infinity" | "-Infinity") | null;
             /**
@@ -2730,7 +2734,7 @@ export interface components {
             kind: "slack" | "webhook" | "email";
             /**
              * Target
-             * @description Where to, without what is secret.
+             * @description Where it sends, without secrets.
              */
             target: {
                 [key: string]: unknown;
@@ -2752,7 +2756,7 @@ export interface components {
             delivered: boolean;
             /**
              * Words
-             * @description What kept it from arriving, and what to do.
+             * @description Why it did not arrive, and what to do.
              */
             words: string;
         };
@@ -2772,17 +2776,17 @@ export interface components {
             metric: string;
             /**
              * Points
-             * @description How many points there really are in the range.
+             * @description How many points there are in the range.
              */
             points: number;
             /**
              * Superseded
-             * @description How many of the series a later leg has hidden.
+             * @description How many of the series' points a later leg has superseded.
              */
             superseded: number;
             /**
              * Total
-             * @description How many points the whole series has, the hidden too: what a live chart checks itself by.
+             * @description How many points the whole series has, superseded ones too: a live chart compares itself with it.
              */
             total: number;
             /**
@@ -2792,7 +2796,7 @@ export interface components {
             began: number | null;
             /**
              * Legs
-             * @description Of each leg that shows, its number and its first step in the series.
+             * @description For each leg in the series, its number and its first step.
              */
             legs: [
                 number,
@@ -2807,29 +2811,29 @@ export interface components {
             steps: number[];
             /**
              * Values
-             * @description NaN and infinities are the texts NaN, Infinity, -Infinity.
+             * @description NaN and infinities are the strings NaN, Infinity, -Infinity.
              */
             values?: (number | ("NaN" | "Infinity" | "-Infinity"))[] | null;
             /**
              * Lows
-             * @description Null where a bucket has no finite value.
+             * @description Null if a bucket has no finite value.
              */
             lows?: (number | null)[] | null;
             /** Highs */
             highs?: (number | null)[] | null;
             /**
              * Means
-             * @description Where asked for, and not exact.
+             * @description If requested, and not exact.
              */
             means?: (number | null)[] | null;
             /**
              * Times
-             * @description Where asked for: of each bucket's first point.
+             * @description If requested: of each bucket's first point.
              */
             times?: number[] | null;
             /**
              * Bads
-             * @description NaN and infinities in each bucket; left out where there are none.
+             * @description NaN and infinities in each bucket; left out if there are none.
              */
             bads?: number[] | null;
         };
@@ -2844,14 +2848,14 @@ export interface components {
             step: number;
             /**
              * Leg
-             * @description Which made it; 0: the run was branched from it.
+             * @description The leg that saved it; 0: the run was branched from it.
              */
             leg: number;
             /** Bytes */
             bytes: number | null;
             /**
              * State
-             * @description published, damaged (`problem` says how), or told: published where this server cannot look; perhaps deleted since.
+             * @description published, damaged (`problem` says how), or told: published where this server cannot check, perhaps deleted since.
              */
             state: string;
             /** Created */
@@ -2864,12 +2868,12 @@ export interface components {
             problem?: string | null;
             /**
              * Folder
-             * @description Where it lies, as far as this server can look.
+             * @description Where it is, as far as this server can see.
              */
             folder?: string | null;
             /**
              * Kept
-             * @description Why it is still there; empty where that is not known.
+             * @description Why it is kept; empty if unknown.
              * @default
              */
             kept: string;
@@ -2878,12 +2882,12 @@ export interface components {
         CloneIn: {
             /**
              * Name
-             * @description Another name; else the same.
+             * @description A new name; default: the same.
              */
             name?: string | null;
             /**
              * Experiment
-             * @description Another experiment; else the same.
+             * @description Another experiment; default: the same.
              */
             experiment?: string | null;
             /**
@@ -2907,7 +2911,7 @@ export interface components {
             limits?: {
                 [key: string]: unknown;
             };
-            /** @description To go on from a copy of this one; else it begins at the beginning. */
+            /** @description Continue from a copy of this one; otherwise start from the beginning. */
             checkpoint?: components["schemas"]["BranchIn"] | null;
             /**
              * Dry Run
@@ -2926,7 +2930,7 @@ export interface components {
             user: string;
             /**
              * Mine
-             * @description Of the user who asks the scheduler: the server's, or the ssh login's.
+             * @description Belongs to the user who asks the scheduler: the server's, or the ssh login's.
              */
             mine: boolean;
             /**
@@ -2936,12 +2940,12 @@ export interface components {
             state: "queued" | "held" | "running" | "finished" | "failed" | "timed_out" | "preempted" | "out_of_memory" | "node_failed" | "cancelled" | "unknown";
             /**
              * Queue
-             * @description Several with commas between them where it may go to several; empty where it names none.
+             * @description Comma-separated if it may go to several; empty if it names none.
              */
             queue: string;
             /**
              * Tasks
-             * @description Of an array, those that this line stands for.
+             * @description For an array, how many jobs this line stands for.
              */
             tasks: number;
             asked: components["schemas"]["RequestedResourcesOut"];
@@ -2971,12 +2975,12 @@ export interface components {
             reason: string;
             /**
              * Native
-             * @description The scheduler's own word for that.
+             * @description The scheduler's own reason.
              */
             native: string;
             /**
              * In Line
-             * @description It waits for room and nothing else: what is free may go to it first.
+             * @description It waits only for free resources, which may go to it first.
              */
             in_line: boolean;
         };
@@ -2996,14 +3000,14 @@ export interface components {
             state: "free" | "partly" | "full" | "draining" | "drained" | "down" | "reserved" | "unknown";
             /**
              * Why
-             * @description It takes no jobs.
+             * @description It accepts no jobs.
              */
             why: string;
             /** Cpus */
             cpus: number;
             /**
              * Cpus Used
-             * @description Handed out; not how busy they are.
+             * @description Allocated; not how busy they are.
              */
             cpus_used: number;
             /** Mem */
@@ -3021,12 +3025,12 @@ export interface components {
             scheduler: string;
             /**
              * Host
-             * @description The ssh host through which it is asked; null: from here.
+             * @description The ssh host through which it is asked; null: from this machine.
              */
             host: string | null;
             /**
              * Auto
-             * @description It is what the name `auto` means here.
+             * @description It is what `auto` stands for here.
              */
             auto: boolean;
         };
@@ -3038,33 +3042,33 @@ export interface components {
             scheduler: string;
             /**
              * Host
-             * @description The ssh host through which it is asked; null: from here.
+             * @description The ssh host through which it is asked; null: from this machine.
              */
             host: string | null;
             /**
              * Auto
-             * @description It is what the name `auto` means here.
+             * @description It is what `auto` stands for here.
              */
             auto: boolean;
             /**
              * Schema
-             * @description Raised when a key changes its meaning.
+             * @description Increased when a key changes its meaning.
              * @constant
              */
             schema: 1;
             /**
              * Taken At
-             * @description When the scheduler told this; null: it has told nothing yet, and the picture is empty.
+             * @description When the scheduler reported this; null: it has not answered yet, and the snapshot is empty.
              */
             taken_at: number | null;
             /**
              * Age
-             * @description Seconds since the scheduler told this.
+             * @description Seconds since the scheduler reported this.
              */
             age: number;
             /**
              * Trouble
-             * @description Why it is not newer, or why there is none; empty: nothing is wrong.
+             * @description Why there is nothing newer, or nothing at all; empty: no problem.
              */
             trouble: string;
             /**
@@ -3080,7 +3084,7 @@ export interface components {
             queues: components["schemas"]["QueueOut"][];
             /**
              * Jobs
-             * @description Mine first, those that run before those that wait.
+             * @description Mine first, running before waiting ones.
              */
             jobs: components["schemas"]["ClusterJobOut"][];
             /**
@@ -3092,7 +3096,7 @@ export interface components {
             openings: components["schemas"]["OpeningOut"][];
             /**
              * Notes
-             * @description What this picture leaves out.
+             * @description What this snapshot leaves out.
              */
             notes: string[];
         };
@@ -3113,7 +3117,7 @@ export interface components {
         CodeFolders: {
             /**
              * Folders
-             * @description The settings' `server.code`; empty: nobody starts runs over HTTP here.
+             * @description The settings' `server.code`; empty: no runs can be started over HTTP here.
              */
             folders: components["schemas"]["CodeFolder"][];
         };
@@ -3144,7 +3148,7 @@ export interface components {
             share: number;
             /**
              * Flag
-             * @description What to ask for instead; empty where it is right as it is.
+             * @description What to ask for instead; empty if no change is needed.
              */
             flag: string;
             /** Words */
@@ -3168,14 +3172,14 @@ export interface components {
         DraftOut: {
             /**
              * Data
-             * @description What the file says; null where it is no YAML.
+             * @description The file's contents; null if it is not YAML.
              */
             data: {
                 [key: string]: unknown;
             } | null;
             /**
              * Problems
-             * @description All that is wrong with it; empty: it can be submitted.
+             * @description Its problems; empty: it can be submitted.
              */
             problems: components["schemas"]["DraftProblem"][];
             /**
@@ -3202,7 +3206,7 @@ export interface components {
             line: number | null;
             /**
              * At
-             * @description Which key; empty: the whole.
+             * @description Which key; empty: the whole file.
              */
             at: string;
             /** Problem */
@@ -3215,7 +3219,7 @@ export interface components {
         };
         /**
          * EffortOut
-         * @description Seconds of jobs. What is at risk counts on neither side of the goodput.
+         * @description Seconds of jobs. Work at risk does not count in the goodput.
          */
         EffortOut: {
             /** Allocated */
@@ -3240,7 +3244,7 @@ export interface components {
         EmailIn: {
             /** Name */
             name: string;
-            /** @description Hours in which nothing is sent; what comes then waits. */
+            /** @description Hours in which nothing is sent; notices wait until they are over. */
             quiet?: components["schemas"]["QuietIn"] | null;
             /**
              * Enabled
@@ -3275,7 +3279,7 @@ export interface components {
             user: string;
             /**
              * Password
-             * @description Left out: as it was.
+             * @description Left out: unchanged.
              */
             password?: string | null;
             /** Sender */
@@ -3289,7 +3293,7 @@ export interface components {
             name?: string | null;
             /**
              * Archived
-             * @description Its runs go with it, and come back with it.
+             * @description Its runs are archived and restored with it.
              */
             archived?: boolean | null;
             /** Tags */
@@ -3359,7 +3363,7 @@ export interface components {
             reason: string;
             /**
              * Evidence
-             * @description The last lines that it wrote.
+             * @description Its last lines of output.
              */
             evidence: string;
             /** Hint */
@@ -3390,7 +3394,7 @@ export interface components {
         FilterWord: {
             /**
              * Text
-             * @description As it stands in a filter, in quotes where it needs them.
+             * @description As written in a filter, quoted if necessary.
              */
             text: string;
             /**
@@ -3425,12 +3429,12 @@ export interface components {
             waiting: number;
             /**
              * Legs
-             * @description Further legs that it needs.
+             * @description How many more legs it needs.
              */
             legs: number;
             /**
              * Words
-             * @description What this was worked out from, or which limit comes first.
+             * @description What this is based on, or which limit comes first.
              */
             words: string;
         };
@@ -3460,14 +3464,14 @@ export interface components {
         GpusOut: {
             /**
              * Type
-             * @description Empty where the scheduler does not tell types apart.
+             * @description Empty if the scheduler does not distinguish types.
              */
             type: string;
             /** Total */
             total: number;
             /**
              * Used
-             * @description Handed out.
+             * @description Allocated.
              */
             used: number;
         };
@@ -3475,7 +3479,7 @@ export interface components {
         GroupCount: {
             /**
              * Value
-             * @description What its runs share; null: they have no such thing.
+             * @description The value that its runs share; null: they have none.
              */
             value: string | null;
             /** Runs */
@@ -3507,7 +3511,7 @@ export interface components {
         };
         /**
          * GroupOut
-         * @description Columns side by side. A deviation is that of a sample (0 for one run); `lows` and `highs` are of all points.
+         * @description Columns side by side. Deviations are sample standard deviations (0 for one run); `lows` and `highs` are of all points.
          */
         GroupOut: {
             /** Name */
@@ -3534,7 +3538,7 @@ export interface components {
             highs: (number | null)[];
             /**
              * Counts
-             * @description How many runs count at each place.
+             * @description How many runs count at each point.
              */
             counts: number[];
         };
@@ -3554,7 +3558,7 @@ export interface components {
             scheduler: "slurm" | "gridengine";
             /**
              * Job Id
-             * @description As the scheduler knows it.
+             * @description The scheduler's id of the job.
              */
             job_id: string;
             /** Array Job Id */
@@ -3591,7 +3595,7 @@ export interface components {
             received: boolean;
             /**
              * Known
-             * @description The job is one of ours, so the server looks at its scheduler soon.
+             * @description The job is one of Onward's, so the server asks its scheduler soon.
              */
             known: boolean;
         };
@@ -3609,7 +3613,7 @@ export interface components {
             name: string;
             /**
              * Url
-             * @description Without its query, which may open something.
+             * @description Without its query, which may contain secrets.
              */
             url: string;
             /** Sha256 */
@@ -3663,7 +3667,7 @@ export interface components {
         KeyMetric: {
             /**
              * Value
-             * @description The last one, by step and time.
+             * @description The last value, by step and time.
              */
             value: number | ("NaN" | "Infinity" | "-Infinity");
             /** Step */
@@ -3689,7 +3693,7 @@ export interface components {
             high_step: number | null;
             /**
              * Points
-             * @description How many there are, superseded ones too.
+             * @description How many points there are, superseded ones too.
              */
             points: number;
             /** Key */
@@ -3708,7 +3712,7 @@ export interface components {
             points: number;
             /**
              * Values
-             * @description By run, where asked for.
+             * @description By run, if requested.
              */
             values?: {
                 [key: string]: components["schemas"]["MetricOut"];
@@ -3720,7 +3724,7 @@ export interface components {
             runs: string[];
             /**
              * Text
-             * @description Words that a key must all hold, in any case.
+             * @description Words that a key must contain, all of them, ignoring case.
              * @default
              */
             text: string;
@@ -3736,7 +3740,7 @@ export interface components {
             offset: number;
             /**
              * Values
-             * @description With what each run has of each key: its last, lowest and highest value.
+             * @description Include each run's last, lowest and highest value of each key.
              * @default false
              */
             values: boolean;
@@ -3745,7 +3749,7 @@ export interface components {
         LegCounts: {
             /**
              * Now
-             * @description The leg that runs, or ran last; 0: none yet.
+             * @description The current or last leg; 0: none yet.
              */
             now: number;
             /**
@@ -3822,7 +3826,7 @@ export interface components {
             line_offset: number;
             /**
              * Line
-             * @description The line, or what is around the match in one that is very long.
+             * @description The line, or the text around the match if the line is very long.
              */
             line: string;
         };
@@ -3832,7 +3836,7 @@ export interface components {
             matches: components["schemas"]["LogMatch"][];
             /**
              * Next
-             * @description The `offset` that goes on with this search; null: all was searched.
+             * @description The `offset` that continues this search; null: everything was searched.
              */
             next: number | null;
             /**
@@ -3847,7 +3851,7 @@ export interface components {
         LogOut: {
             /**
              * Leg
-             * @description 0: of the supervisor, for all legs.
+             * @description 0: the supervisor's, for all legs.
              */
             leg: number;
             /**
@@ -3914,12 +3918,12 @@ export interface components {
         };
         /**
          * MetricOut
-         * @description A series in short.
+         * @description A series' key figures.
          */
         MetricOut: {
             /**
              * Value
-             * @description The last one, by step and time.
+             * @description The last value, by step and time.
              */
             value: number | ("NaN" | "Infinity" | "-Infinity");
             /** Step */
@@ -3945,7 +3949,7 @@ export interface components {
             high_step: number | null;
             /**
              * Points
-             * @description How many there are, superseded ones too.
+             * @description How many points there are, superseded ones too.
              */
             points: number;
         };
@@ -3954,7 +3958,7 @@ export interface components {
             channel: components["schemas"]["ChannelOut"];
             /**
              * Key
-             * @description That signs a webhook's messages, where it was made now: shown this once.
+             * @description The key that signs a webhook's messages, if it was generated now: shown only once.
              */
             key: string | null;
         };
@@ -3963,7 +3967,7 @@ export interface components {
             token: components["schemas"]["TokenOut"];
             /**
              * Secret
-             * @description Shown this once.
+             * @description Shown only once.
              */
             secret: string;
         };
@@ -3971,7 +3975,7 @@ export interface components {
         NextOffset: {
             /**
              * Next
-             * @description From which byte to send on: what is before it is committed.
+             * @description The byte to continue from: everything before it is committed.
              */
             next: number;
             /**
@@ -3982,7 +3986,7 @@ export interface components {
             packed: boolean;
             /**
              * Missing
-             * @description Nothing was taken: send the same packed lines again, with all of their skeletons.
+             * @description Nothing was stored: send the same packed lines again, with all of their skeletons.
              * @default false
              */
             missing: boolean;
@@ -4046,7 +4050,7 @@ export interface components {
             at: number;
             /**
              * Due
-             * @description When it is sent, or tried again; none: it was sent, or given up.
+             * @description When it is sent or retried; none: it was sent, or will not be retried.
              */
             due: number | null;
             /** Tries */
@@ -4058,7 +4062,7 @@ export interface components {
         };
         /**
          * OpeningOut
-         * @description What could start now in one queue: so many nodes with so much free on each.
+         * @description What could start now in one queue: this many nodes with this much free on each.
          */
         OpeningOut: {
             /** Queue */
@@ -4077,7 +4081,7 @@ export interface components {
             time_limit: number | null;
             /**
              * Ahead
-             * @description Jobs in line before.
+             * @description Jobs ahead in the queue.
              */
             ahead: number;
         };
@@ -4093,7 +4097,7 @@ export interface components {
             run: components["schemas"]["RunRow"];
             /**
              * No Job Since
-             * @description Since when no job is queued for it; null where it has one, or needs none.
+             * @description Since when no job is queued for it; null if it has one, or needs none.
              */
             no_job_since: number | null;
             /**
@@ -4104,7 +4108,7 @@ export interface components {
             pace: components["schemas"]["PaceOut"];
             legs: components["schemas"]["LegCounts"];
             finish: components["schemas"]["FinishOut"] | null;
-            /** @description Null where no leg is at work. */
+            /** @description Null if no leg is running. */
             risk: components["schemas"]["RiskOut"] | null;
             effort: components["schemas"]["EffortOut"];
             /** Metrics */
@@ -4130,7 +4134,7 @@ export interface components {
             launcher: string;
             /**
              * Resources
-             * @description What a leg asks for, with what a resume changed; those that were not asked for are left out.
+             * @description What a leg asks for, including what a resume changed; unset ones are left out.
              */
             resources: {
                 [key: string]: unknown;
@@ -4148,7 +4152,7 @@ export interface components {
             };
             /**
              * Code
-             * @description Commit, branch and the like, as far as it is known.
+             * @description Commit, branch and so on, as far as known.
              */
             code: {
                 [key: string]: unknown;
@@ -4161,19 +4165,19 @@ export interface components {
         PaceOut: {
             /**
              * Step
-             * @description The newest that was logged.
+             * @description The last logged step.
              */
             step: number | null;
             /** Total Steps */
             total_steps: number | null;
             /**
              * Fraction
-             * @description 0 to 1; null where the training does not say how many steps it has.
+             * @description 0 to 1; null if the training does not report its total steps.
              */
             fraction: number | null;
             /**
              * Rate
-             * @description Steps a second, of the recent past.
+             * @description Recent steps per second.
              */
             rate: number | null;
             /**
@@ -4188,7 +4192,7 @@ export interface components {
             runs: string[];
             /**
              * Different
-             * @description By param, a value a run; null where a run has none.
+             * @description By param, one value per run; null if a run has none.
              */
             different: {
                 [key: string]: (string | null)[];
@@ -4214,7 +4218,7 @@ export interface components {
         ParamsData: {
             /**
              * Data
-             * @description What a params file holds; not checked here.
+             * @description The contents of a params file; not checked here.
              */
             data: {
                 [key: string]: unknown;
@@ -4265,14 +4269,14 @@ export interface components {
             state: "running" | "finished" | "failed" | "cancelled";
             /**
              * Cause
-             * @description Why it ended so.
+             * @description Why it ended this way.
              */
             cause: string;
             /** Stages Done */
             stages_done: number;
             /** Stages All */
             stages_all: number;
-            /** @description Of benchmarks, as far as they are known by now: more checkpoints make more. */
+            /** @description Benchmark tasks so far: more checkpoints add more. */
             tasks: components["schemas"]["TaskCounts"];
             /** Workers Live */
             workers_live: number;
@@ -4282,7 +4286,7 @@ export interface components {
             benchmarks: components["schemas"]["BenchmarkOut"][];
             /**
              * Checkpoints
-             * @description Steps that were handed to benchmarks, by training.
+             * @description Steps that were benchmarked, by training.
              */
             checkpoints: {
                 [key: string]: number[];
@@ -4310,7 +4314,7 @@ export interface components {
             next: string | null;
             /**
              * Problems
-             * @description Those of this page that cannot be read, and why.
+             * @description Pipelines of this page that cannot be read, and why.
              */
             problems: string[];
         };
@@ -4340,14 +4344,14 @@ export interface components {
             state: "running" | "finished" | "failed" | "cancelled";
             /**
              * Cause
-             * @description Why it ended so.
+             * @description Why it ended this way.
              */
             cause: string;
             /** Stages Done */
             stages_done: number;
             /** Stages All */
             stages_all: number;
-            /** @description Of benchmarks, as far as they are known by now: more checkpoints make more. */
+            /** @description Benchmark tasks so far: more checkpoints add more. */
             tasks: components["schemas"]["TaskCounts"];
             /** Workers Live */
             workers_live: number;
@@ -4368,7 +4372,7 @@ export interface components {
             step: number;
             /**
              * Timestamp
-             * @description Unix seconds or milliseconds, or ISO 8601; now where it is left out.
+             * @description Unix seconds or milliseconds, or ISO 8601; default: now.
              */
             timestamp?: number | string | null;
         };
@@ -4402,7 +4406,7 @@ export interface components {
         };
         /**
          * PreviewOut
-         * @description What a submit would do, to the letter.
+         * @description Exactly what a submit would do.
          */
         PreviewOut: {
             /** Folder */
@@ -4413,7 +4417,7 @@ export interface components {
             script: string;
             /**
              * Notes
-             * @description What is worth knowing before it is queued.
+             * @description Notes to read before it is queued.
              */
             notes: string[];
         };
@@ -4421,20 +4425,20 @@ export interface components {
         ProgressOut: {
             /**
              * Step
-             * @description The newest that was logged.
+             * @description The last logged step.
              */
             step: number | null;
             /** Total Steps */
             total_steps: number | null;
             /**
              * Fraction
-             * @description 0 to 1; null where the training does not say how many steps it has.
+             * @description 0 to 1; null if the training does not report its total steps.
              */
             fraction: number | null;
         };
         /**
          * QueueOut
-         * @description A partition or queue. A limit that is null does not exist.
+         * @description A partition or queue. A null limit does not exist.
          */
         QueueOut: {
             /** Name */
@@ -4443,7 +4447,7 @@ export interface components {
             nodes: string[];
             /**
              * Closed On
-             * @description Of these nodes, where it starts no jobs for now.
+             * @description How many of these nodes start no jobs for now.
              */
             closed_on: string[];
             /** Default */
@@ -4529,7 +4533,7 @@ export interface components {
             writer: string;
             /**
              * Records
-             * @description As a spool holds them: {"n": sequence, "t": unix seconds, "s": step, "m": {metric: value}} and others.
+             * @description As in a spool: {"n": sequence, "t": unix seconds, "s": step, "m": {metric: value}} and others.
              */
             records: {
                 [key: string]: unknown;
@@ -4544,12 +4548,12 @@ export interface components {
             points: number;
             /**
              * Repeated
-             * @description Records that were here already.
+             * @description Records that were already stored.
              */
             repeated: number;
             /**
              * Refused
-             * @description Records that are none; `why` says what is wrong with the first.
+             * @description Invalid records; `why` says what is wrong with the first.
              */
             refused: number;
             /** Why */
@@ -4557,7 +4561,7 @@ export interface components {
         };
         /**
          * ReplyOut
-         * @description The one answer, on its way.
+         * @description The reply's delivery.
          */
         ReplyOut: {
             /** Made */
@@ -4566,7 +4570,7 @@ export interface components {
             tries: number;
             /**
              * Sent
-             * @description When the broker had it; none: it waits.
+             * @description When the broker accepted it; none: it waits.
              */
             sent: number | null;
             /**
@@ -4596,7 +4600,7 @@ export interface components {
             outcome: string | null;
             /**
              * Reason
-             * @description Why it ended so; of an open one, why it waits.
+             * @description Why it ended this way; for an open one, why it waits.
              */
             reason: string;
             /** Run Id */
@@ -4613,7 +4617,7 @@ export interface components {
             priority: number;
             /** Cancel Asked */
             cancel_asked: number | null;
-            /** @description None: it is not over, or its sender asked for no answer. */
+            /** @description None: it is not over, or its sender wants no reply. */
             reply: components["schemas"]["ReplyOut"] | null;
             /** Inputs */
             inputs: components["schemas"]["InputOut"][];
@@ -4631,7 +4635,7 @@ export interface components {
             correlation_id: string | null;
             /**
              * Fraction
-             * @description How far its run is, where that is known: 0 to 1.
+             * @description The progress of its run, if known: 0 to 1.
              */
             fraction: number | null;
             /**
@@ -4667,7 +4671,7 @@ export interface components {
             next: number | null;
             /**
              * Counts
-             * @description How many there are of each kind that `state` takes, and of `all`.
+             * @description How many there are in each state that `state` accepts, and in `all`.
              */
             counts: {
                 [key: string]: number;
@@ -4694,7 +4698,7 @@ export interface components {
             outcome: string | null;
             /**
              * Reason
-             * @description Why it ended so; of an open one, why it waits.
+             * @description Why it ended this way; for an open one, why it waits.
              */
             reason: string;
             /** Run Id */
@@ -4711,7 +4715,7 @@ export interface components {
             priority: number;
             /** Cancel Asked */
             cancel_asked: number | null;
-            /** @description None: it is not over, or its sender asked for no answer. */
+            /** @description None: it is not over, or its sender wants no reply. */
             reply: components["schemas"]["ReplyOut"] | null;
         };
         /**
@@ -4721,13 +4725,13 @@ export interface components {
         RequestState: "accepted" | "submitted" | "running" | "settled" | "refused";
         /**
          * RequestStateFilter
-         * @description Which requests: those that are open, or those that ended so.
+         * @description Which requests: open ones, or those that ended in this state.
          * @enum {string}
          */
         RequestStateFilter: "open" | "done" | "failed" | "cancelled" | "refused";
         /**
          * RequestedResourcesOut
-         * @description What a job asked for in all, or got once it runs.
+         * @description What a job asked for in total, or got once it runs.
          */
         RequestedResourcesOut: {
             /** Nodes */
@@ -4782,7 +4786,7 @@ export interface components {
         RiskOut: {
             /**
              * Seconds
-             * @description Of work since the state that the newest checkpoint holds.
+             * @description Seconds of work since the newest checkpoint.
              */
             seconds: number;
             /** Steps */
@@ -4819,17 +4823,17 @@ export interface components {
         RuleIn: {
             /** Name */
             name: string;
-            /** @description What it tells of. */
+            /** @description What it reports. */
             kind: components["schemas"]["AlertKind"];
             /**
              * Filter
-             * @description Which runs; of `metric`, the condition itself.
+             * @description Which runs; for `metric`, the condition itself.
              * @default
              */
             filter: string;
             /**
              * After
-             * @description Seconds of waiting, of silence, or without a checkpoint; of `quota`, the share used.
+             * @description Seconds of waiting, of silence, or without a checkpoint; for `quota`, the share used.
              */
             after?: number | null;
             /**
@@ -4839,7 +4843,7 @@ export interface components {
             channels?: string[];
             /**
              * Lines
-             * @description Whether the last lines that a failed program printed are sent too.
+             * @description Whether to send the last lines that a failed program printed, too.
              * @default false
              */
             lines: boolean;
@@ -4867,7 +4871,7 @@ export interface components {
             after: number | null;
             /**
              * Limit
-             * @description `after`, or the usual.
+             * @description `after`, or the default.
              */
             limit: number;
             /** Channels */
@@ -4885,7 +4889,7 @@ export interface components {
             name?: string | null;
             /**
              * State
-             * @description Not of a run that Onward executes: its journals say.
+             * @description Not for a run that Onward executes: its journals say.
              */
             state?: ("submitted" | "running" | "waiting" | "finished" | "failed" | "cancelled") | null;
             /** Reason */
@@ -4899,7 +4903,7 @@ export interface components {
             id: string;
             /**
              * Hex Id
-             * @description The same run for clients that want 32 hex digits.
+             * @description The same id for clients that need 32 hex digits.
              */
             hex_id: string;
             /** Name */
@@ -4919,7 +4923,7 @@ export interface components {
             user: string;
             /**
              * Source
-             * @description Who made it: onward, by-hand, seed, mlflow, tensorboard, import.
+             * @description What created it: onward, by-hand, seed, mlflow, tensorboard, import.
              */
             source: string;
             /** Cluster */
@@ -4940,7 +4944,7 @@ export interface components {
             last_step: number | null;
             /**
              * Leg
-             * @description The one that runs, or ran last; 0: none yet. A successor that is queued does not count.
+             * @description The current or last leg; 0: none yet. A queued successor does not count.
              */
             leg: number;
             /** Params */
@@ -4962,16 +4966,16 @@ export interface components {
             why: string;
             /**
              * Next
-             * @description What a person can do now; empty where nothing is needed.
+             * @description What you can do now; empty if nothing is needed.
              */
             next: string;
             /**
              * No Job
-             * @description It is not over, and no job is queued for it: it waits until one is.
+             * @description It is not over, but no job is queued for it: it waits until one is.
              */
             no_job: boolean;
             progress: components["schemas"]["ProgressOut"];
-            /** @description The newest that was published. */
+            /** @description The newest published checkpoint. */
             checkpoint: components["schemas"]["SavedOut"] | null;
             /**
              * Queue Wait S
@@ -4996,18 +5000,18 @@ export interface components {
             groups: components["schemas"]["GroupCount"][];
             /**
              * More
-             * @description There are more groups than were asked for.
+             * @description There are more groups than requested.
              */
             more: boolean;
             /**
              * Read As
-             * @description `text`: the filter was none, and its words were searched for instead.
+             * @description `text`: it was not a filter, so its words were searched for instead.
              * @enum {string}
              */
             read_as: "filter" | "text";
             /**
              * Note
-             * @description Where the filter was read as text: why.
+             * @description If the filter was read as text: why.
              */
             note: string;
         };
@@ -5015,7 +5019,7 @@ export interface components {
         RunIn: {
             /**
              * Experiment
-             * @description Its name; made where there is none.
+             * @description Its name; created if it does not exist.
              * @default Default
              */
             experiment: string;
@@ -5026,7 +5030,7 @@ export interface components {
             name: string;
             /**
              * Identity
-             * @description What a second start is recognised by: it gets the same run.
+             * @description Identifies a restart: it gets the same run.
              */
             identity?: string | null;
             /**
@@ -5052,7 +5056,7 @@ export interface components {
             id: string;
             /**
              * Hex Id
-             * @description The same run for clients that want 32 hex digits.
+             * @description The same id for clients that need 32 hex digits.
              */
             hex_id: string;
             /** Name */
@@ -5072,7 +5076,7 @@ export interface components {
             user: string;
             /**
              * Source
-             * @description Who made it: onward, by-hand, seed, mlflow, tensorboard, import.
+             * @description What created it: onward, by-hand, seed, mlflow, tensorboard, import.
              */
             source: string;
             /** Cluster */
@@ -5093,7 +5097,7 @@ export interface components {
             last_step: number | null;
             /**
              * Leg
-             * @description The one that runs, or ran last; 0: none yet. A successor that is queued does not count.
+             * @description The current or last leg; 0: none yet. A queued successor does not count.
              */
             leg: number;
             /** Params */
@@ -5120,18 +5124,18 @@ export interface components {
             next: number | null;
             /**
              * Total
-             * @description All that match, where it was asked for.
+             * @description How many match, if requested.
              */
             total: number | null;
             /**
              * Read As
-             * @description `text`: the filter was none, and its words were searched for instead.
+             * @description `text`: it was not a filter, so its words were searched for instead.
              * @enum {string}
              */
             read_as: "filter" | "text";
             /**
              * Note
-             * @description Where the filter was read as text: why.
+             * @description If the filter was read as text: why.
              */
             note: string;
         };
@@ -5155,7 +5159,7 @@ export interface components {
             id: string;
             /**
              * Hex Id
-             * @description The same run for clients that want 32 hex digits.
+             * @description The same id for clients that need 32 hex digits.
              */
             hex_id: string;
             /** Name */
@@ -5175,7 +5179,7 @@ export interface components {
             user: string;
             /**
              * Source
-             * @description Who made it: onward, by-hand, seed, mlflow, tensorboard, import.
+             * @description What created it: onward, by-hand, seed, mlflow, tensorboard, import.
              */
             source: string;
             /** Cluster */
@@ -5196,7 +5200,7 @@ export interface components {
             last_step: number | null;
             /**
              * Leg
-             * @description The one that runs, or ran last; 0: none yet. A successor that is queued does not count.
+             * @description The current or last leg; 0: none yet. A queued successor does not count.
              */
             leg: number;
             /** Params */
@@ -5218,16 +5222,16 @@ export interface components {
             why: string;
             /**
              * Next
-             * @description What a person can do now; empty where nothing is needed.
+             * @description What you can do now; empty if nothing is needed.
              */
             next: string;
             /**
              * No Job
-             * @description It is not over, and no job is queued for it: it waits until one is.
+             * @description It is not over, but no job is queued for it: it waits until one is.
              */
             no_job: boolean;
             progress: components["schemas"]["ProgressOut"];
-            /** @description The newest that was published. */
+            /** @description The newest published checkpoint. */
             checkpoint: components["schemas"]["SavedOut"] | null;
             /**
              * Queue Wait S
@@ -5253,13 +5257,13 @@ export interface components {
              * Filter
              * @description Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
              *     `created > '2026-01-31'`, `min(metrics.loss) < 0.1`, `metrics.loss is nan`. A comparison needs a value, `!=`, `not in` and `not like`
-             *     too; `not` before it turns the answer around; `is null` and `is not null` ask whether there is one.
+             *     too; `not` before it negates it; `is null` and `is not null` test whether there is one.
              * @default
              */
             filter: string;
             /**
              * Order
-             * @description Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next, with commas or repeated.
+             * @description Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next; comma-separated or repeated.
              */
             order?: string[];
             /**
@@ -5285,13 +5289,13 @@ export interface components {
             offset: number;
             /**
              * Metrics
-             * @description Whether the answer holds them, or the names of those that it shall hold.
+             * @description Whether to return metrics, or the names of those to return.
              * @default true
              */
             metrics: boolean | string[];
             /**
              * Params
-             * @description Whether the answer holds params and tags.
+             * @description Whether to return params and tags.
              * @default true
              */
             params: boolean;
@@ -5389,7 +5393,7 @@ export interface components {
             start: number;
             /**
              * End
-             * @description Null: it goes on.
+             * @description Null: it has not ended.
              */
             end: number | null;
             /** Words */
@@ -5398,7 +5402,7 @@ export interface components {
             job: string | null;
             /**
              * State
-             * @description Of a leg: how it ended, or running.
+             * @description For a leg: how it ended, or running.
              */
             state: string;
             log: components["schemas"]["LogLink"] | null;
@@ -5443,7 +5447,7 @@ export interface components {
         SlackIn: {
             /** Name */
             name: string;
-            /** @description Hours in which nothing is sent; what comes then waits. */
+            /** @description Hours in which nothing is sent; notices wait until they are over. */
             quiet?: components["schemas"]["QuietIn"] | null;
             /**
              * Enabled
@@ -5457,7 +5461,7 @@ export interface components {
             kind: "slack";
             /**
              * Url
-             * @description An incoming webhook; left out: as it was.
+             * @description An incoming webhook; left out: unchanged.
              */
             url?: string | null;
         };
@@ -5465,7 +5469,7 @@ export interface components {
         Sparkline: {
             /**
              * Values
-             * @description By step, at most 60, to four digits; null: nothing finite there.
+             * @description By step, at most 60, to four digits; null: no finite values there.
              */
             values: (number | null)[];
             /**
@@ -5477,7 +5481,7 @@ export interface components {
             last: number | null;
             /**
              * Points
-             * @description How many there really are.
+             * @description How many points there are.
              */
             points: number;
         };
@@ -5487,7 +5491,7 @@ export interface components {
             metric: string;
             /**
              * Sparklines
-             * @description By run, as it was asked for; runs without the metric are left out.
+             * @description By run, under the id as requested; runs without the metric are left out.
              */
             sparklines: {
                 [key: string]: components["schemas"]["Sparkline"];
@@ -5499,7 +5503,7 @@ export interface components {
             name: string;
             /**
              * Label
-             * @description Of a sweep, with the point that it is.
+             * @description For a sweep, with its point.
              */
             label: string;
             /**
@@ -5516,7 +5520,7 @@ export interface components {
             state: "held" | "live" | "finished" | "failed" | "cancelled" | "unknown";
             /**
              * Run State
-             * @description None: its turn has not come, or it was skipped.
+             * @description None: it has not started, or it was skipped.
              */
             run_state: ("submitted" | "running" | "waiting" | "finished" | "failed" | "cancelled") | null;
             /**
@@ -5528,22 +5532,22 @@ export interface components {
             why: string;
             /**
              * Evidence
-             * @description The last lines of one that ended badly.
+             * @description The last lines of a failed one.
              */
             evidence: string;
             /**
              * Skipped
-             * @description Nothing of it has changed since another run did it.
+             * @description Another run did it already, and nothing has changed since.
              */
             skipped: boolean;
             /**
              * Done By
-             * @description The run that did it; none where that was taken away since.
+             * @description The run that did it; none if that has been deleted.
              */
             done_by: string | null;
             /**
              * Blocked
-             * @description It never begins: something that it needs ended badly.
+             * @description It will not start: something that it needs failed.
              */
             blocked: boolean;
             progress: components["schemas"]["StageProgress"] | null;
@@ -5556,7 +5560,7 @@ export interface components {
             total: number | null;
             /**
              * Eta
-             * @description When it would be done if nothing waited.
+             * @description When it will be done if nothing has to wait.
              */
             eta: number | null;
         };
@@ -5564,7 +5568,7 @@ export interface components {
         StartOut: {
             /**
              * Waiting
-             * @description Whether a leg of it waits in a queue, with none at work.
+             * @description Whether a leg of it waits in a queue and none is running.
              */
             waiting: boolean;
             /** Leg */
@@ -5573,7 +5577,7 @@ export interface components {
             job: string | null;
             /**
              * Expected
-             * @description When the scheduler expects to start it; null where it does not say.
+             * @description When the scheduler expects to start it; null if it does not say.
              */
             expected: number | null;
             /**
@@ -5590,17 +5594,17 @@ export interface components {
             queue: string;
             /**
              * Ahead
-             * @description Jobs of that queue that are expected before it, as far as they are seen.
+             * @description Jobs of that queue that are expected to start before it, as far as they are visible.
              */
             ahead: number | null;
             /**
              * Taken At
-             * @description When the scheduler was asked; all who look share its answer.
+             * @description When the scheduler was asked; all readers share its answer.
              */
             taken_at: number | null;
             /**
              * Trouble
-             * @description Why this is not newer.
+             * @description Why there is nothing newer.
              */
             trouble: string;
         };
@@ -5630,7 +5634,7 @@ export interface components {
         Stored: {
             /**
              * Stored
-             * @description Points that are committed now.
+             * @description Points that were committed.
              */
             stored: number;
         };
@@ -5691,7 +5695,7 @@ export interface components {
             baseline: string | null;
             /**
              * Notes
-             * @description How to read it, and what is lacking.
+             * @description How to read it, and what is missing.
              */
             notes: string[];
         };
@@ -5701,14 +5705,14 @@ export interface components {
             nodes: components["schemas"]["NodeUsageOut"][];
             /**
              * Legs
-             * @description Where each leg was, and when.
+             * @description Where each leg ran, and when.
              */
             legs: components["schemas"]["StretchOut"][];
             /** Compared */
             compared: components["schemas"]["ComparisonOut"][];
             /**
              * Advice
-             * @description All flags in one line, to copy; empty where there are none.
+             * @description All flags in one line, to copy; empty if there are none.
              */
             advice: string;
         };
@@ -5725,14 +5729,14 @@ export interface components {
             open: number;
             /**
              * Claimed
-             * @description A worker is at it.
+             * @description A worker is running it.
              */
             claimed: number;
             /** Done */
             done: number;
             /**
              * Failed
-             * @description And no try is left.
+             * @description And no retry is left.
              */
             failed: number;
         };
@@ -5742,7 +5746,7 @@ export interface components {
             start: number;
             /**
              * End
-             * @description Of a run that is not over: now.
+             * @description For a run that is not over: now.
              */
             end: number;
             /** Segments */
@@ -5751,7 +5755,7 @@ export interface components {
             marks: components["schemas"]["MarkOut"][];
             /**
              * Checkpoints
-             * @description How many there were. Of more than a thousand some are drawn, the last of each leg always.
+             * @description How many there were. Of more than a thousand, only some are drawn, always including the last of each leg.
              */
             checkpoints: number;
         };
@@ -5771,7 +5775,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description Of a user's token.
+             * @description For a user's token.
              * @default write
              */
             rights: components["schemas"]["Rights"];
@@ -5782,12 +5786,12 @@ export interface components {
             run?: string | null;
             /**
              * Cluster
-             * @description The cluster that an agent speaks for.
+             * @description The cluster that an agent acts for.
              */
             cluster?: string | null;
             /**
              * Expires In
-             * @description Seconds from now; none: it stands until revoked.
+             * @description Seconds from now; none: it is valid until revoked.
              */
             expires_in?: number | null;
         };
@@ -5818,7 +5822,7 @@ export interface components {
             last_used: number | null;
             /**
              * Ends
-             * @description When it ends by itself: it expires, or its run has ended.
+             * @description When it stops working: it expires, or its run ended.
              */
             ends: number | null;
             /**
@@ -5845,7 +5849,7 @@ export interface components {
             folder: string;
             /**
              * Reason
-             * @description What is wrong with it. It is tried again when it changes, and every few minutes.
+             * @description What is wrong with it. It is read again when it changes, and every few minutes.
              */
             reason: string;
             /**
@@ -5875,12 +5879,12 @@ export interface components {
             name: string;
             /**
              * Query
-             * @description What the page's address says after the question mark.
+             * @description The page's address after the question mark.
              */
             query: string;
             /**
              * Shared
-             * @description Whether others see it.
+             * @description Whether other users see it.
              * @default false
              */
             shared: boolean;
@@ -5915,7 +5919,7 @@ export interface components {
         WebhookIn: {
             /** Name */
             name: string;
-            /** @description Hours in which nothing is sent; what comes then waits. */
+            /** @description Hours in which nothing is sent; notices wait until they are over. */
             quiet?: components["schemas"]["QuietIn"] | null;
             /**
              * Enabled
@@ -5929,12 +5933,12 @@ export interface components {
             kind: "webhook";
             /**
              * Url
-             * @description Where to post; left out: as it was.
+             * @description Where to post; left out: unchanged.
              */
             url?: string | null;
             /**
              * Key
-             * @description Signs messages (whsec_…, base64); left out: as it was, or made.
+             * @description Signs messages (whsec_…, base64); left out: unchanged, or generated.
              */
             key?: string | null;
         };
@@ -5959,11 +5963,11 @@ export interface components {
             type: string;
             title: string;
             status: number;
-            /** @description What, and which. */
+            /** @description What happened, and to what. */
             detail: string;
-            /** @description What next. */
+            /** @description What to do next. */
             hint?: string;
-            /** @description All that is wrong with the request, where it is more than one thing or has a place. */
+            /** @description Everything that is wrong with the request, if that is more than one thing or has a place. */
             errors?: {
                 at?: string;
                 problem?: string;
@@ -6001,7 +6005,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6030,7 +6034,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6060,7 +6064,7 @@ export interface operations {
                     "application/openmetrics-text": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6092,7 +6096,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExperimentList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6125,7 +6129,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExperimentOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6157,7 +6161,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExperimentOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6193,7 +6197,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExperimentOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6210,22 +6214,22 @@ export interface operations {
                 /**
                  * @description Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
                  *     `created > '2026-01-31'`, `min(metrics.loss) < 0.1`, `metrics.loss is nan`. A comparison needs a value, `!=`, `not in` and `not like`
-                 *     too; `not` before it turns the answer around; `is null` and `is not null` ask whether there is one. What has no sign of comparison and is no filter is searched for as words, in names, ids, experiments, users and tags.
+                 *     too; `not` before it negates it; `is null` and `is not null` test whether there is one. Text that is not a filter and has no comparison is searched for as words in names, ids, experiments, users and tags.
                  */
                 filter?: string;
-                /** @description Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next, with commas or repeated. */
+                /** @description Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next; comma-separated or repeated. */
                 order?: string[] | null;
                 /** @description Only of these, by number or name. */
                 experiment?: string[] | null;
                 /** @description The archived ones instead. */
                 archived?: boolean;
-                /** @description At most so many in an answer. */
+                /** @description The most to return. */
                 limit?: number;
-                /** @description How many to pass over: the `next` of the answer before. */
+                /** @description How many to skip: the `next` of the previous answer. */
                 offset?: number;
-                /** @description Whether the answer holds them: `true`, `false`, or the names of those that it shall hold, with commas between. */
+                /** @description Whether to return metrics: `true`, `false`, or comma-separated names of those to return. */
                 metrics?: string;
-                /** @description Whether the answer holds params and tags. */
+                /** @description Whether to return params and tags. */
                 params?: boolean;
                 /** @description Whether to count all that match. */
                 count?: boolean;
@@ -6245,7 +6249,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6269,7 +6273,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Of a dry run. */
+            /** @description For a dry run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6287,7 +6291,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6320,7 +6324,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6352,7 +6356,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6388,7 +6392,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6420,7 +6424,7 @@ export interface operations {
                     "application/json": components["schemas"]["ParamHistory"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6456,7 +6460,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6492,7 +6496,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6524,7 +6528,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6543,14 +6547,14 @@ export interface operations {
                 /**
                  * @description Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
                  *     `created > '2026-01-31'`, `min(metrics.loss) < 0.1`, `metrics.loss is nan`. A comparison needs a value, `!=`, `not in` and `not like`
-                 *     too; `not` before it turns the answer around; `is null` and `is not null` ask whether there is one. What has no sign of comparison and is no filter is searched for as words, in names, ids, experiments, users and tags.
+                 *     too; `not` before it negates it; `is null` and `is not null` test whether there is one. Text that is not a filter and has no comparison is searched for as words in names, ids, experiments, users and tags.
                  */
                 filter?: string;
                 /** @description Only of this state. */
                 state?: ("submitted" | "running" | "waiting" | "finished" | "failed" | "cancelled") | null;
                 /** @description The archived ones instead. */
                 archived?: boolean;
-                /** @description At most so many groups. */
+                /** @description The most groups to return. */
                 limit?: number;
             };
             header?: never;
@@ -6568,7 +6572,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunGroups"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6595,7 +6599,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Of a dry run. */
+            /** @description For a dry run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6613,7 +6617,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6645,7 +6649,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6677,7 +6681,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6713,7 +6717,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6742,7 +6746,7 @@ export interface operations {
                     "application/json": components["schemas"]["CodeFolders"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6775,7 +6779,7 @@ export interface operations {
                     "application/json": components["schemas"]["DraftOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6793,7 +6797,7 @@ export interface operations {
                 run: string[];
                 /** @description The metrics; repeat. */
                 metric: string[];
-                /** @description At most so many: the resolution. */
+                /** @description The most buckets: the resolution. */
                 buckets?: number;
                 /** @description From this step on. */
                 first?: number | null;
@@ -6819,7 +6823,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChartList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6852,7 +6856,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChartList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6884,7 +6888,7 @@ export interface operations {
                     "application/json": components["schemas"]["MetricList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6920,7 +6924,7 @@ export interface operations {
                     "application/json": components["schemas"]["Stored"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6940,11 +6944,11 @@ export interface operations {
                 first?: number | null;
                 /** @description Up to this step. */
                 last?: number | null;
-                /** @description With those that a later leg has hidden. */
+                /** @description Include superseded points. */
                 superseded?: boolean;
-                /** @description At most so many in an answer. */
+                /** @description The most to return. */
                 limit?: number;
-                /** @description How many to pass over: the `next` of the answer before. */
+                /** @description How many to skip: the `next` of the previous answer. */
                 offset?: number;
             };
             header?: never;
@@ -6965,7 +6969,7 @@ export interface operations {
                     "application/json": components["schemas"]["PointList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7001,7 +7005,7 @@ export interface operations {
                     "application/json": components["schemas"]["Stored"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7034,7 +7038,7 @@ export interface operations {
                     "application/json": components["schemas"]["GroupList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7067,7 +7071,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeyList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7099,7 +7103,7 @@ export interface operations {
                     "application/json": components["schemas"]["ParamDiff"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7131,7 +7135,7 @@ export interface operations {
                     "application/json": components["schemas"]["NoteList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7167,7 +7171,7 @@ export interface operations {
                     "application/json": components["schemas"]["NoteOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7199,7 +7203,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7213,7 +7217,7 @@ export interface operations {
     listed_api_v1_runs__run_id__artifacts_get: {
         parameters: {
             query?: {
-                /** @description What lies right under this folder. */
+                /** @description Only what is directly in this folder. */
                 path?: string;
             };
             header?: never;
@@ -7234,7 +7238,7 @@ export interface operations {
                     "application/json": components["schemas"]["ArtifactList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7268,7 +7272,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7306,7 +7310,7 @@ export interface operations {
                     "application/json": components["schemas"]["ArtifactOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7338,7 +7342,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7370,7 +7374,7 @@ export interface operations {
                     "application/json": components["schemas"]["LogList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7395,7 +7399,7 @@ export interface operations {
                 run_id: string;
                 /** @description The leg; 0 for the supervisor's. */
                 leg: number;
-                /** @description Which of them; `supervisor` is one for all legs. */
+                /** @description Which log; `supervisor` is one for all legs. */
                 stream: "out" | "err" | "supervisor";
             };
             cookie?: never;
@@ -7411,7 +7415,7 @@ export interface operations {
                     "text/plain": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7429,7 +7433,7 @@ export interface operations {
                 offset?: number;
             };
             header?: {
-                /** @description What a browser sends when it comes back: where to go on. */
+                /** @description What a browser sends when it reconnects: where to continue. */
                 "last-event-id"?: string | null;
             };
             path: {
@@ -7437,7 +7441,7 @@ export interface operations {
                 run_id: string;
                 /** @description The leg; 0 for the supervisor's. */
                 leg: number;
-                /** @description Which of them; `supervisor` is one for all legs. */
+                /** @description Which log; `supervisor` is one for all legs. */
                 stream: "out" | "err" | "supervisor";
             };
             cookie?: never;
@@ -7453,7 +7457,7 @@ export interface operations {
                     "text/event-stream": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7473,7 +7477,7 @@ export interface operations {
                 run_id: string;
                 /** @description The leg; 0 for the supervisor's. */
                 leg: number;
-                /** @description Which of them; `supervisor` is one for all legs. */
+                /** @description Which log; `supervisor` is one for all legs. */
                 stream: "out" | "err" | "supervisor";
             };
             cookie?: never;
@@ -7489,7 +7493,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7521,7 +7525,7 @@ export interface operations {
                     "application/json": components["schemas"]["CheckpointList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7553,7 +7557,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7575,7 +7579,7 @@ export interface operations {
                 cursor?: string | null;
             };
             header?: {
-                /** @description What a browser sends when it comes back: the same. */
+                /** @description The same, as a browser sends it when it reconnects. */
                 "last-event-id"?: string | null;
             };
             path?: never;
@@ -7592,7 +7596,7 @@ export interface operations {
                     "text/event-stream": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7630,7 +7634,7 @@ export interface operations {
                     "application/json": components["schemas"]["Announced"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7662,7 +7666,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7680,9 +7684,9 @@ export interface operations {
                 file: string;
                 /** @description Where in the file it begins. */
                 offset: number;
-                /** @description Of an artifact: the bytes of the whole. */
+                /** @description For an artifact: its full size in bytes. */
                 size?: number | null;
-                /** @description Of an artifact: when it was changed, in nanoseconds; another time is another content. */
+                /** @description For an artifact: when it was changed, in nanoseconds; a different time means different content. */
                 modified?: number | null;
             };
             header?: never;
@@ -7708,7 +7712,7 @@ export interface operations {
                     "application/json": components["schemas"]["NextOffset"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7749,7 +7753,7 @@ export interface operations {
                     "application/json": components["schemas"]["NextOffset"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7782,7 +7786,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsResult"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7820,7 +7824,7 @@ export interface operations {
                     "application/vnd.apache.parquet": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7834,7 +7838,7 @@ export interface operations {
     points_api_v1_runs__run_id__export_get: {
         parameters: {
             query?: {
-                /** @description With those that a later leg has hidden. */
+                /** @description Include superseded points. */
                 superseded?: boolean;
                 /** @description parquet needs the server's pyarrow. */
                 format?: "csv" | "json" | "parquet";
@@ -7859,7 +7863,7 @@ export interface operations {
                     "application/vnd.apache.parquet": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7888,7 +7892,7 @@ export interface operations {
                     "application/json": components["schemas"]["TokenList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7921,7 +7925,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7953,7 +7957,7 @@ export interface operations {
                     "application/json": components["schemas"]["TokenOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -7989,7 +7993,7 @@ export interface operations {
                     "application/json": components["schemas"]["ScriptRunMade"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8025,7 +8029,7 @@ export interface operations {
                     "application/json": components["schemas"]["ScriptStored"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8061,7 +8065,7 @@ export interface operations {
                     "application/json": components["schemas"]["ScriptStored"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8097,7 +8101,7 @@ export interface operations {
                     "application/json": components["schemas"]["ArtifactIn"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8129,7 +8133,7 @@ export interface operations {
                     "application/json": components["schemas"]["ScriptRunStatus"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8165,7 +8169,7 @@ export interface operations {
                     "application/json": components["schemas"]["ScriptRunStatus"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8202,7 +8206,7 @@ export interface operations {
                     "application/json": components["schemas"]["HookReceipt"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8217,7 +8221,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The hint's own id: one that was here before is not taken again. */
+                /** @description The hint's own id: a repeated one is ignored. */
                 "webhook-id"?: string | null;
             };
             path?: never;
@@ -8238,7 +8242,7 @@ export interface operations {
                     "application/json": components["schemas"]["HintReceipt"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8267,7 +8271,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8281,14 +8285,14 @@ export interface operations {
     cluster_api_v1_clusters__name__get: {
         parameters: {
             query?: {
-                /** @description Whose jobs: those of the user who asks the scheduler, or everybody's. */
+                /** @description Whose jobs: those of the user who asks the scheduler, or everyone's. */
                 jobs?: "mine" | "all";
-                /** @description No more jobs than this. */
+                /** @description The most jobs to return. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description As the list has it, or `auto`. */
+                /** @description A name from the list, or `auto`. */
                 name: string;
             };
             cookie?: never;
@@ -8304,7 +8308,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterPicture"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8336,7 +8340,7 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8368,7 +8372,7 @@ export interface operations {
                     "application/json": components["schemas"]["TimelineOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8382,7 +8386,7 @@ export interface operations {
     lines_api_v1_runs__run_id__logs__leg___stream__lines_get: {
         parameters: {
             query?: {
-                /** @description About where; negative: from the end. */
+                /** @description Roughly where to begin; negative: from the end. */
                 offset?: number;
                 /** @description At most this many bytes. */
                 limit?: number;
@@ -8393,7 +8397,7 @@ export interface operations {
                 run_id: string;
                 /** @description The leg; 0 for the supervisor's. */
                 leg: number;
-                /** @description Which of them; `supervisor` is one for all legs. */
+                /** @description Which log; `supervisor` is one for all legs. */
                 stream: "out" | "err" | "supervisor";
             };
             cookie?: never;
@@ -8409,7 +8413,7 @@ export interface operations {
                     "text/plain": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8423,17 +8427,17 @@ export interface operations {
     found_api_v1_runs__run_id__logs__leg___stream__search_get: {
         parameters: {
             query?: {
-                /** @description What to look for, to the letter. */
+                /** @description The exact text to search for. */
                 text?: string;
                 /** @description Lines that look like an error instead: tracebacks, kills, full disks. */
                 errors?: boolean;
-                /** @description Whether A is another letter than a. */
+                /** @description Whether the search is case-sensitive. */
                 case?: boolean;
-                /** @description The first byte to look at; -1: the end, for a search backwards. */
+                /** @description The first byte to search; -1: the end, for a backward search. */
                 offset?: number;
-                /** @description Backwards, of the lines that begin before `offset`: the last one first. */
+                /** @description Search backwards, in lines that begin before `offset`, last one first. */
                 back?: boolean;
-                /** @description At most so many lines. */
+                /** @description The most lines to return. */
                 limit?: number;
             };
             header?: never;
@@ -8442,7 +8446,7 @@ export interface operations {
                 run_id: string;
                 /** @description The leg; 0 for the supervisor's. */
                 leg: number;
-                /** @description Which of them; `supervisor` is one for all legs. */
+                /** @description Which log; `supervisor` is one for all legs. */
                 stream: "out" | "err" | "supervisor";
             };
             cookie?: never;
@@ -8458,7 +8462,7 @@ export interface operations {
                     "application/json": components["schemas"]["LogMatches"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8472,7 +8476,7 @@ export interface operations {
     drawn_api_v1_sparklines_get: {
         parameters: {
             query: {
-                /** @description Ids with commas between, at most 200; those that are not there are left out. */
+                /** @description Comma-separated ids, at most 200; unknown ones are left out. */
                 runs: string;
                 /** @description The metric. */
                 metric: string;
@@ -8492,7 +8496,7 @@ export interface operations {
                     "application/json": components["schemas"]["Sparklines"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8506,7 +8510,7 @@ export interface operations {
     shown_api_v1_runs__run_id__system_get: {
         parameters: {
             query?: {
-                /** @description At most so many: the resolution. */
+                /** @description The most points: the resolution. */
                 buckets?: number;
                 /** @description From this unix second on. */
                 first?: number | null;
@@ -8531,7 +8535,7 @@ export interface operations {
                     "application/json": components["schemas"]["SystemOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8563,7 +8567,7 @@ export interface operations {
                     "application/json": components["schemas"]["ViewList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8596,7 +8600,7 @@ export interface operations {
                     "application/json": components["schemas"]["ViewOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8628,7 +8632,7 @@ export interface operations {
                     "application/json": components["schemas"]["ViewOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8658,7 +8662,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8672,11 +8676,11 @@ export interface operations {
     words_api_v1_filter_words_get: {
         parameters: {
             query?: {
-                /** @description The word as far as it was typed: `st`, `metrics.lo`, `min(metrics.`. */
+                /** @description The word typed so far: `st`, `metrics.lo`, `min(metrics.`. */
                 prefix?: string;
                 /** @description For values: what they are compared with, such as `params.lr` or `state`. */
                 of?: string;
-                /** @description At most so many. */
+                /** @description The most to return. */
                 limit?: number;
             };
             header?: never;
@@ -8694,7 +8698,7 @@ export interface operations {
                     "application/json": components["schemas"]["FilterWords"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8725,7 +8729,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8758,7 +8762,7 @@ export interface operations {
                     "application/json": components["schemas"]["ParamsText"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8790,7 +8794,7 @@ export interface operations {
                     "application/json": components["schemas"]["StartOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8819,7 +8823,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8852,7 +8856,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8888,7 +8892,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8918,7 +8922,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8932,9 +8936,9 @@ export interface operations {
     history_api_v1_alerts_history_get: {
         parameters: {
             query?: {
-                /** @description At most so many. */
+                /** @description The most to return. */
                 limit?: number;
-                /** @description Only older ones than the one of this number. */
+                /** @description Only those older than the one with this number. */
                 before?: number | null;
             };
             header?: never;
@@ -8952,7 +8956,7 @@ export interface operations {
                     "application/json": components["schemas"]["NoticeList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -8981,7 +8985,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChannelList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9014,7 +9018,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewChannel"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9050,7 +9054,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewChannel"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9080,7 +9084,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9112,7 +9116,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChannelTestResult"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9126,9 +9130,9 @@ export interface operations {
     listed_api_v1_bests_get: {
         parameters: {
             query?: {
-                /** @description By which; left out: the loss or score that most runs have. */
+                /** @description The metric; default: the loss or score that most runs have. */
                 metric?: string | null;
-                /** @description What is better; left out: as the metric's name suggests. */
+                /** @description Which direction is better; default: as the metric's name suggests. */
                 mode?: ("min" | "max") | null;
             };
             header?: never;
@@ -9146,7 +9150,7 @@ export interface operations {
                     "application/json": components["schemas"]["Bests"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9160,13 +9164,13 @@ export interface operations {
     listed_api_v1_requests_get: {
         parameters: {
             query?: {
-                /** @description Only those that stand so; `failed`: ended otherwise than the others. */
+                /** @description Only those in this state; `failed`: all that ended in another state than the others. */
                 state?: components["schemas"]["RequestStateFilter"] | null;
                 /** @description Part of an id, a sender or a recipe; or a run's id. */
                 text?: string;
-                /** @description At most so many. */
+                /** @description The most to return. */
                 limit?: number;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 before?: number | null;
             };
             header?: never;
@@ -9184,7 +9188,7 @@ export interface operations {
                     "application/json": components["schemas"]["RequestList"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9216,7 +9220,7 @@ export interface operations {
                     "application/json": components["schemas"]["RequestDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9248,7 +9252,7 @@ export interface operations {
                     "application/json": components["schemas"]["RequestDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9262,16 +9266,16 @@ export interface operations {
     result_api_v1_requests__id__results__name__get: {
         parameters: {
             query?: {
-                /** @description Of a signed address: when it closes. */
+                /** @description For a signed address: when it expires. */
                 expires?: number | null;
-                /** @description Of a signed address, which needs no token. */
+                /** @description For a signed address, which needs no token. */
                 signature?: string | null;
             };
             header?: never;
             path: {
                 /** @description The request's id. */
                 id: string;
-                /** @description The result's name, as the reply has it. */
+                /** @description The result's name, as in the reply. */
                 name: string;
             };
             cookie?: never;
@@ -9287,7 +9291,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9303,9 +9307,9 @@ export interface operations {
             query?: {
                 /** @description Part of a folder's name. */
                 text?: string;
-                /** @description At most so many. */
+                /** @description The most to return. */
                 limit?: number;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 before?: string | null;
             };
             header?: never;
@@ -9323,7 +9327,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipelineListOut"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9337,12 +9341,12 @@ export interface operations {
     shown_api_v1_pipelines__name__get: {
         parameters: {
             query?: {
-                /** @description Hold the others against this stage, model or STAGE@STEP; else as its file says. */
+                /** @description The baseline: a stage, a model or STAGE@STEP; default: the one in its file. */
                 baseline?: string | null;
             };
             header?: never;
             path: {
-                /** @description The pipeline's folder, by its name alone. */
+                /** @description The name of the pipeline's folder. */
                 name: string;
             };
             cookie?: never;
@@ -9358,7 +9362,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipelineDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9374,7 +9378,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The pipeline's folder, by its name alone. */
+                /** @description The name of the pipeline's folder. */
                 name: string;
             };
             cookie?: never;
@@ -9390,7 +9394,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipelineDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9406,7 +9410,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The pipeline's folder, by its name alone. */
+                /** @description The name of the pipeline's folder. */
                 name: string;
             };
             cookie?: never;
@@ -9422,7 +9426,7 @@ export interface operations {
                     "application/json": components["schemas"]["PipelineDetails"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9451,7 +9455,7 @@ export interface operations {
                     "application/json": components["schemas"]["UnreadableFolders"];
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9493,7 +9497,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9527,7 +9531,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9561,7 +9565,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9600,7 +9604,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9638,7 +9642,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9676,7 +9680,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9716,7 +9720,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9755,7 +9759,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9771,13 +9775,13 @@ export interface operations {
             query?: {
                 /** @description MLflow's filter. */
                 filter?: string;
-                /** @description At most so many in an answer. */
+                /** @description The most to return. */
                 max_results?: number;
-                /** @description The `next_page_token` of the answer before. */
+                /** @description The `next_page_token` of the previous answer. */
                 page_token?: string;
-                /** @description ACTIVE_ONLY (as it is without), DELETED_ONLY or ALL. */
+                /** @description ACTIVE_ONLY (default), DELETED_ONLY or ALL. */
                 view_type?: string;
-                /** @description Like `name ASC`; the first counts most. */
+                /** @description Like `name ASC`; the first one has precedence. */
                 order_by?: string[] | null;
             };
             header?: never;
@@ -9797,7 +9801,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9823,9 +9827,9 @@ export interface operations {
                     order_by?: string[];
                     /** @enum {string} */
                     view_type?: "ACTIVE_ONLY" | "DELETED_ONLY" | "ALL";
-                    /** @description At most so many in an answer. */
+                    /** @description The most to return. */
                     max_results?: number;
-                    /** @description The `next_page_token` of the answer before. */
+                    /** @description The `next_page_token` of the previous answer. */
                     page_token?: string;
                 };
             };
@@ -9842,7 +9846,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9888,7 +9892,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9904,7 +9908,7 @@ export interface operations {
             query?: {
                 /** @description The run's id. */
                 run_id?: string;
-                /** @description The run's id, as older clients call it. */
+                /** @description The run's id, under the name that older clients use. */
                 run_uuid?: string;
             };
             header?: never;
@@ -9924,7 +9928,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -9967,7 +9971,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10005,7 +10009,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10043,7 +10047,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10083,7 +10087,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10122,7 +10126,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10149,9 +10153,9 @@ export interface operations {
                     /** @enum {string} */
                     run_view_type?: "ACTIVE_ONLY" | "DELETED_ONLY" | "ALL";
                     order_by?: string[];
-                    /** @description At most so many in an answer. */
+                    /** @description The most to return. */
                     max_results?: number;
-                    /** @description The `next_page_token` of the answer before. */
+                    /** @description The `next_page_token` of the previous answer. */
                     page_token?: string;
                 };
             };
@@ -10168,7 +10172,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10213,7 +10217,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10253,7 +10257,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10308,7 +10312,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10324,13 +10328,13 @@ export interface operations {
             query?: {
                 /** @description The run's id. */
                 run_id?: string;
-                /** @description The run's id, as older clients call it. */
+                /** @description The run's id, under the name that older clients use. */
                 run_uuid?: string;
                 /** @description The metric. */
                 metric_key?: string;
-                /** @description At most so many in an answer. */
+                /** @description The most to return. */
                 max_results?: number | null;
-                /** @description The `next_page_token` of the answer before. */
+                /** @description The `next_page_token` of the previous answer. */
                 page_token?: string;
             };
             header?: never;
@@ -10350,7 +10354,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10400,7 +10404,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10428,9 +10432,9 @@ export interface operations {
                         field_name: string;
                         ascending?: boolean;
                     }[];
-                    /** @description At most so many in an answer. */
+                    /** @description The most to return. */
                     max_results?: number;
-                    /** @description The `next_page_token` of the answer before. */
+                    /** @description The `next_page_token` of the previous answer. */
                     page_token?: string;
                 };
             };
@@ -10447,7 +10451,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10481,7 +10485,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10515,7 +10519,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10556,7 +10560,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10599,7 +10603,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10635,7 +10639,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10678,7 +10682,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10734,7 +10738,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10777,7 +10781,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10816,7 +10820,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10846,7 +10850,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10884,7 +10888,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10918,7 +10922,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10932,7 +10936,7 @@ export interface operations {
     listed_api_2_0_mlflow_artifacts_artifacts_get: {
         parameters: {
             query?: {
-                /** @description A folder; the top where it is left out. */
+                /** @description A folder; by default the top one. */
                 path?: string;
             };
             header?: never;
@@ -10952,7 +10956,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -10968,9 +10972,9 @@ export interface operations {
             query?: {
                 /** @description The run's id. */
                 run_id?: string;
-                /** @description The run's id, as older clients call it. */
+                /** @description The run's id, under the name that older clients use. */
                 run_uuid?: string;
-                /** @description A folder; the top where it is left out. */
+                /** @description A folder; by default the top one. */
                 path?: string;
             };
             header?: never;
@@ -10990,7 +10994,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11004,7 +11008,7 @@ export interface operations {
     list_of_model_api_2_0_mlflow_logged_models__model_id__artifacts_directories_get: {
         parameters: {
             query?: {
-                /** @description A folder; the top where it is left out. */
+                /** @description A folder; by default the top one. */
                 artifact_directory_path?: string;
             };
             header?: never;
@@ -11027,7 +11031,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11058,7 +11062,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11087,7 +11091,7 @@ export interface operations {
                     "application/json": unknown;
                 };
             };
-            /** @description It could not be done, and why. */
+            /** @description It failed, and why. */
             default: {
                 headers: {
                     [name: string]: unknown;

@@ -181,7 +181,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = validation_problems(error.errors(), error.body)
     said = "; ".join(f"{one['at']}: {one['problem']}" for one in found[:3])
-    return _answer(request, Problem(status=400, detail=f"the request is not as it should be: {said}", errors=found[:20]))
+    return _answer(request, Problem(status=400, detail=f"invalid request: {said}", errors=found[:20]))
 
 
 def _http(request: Request, error: Exception) -> Response:
@@ -196,7 +196,7 @@ def _too_deep(request: Request, _error: Exception) -> Response:
 
 
 def _fault(request: Request, _error: Exception) -> Response:
-    return _answer(request, Problem(status=500, detail="this is a fault of Onward's", hint="the server's log says more"))
+    return _answer(request, Problem(status=500, detail="internal error", hint="see the server's log"))
 
 
 def _answer(request: Request, problem: Problem) -> Response:

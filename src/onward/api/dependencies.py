@@ -24,7 +24,7 @@ async def admitted(request: Request) -> None:
     """Of every route: what runs is what the gate judged. It cannot be another one; were it, nothing would be done."""
     route: Route | None = getattr(request.state, "route", None)
     if route is None or route.endpoint is not request.scope["endpoint"]:
-        raise NotAllowed("the gate did not admit this request to this route", hint="this is a fault of Onward's")
+        raise NotAllowed("the access gate did not let this request through to this route", hint="internal error")
 
 
 Svc = Annotated[Services, Depends(_services)]

@@ -20,11 +20,11 @@ _PROBLEM: Schema = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What, and which."},
-        "hint": {"type": "string", "description": "What next."},
+        "detail": {"type": "string", "description": "What happened, and to what."},
+        "hint": {"type": "string", "description": "What to do next."},
         "errors": {
             "type": "array",
-            "description": "All that is wrong with the request, where it is more than one thing or has a place.",
+            "description": "Everything that is wrong with the request, if that is more than one thing or has a place.",
             "items": {"type": "object", "properties": {"at": {"type": "string"}, "problem": {"type": "string"}}},
         },
     },
@@ -36,14 +36,14 @@ _MLFLOW_ERROR: Schema = {
     "properties": {"error_code": {"type": "string"}, "message": {"type": "string"}},
 }
 _SECURITY: Schema = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "A token. Also as the beginning of the address: `/t/TOKEN/…`."},
+    "bearer": {"type": "http", "scheme": "bearer", "description": "A token. Also at the start of the address: `/t/TOKEN/…`."},
     "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same token."},
     "basic": {"type": "http", "scheme": "basic", "description": "The token as the password, under any name."},
     "session": {
         "type": "apiKey",
         "in": "cookie",
         "name": COOKIE,
-        "description": "What a login gives a browser; `_` and the store's key follow the name.",
+        "description": "The cookie that a login sets; `_` and the store's key follow the name.",
     },
 }
 
@@ -79,7 +79,7 @@ def _errors(path: str, operation: Schema) -> None:
     kind, media = ("MLflowError", "application/json") if path.startswith(MLFLOW) else ("Problem", "application/problem+json")
     operation["responses"].pop("422", None)
     shape = {"schema": {"$ref": f"#/components/schemas/{kind}"}}
-    operation["responses"]["default"] = {"description": "It could not be done, and why.", "content": {media: shape}}
+    operation["responses"]["default"] = {"description": "It failed, and why.", "content": {media: shape}}
 
 
 def _mlflow(method: str, path: str, operation: Schema) -> None:

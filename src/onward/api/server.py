@@ -47,7 +47,7 @@ class Listening:
             if split_host(name) != (name.strip().lower().rstrip("."), "") or not name.strip():
                 raise InvalidInput(
                     f"--name {name!r} is not the name of a host",
-                    hint="give the name alone, without http://, port or path: --name tracker.example.org; --root-path takes the path",
+                    hint="give only the name, without http://, port or path: --name tracker.example.org; --root-path takes the path",
                 )
 
     def url(self, port: int) -> str:
@@ -93,12 +93,12 @@ def open_socket(listening: Listening) -> socket.socket:
         opened.listen(2048)
     except OverflowError as error:
         opened.close()
-        raise InvalidInput(f"{listening.port} is no port", hint="ports are 0 to 65535; 0 takes a free one") from error
+        raise InvalidInput(f"{listening.port} is not a port", hint="ports are 0 to 65535; 0 chooses a free one") from error
     except OSError as error:
         opened.close()
         raise Conflict(
             f"cannot listen on {listening.host} port {listening.port}: {error.strerror or error}",
-            hint="another --port, or 0 for a free one",
+            hint="use another --port, or 0 for a free one",
         ) from error
     opened.setblocking(False)
     return opened

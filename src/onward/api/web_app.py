@@ -113,6 +113,6 @@ _HOW = (
     else "install Node 20.19 or newer, run the `pip install` of Onward again with --force-reinstall --no-deps, and start the server again"
 )
 _NOT_BUILT = """<p>You are logged in, but this installation of Onward has no web page. To get it: {how}.</p>
-<p>Until then: <a href="{root}/docs">what can be asked of this server</a>, <a href="{root}/api/v1/runs">its runs</a>, and
+<p>Until then: <a href="{root}/docs">the API of this server</a>, <a href="{root}/api/v1/runs">its runs</a>, and
 <code>onward runs</code> on the command line.</p>
 """

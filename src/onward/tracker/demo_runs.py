@@ -46,9 +46,14 @@ _STORIES = {
     ),
     6: Story(state="cancelled", reason="cancelled by demo", done=0.3),
     7: Story(
-        state="waiting", why="leg 3 waits in the queue: 12 jobs of higher priority are before it", legs=2, done=0.62, gpu=0.0, queued=2520
+        state="waiting",
+        why="leg 3 waits in the queue: 12 jobs with higher priority are ahead of it",
+        legs=2,
+        done=0.62,
+        gpu=0.0,
+        queued=2520,
     ),
-    8: Story(state="running", why="leg 1 trains on node07; it has 3 h 10 min until its limit", done=0.45, gpu=0.91, queued=240),
+    8: Story(state="running", why="leg 1 trains on node07; 3 h 10 min until its limit", done=0.45, gpu=0.91, queued=240),
     9: Story(
         state="running",
         why="leg 2 trains on node03; one of its 4 GPUs has been idle for 20 minutes",

@@ -10,7 +10,7 @@ from onward.model.identity import hex_id
 from onward.tracker.access.tokens import Rights, Scope, Token
 
 SAFE: Final = frozenset({"GET", "HEAD"})
-_HINT: Final = "`onward token create` makes one for all runs"
+_HINT: Final = "`onward token create` creates one for all runs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class ApiCaller:
             return
         self.must_read(run)
         if self.person and not self.rights.include(Rights.WRITE):
-            raise NotAllowed("this token may only read", hint="`onward token create --rights write` makes one that may write")
+            raise NotAllowed("this token may only read", hint="`onward token create --rights write` creates one that may write")
 
     def must_own(self, run: str | None, what: str) -> None:
         """For a thing that some run made, or none did."""

@@ -160,9 +160,7 @@ class AccessGate:
         except Exception:
             log.exception("a request failed", extra={"action": "fault", "said": {"method": scope["method"], "path": path}})
             if not guard.status:
-                await send_problem(
-                    guard, Problem(status=500, detail="this is a fault of Onward's", hint="the server's log says more"), path
-                )
+                await send_problem(guard, Problem(status=500, detail="internal error", hint="see the server's log"), path)
         self._tell(scope, path, guard.status or 500, began, caller)
 
     def _own_path(self, path: str) -> str:
@@ -177,16 +175,16 @@ class AccessGate:
         if not self._hosts.host_is_ours(host, server[0] if server else None) or sum(name == b"host" for name, _ in scope["headers"]) != 1:
             return Problem(
                 status=421,
-                detail="this server does not go by the Host of this request",
-                hint="`onward up --name HOST` adds a name it goes by",
+                detail="this server does not answer to the Host of this request",
+                hint="`onward up --name HOST` adds a name it answers to",
             )
         why = path_problem(path)
         if why is not None:
-            hint = "an address holds no '.', '..', '\\', '#' and nothing that is encoded twice; give the file another name"
-            return Problem(status=400, detail=f"{why}; such a path is not followed", hint=hint)
+            hint = "an address must not contain '.', '..', '\\', '#' or anything encoded twice; give the file another name"
+            return Problem(status=400, detail=f"{why}; such a path is refused", hint=hint)
         origin = headers.get(b"origin")
         if origin is not None and not self._hosts.origin_is_ours(origin.decode("latin-1"), host):
-            return Problem(status=403, detail="a page of another origin asks; only this server's own pages may")
+            return Problem(status=403, detail="the request comes from a page of another origin; only this server's own pages are allowed")
         return None
 
     async def _caller(self, shown: PresentedCredential | None) -> ApiCaller | None:
@@ -219,7 +217,7 @@ class AccessGate:
         if caller is None or shown is None:
             return _UNKNOWN if shown else _NONE
         if shown.by == "cookie" and method not in SAFE and b"origin" not in headers:
-            return Problem(status=403, detail="a browser that writes must say where the page came from (Origin)")
+            return Problem(status=403, detail="a browser must send Origin with a request that writes")
         if isinstance(route, NoRoute):
             return _nothing_there(route, path)
         why = refusal(caller, route.right, route.run)
@@ -248,14 +246,14 @@ class AccessGate:
 
 _NONE = Problem(
     status=401,
-    detail="no token was shown",
-    hint="send `Authorization: Bearer TOKEN` or `X-API-Key: TOKEN`, or begin the address with /t/TOKEN; `onward token create` makes one",
+    detail="no token was sent",
+    hint="send `Authorization: Bearer TOKEN` or `X-API-Key: TOKEN`, or begin the address with /t/TOKEN; `onward token create` creates one",
     headers={"www-authenticate": "Bearer"},
 )
 _UNKNOWN = Problem(
     status=401,
-    detail="this token is not known, or no longer stands",
-    hint="`onward token list` shows those that do, `onward token create` makes a new one",
+    detail="this token is unknown, expired or revoked",
+    hint="`onward token list` shows the valid ones, `onward token create` creates a new one",
     headers={"www-authenticate": 'Bearer error="invalid_token"'},
 )
 
@@ -270,8 +268,8 @@ def _nothing_there(found: NoRoute, path: str) -> Problem:
 def _too_fast(wait: float) -> Problem:
     return Problem(
         status=429,
-        detail="this token asks more often than is allowed here",
-        hint="wait as long as Retry-After says; `server.requests` of the server's settings is the bound",
+        detail="this token sends more requests than are allowed",
+        hint="wait as long as Retry-After says; `server.requests` in the server's settings is the limit",
         headers={"retry-after": seconds(wait)},
     )
 

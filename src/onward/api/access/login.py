@@ -44,12 +44,12 @@ class LoginPage:
         trying = scope["method"] == "POST" or bool(code)
         if scope["method"] == "GET":
             session = await asyncio.to_thread(self._redeem, code) if code else None
-            note = "This link was used before, or is too old: ask for a new one." if code else ""
+            note = "This link was already used, or is too old: ask for a new one." if code else ""
             to = "/"
         elif scope["method"] == "POST":
             token, to = await _form(receive)
             session = await asyncio.to_thread(self._exchange, token)
-            note = "This token is not known, or no longer stands."
+            note = "This token is unknown, expired or revoked."
         else:
             session, note, to = None, "", "/"
         if session is None:
@@ -133,5 +133,5 @@ _PAGE = """{note}
 
 _MOVE_ON = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Onward</title><meta http-equiv="refresh" content="0; url={home}"></head>
-<body><p>You are logged in. <a href="{home}">Go on</a>.</p></body></html>
+<body><p>You are logged in. <a href="{home}">Continue</a>.</p></body></html>
 """

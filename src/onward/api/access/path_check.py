@@ -15,9 +15,9 @@ def path_problem(path: str) -> str | None:
     """Why a decoded path is refused, or None."""
     found = _ODD.search(path)
     if found:
-        return f"the path has {found[0]!r} in it"
+        return f"the path contains {found[0]!r}"
     if "/." in path and any(part in (".", "..") for part in path.split("/")):
-        return "the path has '.' or '..' for a part"
+        return "a part of the path is '.' or '..'"
     if ";" in path and any(part.partition(";")[0] in (".", "..") for part in path.split("/")):
-        return "the path has '.' or '..' for a part"
+        return "a part of the path is '.' or '..'"
     return None

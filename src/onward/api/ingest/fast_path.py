@@ -70,8 +70,8 @@ class FastPath:
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("points could not be taken", extra={"action": "fault", "said": {"path": path}})
-            problem = Problem(status=500, detail="this is a fault of Onward's", hint="the server's log says more")
+            log.exception("points could not be stored", extra={"action": "fault", "said": {"path": path}})
+            problem = Problem(status=500, detail="internal error", hint="see the server's log")
         else:
             await send({"type": "http.response.start", "status": 200, "headers": [*_OK, (b"content-length", b"%d" % len(answer))]})
             await send({"type": "http.response.body", "body": answer})

@@ -39,7 +39,7 @@ def step_of_points(data: dict[str, Any], now: float) -> list[Point]:
     """{step, metrics: {name: value}, timestamp}: several metrics of one step."""
     metrics = data.get("metrics")
     if not isinstance(metrics, dict) or len(metrics) > MOST:
-        raise InvalidInput("metrics is not an object of names and values", hint='send {"step": …, "metrics": {"loss": …}}')
+        raise InvalidInput("metrics must be an object of names and values", hint='send {"step": …, "metrics": {"loss": …}}')
     step, at = _step(data.get("step")), _time(data.get("timestamp"), now)
     return [(_name(name, f"metrics.{name[:40]}"), step, at, _value(value, f"metrics.{name[:40]}")) for name, value in metrics.items()]
 
@@ -48,9 +48,9 @@ def many_points(data: dict[str, Any], now: float) -> list[Point]:
     """{points: [{name, value, step, timestamp}]}."""
     points = data.get("points")
     if not isinstance(points, list) or len(points) > MOST:
-        raise InvalidInput(f"points is not a list of at most {MOST}", hint="send a larger number in several calls")
+        raise InvalidInput(f"points must be a list of at most {MOST}", hint="send more in several calls")
     if not all(isinstance(point, dict) for point in points):
-        raise InvalidInput("points holds something that is not an object")
+        raise InvalidInput("points contains something that is not an object")
     found = []
     for index, point in enumerate(points):
         try:
@@ -66,11 +66,11 @@ def checked_name(name: Any) -> str:
 
 def _name(name: Any, at: str) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= 250 or "\x00" in name:
-        raise InvalidInput(f"{at}: a metric's name is a text of 1 to 250 characters")
+        raise InvalidInput(f"{at}: a metric's name must be a string of 1 to 250 characters")
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{at}: a metric's name has a broken character in it") from error
+        raise InvalidInput(f"{at}: a metric's name contains a broken character") from error
     return name
 
 
@@ -84,7 +84,7 @@ def _value(value: Any, at: str) -> float:
             raise InvalidInput(f"{at}: the value does not fit into a 64-bit float") from error
     if isinstance(value, str) and value.strip().lower() in _WORDS:
         return _WORDS[value.strip().lower()]
-    raise InvalidInput(f"{at}: a value is a number (or NaN, Infinity, -Infinity); found {str(value)[:40]!r}")
+    raise InvalidInput(f"{at}: a value must be a number (or NaN, Infinity, -Infinity); found {str(value)[:40]!r}")
 
 
 def _step(step: Any) -> int:
@@ -96,7 +96,7 @@ def _step(step: Any) -> int:
         return 0
     if isinstance(step, float) and step.is_integer() and abs(step) < 2**53:
         return int(step)
-    raise InvalidInput(f"step: a step is a whole number; found {str(step)[:40]!r}")
+    raise InvalidInput(f"step: a step must be a whole number; found {str(step)[:40]!r}")
 
 
 def _time(told: Any, now: float) -> float:
@@ -107,7 +107,7 @@ def _time(told: Any, now: float) -> float:
         try:
             told = datetime.fromisoformat(told).timestamp()
         except (ValueError, OverflowError, OSError) as error:
-            raise InvalidInput(f"timestamp: {told[:40]!r} is no time", hint="send unix seconds, or 2026-11-15T12:00:00Z") from error
+            raise InvalidInput(f"timestamp: {told[:40]!r} is not a time", hint="send unix seconds, or 2026-11-15T12:00:00Z") from error
     if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < _LATEST * 1000:
-        raise InvalidInput("timestamp: it is no unix time", hint="send unix seconds, or 2026-11-15T12:00:00Z")
+        raise InvalidInput("timestamp: it is not a unix time", hint="send unix seconds, or 2026-11-15T12:00:00Z")
     return told / 1000 if told >= _LATEST else float(told)

@@ -55,7 +55,7 @@ async def upload(request: Request, path: FilePath, svc: Svc, who: Who) -> dict[s
 
 @router.get(_FILES, summary="List a folder")
 def listed(svc: Svc, who: Who, path: Annotated[str, Query(max_length=2048)] = "") -> dict[str, Any]:
-    """What lies right under a folder; names are relative to it."""
+    """What is directly in a folder; names are relative to it."""
     place = _locate(svc, who, unquote(path))  # clients ask for a%2Fb.txt where they sent one of that name, which was a/b.txt
     return {"files": [_entry(file, PurePosixPath(file.path).name) for file in place.files.list(place.path)]}
 
@@ -79,7 +79,7 @@ def delete(path: FilePath, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.get("/mlflow/artifacts/list", summary="List a run's artifacts")
 def list_of_run(svc: Svc, who: Who, run_id: str = "", run_uuid: str = "", path: str = "") -> dict[str, Any]:
-    """What lies right under a folder of a run; names are relative to the run's artifacts."""
+    """What is directly in a folder of a run; names are relative to the run's artifacts."""
     info = svc.tracker.runs.get(wire.text({"run_id": run_id, "run_uuid": run_uuid}, "run_id", "run_uuid"))
     who.must_read(info.run_id)
     files = files_of(svc, info.run_id, info.folder).list(path.strip("/"))
@@ -88,7 +88,7 @@ def list_of_run(svc: Svc, who: Who, run_id: str = "", run_uuid: str = "", path: 
 
 @router.get("/mlflow/logged-models/{model_id}/artifacts/directories", summary="List a model's artifacts")
 def list_of_model(model_id: str, svc: Svc, who: Who, artifact_directory_path: str = "") -> dict[str, Any]:
-    """What lies right under a folder of a logged model."""
+    """What is directly in a folder of a logged model."""
     model = svc.tracker.models.get(model_id)
     who.must_own(model.run, f"model {model_id}")
     files = _model_files(svc, model).list(artifact_directory_path.strip("/"))

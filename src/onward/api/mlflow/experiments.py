@@ -21,7 +21,7 @@ _LONGEST = 250  # characters of a place for artifacts
 
 @router.post("/create")
 def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Make an experiment; RESOURCE_ALREADY_EXISTS where the name is taken. A run's token makes none: its own is there."""
+    """Create an experiment; RESOURCE_ALREADY_EXISTS if the name is taken. A run's token cannot create one: its own exists."""
     mine = own(svc, who)
     if mine is not None:
         _must_be_mine(mine, wire.text(body, "name") == mine.name)
@@ -45,7 +45,7 @@ def get(svc: Svc, who: Who, experiment_id: str = "") -> dict[str, Any]:
 
 @router.get("/get-by-name")
 def get_by_name(svc: Svc, who: Who, experiment_name: str = "") -> dict[str, Any]:
-    """An experiment by its name; RESOURCE_DOES_NOT_EXIST where there is none."""
+    """An experiment by its name; RESOURCE_DOES_NOT_EXIST if there is none."""
     name = wire.text({"experiment_name": experiment_name}, "experiment_name")
     mine = own(svc, who)
     if mine is not None:
@@ -65,14 +65,14 @@ def update(body: Body, svc: Svc) -> dict[str, Any]:
 
 @router.post("/delete")
 def delete(body: Body, svc: Svc) -> dict[str, Any]:
-    """Put an experiment and its runs away; `restore` brings them back."""
+    """Delete an experiment and its runs; `restore` brings them back."""
     svc.tracker.experiments.update(_find(svc, body, archived=False).id, archived=True)
     return {}
 
 
 @router.post("/restore")
 def restore(body: Body, svc: Svc) -> dict[str, Any]:
-    """Bring a deleted experiment and its runs back."""
+    """Restore a deleted experiment and its runs."""
     svc.tracker.experiments.update(_find(svc, body, archived=True).id, archived=False)
     return {}
 
@@ -86,14 +86,14 @@ def set_tag(body: Body, svc: Svc) -> dict[str, Any]:
 
 @router.post("/delete-experiment-tag")
 def delete_tag(body: Body, svc: Svc) -> dict[str, Any]:
-    """Take a tag of an experiment away."""
+    """Delete a tag of an experiment."""
     svc.tracker.experiments.delete_tag(_active(svc, body).id, wire.text(body, "key"))
     return {}
 
 
 @router.post("/search")
 def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Experiments by MLflow's filter and order, in pages; for a run's token, of its own alone."""
+    """Experiments by MLflow's filter and order, in pages; with a run's token, only its own."""
     return _search(body, svc, who)
 
 
@@ -104,10 +104,10 @@ def search_by_address(
     filter: str = "",
     max_results: int = 1000,
     page_token: str = "",
-    view_type: Annotated[str, Query(description="ACTIVE_ONLY (as it is without), DELETED_ONLY or ALL.")] = "",
-    order_by: Annotated[list[str] | None, Query(description="Like `name ASC`; the first counts most.")] = None,
+    view_type: Annotated[str, Query(description="ACTIVE_ONLY (default), DELETED_ONLY or ALL.")] = "",
+    order_by: Annotated[list[str] | None, Query(description="Like `name ASC`; the first one has precedence.")] = None,
 ) -> dict[str, Any]:
-    """The same, with all in the address."""
+    """The same, with all arguments in the address."""
     asked = {"filter": filter, "max_results": max_results, "page_token": page_token, "view_type": view_type, "order_by": order_by}
     return _search(asked, svc, who)
 
@@ -141,7 +141,7 @@ def must_be_own(svc: Services, who: ApiCaller, experiment: int) -> None:
 def _must_be_mine(mine: Experiment, asked: bool) -> None:
     if not asked:
         raise NotAllowed(
-            f"this token is for a run of experiment {mine.name!r} alone", hint="`onward token create` makes one for all experiments"
+            f"this token is only for a run of experiment {mine.name!r}", hint="`onward token create` creates one for all experiments"
         )
 
 

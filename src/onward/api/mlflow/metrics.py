@@ -22,7 +22,7 @@ router = APIRouter(prefix="/api/2.0/mlflow", tags=["MLflow: metrics"])
 
 @router.post("/runs/log-metric")
 def log_metric(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """One point. Sent again it is the same point."""
+    """One point. A point that is sent twice is stored once."""
     if body.get("timestamp") is None:
         raise InvalidInput("Missing value for required parameter 'timestamp'.")
     info = live(svc, who, body)
@@ -33,7 +33,7 @@ def log_metric(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.post("/runs/log-parameter")
 def log_parameter(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """One param. A changed one is no error: a resumed training may change it, and both are kept, by leg."""
+    """One param. A changed value is not an error: a resumed training may change it, and each leg's value is kept."""
     svc.tracker.runs.set_params(live(svc, who, body).run_id, wire.pairs([body], "param"))
     return {}
 
@@ -60,7 +60,7 @@ def log_batch(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 def history(
     svc: Svc, who: Who, run_id: str = "", run_uuid: str = "", metric_key: str = "", max_results: int | None = None, page_token: str = ""
 ) -> dict[str, Any]:
-    """The points of a metric, in pages where `max_results` asks for them; of a run in jobs of Onward's, those that show.
+    """The points of a metric, in pages if `max_results` is given; of a run that Onward executes, without superseded ones.
 
     By time, step and value, as MLflow orders them; by step and time where Onward executed several legs, whose clocks may differ.
     """

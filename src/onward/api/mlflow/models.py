@@ -28,12 +28,12 @@ _STATUSES = {"PENDING": "PENDING", "READY": "READY", "FAILED": "UPLOAD_FAILED", 
 
 @router.post("/logged-models")
 def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Make a logged model; its files go under its own artifacts."""
+    """Create a logged model; its files are its own artifacts."""
     experiment = find_experiment(svc, wire.text(body, "experiment_id"))
     must_be_own(svc, who, experiment.id)
     name = wire.text(body, "name", needed=False)
     if _NOT_IN_NAMES & set(name):
-        raise InvalidInput(f"Invalid model name {name[:60]!r}", hint=f"It holds none of {' '.join(sorted(_NOT_IN_NAMES))}")
+        raise InvalidInput(f"Invalid model name {name[:60]!r}", hint=f"It must not contain any of {' '.join(sorted(_NOT_IN_NAMES))}")
     run = wire.text(body, "source_run_id", needed=False) or who.run
     if run:
         info = svc.tracker.runs.get(run)
@@ -52,7 +52,7 @@ def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.post("/logged-models/search")
 def search(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Logged models by MLflow's filter and order, in pages; for a run's token, of its run alone."""
+    """Logged models by MLflow's filter and order, in pages; with a run's token, only those of its run."""
     experiments = [wire.experiment_number(id) for id in wire.words(body, "experiment_ids")]
     if not experiments:
         raise InvalidInput("Missing value for required parameter 'experiment_ids'.", hint="name at least one experiment")
@@ -89,7 +89,7 @@ def finalize(model_id: str, body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.delete("/logged-models/{model_id}")
 def delete(model_id: str, svc: Svc, who: Who) -> dict[str, Any]:
-    """Put a logged model away; one that is away already is let be."""
+    """Delete a logged model; one that is already deleted stays deleted."""
     if not svc.tracker.models.is_deleted(model_id):
         _own(svc, who, model_id)
         svc.tracker.models.delete(model_id)
@@ -106,7 +106,7 @@ def set_tags(model_id: str, body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.delete("/logged-models/{model_id}/tags/{tag_key:path}")
 def delete_tag(model_id: str, tag_key: str, svc: Svc, who: Who) -> dict[str, Any]:
-    """Take a tag of a logged model away."""
+    """Delete a tag of a logged model."""
     _own(svc, who, model_id)
     svc.tracker.models.delete_tag(model_id, tag_key)
     return {}
@@ -122,7 +122,7 @@ def set_params(model_id: str, body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.post("/runs/log-inputs")
 def log_inputs(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Say which datasets and models went into a run."""
+    """Record which datasets and models a run used."""
     info = live(svc, who, body)
     datasets = [wire.dataset_of(item) for item in wire.rows(body, "datasets")]
     models = [wire.text(item, "model_id") for item in wire.rows(body, "models")]
@@ -133,7 +133,7 @@ def log_inputs(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.post("/runs/outputs")
 def log_outputs(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Say which models came out of a run."""
+    """Record which models a run produced."""
     info = live(svc, who, body)
     models = [(wire.text(item, "model_id"), wire.whole(item, "step", 0)) for item in wire.rows(body, "models")]
     own_models(svc, who, [model for model, _ in models])
@@ -143,7 +143,7 @@ def log_outputs(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.post("/runs/log-model")
 def log_model(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """How older clients say that a model was logged: kept in the run's history tag."""
+    """How older clients report that a model was logged: kept in the run's history tag."""
     info = live(svc, who, body)
     told = wire.text(body, "model_json")
     before = svc.tracker.runs.view(info.run_id).tags.get(wire.MODEL_HISTORY, "[]")

@@ -17,8 +17,8 @@ _MILLISECONDS: Schema = {"type": "integer", "description": "Milliseconds since 1
 _NUMBER: Schema = {"anyOf": [{"type": "number"}, {"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]}]}
 _STATUS: Schema = {"type": "string", "enum": ["RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED"]}
 _VIEW: Schema = {"type": "string", "enum": ["ACTIVE_ONLY", "DELETED_ONLY", "ALL"]}
-_SIZE: Schema = {"type": "integer", "minimum": 1, "maximum": 50_000, "description": "At most so many in an answer."}
-_PAGE: Schema = {"type": "string", "description": "The `next_page_token` of the answer before."}
+_SIZE: Schema = {"type": "integer", "minimum": 1, "maximum": 50_000, "description": "The most to return."}
+_PAGE: Schema = {"type": "string", "description": "The `next_page_token` of the previous answer."}
 _FILTER: Schema = {"type": "string", "description": "MLflow's filter, such as `metrics.loss < 0.5 and params.lr = '0.1'`."}
 
 
@@ -94,20 +94,20 @@ _PARAMETERS = {
     "experiment_id": "The experiment's id.",
     "experiment_name": "The experiment's name.",
     "run_id": "The run's id.",
-    "run_uuid": "The run's id, as older clients call it.",
+    "run_uuid": "The run's id, under the name that older clients use.",
     "model_id": "The logged model's id.",
     "metric_key": "The metric.",
     "tag_key": "The tag's key.",
-    "max_results": "At most so many in an answer.",
-    "page_token": "The `next_page_token` of the answer before.",
+    "max_results": "The most to return.",
+    "page_token": "The `next_page_token` of the previous answer.",
     "filter": "MLflow's filter.",
-    "path": "A folder; the top where it is left out.",
-    "artifact_directory_path": "A folder; the top where it is left out.",
+    "path": "A folder; by default the top one.",
+    "artifact_directory_path": "A folder; by default the top one.",
 }
 
 
 def body_of(method: str, path: str) -> Schema | None:
-    """What a call takes besides fields that are passed over."""
+    """What a call takes; unknown fields are ignored."""
     return _BODIES.get((method, path.removeprefix(_ROOT))) if path.startswith(_ROOT) else None
 
 

@@ -6,4 +6,4 @@ from typing import Annotated, Any
 
 from fastapi import Body as FromBody
 
-Body = Annotated[dict[str, Any], FromBody(description="As MLflow's REST API says; unknown fields are passed over.")]
+Body = Annotated[dict[str, Any], FromBody(description="As MLflow's REST API says; unknown fields are ignored.")]

@@ -30,7 +30,7 @@ OURS = "onward"  # the source of runs that we execute: their state is the journa
 
 @router.post("/create")
 def create(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Make a run. With a run's own token it answers with that run: a restarted job finds it again."""
+    """Create a run. With a run's own token the answer is that run: a restarted job finds it again."""
     if who.run is not None:
         return {"run": whole_run(svc, view_run(svc.tracker.database, who.run))}
     given = wire.text(body, "experiment_id", needed=False)
@@ -65,7 +65,7 @@ def get(svc: Svc, who: Who, run_id: str = "", run_uuid: str = "") -> dict[str, A
 
 @router.post("/update")
 def update(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Status, end and name. The state of a run that Onward executes is its journal's to tell: there only the name is taken."""
+    """Status, end and name. The state of a run that Onward executes comes from its journal: of it, only the name can change."""
     info = live(svc, who, body)
     changes: dict[str, Any] = {}
     name = wire.text(body, "run_name", needed=False)
@@ -92,14 +92,14 @@ def update(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.post("/delete")
 def delete(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Put a run away; `restore` brings it back. Nothing of it is lost."""
+    """Delete a run; `restore` brings it back. Nothing is lost."""
     svc.tracker.runs.archive(known(svc, who, body).run_id)
     return {}
 
 
 @router.post("/restore")
 def restore(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Bring a deleted run back."""
+    """Restore a deleted run."""
     svc.tracker.runs.archive(known(svc, who, body).run_id, archived=False)
     return {}
 
@@ -113,7 +113,7 @@ def set_tag(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 
 @router.post("/delete-tag")
 def delete_tag(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
-    """Take a tag away."""
+    """Delete a tag."""
     svc.tracker.runs.delete_tag(live(svc, who, body).run_id, wire.text(body, "key"))
     return {}
 

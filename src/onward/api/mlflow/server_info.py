@@ -21,12 +21,12 @@ ENDPOINT_NOT_FOUND = "ENDPOINT_NOT_FOUND"  # MLflow's word: its clients fall bac
 def lacking(path: str) -> str:
     """What a call that is not here would be for."""
     found = next((words for part, words in _LACKING.items() if part in path), "")
-    return f"this server has no {found} of MLflow's; runs, metrics, artifacts and logged models work" if found else ""
+    return f"this server does not support MLflow's {found}; runs, metrics, artifacts and logged models work" if found else ""
 
 
 @router.get("/api/3.0/mlflow/server-info")
 def server_info() -> dict[str, Any]:
-    """Which kind of store this is; clients choose their calls by it."""
+    """Which kind of store this is; clients choose their calls accordingly."""
     return {"store_type": "SqlStore", "workspaces_enabled": False}
 
 

@@ -34,20 +34,20 @@ class QuietIn(In):
 
 class _Named(In):
     name: Annotated[Text, Field(min_length=1, max_length=250)]
-    quiet: QuietIn | None = Field(default=None, description="Hours in which nothing is sent; what comes then waits.")
+    quiet: QuietIn | None = Field(default=None, description="Hours in which nothing is sent; notices wait until they are over.")
     enabled: bool = True
 
 
 class SlackIn(_Named):
     kind: Literal["slack"]
-    url: Annotated[Text, Field(max_length=2000)] | None = Field(default=None, description="An incoming webhook; left out: as it was.")
+    url: Annotated[Text, Field(max_length=2000)] | None = Field(default=None, description="An incoming webhook; left out: unchanged.")
 
 
 class WebhookIn(_Named):
     kind: Literal["webhook"]
-    url: Annotated[Text, Field(max_length=2000)] | None = Field(default=None, description="Where to post; left out: as it was.")
+    url: Annotated[Text, Field(max_length=2000)] | None = Field(default=None, description="Where to post; left out: unchanged.")
     key: Annotated[Text, Field(max_length=250)] | None = Field(
-        default=None, description="Signs messages (whsec_…, base64); left out: as it was, or made."
+        default=None, description="Signs messages (whsec_…, base64); left out: unchanged, or generated."
     )
 
 
@@ -57,7 +57,7 @@ class EmailIn(_Named):
     port: int = Field(default=587, ge=1, le=65535)
     security: Literal["tls", "starttls", "none"] = "starttls"
     user: Annotated[Text, Field(max_length=250)] = ""
-    password: Annotated[Text, Field(max_length=1000)] | None = Field(default=None, description="Left out: as it was.")
+    password: Annotated[Text, Field(max_length=1000)] | None = Field(default=None, description="Left out: unchanged.")
     sender: Mail
     to: list[Mail] = Field(min_length=1, max_length=50)
 
@@ -75,7 +75,7 @@ class ChannelOut(BaseModel):
     id: str
     name: str
     kind: Literal["slack", "webhook", "email"]
-    target: dict[str, Any] = Field(description="Where to, without what is secret.")
+    target: dict[str, Any] = Field(description="Where it sends, without secrets.")
     quiet: QuietOut | None
     enabled: bool
     created: float
@@ -88,42 +88,42 @@ class ChannelList(BaseModel):
 
 class NewChannel(BaseModel):
     channel: ChannelOut
-    key: str | None = Field(description="That signs a webhook's messages, where it was made now: shown this once.")
+    key: str | None = Field(description="The key that signs a webhook's messages, if it was generated now: shown only once.")
 
 
 class ChannelTestResult(BaseModel):
     delivered: bool
-    words: str = Field(description="What kept it from arriving, and what to do.")
+    words: str = Field(description="Why it did not arrive, and what to do.")
 
 
-@router.get("", summary="List channels of alerts")
+@router.get("", summary="List alert channels")
 def listed(svc: Svc) -> ChannelList:
     """By name."""
     return ChannelList(channels=[_told(svc, channel) for channel in svc.tracker.alerts.channels()])
 
 
-@router.post("", summary="Make a channel", status_code=201)
+@router.post("", summary="Create a channel", status_code=201)
 def make(svc: Svc, asked: ChannelIn) -> NewChannel:
-    """An admin's call. What is secret of it is kept in a file of the server's own and never told again."""
+    """Needs an admin's token. Its secrets are kept in a file that only the server reads, and are never returned."""
     return _save(svc, None, asked)
 
 
 @router.put("/{channel}", summary="Change a channel")
 def change(svc: Svc, channel: ChannelId, asked: ChannelIn) -> NewChannel:
-    """An admin's call. Secrets that are left out stay."""
+    """Needs an admin's token. Secrets that are left out stay unchanged."""
     return _save(svc, svc.tracker.alerts.channel(channel), asked)
 
 
 @router.delete("/{channel}", summary="Delete a channel", status_code=204)
 def delete(svc: Svc, channel: ChannelId) -> None:
-    """An admin's call. Rules go on without it."""
+    """Needs an admin's token. Its rules continue without it."""
     svc.tracker.alerts.delete_channel(channel)
     svc.alerting.secrets.forget(channel)
 
 
 @router.post("/{channel}/test", summary="Send a test to a channel")
 def test(svc: Svc, channel: ChannelId) -> ChannelTestResult:
-    """An admin's call. Sends at once, quiet hours or not, and says whether it was taken."""
+    """Needs an admin's token. Sends at once, even in quiet hours, and says whether it was accepted."""
     try:
         svc.alerting.test(svc.tracker.alerts.channel(channel))
     except NotDelivered as error:
@@ -133,7 +133,7 @@ def test(svc: Svc, channel: ChannelId) -> ChannelTestResult:
 
 def _save(svc: Services, held: Channel | None, asked: SlackIn | WebhookIn | EmailIn) -> NewChannel:
     if held and held.kind != asked.kind:
-        raise InvalidInput(f"channel {held.name!r} is for {held.kind}", hint=f"make a new one for {asked.kind}")
+        raise InvalidInput(f"channel {held.name!r} is for {held.kind}", hint=f"create a new one for {asked.kind}")
     before = dict(svc.alerting.secrets.of(held.id)) if held else {}
     secret, target, made = _parts(asked, before)
     kept = Channel(
@@ -161,11 +161,11 @@ def _parts(asked: SlackIn | WebhookIn | EmailIn, before: dict[str, str]) -> tupl
         return ({"password": password} if password else {}), target, None
     url = asked.url or before.get("url")
     if not url:
-        raise InvalidInput("the channel has no address", hint="give url, as the receiver says it")
+        raise InvalidInput("the channel has no address", hint="set url to the receiver's address")
     secret, made = {"url": url}, None
     if isinstance(asked, WebhookIn):
         if asked.key is not None and not _KEY.fullmatch(asked.key):
-            raise InvalidInput("the key is not 24 bytes or more in base64", hint="leave it out to have one made")
+            raise InvalidInput("the key must be at least 24 bytes, in base64", hint="leave it out to generate one")
         key = asked.key or before.get("key")
         made = None if key else PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
         secret["key"] = key or made or ""

@@ -21,7 +21,7 @@ def run_of(svc: Services, run_id: str) -> RunInfo:
 
 
 def experiment_of(svc: Services, named: str) -> Experiment:
-    """By number, else by name: a name of digits is found only where no experiment has that number."""
+    """By number, otherwise by name: a name that is a number is found only if no experiment has that number."""
     must_be_storable(named)
     if named.isascii() and named.isdigit() and len(named) < 19:
         try:
@@ -34,4 +34,4 @@ def experiment_of(svc: Services, named: str) -> Experiment:
 def must_be_storable(text: str) -> None:
     """Databases take neither NUL nor halves of characters; nothing with such a name can be there."""
     if "\x00" in text or not text.isprintable():
-        raise NotFound(f"there is nothing called {text[:60]!r}")
+        raise NotFound(f"there is nothing named {text[:60]!r}")

@@ -24,9 +24,9 @@ from onward.tracker.runs.summaries import summaries_of
 
 router = APIRouter(prefix="/api/v1/pipelines", tags=["pipelines"])
 
-PipelineName = Annotated[str, Path(min_length=1, max_length=250, description="The pipeline's folder, by its name alone.")]
+PipelineName = Annotated[str, Path(min_length=1, max_length=250, description="The name of the pipeline's folder.")]
 Baseline = Annotated[
-    str | None, Query(max_length=250, description="Hold the others against this stage, model or STAGE@STEP; else as its file says.")
+    str | None, Query(max_length=250, description="The baseline: a stage, a model or STAGE@STEP; default: the one in its file.")
 ]
 
 
@@ -34,8 +34,8 @@ Baseline = Annotated[
 def listed(
     svc: Svc,
     text: Annotated[str, Query(max_length=250, description="Part of a folder's name.")] = "",
-    limit: Annotated[int, Query(ge=1, le=200, description="At most so many.")] = 50,
-    before: Annotated[str | None, Query(max_length=250, description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200, description="The most to return.")] = 50,
+    before: Annotated[str | None, Query(max_length=250, description="`next` of the previous page.")] = None,
 ) -> Response:
     """Those under the server's roots, newest first."""
     must_be_storable(text)
@@ -45,21 +45,21 @@ def listed(
 
 @router.get("/{name}", summary="Show a pipeline", response_model=PipelineDetails)
 def shown(svc: Svc, name: PipelineName, baseline: Baseline = None) -> Response:
-    """How it stands and why, what failed, and what its benchmarks say so far. No scheduler is asked."""
+    """Its state and why, what failed, and the results of its benchmarks so far. No scheduler is asked."""
     return json_response(_told(svc, svc.pipelines.find(name), baseline))
 
 
 @router.post("/{name}/cancel", summary="Cancel a pipeline", response_model=PipelineDetails)
 def cancel(svc: Svc, who: Who, name: PipelineName) -> Response:
-    """Nothing more of it begins, and what runs is ended."""
+    """Nothing more of it starts, and its running jobs are ended."""
     from onward.operations.pipelines.control import cancel_pipeline
 
     return _act(svc, who, name, "cancel", lambda dir: cancel_pipeline(svc.desk, dir))
 
 
-@router.post("/{name}/rerun", summary="Do again what failed", response_model=PipelineDetails)
+@router.post("/{name}/rerun", summary="Rerun what failed", response_model=PipelineDetails)
 def rerun(svc: Svc, who: Who, name: PipelineName) -> Response:
-    """Stages and tasks that failed or were cancelled, and what was kept from beginning by them. What is done stays done."""
+    """Stages and tasks that failed or were cancelled, and those that were skipped because of them. What is done stays done."""
     from onward.operations.pipelines.control import retry_failed
 
     return _act(svc, who, name, "rerun", lambda dir: retry_failed(svc.desk, dir))

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/api/v1/requests", tags=["requests"])
 
 RequestId = Annotated[str, Path(min_length=1, max_length=MOST_ID, description="The request's id.")]
-ResultName = Annotated[str, Path(min_length=1, max_length=250, description="The result's name, as the reply has it.")]
+ResultName = Annotated[str, Path(min_length=1, max_length=250, description="The result's name, as in the reply.")]
 
 
 class RequestStateFilter(StrEnum):
-    """Which requests: those that are open, or those that ended so."""
+    """Which requests: open ones, or those that ended in this state."""
 
     OPEN = "open"
     DONE = "done"
@@ -55,13 +55,13 @@ class RequestStateFilter(StrEnum):
 def listed(
     svc: Svc,
     state: Annotated[
-        RequestStateFilter | None, Query(description="Only those that stand so; `failed`: ended otherwise than the others.")
+        RequestStateFilter | None, Query(description="Only those in this state; `failed`: all that ended in another state than the others.")
     ] = None,
     text: Annotated[str, Query(max_length=250, description="Part of an id, a sender or a recipe; or a run's id.")] = "",
-    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 100,
-    before: Annotated[int | None, Query(ge=0, le=1 << 53, description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The most to return.")] = 100,
+    before: Annotated[int | None, Query(ge=0, le=1 << 53, description="`next` of the previous page.")] = None,
 ) -> RequestList:
-    """Newest first. Empty where no gateway ever ran."""
+    """Newest first. Empty if no gateway ever ran."""
     must_be_storable(text)
     store = svc.requests()
     if store is None:
@@ -77,18 +77,18 @@ def listed(
 
 @router.get("/{id}", summary="Show a request")
 def shown(svc: Svc, id: RequestId) -> RequestDetails:
-    """With what it asked for, its answer, and every message that went out."""
+    """With its settings, its reply, and every message that was sent."""
     return _told(_store(svc, id), id)
 
 
 @router.post("/{id}/cancel", summary="Cancel a request")
 def cancel(svc: Svc, who: Who, id: RequestId) -> RequestDetails:
-    """Its run is ended, and its sender is told; the gateway sees to it. Asked again, it changes nothing."""
+    """The gateway ends its run and notifies the sender. Repeating it changes nothing."""
     store = _store(svc, id)
     outcome = store.end(id, by=who.name or f"token {who.token}", at=svc.clock.now()).outcome
     if outcome:
-        raise Conflict(f"request {id} is over: {outcome.reason}", hint="its answer is written, and stays")
-    note(logging.INFO, "cancel", f"request {id} is to be cancelled", token=who.token)
+        raise Conflict(f"request {id} is over: {outcome.reason}", hint="its reply is final")
+    note(logging.INFO, "cancel", f"request {id} will be cancelled", token=who.token)
     return _told(store, id)
 
 
@@ -102,17 +102,17 @@ def result(
     svc: Svc,
     id: RequestId,
     name: ResultName,
-    expires: Annotated[int | None, Query(description="Of a signed address: when it closes.")] = None,  # both were looked at by the gate
-    signature: Annotated[str | None, Query(max_length=128, description="Of a signed address, which needs no token.")] = None,
+    expires: Annotated[int | None, Query(description="For a signed address: when it expires.")] = None,  # both were looked at by the gate
+    signature: Annotated[str | None, Query(max_length=128, description="For a signed address, which needs no token.")] = None,
 ) -> StreamingResponse:
-    """As an attachment. With a token, or by the address that a reply has, until that closes."""
+    """As an attachment. With a token, or with the address from the reply until that expires."""
     outcome = _store(svc, id).of(id).outcome
     found = next((one for one in outcome.results if one.name == name), None) if outcome else None
     if found is None:
-        raise NotFound(f"request {id} has no result {name[:100]!r}", hint="its answer lists those it has")
+        raise NotFound(f"request {id} has no result {name[:100]!r}", hint="its reply lists its results")
     at = File(found.path)
     if at.is_file() and at.stat().st_size != found.size:
-        raise Conflict(f"the result {name} of request {id} was changed since it was answered", hint="its run's folder has what there is")
+        raise Conflict(f"the result {name} of request {id} has changed since the reply was sent", hint="see the run's folder for the files")
     root = next((root for root in svc.desk.roots if at.is_relative_to(root)), at.parent)
     return send_file(ArtifactFiles(at.parent, root=root), at.name)
 
@@ -121,7 +121,7 @@ def _store(svc: Services, id: str) -> Requests:
     must_be_storable(id)
     store = svc.requests()
     if store is None:
-        raise NotFound(f"there is no request {id[:100]!r}, nor any: no gateway has run here", hint="`onward gateway` listens to the queue")
+        raise NotFound(f"no request {id[:100]!r}: no gateway has run here", hint="`onward gateway` listens to the queue")
     return store
 
 

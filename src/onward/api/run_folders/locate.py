@@ -35,7 +35,7 @@ def must_have_folder(svc: Services, run: str, folder: str | None) -> RunDir:
     if found is None:
         raise NotFound(
             f"run {run} has no folder that this server can see",
-            hint="only runs that Onward executes have one, under the roots of the settings",
+            hint="only runs that Onward executes have one, under the roots in the settings",
         )
     return found
 
@@ -73,7 +73,9 @@ def _room_left(svc: Services, whose: str, count: Callable[[], int]) -> int:
         return LARGEST
     used = count()
     if used >= quota:
-        raise TooLarge(f"the files of {whose} take {used} bytes; all together may take {quota}", hint="delete some, or ask for more room")
+        raise TooLarge(
+            f"the files of {whose} use {used} bytes; the limit for all of them is {quota}", hint="delete some, or ask for a higher limit"
+        )
     return min(LARGEST, quota - used)
 
 

@@ -41,7 +41,7 @@ def take_piece(svc: Services, run_id: str, piece: PushedPiece) -> int:
 
 def _artifact(svc: Services, run: RunInfo, piece: PushedPiece) -> int:
     if piece.size is None or piece.modified is None:
-        raise InvalidInput("a piece of an artifact comes with the size of the whole, and when that was changed")
+        raise InvalidInput("a piece of an artifact needs the full size and the time of the last change")
     path = piece.file.removeprefix(ARTIFACTS)
     files = files_of(svc, run.run_id, run.folder, largest=room_for(svc, run.run_id, path))
     now, whole = gather(files, path, piece.offset, piece.data, size=piece.size, modified=piece.modified)
@@ -60,8 +60,8 @@ def must_be_readable(svc: Services, run: RunInfo) -> RunDir:
     found = readable(svc, run)
     if found is None:
         raise NotFound(
-            f"run {run.run_id} has no folder that this server can see, and nothing of one was sent",
-            hint="runs that Onward executes have one, under the roots of the settings; `onward sync FOLDER` sends one",
+            f"run {run.run_id} has no folder that this server can see, and no pieces of it were sent",
+            hint="runs that Onward executes have one, under the roots in the settings; `onward sync FOLDER` sends one",
         )
     return found
 

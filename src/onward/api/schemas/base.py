@@ -18,11 +18,11 @@ from onward.tracker.runs.rows import Metric, RunInfo, RunView
 def _storable(text: str) -> str:
     """Databases take neither NUL nor halves of characters."""
     if "\x00" in text:
-        raise ValueError("has a NUL character in it")
+        raise ValueError("contains a NUL character")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError("has a broken character in it") from error
+        raise ValueError("contains a broken character") from error
     return text
 
 
@@ -38,7 +38,7 @@ DEEPEST = 64  # lists and objects inside each other, in anything that is sent
 
 
 def shallow(data: Any) -> Any:
-    """As it is; what is nested deeper would break whoever reads it later."""
+    """Unchanged; deeper nesting would break later readers."""
     if is_nested_deeper(data, DEEPEST):
         raise ValueError(f"it is nested too deeplyly: more than {DEEPEST} levels")
     return data
@@ -56,28 +56,28 @@ class In(Shallow):
 
 
 class MetricOut(BaseModel):
-    """A series in short."""
+    """A series' key figures."""
 
-    value: Number = Field(description="The last one, by step and time.")
+    value: Number = Field(description="The last value, by step and time.")
     step: int
     time: float = Field(description="Unix seconds.")
     low: float | None = Field(description="The lowest finite value.")
     low_step: int | None
     high: float | None = Field(description="The highest finite value.")
     high_step: int | None
-    points: int = Field(description="How many there are, superseded ones too.")
+    points: int = Field(description="How many points there are, superseded ones too.")
 
 
 class RunOut(BaseModel):
     id: str
-    hex_id: str = Field(description="The same run for clients that want 32 hex digits.")
+    hex_id: str = Field(description="The same id for clients that need 32 hex digits.")
     name: str
     experiment: int
     experiment_name: str
     state: State
     reason: str
     user: str
-    source: str = Field(description="Who made it: onward, by-hand, seed, mlflow, tensorboard, import.")
+    source: str = Field(description="What created it: onward, by-hand, seed, mlflow, tensorboard, import.")
     cluster: str | None
     created: float
     started: float | None
@@ -86,7 +86,7 @@ class RunOut(BaseModel):
     archived: float | None
     total_steps: int | None
     last_step: int | None
-    leg: int = Field(description="The one that runs, or ran last; 0: none yet. A successor that is queued does not count.")
+    leg: int = Field(description="The current or last leg; 0: none yet. A queued successor does not count.")
     params: dict[str, str] = Field(default_factory=dict)
     tags: dict[str, str] = Field(default_factory=dict)
     metrics: dict[str, MetricOut] = Field(default_factory=dict)
@@ -177,5 +177,5 @@ def finite(value: Any) -> Any:
 
 
 def json_response(data: Mapping[str, Any]) -> Response:
-    """Large answers go out as they are: they were made by us and need no second look."""
+    """Large answers are sent without a second validation."""
     return Response(json.dumps(data, separators=(",", ":"), allow_nan=False), media_type="application/json")

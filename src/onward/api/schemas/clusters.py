@@ -24,8 +24,8 @@ JobWord = Literal[
 class ClusterOut(BaseModel):
     name: str
     scheduler: str
-    host: str | None = Field(description="The ssh host through which it is asked; null: from here.")
-    auto: bool = Field(description="It is what the name `auto` means here.")
+    host: str | None = Field(description="The ssh host through which it is asked; null: from this machine.")
+    auto: bool = Field(description="It is what `auto` stands for here.")
 
 
 class ClusterList(BaseModel):
@@ -35,28 +35,28 @@ class ClusterList(BaseModel):
 class GpusOut(BaseModel):
     """GPUs of one type."""
 
-    type: str = Field(description="Empty where the scheduler does not tell types apart.")
+    type: str = Field(description="Empty if the scheduler does not distinguish types.")
     total: int
-    used: int = Field(description="Handed out.")
+    used: int = Field(description="Allocated.")
 
 
 class ClusterNodeOut(BaseModel):
     name: str
     state: Literal["free", "partly", "full", "draining", "drained", "down", "reserved", "unknown"]
-    why: str = Field(description="It takes no jobs.")
+    why: str = Field(description="It accepts no jobs.")
     cpus: int
-    cpus_used: int = Field(description="Handed out; not how busy they are.")
+    cpus_used: int = Field(description="Allocated; not how busy they are.")
     mem: int
     mem_used: int
     gpus: list[GpusOut]
 
 
 class QueueOut(BaseModel):
-    """A partition or queue. A limit that is null does not exist."""
+    """A partition or queue. A null limit does not exist."""
 
     name: str
     nodes: list[str]
-    closed_on: list[str] = Field(description="Of these nodes, where it starts no jobs for now.")
+    closed_on: list[str] = Field(description="How many of these nodes start no jobs for now.")
     default: bool
     open: bool = Field(description="It starts jobs.")
     why: str = Field(description="It starts none.")
@@ -70,7 +70,7 @@ class QueueOut(BaseModel):
 
 
 class RequestedResourcesOut(BaseModel):
-    """What a job asked for in all, or got once it runs."""
+    """What a job asked for in total, or got once it runs."""
 
     nodes: int
     cpus: int
@@ -83,10 +83,10 @@ class ClusterJobOut(BaseModel):
     id: str
     name: str
     user: str
-    mine: bool = Field(description="Of the user who asks the scheduler: the server's, or the ssh login's.")
+    mine: bool = Field(description="Belongs to the user who asks the scheduler: the server's, or the ssh login's.")
     state: JobWord
-    queue: str = Field(description="Several with commas between them where it may go to several; empty where it names none.")
-    tasks: int = Field(description="Of an array, those that this line stands for.")
+    queue: str = Field(description="Comma-separated if it may go to several; empty if it names none.")
+    tasks: int = Field(description="For an array, how many jobs this line stands for.")
     asked: RequestedResourcesOut
     nodes: list[str] = Field(description="Where it runs.")
     submitted: float | None
@@ -94,8 +94,8 @@ class ClusterJobOut(BaseModel):
     ends: float | None = Field(description="At the latest.")
     expected_start: float | None = Field(description="The scheduler's own estimate.")
     reason: str = Field(description="Why it waits, in plain words.")
-    native: str = Field(description="The scheduler's own word for that.")
-    in_line: bool = Field(description="It waits for room and nothing else: what is free may go to it first.")
+    native: str = Field(description="The scheduler's own reason.")
+    in_line: bool = Field(description="It waits only for free resources, which may go to it first.")
 
 
 class TotalOut(BaseModel):
@@ -105,7 +105,7 @@ class TotalOut(BaseModel):
 
 
 class OpeningOut(BaseModel):
-    """What could start now in one queue: so many nodes with so much free on each."""
+    """What could start now in one queue: this many nodes with this much free on each."""
 
     queue: str
     nodes: int
@@ -114,19 +114,21 @@ class OpeningOut(BaseModel):
     gpus: int
     gpu_type: str
     time_limit: int | None
-    ahead: int = Field(description="Jobs in line before.")
+    ahead: int = Field(description="Jobs ahead in the queue.")
 
 
 class ClusterPicture(ClusterOut):
-    schema_: Literal[1] = Field(alias="schema", description="Raised when a key changes its meaning.")
-    taken_at: float | None = Field(description="When the scheduler told this; null: it has told nothing yet, and the picture is empty.")
-    age: float = Field(description="Seconds since the scheduler told this.")
-    trouble: str = Field(description="Why it is not newer, or why there is none; empty: nothing is wrong.")
+    schema_: Literal[1] = Field(alias="schema", description="Increased when a key changes its meaning.")
+    taken_at: float | None = Field(
+        description="When the scheduler reported this; null: it has not answered yet, and the snapshot is empty."
+    )
+    age: float = Field(description="Seconds since the scheduler reported this.")
+    trouble: str = Field(description="Why there is nothing newer, or nothing at all; empty: no problem.")
     user: str = Field(description="Whose jobs are `mine`.")
     totals: list[TotalOut]
     nodes: list[ClusterNodeOut]
     queues: list[QueueOut]
-    jobs: list[ClusterJobOut] = Field(description="Mine first, those that run before those that wait.")
+    jobs: list[ClusterJobOut] = Field(description="Mine first, running before waiting ones.")
     jobs_total: int = Field(description="How many there are, shown or not.")
     openings: list[OpeningOut]
-    notes: list[str] = Field(description="What this picture leaves out.")
+    notes: list[str] = Field(description="What this snapshot leaves out.")

@@ -19,9 +19,9 @@ RunWord = Literal["submitted", "running", "waiting", "finished", "failed", "canc
 
 class TaskCounts(BaseModel):
     open: int
-    claimed: int = Field(description="A worker is at it.")
+    claimed: int = Field(description="A worker is running it.")
     done: int
-    failed: int = Field(description="And no try is left.")
+    failed: int = Field(description="And no retry is left.")
 
 
 class PipelineRow(BaseModel):
@@ -33,44 +33,44 @@ class PipelineRow(BaseModel):
     created: float
     ended: float | None
     state: Literal["running", "finished", "failed", "cancelled"]
-    cause: str = Field(description="Why it ended so.")
+    cause: str = Field(description="Why it ended this way.")
     stages_done: int
     stages_all: int
-    tasks: TaskCounts = Field(description="Of benchmarks, as far as they are known by now: more checkpoints make more.")
+    tasks: TaskCounts = Field(description="Benchmark tasks so far: more checkpoints add more.")
     workers_live: int
 
 
 class PipelineListOut(BaseModel):
     pipelines: list[PipelineRow] = Field(description="Newest first.")
     next: str | None = Field(description="`before` of the next page; none: these are the oldest.")
-    problems: list[str] = Field(description="Those of this page that cannot be read, and why.")
+    problems: list[str] = Field(description="Pipelines of this page that cannot be read, and why.")
 
 
 class StageProgress(BaseModel):
     step: int | None
     total: int | None
-    eta: float | None = Field(description="When it would be done if nothing waited.")
+    eta: float | None = Field(description="When it will be done if nothing has to wait.")
 
 
 class StageOut(BaseModel):
     name: str
-    label: str = Field(description="Of a sweep, with the point that it is.")
+    label: str = Field(description="For a sweep, with its point.")
     kind: Literal["environment", "stage", "train"]
     needs: list[str]
     state: Literal["held", "live", "finished", "failed", "cancelled", "unknown"]
-    run_state: RunWord | None = Field(description="None: its turn has not come, or it was skipped.")
+    run_state: RunWord | None = Field(description="None: it has not started, or it was skipped.")
     run: str | None = Field(description="Its run; none: it was skipped.")
     why: str
-    evidence: str = Field(description="The last lines of one that ended badly.")
-    skipped: bool = Field(description="Nothing of it has changed since another run did it.")
-    done_by: str | None = Field(description="The run that did it; none where that was taken away since.")
-    blocked: bool = Field(description="It never begins: something that it needs ended badly.")
+    evidence: str = Field(description="The last lines of a failed one.")
+    skipped: bool = Field(description="Another run did it already, and nothing has changed since.")
+    done_by: str | None = Field(description="The run that did it; none if that has been deleted.")
+    blocked: bool = Field(description="It will not start: something that it needs failed.")
     progress: StageProgress | None
 
 
 class BenchmarkOut(BaseModel):
     name: str
-    of: list[str] = Field(description="Stages and models that it is run on.")
+    of: list[str] = Field(description="Stages and models that it runs on.")
 
 
 class FailedTask(BaseModel):
@@ -82,7 +82,7 @@ class FailedTask(BaseModel):
     shard: int = Field(description="From 0.")
     shards: int
     reason: str
-    evidence: str = Field(description="The last lines that it wrote.")
+    evidence: str = Field(description="Its last lines of output.")
     hint: str
 
 
@@ -95,18 +95,18 @@ class WorkerOut(BaseModel):
 
 
 class CellOut(BaseModel):
-    tasks: int = Field(description="0: this is not measured.")
+    tasks: int = Field(description="0: not measured.")
     done: int
     failed: int
-    mean: Number | None = Field(description="None: there is nothing yet, or no such score.")
-    half: Number | None = Field(description="Of the 95 % interval; none: one measurement is all there is.")
-    text: str = Field(description="Both, with as many digits as are worth reading.")
+    mean: Number | None = Field(description="None: no result yet, or no such score.")
+    half: Number | None = Field(description="Of the 95 % interval; none: there is only one measurement.")
+    text: str = Field(description="Both, with as many digits as are significant.")
     items: int
-    seconds: float = Field(description="That its tasks took together.")
-    best: bool = Field(description="Of its column, among those that are whole.")
-    against: Literal["better", "worse", ""] = Field(description="Than the baseline, by more than chance.")
-    difference: Number | None = Field(description="From the baseline.")
-    p: Number | None = Field(description="For all comparisons of its column (Holm).")
+    seconds: float = Field(description="How long its tasks took together.")
+    best: bool = Field(description="Best of its column, among complete ones.")
+    against: Literal["better", "worse", ""] = Field(description="Better or worse than the baseline, by more than chance.")
+    difference: Number | None = Field(description="Difference from the baseline.")
+    p: Number | None = Field(description="Corrected for all comparisons in its column (Holm).")
     reason: str = Field(description="Why one of its tasks failed.")
 
 
@@ -130,13 +130,13 @@ class SummaryOut(BaseModel):
     rows: list[RowOut] = Field(description=f"{_MOST_ROWS} at most; `onward pipeline summary` has all.")
     rows_all: int
     baseline: str | None
-    notes: list[str] = Field(description="How to read it, and what is lacking.")
+    notes: list[str] = Field(description="How to read it, and what is missing.")
 
 
 class PipelineDetails(PipelineRow):
     stages: list[StageOut]
     benchmarks: list[BenchmarkOut]
-    checkpoints: dict[str, list[int]] = Field(description="Steps that were handed to benchmarks, by training.")
+    checkpoints: dict[str, list[int]] = Field(description="Steps that were benchmarked, by training.")
     failed_tasks: list[FailedTask] = Field(description="50 at most; `tasks` counts them.")
     workers: list[WorkerOut]
     summary: SummaryOut

@@ -14,11 +14,11 @@ from onward.model.requests.request import Outgoing, OutgoingKind, RequestRecord,
 
 
 class ReplyOut(BaseModel):
-    """The one answer, on its way."""
+    """The reply's delivery."""
 
     made: float
     tries: int
-    sent: float | None = Field(description="When the broker had it; none: it waits.")
+    sent: float | None = Field(description="When the broker accepted it; none: it waits.")
     error: str = Field(description="Why the last try failed.")
 
 
@@ -29,7 +29,7 @@ class RequestRow(BaseModel):
     recipe: str
     state: RequestState
     outcome: str | None = Field(description="How it ended: done, failed, out_of_memory, …; none: it is not over.")
-    reason: str = Field(description="Why it ended so; of an open one, why it waits.")
+    reason: str = Field(description="Why it ended this way; for an open one, why it waits.")
     run_id: str | None
     received: float
     submitted: float | None
@@ -37,12 +37,12 @@ class RequestRow(BaseModel):
     deadline: float | None
     priority: int
     cancel_asked: float | None
-    reply: ReplyOut | None = Field(description="None: it is not over, or its sender asked for no answer.")
+    reply: ReplyOut | None = Field(description="None: it is not over, or its sender wants no reply.")
 
 
 class InputOut(BaseModel):
     name: str
-    url: str = Field(description="Without its query, which may open something.")
+    url: str = Field(description="Without its query, which may contain secrets.")
     sha256: str | None
     size: int | None
 
@@ -69,7 +69,7 @@ class RequestDetails(RequestRow):
     resources: dict[str, Any]
     reply_to: str | None
     correlation_id: str | None
-    fraction: float | None = Field(description="How far its run is, where that is known: 0 to 1.")
+    fraction: float | None = Field(description="The progress of its run, if known: 0 to 1.")
     next: str = Field(description="What to do about it.")
     log_tail: str
     metrics: dict[str, Number]
@@ -80,7 +80,7 @@ class RequestDetails(RequestRow):
 class RequestList(BaseModel):
     requests: list[RequestRow] = Field(description="Newest first.")
     next: int | None = Field(description="`before` of the next page; none: these are the oldest.")
-    counts: dict[str, int] = Field(description="How many there are of each kind that `state` takes, and of `all`.")
+    counts: dict[str, int] = Field(description="How many there are in each state that `state` accepts, and in `all`.")
 
 
 def request_row(record: RequestRecord, reply: Outgoing | None) -> RequestRow:

@@ -18,13 +18,13 @@ _READ = {"tensorboard": "read from TensorBoard's files", "import": "imported"}
 
 
 class ProgressOut(BaseModel):
-    step: int | None = Field(description="The newest that was logged.")
+    step: int | None = Field(description="The last logged step.")
     total_steps: int | None
-    fraction: float | None = Field(description="0 to 1; null where the training does not say how many steps it has.")
+    fraction: float | None = Field(description="0 to 1; null if the training does not report its total steps.")
 
 
 class LegCounts(BaseModel):
-    now: int = Field(description="The leg that runs, or ran last; 0: none yet.")
+    now: int = Field(description="The current or last leg; 0: none yet.")
     done: int = Field(description="Legs that took place and ended.")
     max: int | None = Field(description="`max-legs`; null for a run that Onward does not execute.")
 
@@ -36,10 +36,10 @@ class SavedOut(BaseModel):
 
 class RunSummaryOut(RunOut):
     why: str = Field(description="Why it is in this state, in one sentence.")
-    next: str = Field(description="What a person can do now; empty where nothing is needed.")
-    no_job: bool = Field(description="It is not over, and no job is queued for it: it waits until one is.")
+    next: str = Field(description="What you can do now; empty if nothing is needed.")
+    no_job: bool = Field(description="It is not over, but no job is queued for it: it waits until one is.")
     progress: ProgressOut
-    checkpoint: SavedOut | None = Field(description="The newest that was published.")
+    checkpoint: SavedOut | None = Field(description="The newest published checkpoint.")
     queue_wait_s: float | None = Field(description="Seconds that the newest leg waited in a queue, or has waited so far.")
     gpu_use: float | None = Field(description="0 to 1: the mean over its GPUs and about the last five minutes; null without samples.")
 
@@ -56,9 +56,9 @@ class RunDetails(RunSummaryOut):
 class RunPage(BaseModel):
     runs: list[RunRow]
     next: int | None = Field(description="The offset of the next page; null on the last.")
-    total: int | None = Field(description="All that match, where it was asked for.")
-    read_as: Literal["filter", "text"] = Field(description="`text`: the filter was none, and its words were searched for instead.")
-    note: str = Field(description="Where the filter was read as text: why.")
+    total: int | None = Field(description="How many match, if requested.")
+    read_as: Literal["filter", "text"] = Field(description="`text`: it was not a filter, so its words were searched for instead.")
+    note: str = Field(description="If the filter was read as text: why.")
 
 
 def row_record(view: RunView, now: float) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _recorded(info: RunInfo) -> str:
     state = RunState(info.state)
     if not state.over:
         return f"{by} records it"
-    return f"{by} recorded it to its end" if state is RunState.FINISHED else f"{by} set it to {state}, and gave no reason"
+    return f"{by} recorded its end" if state is RunState.FINISHED else f"{by} set it to {state} without a reason"
 
 
 def progress_record(info: RunInfo) -> dict[str, Any]:

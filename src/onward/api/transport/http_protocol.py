@@ -58,7 +58,7 @@ class AwaitedPart(Enum):
     FIRST = "its first byte"
     HEAD = "the rest of its headers"
     BODY = "the rest of its body"
-    NONE = "nothing: it has come whole"
+    NONE = "nothing: it is complete"
 
 
 class OnwardHttpProtocol(HttpToolsProtocol):

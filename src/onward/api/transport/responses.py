@@ -94,7 +94,7 @@ def limited(receive: Receive, headers: dict[bytes, bytes], path: str) -> tuple[R
         return receive, None
     said = headers.get(b"content-length")
     if said is not None and said.isdigit():
-        too_much = Problem(status=413, detail=f"the body is {int(said)} bytes long; at most {limit} are read here", hint="send it in parts")
+        too_much = Problem(status=413, detail=f"the body is {int(said)} bytes long; at most {limit} are accepted", hint="send it in parts")
         return receive, too_much if int(said) > limit else None
     taken = 0
 

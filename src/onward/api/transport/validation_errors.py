@@ -9,7 +9,7 @@ _LONGEST = 60  # characters of a key that are told
 _KEY = "[key]"  # as the library marks the key of an object, where it is the key that is wrong
 
 _WANTED = {
-    **dict.fromkeys(("string_type", "string_sub_type"), "a text"),
+    **dict.fromkeys(("string_type", "string_sub_type"), "a string"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
@@ -19,7 +19,7 @@ _WANTED = {
 }
 _SAID = {
     "missing": "it is missing",
-    "extra_forbidden": "nothing is called so here",
+    "extra_forbidden": "unknown field",
     "json_invalid": "this is not JSON",
     "too_short": "it is too short: at least {min_length}",
     "string_too_short": "it is too short: at least {min_length}",

@@ -33,7 +33,9 @@ def why(run: Run, answers: JobAnswers | None, *, unheard: str = NO_ANSWER, words
         return _in_the_queue(max(queued, key=lambda leg: leg.number), answers, unheard, words)
     refused = refusal(run)
     if refused:
-        return f"the scheduler refused the next leg: {refused}; `onward tend` tries again; to ask for something else, use onward cancel, then onward resume"
+        return (
+            f"the scheduler refused the next leg: {refused}; `onward tend` tries again; to change the request, onward cancel, then resume"
+        )
     if awaits_its_turn(run):
         return "it waits for its turn in its pipeline"
     return f"{_failure(last)}{NO_JOB}: {_REPAIR}"

@@ -137,7 +137,9 @@ def _memory_exhausted(run: Run, last: Leg) -> Close | None:
         state=RunState.FAILED,
         cause=f"leg {last.number} ran out of memory with {with_what}" + (", the most that mem-max allows" if most and had else ""),
         evidence=last.reason + used + (f"\n{last.evidence}" if last.evidence else ""),
-        next=f"onward resume {run.spec.id} {more}" if had != 0 else f"onward resume {run.spec.id} --partition NAME, where NAME has larger nodes",
+        next=f"onward resume {run.spec.id} {more}"
+        if had != 0
+        else f"onward resume {run.spec.id} --partition NAME, where NAME has larger nodes",
     )
 
 
@@ -184,7 +186,7 @@ def _too_short(run: Run, last: Leg) -> Close | None:
     lack = "the last checkpoint is older than both legs" if ever else refused or "no checkpoint was ever saved to ONWARD_CHECKPOINT_DIR"
     return Close(
         state=RunState.FAILED,
-        cause=f"legs {before.number} and {last.number} both reached their time limit without a new checkpoint, so the run makes no progress",
+        cause=f"legs {before.number} and {last.number} both reached their time limit without a new checkpoint, so it makes no progress",
         evidence=f"leg {last.number} ran {_ran(last)}{steps}; {lack}",
         next=f"raise the leg's time (now {limit}; --time) above the time to a first checkpoint, "
         f"or save more often; then onward resume {run.spec.id} --time HH:MM:SS, or submit again",

@@ -50,7 +50,9 @@ def check_address(url: str, hosts: Collection[str]) -> SplitResult:
     if parts.username is not None or parts.password is not None:
         raise InvalidInput("its address has a name or password before its host", hint="leave them out")
     if len(url) > _LONGEST or not url.isascii() or any(not char.isprintable() or char == " " for char in url):
-        raise InvalidInput(f"its address is longer than {_LONGEST} characters, or has characters that an address cannot have", hint="percent-encode them")
+        raise InvalidInput(
+            f"its address is longer than {_LONGEST} characters, or has characters that an address cannot have", hint="percent-encode them"
+        )
     if not is_host_allowed(parts, hosts):
         raise InvalidInput(
             f"its address is on {host_words(parts)}, which is not an allowed host",

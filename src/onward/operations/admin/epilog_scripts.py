@@ -59,7 +59,8 @@ def install_epilogs(
     if users["gridengine"].pw_uid == 0:  # an epilog has the environment of the job: LD_PRELOAD and all
         if gridengine_user is not None:
             raise InvalidInput(
-                "root must not run Grid Engine's epilog: the owner of a job controls part of its environment", hint="name a separate account"
+                "root must not run Grid Engine's epilog: the owner of a job controls part of its environment",
+                hint="name a separate account",
             )
         del users["gridengine"]
     done = InstalledEpilogs(

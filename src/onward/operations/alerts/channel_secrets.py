@@ -38,7 +38,9 @@ class ChannelSecrets:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be read: {error.strerror}", hint="it contains the secrets of alert channels") from error
+            raise StorageError(
+                f"{self._path} cannot be read: {error.strerror}", hint="it contains the secrets of alert channels"
+            ) from error
         with os.fdopen(handle) as file:
             seen = os.fstat(file.fileno())
             if seen.st_uid != os.geteuid() or stat.S_IMODE(seen.st_mode) & 0o077:
@@ -46,9 +48,7 @@ class ChannelSecrets:
             try:
                 held = json.load(file)
             except ValueError as error:
-                raise StorageError(
-                    f"{self._path} is not JSON: {error}", hint="fix it, or delete it and enter the secrets again"
-                ) from error
+                raise StorageError(f"{self._path} is not JSON: {error}", hint="fix it, or delete it and enter the secrets again") from error
         return held if isinstance(held, dict) else {}
 
     def _write(self, held: Mapping[str, Mapping[str, str]]) -> None:

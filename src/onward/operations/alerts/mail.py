@@ -34,7 +34,9 @@ def send_mail(target: Mapping[str, Any], password: str, message: AlertMessage, *
     except smtplib.SMTPResponseException as error:
         raise _judged(f"{host} answered {error.smtp_code}", error.smtp_code) from error
     except smtplib.SMTPNotSupportedError as error:
-        raise DeliveryRefused(f"{host} does not offer {security}", hint="choose tls, starttls or none, as its documentation says") from error
+        raise DeliveryRefused(
+            f"{host} does not offer {security}", hint="choose tls, starttls or none, as its documentation says"
+        ) from error
     except (smtplib.SMTPException, OSError) as error:
         raise NotDelivered(f"{host} port {port} could not be reached: {error}", hint="it is retried") from error
 
@@ -71,8 +73,4 @@ def _first(error: smtplib.SMTPRecipientsRefused) -> tuple[int]:
 
 def _judged(words: str, code: int) -> NotDelivered:
     """A mail server says 4xx for now, and 5xx for good."""
-    return (
-        DeliveryRefused(words, hint="check the addresses")
-        if code >= 500
-        else NotDelivered(words, hint="it is retried")
-    )
+    return DeliveryRefused(words, hint="check the addresses") if code >= 500 else NotDelivered(words, hint="it is retried")

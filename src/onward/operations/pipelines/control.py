@@ -88,7 +88,9 @@ def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:
         except SchedulerError as error:
             unreached.append(error)
     if unreached:
-        raise SchedulerUnavailable(unreached[0].message, hint=f"run onward pipeline cancel {dir.path.name} again when the scheduler answers")
+        raise SchedulerUnavailable(
+            unreached[0].message, hint=f"run onward pipeline cancel {dir.path.name} again when the scheduler answers"
+        )
     advance_pipeline(desk, dir)
 
 

@@ -69,9 +69,7 @@ def _readable(dir: PipelineDir) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StorageError(
-            f"{dir.path} cannot be read as a pipeline: {error}", hint="was something in or next to it changed?"
-        ) from error
+        raise StorageError(f"{dir.path} cannot be read as a pipeline: {error}", hint="was something in or next to it changed?") from error
 
 
 def _read(dir: PipelineDir) -> tuple[PipelinePlan, PipelineFacts]:

@@ -12,7 +12,7 @@ from onward.operations.tracker_access.location import tracker_location
 from onward.schedulers.state_folder import state_folder
 
 HINT = (
-    "runs continue by themselves; but if all jobs of a run disappear, it waits until you run a command. To have your runs watched (shown once):",
+    "runs continue by themselves; if all jobs of a run disappear, it waits for your next command. To have runs watched (shown once):",
     "  onward up    or    onward tend --install (a timer)    or in cron: */10 * * * * onward tend",
 )
 

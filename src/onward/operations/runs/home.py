@@ -53,7 +53,9 @@ class HomeCheck:
         try:
             record_home(dir)
         except OSError as error:
-            raise StorageError(f"{dir.home} cannot be written: {error}", hint="is there room, and does the folder belong to you?") from error
+            raise StorageError(
+                f"{dir.home} cannot be written: {error}", hint="is there room, and does the folder belong to you?"
+            ) from error
 
     def _refuse_where_it_may_live_elsewhere(self, dir: RunDir, home: Path) -> None:
         others = self._others(dir)

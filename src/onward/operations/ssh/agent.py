@@ -110,7 +110,9 @@ class HostAgent:
             arrived = arriving_code.ArrivedCode(id=id, code=room, frozen=value_from_json(CodeSnapshot, frozen)) if folder else None
             cwd = room / arrived.frozen.workdir if arrived else Path(frozen["workdir"])
             if not cwd.is_dir():
-                raise InvalidInput(f"the folder {cwd} does not exist", hint="leave out `freeze: false` (--no-freeze), so that the code is copied")
+                raise InvalidInput(
+                    f"the folder {cwd} does not exist", hint="leave out `freeze: false` (--no-freeze), so that the code is copied"
+                )
             return submit_record(submit(self._desk, asked, cwd=cwd, arrived=arrived, id=id))
 
     def _entrust(self, *, run: str, secret: str) -> Data:

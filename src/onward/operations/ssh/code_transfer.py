@@ -47,7 +47,9 @@ def _by_rsync(rsync: str, caller: SshCaller, code: Path, folder: str) -> bool:
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, **given)
     except subprocess.TimeoutExpired as error:
-        raise HostUnreachable(f"copying the code to {caller.host} took more than {_PATIENCE:.0f} s", hint="does the folder contain only code?") from error
+        raise HostUnreachable(
+            f"copying the code to {caller.host} took more than {_PATIENCE:.0f} s", hint="does the folder contain only code?"
+        ) from error
     if done.returncode == 0:
         return True
     if re.search("No space left|quota exceeded", done.stderr):

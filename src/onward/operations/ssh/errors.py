@@ -78,9 +78,7 @@ def _unknown_key(failure: SshFailure) -> OnwardError:
 
 
 def _needs_a_person(failure: SshFailure) -> OnwardError:
-    return LoginRefused(
-        f"{failure.host} asks for a password or a code, which Onward cannot enter", hint=_SHARE.format(host=failure.host)
-    )
+    return LoginRefused(f"{failure.host} asks for a password or a code, which Onward cannot enter", hint=_SHARE.format(host=failure.host))
 
 
 def _no_key(failure: SshFailure) -> OnwardError:

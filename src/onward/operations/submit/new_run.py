@@ -246,7 +246,9 @@ def _admit(dir: RunDir, admit: Callable[[RunDir], bool]) -> None:
     except OSError as error:
         if not is_marked(dir):
             shutil.rmtree(dir.path, ignore_errors=True)
-        raise StorageError(f"the run could not be stored in {dir.path}: {error}", hint="is there room, and do you have write access?") from error
+        raise StorageError(
+            f"the run could not be stored in {dir.path}: {error}", hint="is there room, and do you have write access?"
+        ) from error
     if not admitted:
         shutil.rmtree(dir.path, ignore_errors=True)
         raise Conflict(f"the run in {dir.path} is not needed: another one was created first")

@@ -56,7 +56,9 @@ def removed_if_it_fails(path: Path) -> Iterator[None]:
     except BaseException as error:
         shutil.rmtree(path, ignore_errors=True)
         if isinstance(error, OSError):
-            raise StorageError(f"the run could not be stored in {path}: {error}", hint="is there room, and do you have write access?") from error
+            raise StorageError(
+                f"the run could not be stored in {path}: {error}", hint="is there room, and do you have write access?"
+            ) from error
         raise
 
 

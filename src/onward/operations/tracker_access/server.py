@@ -50,7 +50,9 @@ def announce_run(desk: OperationsContext, spec: RunSpec, dir: RunDir) -> None:
     try:
         write_job_token(dir, register_run(named, spec_to_json(spec)))
     except (OnwardError, OSError) as error:
-        log.warning("onward: the run starts, but its jobs cannot send to %s: %s; `onward sync %s` sends it later", named.url, error, dir.path)
+        log.warning(
+            "onward: the run starts, but its jobs cannot send to %s: %s; `onward sync %s` sends it later", named.url, error, dir.path
+        )
 
 
 def register_run(named: TrackerSettings, spec: Mapping[str, Any]) -> str:

@@ -143,7 +143,9 @@ class UrlDestination:
             except NotDelivered:
                 raise
             except Exception as error:  # each of its file systems has errors of its own
-                raise NotDelivered(f"{self.to}: {name}: {error or type(error).__name__}", hint="are its credentials set up there?") from error
+                raise NotDelivered(
+                    f"{self.to}: {name}: {error or type(error).__name__}", hint="are its credentials set up there?"
+                ) from error
 
     def _open(self) -> tuple[Any, str]:
         try:
@@ -155,7 +157,9 @@ class UrlDestination:
         try:
             files, base = core.url_to_fs(self.to)
         except Exception as error:  # an unknown protocol, or one whose package is missing
-            raise NotDelivered(f"{self.to}: {error}", hint="its package must be installed in the Python that uploads, such as s3fs for s3://") from error
+            raise NotDelivered(
+                f"{self.to}: {error}", hint="its package must be installed in the Python that uploads, such as s3fs for s3://"
+            ) from error
         return files, str(base)
 
     def _put(self, files: Any, source: Path, target: str, digest: str) -> None:

@@ -50,7 +50,9 @@ def components(path: str) -> list[str]:
                 f"{_short(part)} cannot be part of a file's path, in {_short(path)}", hint="no '.', '..', '\\', '#' or control characters"
             )
         if len(part.encode("utf-8", "surrogatepass")) > 200 or not part.isprintable() or part.endswith(PART):
-            raise InvalidInput(f"{_short(part)} cannot be part of a file's path: too long, or with characters that a file name should not have")
+            raise InvalidInput(
+                f"{_short(part)} cannot be part of a file's path: too long, or with characters that a file name should not have"
+            )
     return parts
 
 

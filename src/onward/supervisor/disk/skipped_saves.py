@@ -24,4 +24,6 @@ def _words(reason: str, free: int | None, size: int | None, *, last: bool) -> st
     room = "" if free is None else f", {format_bytes(free)} are free there"
     needs = "" if size is None else f", and a checkpoint takes {format_bytes(size)}"
     more = "; later ones are only in the training's log" if last else ""
-    return f"a checkpoint was skipped, because the node's disk has no room for it: {reason}{room}{needs}; name a larger disk with local-disk{more}"
+    return (
+        f"skipped a checkpoint, because the node's disk has no room for it: {reason}{room}{needs}; name a larger disk with local-disk{more}"
+    )

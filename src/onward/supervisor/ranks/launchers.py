@@ -41,9 +41,7 @@ def check_launcher(launcher: str, resources: Resources, *, srun_steps: bool, sch
     `srun_steps`: jobs of this scheduler (whose name is for the message alone) start processes on their nodes with srun.
     """
     if launcher == "srun" and not srun_steps:
-        raise InvalidInput(
-            f"launcher srun needs Slurm, but the run goes to {scheduler}", hint="use mpirun, torchrun or plain there"
-        )
+        raise InvalidInput(f"launcher srun needs Slurm, but the run goes to {scheduler}", hint="use mpirun, torchrun or plain there")
     nodes = resources.nodes or 1
     if launcher == "torchrun" and nodes > 1 and not srun_steps:
         raise InvalidInput(
@@ -52,7 +50,7 @@ def check_launcher(launcher: str, resources: Resources, *, srun_steps: bool, sch
         )
     if launcher == "torchrun" and resources.ntasks and not resources.ntasks_per_node and resources.ntasks % nodes:
         raise InvalidInput(
-            f"launcher torchrun starts the same number of processes on each node: {resources.ntasks} tasks do not divide evenly over {nodes} nodes",
+            f"launcher torchrun needs equal process counts on all nodes: {resources.ntasks} tasks do not divide evenly over {nodes} nodes",
             hint="give ntasks-per-node",
         )
 
@@ -111,7 +109,7 @@ def _torchrun(laid: Sequence[HostRanks], task: Sequence[str], command: Sequence[
     program = [command[0], "-m", "torch.distributed.run"] if _PYTHON.match(PurePosixPath(command[0]).name) else ["torchrun"]
     if len({place.tasks for place in laid}) > 1:
         raise InvalidInput(
-            f"torchrun starts the same number of processes on each node, but this job has {', '.join(f'{p.tasks} on {p.host}' for p in laid)}",
+            f"torchrun needs equal process counts on all nodes, but this job has {', '.join(f'{p.tasks} on {p.host}' for p in laid)}",
             hint="give ntasks-per-node",
         )
     options = [f"--nnodes={len(laid)}", f"--nproc-per-node={each}", f"--node-rank={NODE_PLACEHOLDER}", "--rdzv-backend=static"]

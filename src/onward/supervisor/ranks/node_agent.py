@@ -207,7 +207,11 @@ class NodeAgent:
         for step, lacks in self._watcher.incomplete:
             if step is not None:
                 _say(
-                    {"host": self._host, "refused": step, "reason": f"the checkpoint of step {step}: its files on this node are incomplete: {lacks}"}
+                    {
+                        "host": self._host,
+                        "refused": step,
+                        "reason": f"the checkpoint of step {step}: its files on this node are incomplete: {lacks}",
+                    }
                 )
 
     def _share(self, candidate: Candidate, step: int) -> None:

@@ -71,7 +71,9 @@ def refuse_if_taken_over(run: RunDir, leg: int) -> None:
     """Raises TakenOver once a later leg has been claimed: from then on this one may change nothing that others see."""
     newest = newest_claim(run)
     if newest > leg:
-        raise TakenOver(f"leg {newest} has begun: leg {leg} publishes nothing more", hint="the next leg on this node publishes what is left")
+        raise TakenOver(
+            f"leg {newest} has begun: leg {leg} publishes nothing more", hint="the next leg on this node publishes what is left"
+        )
 
 
 class StopRequest:

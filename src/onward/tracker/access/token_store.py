@@ -41,9 +41,9 @@ class TokenStore:
         if scope is Scope.RUN and not run:
             raise InvalidInput("a run token needs a run", hint="name the run it may write to")
         if scope is Scope.AGENT and not cluster:
-            raise InvalidInput("an agent token needs a cluster", hint="name the cluster it speaks for")
+            raise InvalidInput("an agent token needs a cluster", hint="name the cluster that it acts for")
         if len(name) > 250 or "\x00" in name:
-            raise InvalidInput("a token's name has at most 250 characters, and no NUL")
+            raise InvalidInput("a token's name may have at most 250 characters, without NUL")
         id, secret, digest = mint(scope)
         token = Token(
             id=id,

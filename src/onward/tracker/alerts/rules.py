@@ -50,7 +50,7 @@ class Alerts:
         with self._database.reading() as connection:
             row = connection.execute(select(_rules).where(_rules.c.id == id)).mappings().first()
         if row is None:
-            raise NotFound(f"there is no rule {id[:60]!r}", hint="GET /api/v1/alerts/rules lists them")
+            raise NotFound(f"no rule {id[:60]!r}", hint="GET /api/v1/alerts/rules lists them")
         return _rule(row)
 
     def save_rule(self, rule: AlertRule, *, now: float) -> AlertRule:
@@ -80,7 +80,7 @@ class Alerts:
         known = {channel.id for channel in self.channels()}
         for id in rule.channels:
             if id not in known:
-                raise InvalidInput(f"there is no channel {id[:60]!r}", hint="GET /api/v1/alerts/channels lists them")
+                raise InvalidInput(f"no channel {id[:60]!r}", hint="GET /api/v1/alerts/channels lists them")
 
     # ── channels ──────────────────────────────────────────────────────────────
 
@@ -91,7 +91,7 @@ class Alerts:
     def channel(self, id: str) -> Channel:
         found = next((channel for channel in self.channels() if channel.id == id), None)
         if found is None:
-            raise NotFound(f"there is no channel {id[:60]!r}", hint="GET /api/v1/alerts/channels lists them")
+            raise NotFound(f"no channel {id[:60]!r}", hint="GET /api/v1/alerts/channels lists them")
         return found
 
     def save_channel(self, channel: Channel, *, now: float) -> Channel:
@@ -126,9 +126,9 @@ class Alerts:
         def job(batch: Batch) -> None:
             c = table.c
             if batch.connection.execute(select(c.id).where(c.name == values["name"], c.id != values["id"])).first():
-                raise Conflict(f"there is a {what} called {values['name'][:60]!r} already", hint="take another name")
+                raise Conflict(f"there is already a {what} named {values['name'][:60]!r}", hint="use another name")
             if new and batch.connection.execute(select(func.count()).select_from(table)).scalar_one() >= MOST:
-                raise InvalidInput(f"there are {MOST} {what}s already", hint="delete some first")
+                raise InvalidInput(f"there are already {MOST} {what}s", hint="delete some first")
             if new:
                 batch.connection.execute(insert(table).values(values))
             else:
@@ -137,7 +137,7 @@ class Alerts:
         try:
             self._writer.do(job)
         except exc.IntegrityError as error:
-            raise Conflict(f"there is a {what} called {values['name'][:60]!r} already", hint="take another name") from error
+            raise Conflict(f"there is already a {what} named {values['name'][:60]!r}", hint="use another name") from error
 
 
 def _drop_waiting(batch: Batch, of: Any, why: str) -> None:

@@ -21,7 +21,7 @@ _LOCAL_FUSE = {"fuse.fuse-overlayfs", "fuseblk"}
 _MOUNTS = Path("/proc/self/mountinfo")
 _PATIENCE_MS = 30_000
 _LEAST_ROOM = 1 << 18  # bytes: a log that grows takes as much before anything is refused
-_MAKE_ROOM = "make room: it goes on by itself; nothing that was acknowledged is lost"
+_MAKE_ROOM = "make room: Onward continues by itself; nothing that was acknowledged is lost"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ def check_location(text: str) -> Path | URL:
 def unsupported_value(error: Exception) -> InvalidInput:
     """A value that no column takes: half a character, NUL, a number beyond 64 bits, a name too long."""
     text = str(error.orig if isinstance(error, exc.DBAPIError) else error).strip().splitlines()[0]
-    return InvalidInput(f"a value cannot be kept: {text}", hint="texts are UTF-8 without NUL, numbers have 64 bits")
+    return InvalidInput(f"a value cannot be stored: {text}", hint="text must be UTF-8 without NUL, numbers must fit into 64 bits")
 
 
 def translate(error: exc.DBAPIError, where: str) -> OnwardError:
@@ -153,7 +153,7 @@ def check_local(path: Path) -> None:
     kind, mount = file_system(path)
     if kind in _NETWORK or (kind.startswith("fuse") and kind not in _LOCAL_FUSE):
         raise InvalidInput(
-            f"{path} lies on {kind} ({mount}), and a database file does not survive there",
+            f"{path} is on {kind} ({mount}), where a database file gets damaged",
             hint="give a path on this machine's own disk (--db /var/tmp/onward.db), or a PostgreSQL address (--db postgresql://…)",
         )
 
@@ -163,7 +163,7 @@ def open_file(path: Path) -> Database:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"{path.parent} cannot be made: {error}", hint="choose another place with --db") from error
+        raise StorageError(f"{path.parent} cannot be created: {error}", hint="choose another place with --db") from error
     if sqlite3.sqlite_version_info < (3, 35):
         raise StorageError(f"this Python's SQLite is {sqlite3.sqlite_version}; 3.35 is needed", hint="use a newer Python, or PostgreSQL")
     engine = create_engine(

@@ -24,15 +24,15 @@ def address_of(text: str) -> URL:
     try:
         url = make_url(text)
     except (exc.ArgumentError, ValueError) as error:
-        why = "its port is no number" if isinstance(error, ValueError) else "it cannot be read"
-        raise InvalidInput(f"{without_password(text)!r} is no database address: {why}", hint=_ADDRESS) from error
+        why = "its port is not a number" if isinstance(error, ValueError) else "it cannot be read"
+        raise InvalidInput(f"{without_password(text)!r} is not a database address: {why}", hint=_ADDRESS) from error
     if url.drivername == "sqlite":
-        raise InvalidInput(f"{text} names an SQLite file by an address", hint=f"give its path alone: --db {url.database or 'onward.db'}")
+        raise InvalidInput(f"{text} names an SQLite file by an address", hint=f"give only its path: --db {url.database or 'onward.db'}")
     if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise InvalidInput(f"{url.drivername} databases are not supported", hint="give a path (SQLite) or postgresql://user@host/name")
     if (url.host or "").strip("[]") != (url.host or "") or "@" in (url.host or "") or not 0 < (url.port or 5432) < 65536:
         shown = without_password(text)
-        raise InvalidInput(f"{shown!r} is no database address: host or port is wrong", hint=f"{_ADDRESS}; %40 for an @ in a password")
+        raise InvalidInput(f"{shown!r} is not a database address: host or port is wrong", hint=f"{_ADDRESS}; %40 for an @ in a password")
     return url
 
 
@@ -49,12 +49,12 @@ def check_path(path: Path) -> None:
         raise InvalidInput(f"{path} is a folder, not a database", hint=f"name a file in it: --db {path / 'onward.db'}")
     folder = next(one for one in path.parents if one.exists())
     if not folder.is_dir():
-        raise InvalidInput(f"{folder} is a file, so {path} cannot be made", hint="choose another place with --db")
+        raise InvalidInput(f"{folder} is a file, so {path} cannot be created", hint="choose another place with --db")
     for place in (folder, path):
         if place.exists() and not os.access(place, os.W_OK):
             raise StorageError(
-                f"{place} cannot be written by {getpass.getuser()}, so the database {path} cannot be kept there",
-                hint=f"choose another place with --db, or {STATE_HINT}; SQLite also writes beside its file",
+                f"{place} cannot be written by {getpass.getuser()}, so the database {path} cannot be stored there",
+                hint=f"choose another place with --db, or {STATE_HINT}; SQLite also writes next to its file",
             )
     if path.exists():
         _check_ours(path)
@@ -68,15 +68,17 @@ def _check_ours(path: Path) -> None:
         return
     except sqlite3.DatabaseError as error:
         if "malformed" in str(error):
-            hint = "serve a backup by --db, or have `sqlite3 FILE .recover` save what it can; this file is left as it is"
+            hint = "use a backup with --db, or recover what is possible with `sqlite3 FILE .recover`; this file is left unchanged"
             raise StorageError(f"the database {path} is damaged: {error}", hint=hint) from error
-        raise InvalidInput(f"{path} is not an SQLite database: {error}", hint="name another file, or one that is not there yet") from error
+        raise InvalidInput(
+            f"{path} is not an SQLite database: {error}", hint="name another file, or one that does not exist yet"
+        ) from error
     if found and not found >= _OURS:
         names = ", ".join(sorted(found - {"alembic_version"})[:4])
-        hint = "name another file, or one that is not there yet"
+        hint = "name another file, or one that does not exist yet"
         if {"experiments", "latest_metrics"} <= found:
-            hint = f"it looks like MLflow's: `onward import mlflow {path}` takes it over"
-        raise InvalidInput(f"{path} is another program's database (tables {names}), and is left as it is", hint=hint)
+            hint = f"it looks like MLflow's: `onward import mlflow {path}` imports it"
+        raise InvalidInput(f"{path} is another program's database (tables {names}), so it is left unchanged", hint=hint)
 
 
 def with_connection_hint(error: StorageUnavailable, url: URL) -> StorageUnavailable:
@@ -86,7 +88,7 @@ def with_connection_hint(error: StorageUnavailable, url: URL) -> StorageUnavaila
     if "does not exist" in text and "database" in text:
         hint = f"make it: createdb {url.database or ''}".rstrip() + "; or name another in the address"
     elif "authentication" in text or "password" in text or "role" in text:
-        hint = "see user and password of the address; ~/.pgpass may hold the password"
+        hint = "check user and password in the address; ~/.pgpass may contain the password"
     else:
-        hint = f"see that PostgreSQL is up, and that host and port are right: psql {shown}"
+        hint = f"check that PostgreSQL is running, and that host and port are right: psql {shown}"
     return StorageUnavailable(error.message, hint=hint)

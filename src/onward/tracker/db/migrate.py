@@ -43,7 +43,7 @@ def _upgrade(connection: Connection, held: str | None, words: str) -> None:
     config.attributes["connection"] = connection
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if held is not None and held not in known:
-        raise StorageError(f"{words} was made by a newer Onward (step {held})", hint="use that one, or restore a backup")
+        raise StorageError(f"{words} was created by a newer Onward (step {held})", hint="use that version, or restore a backup")
     with connection.begin():
         command.upgrade(config, "head")
 

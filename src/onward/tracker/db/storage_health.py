@@ -53,4 +53,4 @@ class StorageHealth:
             if self._silent:
                 return
             said = {"refused": self._refused, "seconds": round(self._monotonic() - self._since)}
-        log.warning("what comes is stored again", extra={"action": "store", "said": said})
+        log.warning("data is stored again", extra={"action": "store", "said": said})

@@ -132,7 +132,7 @@ class Writer:
 
     def _put(self, entry: _QueuedJob, ring: bool = True) -> Future[Any]:
         if self._closed:
-            raise StorageUnavailable("the tracker is stopping", hint="try again when it is up")
+            raise StorageUnavailable("the tracker is stopping", hint="try again when it is running")
         self._waiting.append(entry)
         if ring:
             self._bell.put(None)
@@ -195,7 +195,9 @@ class Writer:
             except exc.DBAPIError as error:
                 unclear = error if isinstance(error, _Unclear) else unclear
                 if is_away(error) and attempt + 1 < _TRIES and not self._database.is_file:
-                    log.warning("the database went away during a commit; what of its %d jobs is not there is done again", len(entries))
+                    log.warning(
+                        "lost the database during a commit; of its %d jobs, those that were not committed are done again", len(entries)
+                    )
                     time.sleep(0.05 * (attempt + 1))
                     continue
                 self._refuse(entries, translate(error, self._database.words))
@@ -218,7 +220,7 @@ class Writer:
         if isinstance(error, StorageError):
             self.trouble.met(error, refused=len(entries))
         if not isinstance(error, OnwardError):
-            log.error("a job of the tracker failed", exc_info=error)
+            log.error("a tracker job failed", exc_info=error)
         for entry in entries:
             entry.future.set_exception(error)
 

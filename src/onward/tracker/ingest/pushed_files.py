@@ -39,7 +39,7 @@ class PushedFiles:
         """Take a piece of a log or an event file; the offset from which to send next."""
         if not (_LOG.fullmatch(file) or (file.startswith(_EVENTS) and "tfevents" in file.rpartition("/")[2])):
             raise InvalidInput(
-                f"{file[:80]!r} is no file of a run that is sent",
+                f"{file[:80]!r} is not a file of a run that can be sent",
                 hint="such as journal/leg-0001.jsonl, logs/leg-0001.out, or one under results/tensorboard or results/artifacts",
             )
         now = append(self._files, f"{run}/{file}", offset, data)

@@ -43,7 +43,7 @@ class PushedJournals:
         try:
             made = spec_from_json(spec)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidInput(f"this is no run's spec: {error!r}", hint="send params/spec.json as it is") from error
+            raise InvalidInput(f"this is not a run's spec: {error!r}", hint="send params/spec.json unchanged") from error
         self._writer.do(lambda batch: _announce(batch, made))
         return made.id
 
@@ -51,7 +51,7 @@ class PushedJournals:
         """Take a piece of a file; the offset from which to send next. Only whole lines are taken; what is known already is passed over."""
         if not _FILE.fullmatch(file) or offset < 0:
             raise InvalidInput(
-                f"{file[:80]!r} from {offset} is no piece of a run's journals or spools", hint="such as journal/leg-0001.jsonl"
+                f"{file[:80]!r} from {offset} is not a piece of a run's journals or spools", hint="such as journal/leg-0001.jsonl"
             )
         return self._writer.submit(lambda batch: _take(batch, run, file, offset, data), weight=1 + len(data) // 100).result()
 

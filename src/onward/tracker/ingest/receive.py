@@ -109,7 +109,7 @@ def to_columns(points: Iterable[Point]) -> tuple[dict[str, Columns], int]:
             held.values.append(value)  # type: ignore[attr-defined]
             count += 1
     except (OverflowError, ValueError) as error:
-        raise InvalidInput(f"a point cannot be stored: {error}", hint="a time is in unix seconds") from error
+        raise InvalidInput(f"a point cannot be stored: {error}", hint="times are in unix seconds") from error
     return columns, count
 
 

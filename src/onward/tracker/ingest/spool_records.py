@@ -103,22 +103,22 @@ def _take(reading: ParsedRecords, data: Any) -> None:
         data = unpacked(data)
         record = _record(data)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        reading.refuse(f"{str(data)[:80]} is no record: {error!r}")
+        reading.refuse(f"{str(data)[:80]} is not a record: {error!r}")
         return
     if record is None:
         return
     reading.records.append(record)
     told = data.get("m")
     if isinstance(told, dict) and len(record.metrics) < len(told):
-        reading.refuse(f"{str(data)[:80]} has values that are no numbers, or names that are none")
+        reading.refuse(f"{str(data)[:80]} has values that are not numbers, or invalid names")
 
 
 def _record(data: Mapping[str, Any]) -> SpoolRecord | None:
     n, t = data.get("n"), float(data["t"])
     if not 0 <= t < 1e11:
-        raise ValueError("its time is no unix time")
+        raise ValueError("its time is not a unix time")
     if n is not None and (type(n) is not int or not 0 <= n <= _MOST_STEP):
-        raise ValueError("its number is none")
+        raise ValueError("its number is invalid")
     match data.get("kind"):
         case None:
             step = int(data["s"])

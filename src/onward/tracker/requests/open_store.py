@@ -15,7 +15,7 @@ from onward.tracker.db.location import address_of
 from onward.tracker.db.migrate import alone
 from onward.tracker.requests.schema import VERSION, metadata, request_store
 
-_NONE = "`onward gateway` makes it when it starts"
+_NONE = "`onward gateway` creates it when it starts"
 
 
 def open_store(place: str | Path, *, create: bool) -> tuple[Database, bytes]:
@@ -33,7 +33,7 @@ def open_store(place: str | Path, *, create: bool) -> tuple[Database, bytes]:
 def _file(path: Path, *, create: bool) -> Database:
     check_local(path)
     if not path.exists() and not create:
-        raise NotFound(f"no requests were ever kept in {path}", hint=_NONE)
+        raise NotFound(f"there are no requests in {path}", hint=_NONE)
     with contextlib.suppress(OSError):  # whoever opens it says what is wrong
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # a key is in it: its owner's alone, and its log's too
@@ -50,11 +50,11 @@ def _make(database: Database) -> None:
 def _key(database: Database) -> bytes:
     with database.reading() as connection:
         if not inspect(connection).has_table(request_store.name):
-            raise NotFound(f"no requests were ever kept in {database.words}", hint=_NONE)
+            raise NotFound(f"there are no requests in {database.words}", hint=_NONE)
         held = connection.execute(select(request_store)).one()
     if held.version > VERSION:
         raise StorageError(
-            f"the requests in {database.words} were kept by a newer Onward (version {held.version})",
-            hint="use that one, or restore a backup",
+            f"the requests in {database.words} were stored by a newer Onward (version {held.version})",
+            hint="use that version, or restore a backup",
         )
     return bytes.fromhex(held.key)

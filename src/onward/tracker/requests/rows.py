@@ -23,7 +23,7 @@ from onward.model.storable_text import clean
 
 _PLAIN = ("id", "protocol", "deadline", "priority", "reply_to", "correlation_id", "body_sha256", "received", "sender", "recipe")
 _SAME = ("number", "run", "folder", "ending_by", "ending_at", "tries", "due", "words", "progress_at", "submitted", "settled")
-_NOBODY = "the message named no queue to answer to"
+_NOBODY = "the message named no reply queue"
 _ELSEWHERE = "another gateway has answered it"
 
 

@@ -109,7 +109,7 @@ class Requests:
         held = connection.execute(select(_c.body_sha256).where(_c.id == request.id)).scalar_one()
         if held == request.body_sha256:
             return Acceptance.SAME
-        words = {"reason": f"another request with the id {request.id} came before", "next": _TAKEN}
+        words = {"reason": f"another request with the id {request.id} already exists", "next": _TAKEN}
         name = f"other.{request.body_sha256[:16]}"
         insert_new(connection, messages, message_row(make_outgoing(request, OutgoingKind.ERROR, words, name=name, at=request.received)))
         return Acceptance.OTHER
@@ -249,9 +249,9 @@ class Requests:
     def verify(self, id: str, name: str, expires: int, signature: str, *, now: float) -> OutcomeFile:
         """The result that an address stands for."""
         if not hmac.compare_digest(self.sign(id, name, expires).encode(), signature.encode(errors="replace")):
-            raise NotAllowed("this address was not signed by this server", hint="take it from the reply as it is")
+            raise NotAllowed("this address was not signed by this server", hint="copy it unchanged from the reply")
         if now >= expires:
-            raise NotAllowed("this address is no longer valid", hint="the results lie in the run's folder, and its page shows them")
+            raise NotAllowed("this address is no longer valid", hint="the results are in the run's folder, and its page shows them")
         outcome = self.of(id).outcome
         for result in outcome.results if outcome else ():
             if result.name == name:
@@ -272,5 +272,5 @@ def _no_room(request: Request, open_now: Mapping[str, int], quota: int | None, m
     if most is not None and sum(open_now.values()) >= most:
         return f"the queue is full: {most} requests are open already"
     if quota is not None and open_now.get(request.sender, 0) >= quota:
-        return f"{request.sender} has {quota} open requests already, which is as many as one sender may have"
+        return f"{request.sender} already has {quota} open requests, the most that one sender may have"
     return ""

@@ -30,7 +30,7 @@ class ArtifactRecord:
 def put_artifact(tracker: Tracker, run: str, artifact: ArtifactRecord) -> None:
     """Remember it; one of the same path is replaced."""
     if not artifact.path or len(artifact.path) > 1000 or "\x00" in artifact.path:
-        raise InvalidInput("an artifact's path has 1 to 1000 characters, and no NUL")
+        raise InvalidInput("an artifact's path must have 1 to 1000 characters, without NUL")
 
     def job(batch: Batch) -> None:
         row = {"run": run_row(batch, run)["id"], **vars(artifact)}

@@ -31,7 +31,7 @@ class Experiments:
 
         def job(batch: Batch) -> int:
             if batch.connection.execute(select(_table.c.id).where(_table.c.name == name)).first():
-                raise Conflict(f"there is an experiment {name!r} already", hint="use it, or choose another name")
+                raise Conflict(f"there is already an experiment {name!r}", hint="use it, or choose another name")
             id = _insert(batch, name, artifact_location)
             _set_tags(batch, id, tags or {})
             return id
@@ -77,7 +77,7 @@ class Experiments:
             changes: dict[str, Any] = {"updated": batch.now}
             if name is not None:
                 if batch.connection.execute(select(_table.c.id).where(_table.c.name == name, _table.c.id != id)).first():
-                    raise Conflict(f"there is an experiment {name!r} already", hint="choose another name")
+                    raise Conflict(f"there is already an experiment {name!r}", hint="choose another name")
                 changes["name"] = name
             if archived is not None:
                 changes["archived"] = (held.archived or batch.now) if archived else None
@@ -113,7 +113,7 @@ class Experiments:
 
 def check_name(name: str) -> None:
     if not name.strip() or len(name) > 500 or not is_plain(name):
-        raise InvalidInput(f"{clean(name)[:60]!r} is no name for an experiment", hint="use 1 to 500 characters")
+        raise InvalidInput(f"{clean(name)[:60]!r} is not a valid name for an experiment", hint="use 1 to 500 characters")
 
 
 def must_take_runs(connection: Connection, name: str) -> None:
@@ -121,8 +121,8 @@ def must_take_runs(connection: Connection, name: str) -> None:
     found = connection.execute(select(_table.c.id, _table.c.archived).where(_table.c.name == name)).first()
     if found is not None and found.archived is not None:
         raise Conflict(
-            f"experiment {name!r} is archived: it takes no new runs",
-            hint=f'bring it back first (PATCH /api/v1/experiments/{found.id} {{"archived": false}}), or name another one',
+            f"experiment {name!r} is archived and cannot get new runs",
+            hint=f'restore it first (PATCH /api/v1/experiments/{found.id} {{"archived": false}}), or name another one',
         )
 
 

@@ -136,7 +136,7 @@ class Runs:
 
     def search(self, query: RunQuery) -> RunSearchPage:
         if not 0 < query.limit <= 50_000 or query.offset < 0:
-            raise InvalidInput(f"a page has 1 to 50000 runs from 0 on, not {query.limit} from {query.offset}")
+            raise InvalidInput(f"a page can have 1 to 50000 runs from offset 0 on, not {query.limit} from {query.offset}")
         terms: list[Any] = [] if query.experiments is None else [_runs.c.experiment.in_(list(query.experiments))]
         if query.archived is not None:
             terms.append(_runs.c.archived.is_not(None) if query.archived else _runs.c.archived.is_(None))
@@ -229,7 +229,7 @@ class Runs:
         """Make or change a leg: job, cluster, state, end, reason, submitted, started, ended, resumed_step, details."""
         unknown = changes.keys() - set(_LEG_CHANGES)
         if unknown or leg < 1:
-            raise InvalidInput(f"a leg has no {', '.join(sorted(unknown))}" if unknown else f"{leg} is no leg's number")
+            raise InvalidInput(f"a leg has no {', '.join(sorted(unknown))}" if unknown else f"{leg} is not a leg number")
         if "details" in changes:
             changes["details"] = json.dumps(changes["details"])
         self._on_run(run, lambda batch, row: write_legs(batch, row, [{"leg": leg, **changes}]))
@@ -279,7 +279,7 @@ def create_run(batch: Batch, new: NewRun, run_id: str) -> None:
     experiment = ensure_experiment(batch, new.experiment) if isinstance(new.experiment, str) else new.experiment
     found = batch.connection.execute(select(schema.experiments.c.id).where(schema.experiments.c.id == experiment)).first()
     if found is None:
-        raise NotFound(f"there is no experiment number {experiment}", hint="create it first")
+        raise NotFound(f"no experiment number {experiment}", hint="create it first")
     row = {
         "run_id": run_id,
         "hex_id": hex_id(run_id),
@@ -360,4 +360,4 @@ def _state(text: str) -> str:
     try:
         return str(RunState(text))
     except ValueError:
-        raise InvalidInput(f"{text!r} is no state of a run", hint=f"it is one of {', '.join(RunState)}") from None
+        raise InvalidInput(f"{text!r} is not a run state", hint=f"it is one of {', '.join(RunState)}") from None

@@ -39,7 +39,7 @@ class RunInfo:
     archived: float | None
     total_steps: int | None
     last_step: int | None
-    leg: int  # the one that runs, or ran last; 0: none yet
+    leg: int  # the current or last leg; 0: none yet
     details: Mapping[str, Any]
     version: int
     inner: int  # the row's number, for queries of this room

@@ -47,7 +47,7 @@ runs = Table(
     Column("archived", Double),
     Column("total_steps", BigInteger),
     Column("last_step", BigInteger),
-    Column("leg", Integer, nullable=False, server_default="0"),  # the one that runs, or ran last
+    Column("leg", Integer, nullable=False, server_default="0"),  # the current or last leg
     Column("details", Text, nullable=False, server_default="{}"),  # spec and closing words, as JSON
     Column("version", BigInteger, nullable=False),  # the commit that changed it last
 )

@@ -144,8 +144,8 @@ class FilterParser:
 
     def _unknown(self, word: FilterToken, name: str, known: list[str]) -> InvalidInput:
         near = difflib.get_close_matches(name, known, n=1)
-        guess = f"; did you mean {near[0]}?" if near else "; a key stands after metrics., params. or tags."
-        return syntax_error(self._text, word.at, f"nothing is called {name!r}{guess}")
+        guess = f"; did you mean {near[0]}?" if near else "; keys begin with metrics., params. or tags."
+        return syntax_error(self._text, word.at, f"unknown name {name!r}{guess}")
 
     def _comparison(self) -> ColumnElement[bool]:
         self._terms += 1
@@ -193,7 +193,7 @@ class FilterParser:
     def _value(self) -> FilterToken:
         word = self.take()
         if word.kind not in ("number", "string", "name") or word.says("and", "or", "not", "is", "in", "like"):
-            raise syntax_error(self._text, word.at, "expected a value: a number, or a text in quotes")
+            raise syntax_error(self._text, word.at, "expected a value: a number, or a quoted string")
         return word
 
 

@@ -41,7 +41,7 @@ class Comparison:
         """Whether a value passes; false where there is none, never unknown."""
         if self.sign in ("like", "ilike"):
             if kind != "text":
-                raise self.values.error(self.start, f"{self.sign} is for texts")
+                raise self.values.error(self.start, f"{self.sign} works only on text")
             pattern = unquote(self.words[0].text)
             found: ColumnElement[bool] = column.like(pattern) if self.sign == "like" else func.lower(column).like(pattern.lower())
         else:
@@ -51,7 +51,7 @@ class Comparison:
     def on_metric(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
         """The same of a metric that is there: null is NaN, which is other than any number, and neither more nor less."""
         if self.sign in ("like", "ilike"):
-            raise self.values.error(self.start, f"{self.sign} is for texts")
+            raise self.values.error(self.start, f"{self.sign} works only on text")
         told = [self.values.number(word) for word in self.words]
         numbers, nan = [value for value in told if value == value], column.is_(None)
         asked = len(numbers) < len(told)

@@ -34,12 +34,12 @@ class FilterToken:
 
 def tokenize(text: str) -> list[FilterToken]:
     if len(text) > LONGEST:
-        raise InvalidInput(f"the filter has {len(text)} characters; at most {LONGEST} are read", hint="ask for less at once")
+        raise InvalidInput(f"the filter has {len(text)} characters; at most {LONGEST} are allowed", hint="write a shorter filter")
     if not is_plain(text):
-        raise InvalidInput("the filter holds what is no text: NUL, or half a character", hint="write it in UTF-8")
+        raise InvalidInput("the filter contains NUL or an incomplete character", hint="write it in UTF-8")
     found, end = scan(text, _WORD)
     if end < len(text):
-        raise syntax_error(text, end, "this is no word of a filter")
+        raise syntax_error(text, end, "this is not allowed in a filter")
     return [*found, FilterToken("end", "", len(text))]
 
 

@@ -115,7 +115,7 @@ def clauses(text: str | None, kind: FilterGrammar) -> list[Clause]:
     """What a filter says; nothing where it is empty. Raises InvalidInput that quotes what is wrong."""
     words = _words(text or "")
     if text and not words:
-        raise InvalidInput(f"Invalid filter string {text!r}: it says nothing", hint="leave the filter out, or write a clause")
+        raise InvalidInput(f"Invalid filter string {text!r}: it is empty", hint="leave the filter out, or write a clause")
     found: list[Clause] = []
     at = 0
     while at < len(words):
@@ -227,7 +227,7 @@ def _list(words: list[FilterToken], at: int, text: str) -> tuple[tuple[str, ...]
         elif word != ",":
             break
         at += 1
-    raise InvalidInput(f"Invalid filter string {text!r}: expected a list of quoted texts such as ('a', 'b')")
+    raise InvalidInput(f"Invalid filter string {text!r}: expected a list of quoted strings such as ('a', 'b')")
 
 
 def _unquoted(word: str) -> str:

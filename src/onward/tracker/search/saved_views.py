@@ -60,7 +60,7 @@ class SavedViews:
             row = {"owner": owner, "page": page, "name": name, "query": query, "shared": shared, "created": batch.now, "updated": batch.now}
             upsert(batch, _views, [row], keys=("owner", "page", "name"), change=("query", "shared", "updated"))
             if batch.connection.execute(select(func.count()).where(c.owner == owner)).scalar_one() > MOST:
-                raise InvalidInput(f"{owner} has {MOST} views already", hint="delete some first")
+                raise InvalidInput(f"{owner} already has {MOST} views", hint="delete some first")
             return int(batch.connection.execute(select(c.id).where(c.owner == owner, c.page == page, c.name == name)).scalar_one())
 
         return self.get(owner, self._writer.do(job))
@@ -69,7 +69,7 @@ class SavedViews:
         """One's own alone."""
         found = self.get(owner, view)
         if found.owner != owner:
-            raise NotAllowed(f"view {found.name!r} is {found.owner}'s", hint="only its owner can delete it")
+            raise NotAllowed(f"view {found.name!r} belongs to {found.owner}", hint="only its owner can delete it")
         self._writer.do(lambda batch: batch.connection.execute(delete(_views).where(_views.c.id == view)))
 
 

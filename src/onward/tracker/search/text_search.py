@@ -15,7 +15,7 @@ _MOST_WORDS = 20
 def mentions(text: str) -> ColumnElement[bool] | None:
     """The condition on `runs`; None where there is no word. Case does not matter."""
     if not is_plain(text):
-        raise InvalidInput("the words hold what is no text: NUL, or half a character", hint="write them in UTF-8")
+        raise InvalidInput("the words contain NUL or an incomplete character", hint="write them in UTF-8")
     words = [word.strip("\"'`") for word in text.lower().split()][:_MOST_WORDS]
     found = [_mentions(word) for word in words if word]
     return and_(*found) if found else None

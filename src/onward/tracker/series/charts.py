@@ -117,7 +117,7 @@ class Series:
     ) -> list[Chart]:  # fmt: skip
         """Every series of these runs and keys that there is; those in `spans` in a range of their own. An unknown run is NotFound."""
         if not 1 <= buckets <= _MOST_BUCKETS:
-            raise InvalidInput(f"a chart has 1 to {_MOST_BUCKETS} buckets, not {buckets}")
+            raise InvalidInput(f"a chart can have 1 to {_MOST_BUCKETS} buckets, not {buckets}")
         with self._reading() as connection:
             wanted = _series_of(connection, runs, keys, tails=self._database.is_file)
             for one in wanted.values():

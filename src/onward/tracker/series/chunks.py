@@ -145,7 +145,7 @@ def unpack(data: bytes) -> Columns:
     try:
         form, squeezed, count = _HEAD.unpack_from(data)
         if form != _FORMAT:
-            raise StorageError(f"a chunk of points has the unknown format {form}", hint="a newer Onward wrote it: use that")
+            raise StorageError(f"a chunk of points has the unknown format {form}", hint="a newer Onward wrote it: use that version")
         body = zlib.decompress(data[_HEAD.size :]) if squeezed else data[_HEAD.size :]
         steps, at = _read_ints(body, 0, count)
         times, at = _read_ints(body, at, count)

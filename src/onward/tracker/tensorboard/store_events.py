@@ -122,4 +122,4 @@ def _note(batch: Batch, run: int, name: str, damaged: Sequence[Damage]) -> None:
 
 
 def damage_text(one: Damage) -> str:
-    return f"{one.length} bytes at byte {one.offset} are damaged and are passed over; what follows is read"
+    return f"{one.length} bytes at byte {one.offset} are damaged and were skipped; the rest is read"

@@ -106,7 +106,7 @@ class EventFiles:
         known, path = self._known[run], place.folder / name
         piece = _PIECE
         if len(name) > _LONGEST_NAME:
-            seen.problems.append(f"{path} has too long a name, and is not read")
+            seen.problems.append(f"the name of {path} is too long, so it is not read")
             return
         while True:
             at = known[name]
@@ -115,7 +115,7 @@ class EventFiles:
             except FileNotFoundError:
                 return
             if head is None:
-                seen.problems.append(f"{path} is not the file it was; it is read anew")
+                seen.problems.append(f"{path} was replaced; it is read again from the start")
                 at = known[name] = EventFilePosition(begun=place.begun(name))
                 size, head, data = place.read(name, at, piece)
             frames = read_frames(data, at.offset, read_event)
@@ -141,7 +141,7 @@ class EventFiles:
             seen.points += points
             seen.problems += [f"{path}: {damage_text(one)}" for one in damaged]
             if refused and not at.refused:
-                seen.problems.append(f"{path}: the metric {refused[:60]!r} has no name that can be stored, and is passed over")
+                seen.problems.append(f"{path}: the metric {refused[:60]!r} has a name that cannot be stored, so it is ignored")
                 known[name] = replace(known[name], refused=True)
             if not rest or not used:
                 if after.offset < size:

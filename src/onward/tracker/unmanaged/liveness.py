@@ -36,12 +36,12 @@ def judge_liveness(details: Mapping[str, Any], *, lives: bool | None, here: Mapp
     told = details.get("process") or {}
     who = f"its process ({told.get('pid')} on {told.get('host')})"
     if lives is not None:
-        return None if lives else LivenessVerdict(gone=True, words=f"{who} ended without a word")
+        return None if lives else LivenessVerdict(gone=True, words=f"{who} wrote no end record")
     heard = details.get("heard")
     if heard is None or now - heard < SILENCE:
         return None
     if told.get("host") == here["host"] and told.get("boot") and here["boot"] and told["boot"] != here["boot"]:
-        return LivenessVerdict(gone=True, words=f"{told['host']} was started anew, and {who} ended without a word")
+        return LivenessVerdict(gone=True, words=f"{told['host']} was restarted, and {who} wrote no end record")
     since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(heard))
     return LivenessVerdict(gone=False, words=f"silent since {since} UTC; {who} cannot be seen from this machine")
 

@@ -62,7 +62,7 @@ def refusal(caller: ApiCaller, right: Right, run: str | None) -> str | None:
             if right.run is RunAccess.PATH and (run is None or not caller.is_mine(run)):
                 return "this token is for another run"
             if caller.run_ended and not right.after_end:
-                return f"run {caller.run} has ended, and its token with it"
+                return f"run {caller.run} has ended, so its token is no longer valid"
             return None
         case Scope.AGENT if right.agent:
             return None

@@ -54,7 +54,7 @@ class Routes:
         for route in iter_route_contexts(api.routes):
             path, methods, endpoint = route.path, sorted(route.methods or ()), route.endpoint
             if path is None or not methods or endpoint is None:
-                raise RuntimeError(f"{route.original_route} is no route with methods; such a one cannot be in the table of rights")
+                raise RuntimeError(f"{route.original_route} has no methods, so it cannot be in the table of rights")
             names = {method: f"{method} {path}" for method in methods}
             missing = [name for name in names.values() if name not in table]
             if missing:
@@ -64,7 +64,7 @@ class Routes:
             self._entries.append(_RouteRights(path=path, pattern=route.path_regex, rights=rights, endpoint=endpoint))
         unused = [name for name in table if name not in listed]
         if unused:
-            raise RuntimeError(f"the table of rights has {', '.join(unused)}, which is no route")
+            raise RuntimeError(f"the table of rights has {', '.join(unused)}, which is not a route")
         self._remembered = lru_cache(maxsize=_KEPT)(self._look_up)
 
     def find(self, method: str, path: str) -> Route | NoRoute:

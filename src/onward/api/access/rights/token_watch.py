@@ -48,6 +48,6 @@ class TokenWatch:
             while await self._still_may():
                 await asyncio.sleep(EVERY)
         except Exception:
-            log.exception("a token could not be checked again; its request ends", extra={"action": "fault"})
+            log.exception("cannot check a token again; ending its request", extra={"action": "fault"})
         self._ended = True
         self._task.cancel()

@@ -30,9 +30,9 @@ class ArtifactOut(BaseModel):
     path: str
     is_dir: bool = False
     bytes: int | None
-    sha256: str | None = Field(default=None, description="Of a file that was uploaded here.")
+    sha256: str | None = Field(default=None, description="For a file that was uploaded here.")
     kind: str = ""
-    stored: bool = Field(description="The bytes are here; else the run only told of it.")
+    stored: bool = Field(description="The bytes are here; otherwise the run only reported the file.")
     created: float | None
 
 
@@ -42,9 +42,9 @@ class ArtifactList(BaseModel):
 
 @router.get("", summary="List artifacts")
 def listed(
-    svc: Svc, run_id: RunId, path: Annotated[str, Query(description="What lies right under this folder.", max_length=2048)] = ""
+    svc: Svc, run_id: RunId, path: Annotated[str, Query(description="Only what is directly in this folder.", max_length=2048)] = ""
 ) -> ArtifactList:
-    """Files and folders of one level, by name; and, at the top, what the run told of but did not upload."""
+    """Files and folders of one level, by name; at the top also what the run reported but did not upload."""
     run = run_of(svc, run_id)
     known = {one.path: one for one in artifacts_of(svc.tracker, run.run_id)}
     found = [
@@ -70,7 +70,7 @@ def listed(
     openapi_extra={"requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}},
 )
 async def upload(svc: Svc, request: Request, run_id: RunId, path: FilePath) -> ArtifactOut:
-    """The body is the file. It is there whole, or not at all; one of that path is replaced."""
+    """The body is the file. It appears complete or not at all, and replaces an older file of that path."""
     components(path)
     run = await asyncio.to_thread(run_of, svc, run_id)
     files = files_of(svc, run.run_id, run.folder, largest=await asyncio.to_thread(room_for, svc, run.run_id, path))
@@ -87,14 +87,14 @@ async def upload(svc: Svc, request: Request, run_id: RunId, path: FilePath) -> A
     responses={200: {"content": {"application/octet-stream": {}}}},
 )
 def download(svc: Svc, run_id: RunId, path: FilePath) -> StreamingResponse:
-    """As an attachment, whatever it is: a page in it would not run as one of ours."""
+    """Always as an attachment, so that an HTML file does not run as a page of this server."""
     run = run_of(svc, run_id)
     return send_file(files_of(svc, run.run_id, run.folder), path)
 
 
 @router.delete("/{path:path}", summary="Delete a file", status_code=204)
 def delete(svc: Svc, run_id: RunId, path: FilePath) -> None:
-    """And forget what was told of it."""
+    """Also deletes what the run reported about it."""
     run = run_of(svc, run_id)
     try:
         files_of(svc, run.run_id, run.folder).delete(path)
@@ -147,7 +147,7 @@ async def _gathered(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         except StopAsyncIteration:
             break
         except TimeoutError:
-            raise HTTPException(408, f"the upload was silent for {SILENCE} seconds; it is given up", {"connection": "close"}) from None
+            raise HTTPException(408, f"the upload was silent for {SILENCE} seconds; it was cancelled", {"connection": "close"}) from None
         if len(some) >= _CHUNK:
             yield bytes(some)
             some.clear()

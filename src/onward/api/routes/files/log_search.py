@@ -26,12 +26,12 @@ class LogMatch(BaseModel):
     offset: int = Field(description="The byte at which the text begins.")
     length: int
     line_offset: int = Field(description="The byte at which its line begins.")
-    line: str = Field(description="The line, or what is around the match in one that is very long.")
+    line: str = Field(description="The line, or the text around the match if the line is very long.")
 
 
 class LogMatches(BaseModel):
     matches: list[LogMatch]
-    next: int | None = Field(description="The `offset` that goes on with this search; null: all was searched.")
+    next: int | None = Field(description="The `offset` that continues this search; null: everything was searched.")
     searched: int = Field(description="Bytes.")
     size: int
 
@@ -49,10 +49,10 @@ def lines(
     run_id: RunId,
     leg: LegNumber,
     stream: Stream,
-    offset: Annotated[int, Query(ge=-(1 << 53), le=1 << 53, description="About where; negative: from the end.")] = 0,
+    offset: Annotated[int, Query(ge=-(1 << 53), le=1 << 53, description="Roughly where to begin; negative: from the end.")] = 0,
     limit: Annotated[int, Query(ge=1, le=_MOST, description="At most this many bytes.")] = _PIECE,
 ) -> Response:
-    """Those that begin and end within these bytes; the log's last one also without an end. A line longer than that comes in parts."""
+    """Lines that begin and end within these bytes; also the log's last line, even if it is incomplete. A longer line comes in parts."""
     file, size = _opened(svc, run_id, leg, stream)
     with file:
         start = max(size + offset, 0) if offset < 0 else offset
@@ -67,16 +67,16 @@ def found(
     run_id: RunId,
     leg: LegNumber,
     stream: Stream,
-    text: Annotated[str, Query(max_length=500, description="What to look for, to the letter.")] = "",
+    text: Annotated[str, Query(max_length=500, description="The exact text to search for.")] = "",
     errors: Annotated[bool, Query(description="Lines that look like an error instead: tracebacks, kills, full disks.")] = False,
-    case: Annotated[bool, Query(description="Whether A is another letter than a.")] = False,
-    offset: Annotated[int, Query(ge=-1, le=1 << 53, description="The first byte to look at; -1: the end, for a search backwards.")] = 0,
-    back: Annotated[bool, Query(description="Backwards, of the lines that begin before `offset`: the last one first.")] = False,
-    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many lines.")] = 1,
+    case: Annotated[bool, Query(description="Whether the search is case-sensitive.")] = False,
+    offset: Annotated[int, Query(ge=-1, le=1 << 53, description="The first byte to search; -1: the end, for a backward search.")] = 0,
+    back: Annotated[bool, Query(description="Search backwards, in lines that begin before `offset`, last one first.")] = False,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The most lines to return.")] = 1,
 ) -> LogMatches:
-    """One match a line. A search reads so much at most; where `next` is given, the same from there goes on."""
+    """One match per line. A search reads a limited part of the log; if `next` is given, continue from there."""
     if not text and not errors:
-        raise InvalidInput("text: there is nothing to look for", hint="give `text`, or `errors=true`")
+        raise InvalidInput("text: nothing to search for", hint="give `text`, or `errors=true`")
     texts, case = (ERRORS, True) if errors else ((text.encode(errors="replace"),), case)
     file, size = _opened(svc, run_id, leg, stream)
     with file:

@@ -26,12 +26,12 @@ _PIECE = 1 << 16  # bytes of one event: a line without an end comes in parts
 _MOST = 4 << 20
 _LOOK_EVERY = 0.5  # seconds, while following
 
-Stream = Annotated[Literal["out", "err", "supervisor"], Path(description="Which of them; `supervisor` is one for all legs.")]
+Stream = Annotated[Literal["out", "err", "supervisor"], Path(description="Which log; `supervisor` is one for all legs.")]
 LegNumber = Annotated[int, Path(ge=0, le=1_000_000, description="The leg; 0 for the supervisor's.")]
 
 
 class LogOut(BaseModel):
-    leg: int = Field(description="0: of the supervisor, for all legs.")
+    leg: int = Field(description="0: the supervisor's, for all legs.")
     stream: Literal["out", "err", "supervisor"]
     bytes: int
     modified: float
@@ -43,7 +43,7 @@ class LogList(BaseModel):
 
 @router.get("/logs", summary="List a run's logs")
 def listed(svc: Svc, run_id: RunId) -> LogList:
-    """By leg: what the training printed (`out`, `err`), and what the supervisor says. Empty where nothing of its folder is seen."""
+    """By leg: what the training printed (`out`, `err`), and the supervisor's log. Empty if the server cannot see its folder."""
     dir = readable(svc, run_of(svc, run_id))
     found = []
     for file in ArtifactFiles(dir.logs, root=dir.root).list() if dir else ():
@@ -71,7 +71,7 @@ def read(
     offset: Annotated[int, Query(ge=-(1 << 53), le=1 << 53, description="The first byte; negative: from the end.")] = 0,
     limit: Annotated[int, Query(ge=1, le=_MOST, description="At most this many bytes.")] = _PIECE,
 ) -> Response:
-    """Bytes as they are, in UTF-8 as far as the training wrote it. Escapes are the viewer's to neutralise."""
+    """The bytes unchanged, in UTF-8 as far as the training wrote it. Viewers must neutralise escape sequences."""
     data, start, size = _part(must_be_readable(svc, run_of(svc, run_id)), leg, stream, offset, limit)
     headers = {"x-offset": str(start), "x-next-offset": str(start + len(data)), "x-size": str(size)}
     return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
@@ -91,10 +91,10 @@ async def follow(
     stream: Stream,
     offset: Annotated[int, Query(ge=-(1 << 53), le=1 << 53, description="Where to begin; negative: from the end.")] = -_PIECE,
     last_event_id: Annotated[
-        str | None, Header(description="What a browser sends when it comes back: where to go on.", max_length=100)
+        str | None, Header(description="What a browser sends when it reconnects: where to continue.", max_length=100)
     ] = None,
 ) -> Events:
-    """Server-sent events with `text`, as the log grows; an event's id is the offset after it, so a client that comes back loses nothing."""
+    """Server-sent events with `text`, as the log grows; an event's id is the offset after it, so a client that reconnects loses nothing."""
     dir = must_be_readable(svc, await asyncio.to_thread(run_of, svc, run_id))
     if last_event_id and last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 16:
         offset = int(last_event_id)
@@ -128,7 +128,7 @@ async def follow(
     responses={200: {"content": {"application/octet-stream": {}}}},
 )
 def download(svc: Svc, run_id: RunId, leg: LegNumber, stream: Stream) -> StreamingResponse:
-    """The whole of it, as an attachment."""
+    """The whole log, as an attachment."""
     dir = must_be_readable(svc, run_of(svc, run_id))
     return send_file(ArtifactFiles(dir.logs, root=dir.root), _name(dir, leg, stream))
 

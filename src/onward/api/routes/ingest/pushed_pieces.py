@@ -23,7 +23,7 @@ _PACKED = {"requestBody": {"content": {KIND: _BYTES}}}
 _PIECE = {"requestBody": {"content": {"application/x-ndjson": _BYTES, "application/octet-stream": _BYTES}}}
 
 
-_Spec = Annotated[dict[str, Any], Body(description="params/spec.json as it is."), BeforeValidator(shallow)]
+_Spec = Annotated[dict[str, Any], Body(description="params/spec.json unchanged."), BeforeValidator(shallow)]
 
 
 class Announced(BaseModel):
@@ -31,9 +31,9 @@ class Announced(BaseModel):
 
 
 class NextOffset(BaseModel):
-    next: int = Field(description="From which byte to send on: what is before it is committed.")
+    next: int = Field(description="The byte to continue from: everything before it is committed.")
     packed: bool = Field(default=True, description="Lines of spools may be sent packed, to `packed-pieces`.")
-    missing: bool = Field(default=False, description="Nothing was taken: send the same packed lines again, with all of their skeletons.")
+    missing: bool = Field(default=False, description="Nothing was stored: send the same packed lines again, with all of their skeletons.")
 
 
 @router.put("/{run_id}/spec", summary="Announce a run that jobs will send records of")
@@ -43,7 +43,7 @@ def announce(
     run_id: RunId,
     spec: _Spec,
 ) -> Announced:
-    """Said again, it changes nothing."""
+    """Repeating it changes nothing."""
     who.must_write(run_id)
     must_be_storable(run_id)
     if spec.get("id") != run_id:
@@ -51,9 +51,11 @@ def announce(
     return Announced(run_id=svc.tracker.push.announce(spec))
 
 
-@router.post("/{run_id}/tokens", summary="Make a run's own token", status_code=201)
+@router.post("/{run_id}/tokens", summary="Create a run's own token", status_code=201)
 def token(svc: Svc, who: Who, run_id: RunId) -> NewToken:
-    """May append to this run and read it, and nothing else: for its jobs. It ends with the run. The secret is in this answer alone."""
+    """For its jobs: it may append to this run and read it, and nothing else. It is valid until the run ends.
+
+    Only this answer contains the secret."""
     run = run_of(svc, run_id)
     who.must_write(run.run_id)
     now = svc.clock.now()
@@ -75,21 +77,25 @@ async def piece(
         ),
     ],
     offset: Annotated[int, Query(description="Where in the file it begins.", ge=0, le=1 << 53)],
-    size: Annotated[int | None, Query(description="Of an artifact: the bytes of the whole.", ge=0, le=1 << 53)] = None,
+    size: Annotated[int | None, Query(description="For an artifact: its full size in bytes.", ge=0, le=1 << 53)] = None,
     modified: Annotated[
         int | None,
-        Query(description="Of an artifact: when it was changed, in nanoseconds; another time is another content.", ge=0, le=(1 << 63) - 1),
+        Query(
+            description="For an artifact: when it was changed, in nanoseconds; a different time means different content.",
+            ge=0,
+            le=(1 << 63) - 1,
+        ),
     ] = None,
 ) -> NextOffset:
-    """What is known already is passed over, so that a piece may come twice, or the folder be read too. Of journals and spools whole lines
-    are taken; an artifact is there when all of it is."""
+    """Bytes that are already stored are ignored, so a piece may be sent twice, or the folder be read as well. Of journals and spools, whole
+    lines are stored; an artifact appears when all of it is stored."""
     who.must_write(run_id)
     must_be_storable(run_id)
     taken = PushedPiece(file=file, offset=offset, data=await request.body(), size=size, modified=modified)
     return NextOffset(next=await asyncio.to_thread(take_piece, svc, run_id, taken))
 
 
-@router.post("/{run_id}/packed-pieces", summary="Send lines of a spool in few bytes", openapi_extra=_PACKED)
+@router.post("/{run_id}/packed-pieces", summary="Send packed lines of a spool", openapi_extra=_PACKED)
 async def packed_piece(
     svc: Svc,
     who: Who,

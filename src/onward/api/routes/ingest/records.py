@@ -22,22 +22,22 @@ class RecordsIn(In):
     writer: Annotated[Text, Field(min_length=1, max_length=250)] = Field(description="Who numbers them: train-17, supervisor.")
     records: list[dict[str, Any]] = Field(
         max_length=50_000,
-        description='As a spool holds them: {"n": sequence, "t": unix seconds, "s": step, "m": {metric: value}} and others.',
+        description='As in a spool: {"n": sequence, "t": unix seconds, "s": step, "m": {metric: value}} and others.',
     )
 
 
 class RecordsResult(BaseModel):
     points: int = Field(description="New ones, committed.")
-    repeated: int = Field(description="Records that were here already.")
-    refused: int = Field(description="Records that are none; `why` says what is wrong with the first.")
+    repeated: int = Field(description="Records that were already stored.")
+    refused: int = Field(description="Invalid records; `why` says what is wrong with the first.")
     why: str
 
 
 @router.post("/api/v1/records", summary="Push records")
 def push(svc: Svc, who: Who, asked: RecordsIn) -> RecordsResult:
-    """Identified by run, leg, writer and sequence: sent twice is stored once. Answered when they are committed.
+    """Identified by run, leg, writer and sequence: a record that is sent twice is stored once. The answer comes when they are committed.
 
-    A run's token sends those of its run, an agent's those of runs of its cluster."""
+    A run's token may send records of its run, an agent's those of runs of its cluster."""
     run = run_of(svc, asked.run)
     who.must_write(run.run_id, cluster=run.cluster)
     taken = svc.tracker.ingest.records(asked.run, asked.leg, asked.writer, asked.records)

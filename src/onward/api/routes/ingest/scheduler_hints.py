@@ -22,7 +22,7 @@ class HintIn(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     scheduler: Literal["slurm", "gridengine"]
-    job_id: JobText = Field(description="As the scheduler knows it.")
+    job_id: JobText = Field(description="The scheduler's id of the job.")
     array_job_id: JobText | None = None
     array_task_id: Said | None = None
     cluster: Said = ""
@@ -33,7 +33,7 @@ class HintIn(BaseModel):
 
 class HintReceipt(BaseModel):
     received: bool = True
-    known: bool = Field(description="The job is one of ours, so the server looks at its scheduler soon.")
+    known: bool = Field(description="The job is one of Onward's, so the server asks its scheduler soon.")
 
 
 @router.post(PATH, summary="Hint that a job has ended", status_code=202)
@@ -41,13 +41,12 @@ def hint(
     svc: Svc,
     who: Who,
     asked: HintIn,
-    webhook_id: Annotated[
-        str | None, Header(max_length=128, description="The hint's own id: one that was here before is not taken again.")
-    ] = None,
+    webhook_id: Annotated[str | None, Header(max_length=128, description="The hint's own id: a repeated one is ignored.")] = None,
 ) -> HintReceipt:
     """By token, or signed with a webhook token as the headers `webhook-id`, `webhook-timestamp`, `webhook-signature` say.
 
-    A job of ours makes the server ask its scheduler soon; others are let be, since an epilog tells of every job of a cluster."""
+    If the job is one of Onward's, the server asks its scheduler soon.
+    Others are ignored, since an epilog reports every job of a cluster."""
     known = any(svc.tracker.runs.by_job(job) for job in job_names(asked))
     if webhook_id:
         told = f"{asked.scheduler} {asked.name} {asked.user} {asked.exit_code}"

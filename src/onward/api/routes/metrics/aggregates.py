@@ -31,15 +31,15 @@ class AggregateSearch(In):
     groups: list[GroupIn] = Field(min_length=1, max_length=200)
     metric: Key
     x: Annotated[Text, Field(max_length=260, pattern=r"^(step|relative|wall|metric:.+)$")] = Field(
-        default="step", description="What lies along: `step`, `relative` or `wall` time (seconds), or `metric:KEY`."
+        default="step", description="The x axis: `step`, `relative` or `wall` time (seconds), or `metric:KEY`."
     )
-    cells: int = Field(default=200, ge=1, le=2000, description="At most so many places to read at.")
+    cells: int = Field(default=200, ge=1, le=2000, description="The most points on the x axis.")
     first: float | None = Field(default=None, description="From this x on.", allow_inf_nan=False)
     last: float | None = Field(default=None, description="Up to this x.", allow_inf_nan=False)
 
 
 class GroupOut(BaseModel):
-    """Columns side by side. A deviation is that of a sample (0 for one run); `lows` and `highs` are of all points."""
+    """Columns side by side. Deviations are sample standard deviations (0 for one run); `lows` and `highs` are of all points."""
 
     name: str
     runs: int = Field(description="How many runs the group has.")
@@ -49,7 +49,7 @@ class GroupOut(BaseModel):
     deviations: list[float | None]
     lows: list[float | None]
     highs: list[float | None]
-    counts: list[int] = Field(description="How many runs count at each place.")
+    counts: list[int] = Field(description="How many runs count at each point.")
 
 
 class GroupList(BaseModel):

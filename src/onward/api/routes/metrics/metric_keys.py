@@ -17,17 +17,19 @@ router = APIRouter(prefix="/api/v1", tags=["series"])
 
 class KeySearch(In):
     runs: list[Annotated[Text, Field(max_length=64)]] = Field(min_length=1, max_length=5000)
-    text: Annotated[Text, Field(max_length=500)] = Field(default="", description="Words that a key must all hold, in any case.")
+    text: Annotated[Text, Field(max_length=500)] = Field(
+        default="", description="Words that a key must contain, all of them, ignoring case."
+    )
     limit: int = Field(default=100, ge=1, le=10_000)
     offset: int = Field(default=0, ge=0, le=1 << 53)
-    values: bool = Field(default=False, description="With what each run has of each key: its last, lowest and highest value.")
+    values: bool = Field(default=False, description="Include each run's last, lowest and highest value of each key.")
 
 
 class KeyOut(BaseModel):
     key: str
     runs: int = Field(description="How many of the runs have it.")
     points: int
-    values: dict[str, MetricOut] | None = Field(default=None, description="By run, where asked for.")
+    values: dict[str, MetricOut] | None = Field(default=None, description="By run, if requested.")
 
 
 class KeyList(BaseModel):
@@ -37,7 +39,7 @@ class KeyList(BaseModel):
 
 @router.post("/metrics/search", summary="Find metrics of runs", response_model=KeyList)
 def search(svc: Svc, asked: KeySearch) -> Response:
-    """By key, numbers in their order. Changes nothing."""
+    """By key, numbers in numeric order. Changes nothing."""
     for text in (*asked.runs, asked.text):
         must_be_storable(text)
     with svc.tracker.reading_points() as connection:

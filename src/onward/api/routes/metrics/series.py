@@ -22,7 +22,7 @@ _BUCKETS = 200
 _MOST_SERIES = 5000
 _STEP = (1 << 63) - 1
 
-Buckets = Annotated[int, Query(ge=1, le=10_000, description="At most so many: the resolution.")]
+Buckets = Annotated[int, Query(ge=1, le=10_000, description="The most buckets: the resolution.")]
 First = Annotated[int | None, Query(ge=-_STEP, le=_STEP, description="From this step on.")]
 Last = Annotated[int | None, Query(ge=-_STEP, le=_STEP, description="Up to this step.")]
 
@@ -32,19 +32,19 @@ class ChartOut(BaseModel):
 
     run: str
     metric: str
-    points: int = Field(description="How many points there really are in the range.")
-    superseded: int = Field(description="How many of the series a later leg has hidden.")
-    total: int = Field(description="How many points the whole series has, the hidden too: what a live chart checks itself by.")
+    points: int = Field(description="How many points there are in the range.")
+    superseded: int = Field(description="How many of the series' points a later leg has superseded.")
+    total: int = Field(description="How many points the whole series has, superseded ones too: a live chart compares itself with it.")
     began: float | None = Field(description="When the run started: where its relative time begins.")
-    legs: list[tuple[int, int]] = Field(description="Of each leg that shows, its number and its first step in the series.")
+    legs: list[tuple[int, int]] = Field(description="For each leg in the series, its number and its first step.")
     exact: bool = Field(description="Each bucket is one point; then there is `values` instead of `lows` and `highs`.")
     steps: list[int]
-    values: list[Number] | None = Field(default=None, description="NaN and infinities are the texts NaN, Infinity, -Infinity.")
-    lows: list[float | None] | None = Field(default=None, description="Null where a bucket has no finite value.")
+    values: list[Number] | None = Field(default=None, description="NaN and infinities are the strings NaN, Infinity, -Infinity.")
+    lows: list[float | None] | None = Field(default=None, description="Null if a bucket has no finite value.")
     highs: list[float | None] | None = None
-    means: list[float | None] | None = Field(default=None, description="Where asked for, and not exact.")
-    times: list[float] | None = Field(default=None, description="Where asked for: of each bucket's first point.")
-    bads: list[int] | None = Field(default=None, description="NaN and infinities in each bucket; left out where there are none.")
+    means: list[float | None] | None = Field(default=None, description="If requested, and not exact.")
+    times: list[float] | None = Field(default=None, description="If requested: of each bucket's first point.")
+    bads: list[int] | None = Field(default=None, description="NaN and infinities in each bucket; left out if there are none.")
 
 
 class ChartList(BaseModel):
@@ -89,7 +89,7 @@ class PointIn(In):
     name: Key
     value: float | str = Field(description="A number, or NaN, Infinity, -Infinity.")
     step: int = Field(default=0, ge=-_STEP, le=_STEP)
-    timestamp: float | str | None = Field(default=None, description="Unix seconds or milliseconds, or ISO 8601; now where it is left out.")
+    timestamp: float | str | None = Field(default=None, description="Unix seconds or milliseconds, or ISO 8601; default: now.")
 
 
 class PointsIn(In):
@@ -103,7 +103,7 @@ class StepIn(In):
 
 
 class Stored(BaseModel):
-    stored: int = Field(description="Points that are committed now.")
+    stored: int = Field(description="Points that were committed.")
 
 
 @router.get("/series", summary="Draw series", response_model=ChartList)
@@ -117,13 +117,13 @@ def charts(
     means: Annotated[bool, Query(description="With the mean of each bucket.")] = False,
     times: Annotated[bool, Query(description="With the time of each bucket.")] = False,
 ) -> Response:
-    """Legs stitched; of what several legs logged, the newest shows. A metric that a run does not have is left out."""
+    """Legs are stitched; where several legs logged the same steps, the newest leg counts. A metric that a run does not have is left out."""
     return _charts(svc, run, metric, buckets=buckets, first=first, last=last, means=means, times=times)
 
 
 @router.post("/series/search", summary="Draw many series", response_model=ChartList)
 def search(svc: Svc, asked: SeriesSearch) -> Response:
-    """As the other, for what is too long for an address. Changes nothing."""
+    """Like GET, for requests that are too long for an address. Changes nothing."""
     given = asked.model_dump(exclude={"runs", "metrics"})
     return _charts(svc, asked.runs, asked.metrics, **given)
 
@@ -142,9 +142,9 @@ def points(
     metric: Annotated[str, Query(description="The metric.", max_length=250)],
     first: First = None,
     last: Last = None,
-    superseded: Annotated[bool, Query(description="With those that a later leg has hidden.")] = False,
-    limit: Annotated[int, Query(ge=1, le=100_000, description="At most so many in an answer.")] = 10_000,
-    offset: Annotated[int, Query(ge=0, le=1 << 53, description="How many to pass over: the `next` of the answer before.")] = 0,
+    superseded: Annotated[bool, Query(description="Include superseded points.")] = False,
+    limit: Annotated[int, Query(ge=1, le=100_000, description="The most to return.")] = 10_000,
+    offset: Annotated[int, Query(ge=0, le=1 << 53, description="How many to skip: the `next` of the previous answer.")] = 0,
 ) -> Response:
     """By step and time."""
     must_be_storable(metric)
@@ -157,14 +157,14 @@ def points(
 
 @router.post("/runs/{run_id}/metrics", summary="Add points", openapi_extra={"x-hot": True})
 def add(svc: Svc, run_id: RunId, asked: Annotated[PointsIn | PointIn, Body()]) -> Stored:
-    """Several, or one. Answered when they are committed. A point that is there already (step, time and value) is stored once."""
+    """One or several. The answer comes when they are committed. A point with the same step, time and value is stored once."""
     data = asked.model_dump(exclude_none=True)
     return _store(svc, run_id, many_points(data, svc.clock.now()) if "points" in data else [one_point(data, svc.clock.now())])
 
 
 @router.post("/runs/{run_id}/metrics/batch", summary="Add one step's metrics", openapi_extra={"x-hot": True})
 def add_step(svc: Svc, run_id: RunId, asked: StepIn) -> Stored:
-    """Several metrics of one step. Answered when they are committed."""
+    """Several metrics of one step. The answer comes when they are committed."""
     return _store(svc, run_id, step_of_points(asked.model_dump(exclude_none=True), svc.clock.now()))
 
 

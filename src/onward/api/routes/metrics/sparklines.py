@@ -22,26 +22,24 @@ _MOST_RUNS = 200
 
 
 class Sparkline(BaseModel):
-    values: list[float | None] = Field(description="By step, at most 60, to four digits; null: nothing finite there.")
+    values: list[float | None] = Field(description="By step, at most 60, to four digits; null: no finite values there.")
     first: int | None = Field(description="The steps that they span.")
     last: int | None
-    points: int = Field(description="How many there really are.")
+    points: int = Field(description="How many points there are.")
 
 
 class Sparklines(BaseModel):
     metric: str
-    sparklines: dict[str, Sparkline] = Field(description="By run, as it was asked for; runs without the metric are left out.")
+    sparklines: dict[str, Sparkline] = Field(description="By run, under the id as requested; runs without the metric are left out.")
 
 
-@router.get("/sparklines", summary="Draw one metric of many runs small", response_model=Sparklines)
+@router.get("/sparklines", summary="Draw one metric of many runs as sparklines", response_model=Sparklines)
 def drawn(
     svc: Svc,
-    runs: Annotated[
-        str, Query(description="Ids with commas between, at most 200; those that are not there are left out.", max_length=15_000)
-    ],
+    runs: Annotated[str, Query(description="Comma-separated ids, at most 200; unknown ones are left out.", max_length=15_000)],
     metric: Annotated[str, Query(description="The metric.", max_length=250)],
 ) -> Response:
-    """The mean of each bucket, legs stitched."""
+    """The mean of each bucket; legs are stitched."""
     must_be_storable(metric)
     asked = list(dict.fromkeys(one for one in runs.split(",") if one))
     if len(asked) > _MOST_RUNS:

@@ -60,12 +60,12 @@ class BranchIn(In):
 
 
 class CloneIn(In):
-    name: Annotated[Text, Field(max_length=250)] | None = Field(default=None, description="Another name; else the same.")
-    experiment: Annotated[Text, Field(max_length=250)] | None = Field(default=None, description="Another experiment; else the same.")
+    name: Annotated[Text, Field(max_length=250)] | None = Field(default=None, description="A new name; default: the same.")
+    experiment: Annotated[Text, Field(max_length=250)] | None = Field(default=None, description="Another experiment; default: the same.")
     params: Given = Field(default_factory=dict, max_length=2000, description="Params with other values; the others stay.")
     resources: Given = Field(default_factory=dict, max_length=100, description=_RESOURCES)
     limits: Given = Field(default_factory=dict, max_length=100, description="As in a params file's `train.limits`; those given replace.")
-    checkpoint: BranchIn | None = Field(default=None, description="To go on from a copy of this one; else it begins at the beginning.")
+    checkpoint: BranchIn | None = Field(default=None, description="Continue from a copy of this one; otherwise start from the beginning.")
     dry_run: DryRun = False
 
 
@@ -75,20 +75,20 @@ class ResumeIn(In):
 
 
 class PreviewOut(BaseModel):
-    """What a submit would do, to the letter."""
+    """Exactly what a submit would do."""
 
     folder: str
     command: list[str]
     script: str
-    notes: list[str] = Field(description="What is worth knowing before it is queued.")
+    notes: list[str] = Field(description="Notes to read before it is queued.")
 
 
-PREVIEW: dict[int | str, dict[str, Any]] = {200: {"model": PreviewOut, "description": "Of a dry run."}}
+PREVIEW: dict[int | str, dict[str, Any]] = {200: {"model": PreviewOut, "description": "For a dry run."}}
 
 
 @router.post("/{run_id}/clone", summary="Clone a run", status_code=201, response_model=RunDetails, responses=PREVIEW)
 def clone(svc: Svc, who: Who, run_id: RunId, asked: CloneIn) -> Response:
-    """Queue a new run of the code that this one froze, with the changes given: checked as at submit, all that is wrong told at once."""
+    """Queue a new run of the code that this one froze, with the changes given: checked as at submit; all problems are reported at once."""
     from onward.inputs.params.changes import changed_draft
     from onward.operations.submit.clone import clone as clone_run
     from onward.operations.submit.clone import clone_preview, draft_of
@@ -118,7 +118,7 @@ def stop(svc: Svc, run_id: RunId) -> Response:
 
 @router.post("/{run_id}/resume", summary="Resume a run", response_model=RunDetails)
 def resume(svc: Svc, run_id: RunId, asked: ResumeIn | None = None) -> Response:
-    """Go on with a stopped, failed or cancelled run as its next leg, from its newest good checkpoint; with other resources if need be."""
+    """Continue a stopped, failed or cancelled run as its next leg, from its newest verified checkpoint, optionally with other resources."""
     changes = _changes(asked) if asked else {}
     return _act(svc, run_id, lambda dir: control.resume(svc.desk, dir, changes=changes))
 
@@ -129,7 +129,7 @@ def submitted(svc: Services, who: ApiCaller, asked: SubmitIn) -> Response:
     from onward.operations.submit.new_run import preview, submit
 
     if (asked.file is None) == (asked.draft is None):
-        raise InvalidInput("a submit has either `file` or `draft`", hint="`file` is a params file's text, `draft` the same as data")
+        raise InvalidInput("a submit needs either `file` or `draft`", hint="`file` is a params file's text, `draft` the same as data")
     folder = allowed_folder(svc, asked.folder)
     draft = parse_params(asked.file, "file") if asked.file is not None else params_from_data(asked.draft or {})
     must_be_near(svc, draft)
@@ -144,17 +144,17 @@ def allowed_folder(svc: Services, folder: str) -> Path:
     if not places:
         raise NotAllowed(
             "this server runs no code that is submitted over HTTP",
-            hint="its settings' `server.code` names folders whose code it may; `onward submit` works beside it, and a clone needs none",
+            hint="`server.code` in its settings names the folders whose code it may run; `onward submit` and clones work without it",
         )
     if not folder.startswith("/"):
-        raise InvalidInput(f"folder: {folder[:100]!r} is no absolute path", hint="name a folder on the server's machine")
+        raise InvalidInput(f"folder: {folder[:100]!r} is not an absolute path", hint="name a folder on the server's machine")
     try:
         real = Path(folder).resolve(strict=True)
         allowed = real.is_dir() and any(real.is_relative_to(place.resolve()) for place in places)
     except (OSError, RuntimeError):
         allowed = False
     if not allowed:  # one that is not there reads the same: what lies elsewhere is nobody's business
-        raise NotAllowed(f"{folder[:200]} is no folder under {' or '.join(map(str, places))}", hint="code is run from under those alone")
+        raise NotAllowed(f"{folder[:200]} is not a folder under {' or '.join(map(str, places))}", hint="only code in those folders is run")
     return real
 
 
@@ -165,8 +165,8 @@ def must_run_the_same_program(source: RunDraft, draft: RunDraft) -> None:
     for name in sorted(params_that_choose_the_program(source.command)):
         if source.params.get(name) != draft.params.get(name):
             raise NotAllowed(
-                f"params.{name}: this param says which program the run starts, and a clone over HTTP starts the same one",
-                hint=f"`onward clone RUN -P {name}=…` can change it, where the run's owner calls it",
+                f"params.{name}: this param names the program that the run starts, which a clone over HTTP cannot change",
+                hint=f"`onward clone RUN -P {name}=…` by the run's owner can change it",
             )
 
 
@@ -174,8 +174,8 @@ def must_be_near(svc: Services, draft: RunDraft) -> None:
     cluster, _ = svc.desk.settings.cluster(draft.cluster)
     if cluster.ssh:
         raise InvalidInput(
-            f"cluster {cluster.name} is reached through ssh, and this server submits where it runs",
-            hint="`onward submit` goes there; so would a server on that host",
+            f"cluster {cluster.name} is reached through ssh, but this server submits only on its own machine",
+            hint="use `onward submit`, or a server on that host",
         )
 
 

@@ -24,16 +24,16 @@ router = APIRouter(prefix="/api/v1/runs/{run_id}", tags=["logs and checkpoints"]
 
 class CheckpointOut(BaseModel):
     step: int
-    leg: int = Field(description="Which made it; 0: the run was branched from it.")
+    leg: int = Field(description="The leg that saved it; 0: the run was branched from it.")
     bytes: int | None
     state: str = Field(
-        description="published, damaged (`problem` says how), or told: published where this server cannot look; perhaps deleted since."
+        description="published, damaged (`problem` says how), or told: published where this server cannot check, perhaps deleted since."
     )
     created: float | None
     metrics: dict[str, Any]
     problem: str | None = None
-    folder: str | None = Field(default=None, description="Where it lies, as far as this server can look.")
-    kept: str = Field(default="", description="Why it is still there; empty where that is not known.")
+    folder: str | None = Field(default=None, description="Where it is, as far as this server can see.")
+    kept: str = Field(default="", description="Why it is kept; empty if unknown.")
 
 
 class CheckpointList(BaseModel):
@@ -42,7 +42,7 @@ class CheckpointList(BaseModel):
 
 @router.get("/checkpoints", summary="List a run's checkpoints")
 def checkpoints(svc: Svc, run_id: RunId) -> CheckpointList:
-    """The published ones, sizes compared with their manifests. Of a run that has no folder here, those that its journals tell of."""
+    """The published ones, sizes compared with their manifests. Of a run that has no folder here, those in its journals."""
     run = run_of(svc, run_id)
     dir = folder_of(svc, run.folder)
     if dir:

@@ -16,12 +16,12 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 @router.get(
     "/{run_id}/code-diff",
-    summary="Download the changes that were not committed",
+    summary="Download uncommitted changes",
     response_class=StreamingResponse,
     responses={200: {"content": {"application/octet-stream": {}}}},
 )
 def diff(svc: Svc, run_id: RunId) -> StreamingResponse:
-    """As `git diff` writes them; 404 where all was committed, or the code was under no version control."""
+    """As `git diff` writes them; 404 if everything was committed, or the code was not under version control."""
     run = run_of(svc, run_id)
     dir = must_have_folder(svc, run.run_id, run.folder)
     return send_file(ArtifactFiles(dir.params, root=dir.root), dir.code_diff.name)

@@ -25,21 +25,21 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 _FILTER = """Such as `metrics.loss < 0.5 and params.lr = 0.001`, `tags."my key" like 'a%' or not state in (failed, cancelled)`,
 `created > '2026-01-31'`, `min(metrics.loss) < 0.1`, `metrics.loss is nan`. A comparison needs a value, `!=`, `not in` and `not like`
-too; `not` before it turns the answer around; `is null` and `is not null` ask whether there is one."""
+too; `not` before it negates it; `is null` and `is not null` test whether there is one."""
 LIST_FILTER = (
-    f"{_FILTER} What has no sign of comparison and is no filter is searched for as words, in names, ids, experiments, users and tags."
+    f"{_FILTER} Text that is not a filter and has no comparison is searched for as words in names, ids, experiments, users and tags."
 )
-_METRICS = "Whether the answer holds them: `true`, `false`, or the names of those that it shall hold, with commas between."
-_ORDER = "Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next, with commas or repeated."
+_METRICS = "Whether to return metrics: `true`, `false`, or comma-separated names of those to return."
+_ORDER = "Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next; comma-separated or repeated."
 
 
 class RunIn(In):
     experiment: Annotated[Text, Field(min_length=1, max_length=500)] = Field(
-        default="Default", description="Its name; made where there is none."
+        default="Default", description="Its name; created if it does not exist."
     )
     name: Annotated[Text, Field(max_length=500)] = ""
     identity: Annotated[Text, Field(min_length=1, max_length=400)] | None = Field(
-        default=None, description="What a second start is recognised by: it gets the same run."
+        default=None, description="Identifies a restart: it gets the same run."
     )
     state: State = "running"
     params: dict[Key, ParamValue] = Field(default_factory=dict, max_length=2000)
@@ -48,7 +48,7 @@ class RunIn(In):
 
 class RunChange(In):
     name: Annotated[Text, Field(min_length=1, max_length=500)] | None = None
-    state: State | None = Field(default=None, description="Not of a run that Onward executes: its journals say.")
+    state: State | None = Field(default=None, description="Not for a run that Onward executes: its journals say.")
     reason: Annotated[Text, Field(max_length=8000)] | None = None
     archived: bool | None = None
 
@@ -61,8 +61,8 @@ class RunSearch(In):
     archived: bool | None = Field(default=False, description="Archived ones, the others, or (null) both.")
     limit: int = Field(default=100, ge=1, le=5000)
     offset: int = Field(default=0, ge=0, le=1 << 53)
-    metrics: bool | list[Key] = Field(default=True, description="Whether the answer holds them, or the names of those that it shall hold.")
-    params: bool = Field(default=True, description="Whether the answer holds params and tags.")
+    metrics: bool | list[Key] = Field(default=True, description="Whether to return metrics, or the names of those to return.")
+    params: bool = Field(default=True, description="Whether to return params and tags.")
     count: bool = Field(default=False, description="Whether to count all that match.")
 
 
@@ -82,13 +82,13 @@ def listed(
     order: Annotated[list[str] | None, Query(description=_ORDER, max_length=10)] = None,
     experiment: Annotated[list[str] | None, Query(description="Only of these, by number or name.", max_length=200)] = None,
     archived: Annotated[bool, Query(description="The archived ones instead.")] = False,
-    limit: Annotated[int, Query(ge=1, le=5000, description="At most so many in an answer.")] = 100,
-    offset: Annotated[int, Query(ge=0, le=1 << 53, description="How many to pass over: the `next` of the answer before.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=5000, description="The most to return.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=1 << 53, description="How many to skip: the `next` of the previous answer.")] = 0,
     metrics: Annotated[str, Query(description=_METRICS, max_length=5000)] = "true",
-    params: Annotated[bool, Query(description="Whether the answer holds params and tags.")] = True,
+    params: Annotated[bool, Query(description="Whether to return params and tags.")] = True,
     count: Annotated[bool, Query(description="Whether to count all that match.")] = False,
 ) -> Response:
-    """Newest first, unless another order is asked for. Filtered, ordered and paged by the database."""
+    """Newest first, unless another order is given. Filtered, ordered and paged by the database."""
     for text in (filter, metrics, *(order or ())):
         _must_be_text(text)
     words, note = as_text(filter, svc.clock.now())
@@ -110,7 +110,7 @@ def listed(
 
 @router.post("/search", summary="Search runs", response_model=RunPage)
 def search(svc: Svc, asked: RunSearch) -> Response:
-    """As the list, for what is too long for an address. Changes nothing."""
+    """Like the list, for requests that are too long for an address. Changes nothing."""
     given = asked.model_dump(exclude={"experiments", "metrics"})
     keys = None if isinstance(asked.metrics, bool) else asked.metrics
     return _found(svc, asked.experiments, RunQuery(**given, metrics=bool(asked.metrics), keys=keys))
@@ -129,7 +129,7 @@ Asked = Annotated[Annotated[SubmitIn, Tag("submit")] | Annotated[RunIn, Tag("rec
 def create(svc: Svc, who: Who, asked: Asked) -> Response:
     """With `file` or `draft` and `folder`: queue a run for Onward to execute, or with `dry_run` say what would be queued.
 
-    Else: begin the record of a training that Onward does not execute; with an `identity`, the same run for whoever asks again."""
+    Otherwise: record a training that Onward does not execute; repeated with the same `identity`, it returns the same run."""
     if isinstance(asked, SubmitIn):
         return submitted(svc, who, asked)
     identity = f"api:{asked.identity}" if asked.identity else None
@@ -163,7 +163,7 @@ def show(svc: Svc, run_id: RunId) -> Response:
 
 @router.patch("/{run_id}", summary="Rename, close or archive a run", response_model=RunDetails)
 def change(svc: Svc, run_id: RunId, asked: RunChange) -> Response:
-    """Only what is given changes. An archived run is out of the lists; nothing is lost."""
+    """Only the given fields change. An archived run is not listed; nothing is lost."""
     run = run_of(svc, run_id)
     changes: dict[str, Any] = {key: value for key, value in asked.model_dump(exclude={"archived"}).items() if value is not None}
     if asked.state is not None:
@@ -179,7 +179,7 @@ def change(svc: Svc, run_id: RunId, asked: RunChange) -> Response:
 
 @router.post("/{run_id}/params", summary="Set params", response_model=RunOut)
 def set_params(svc: Svc, run_id: RunId, asked: RunParamsIn) -> Response:
-    """Kept by leg: one that a resumed training changes stands beside the old."""
+    """Kept by leg: a value that a resumed training changes is added to the old one."""
     run = run_of(svc, run_id)
     svc.tracker.runs.set_params(run.run_id, finite(asked.params), leg=asked.leg)
     return json_response(run_record(svc.tracker.runs.view(run.run_id)))
@@ -187,7 +187,7 @@ def set_params(svc: Svc, run_id: RunId, asked: RunParamsIn) -> Response:
 
 @router.post("/{run_id}/tags", summary="Set tags", response_model=RunOut)
 def set_tags(svc: Svc, run_id: RunId, asked: TagsIn) -> Response:
-    """Those given; others stay."""
+    """Only those given; others stay unchanged."""
     run = run_of(svc, run_id)
     svc.tracker.runs.set_tags(run.run_id, asked.tags)
     return json_response(run_record(svc.tracker.runs.view(run.run_id)))
@@ -195,7 +195,7 @@ def set_tags(svc: Svc, run_id: RunId, asked: TagsIn) -> Response:
 
 @router.delete("/{run_id}/tags/{key:path}", summary="Delete a tag", status_code=204)
 def delete_tag(svc: Svc, run_id: RunId, key: Annotated[str, Path(max_length=250, description="The tag's key.")]) -> None:
-    """404 where there is none of that key."""
+    """404 if there is no such tag."""
     must_be_storable(key)
     svc.tracker.runs.delete_tag(run_of(svc, run_id).run_id, key)
 
@@ -232,9 +232,9 @@ def _details(svc: Services, run_id: str) -> Response:
 
 def _must_not_be_executed(source: str, run: str) -> None:
     if source == "onward":
-        raise Conflict(f"run {run} is executed by Onward: its journals say in which state it is", hint="cancel or stop it instead")
+        raise Conflict(f"run {run} is executed by Onward: its journals determine its state", hint="cancel or stop it instead")
 
 
 def _must_be_text(text: str) -> None:
     if "\x00" in text:
-        raise InvalidInput("a filter has no NUL characters")
+        raise InvalidInput("a filter must not contain NUL characters")

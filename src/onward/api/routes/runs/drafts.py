@@ -31,7 +31,7 @@ class CodeFolder(BaseModel):
 
 
 class CodeFolders(BaseModel):
-    folders: list[CodeFolder] = Field(description="The settings' `server.code`; empty: nobody starts runs over HTTP here.")
+    folders: list[CodeFolder] = Field(description="The settings' `server.code`; empty: no runs can be started over HTTP here.")
 
 
 class DraftIn(In):
@@ -41,14 +41,14 @@ class DraftIn(In):
 
 class DraftProblem(BaseModel):
     line: int | None = Field(description="Of the file, from 1.")
-    at: str = Field(description="Which key; empty: the whole.")
+    at: str = Field(description="Which key; empty: the whole file.")
     problem: str
     hint: str = ""
 
 
 class DraftOut(BaseModel):
-    data: dict[str, Any] | None = Field(description="What the file says; null where it is no YAML.")
-    problems: list[DraftProblem] = Field(description="All that is wrong with it; empty: it can be submitted.")
+    data: dict[str, Any] | None = Field(description="The file's contents; null if it is not YAML.")
+    problems: list[DraftProblem] = Field(description="Its problems; empty: it can be submitted.")
     script: str = Field(description="The exact job script that would be queued.")
     command: list[str] = Field(description="The exact command that would queue it.")
     run_folder: str
@@ -63,7 +63,7 @@ def folders(svc: Svc) -> CodeFolders:
 
 @router.post("/search", summary="Check a draft")
 def check(svc: Svc, asked: DraftIn) -> DraftOut:
-    """What it says, what is wrong with it, and what would be queued. Queues nothing."""
+    """Its contents, its problems, and what would be queued. Queues nothing."""
     found = DraftOut(data=_data(asked.file), problems=[], script="", command=[], run_folder="", notes=[])
     try:
         _preview(svc, asked, found)

@@ -14,19 +14,19 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 
 class StartOut(BaseModel):
-    waiting: bool = Field(description="Whether a leg of it waits in a queue, with none at work.")
+    waiting: bool = Field(description="Whether a leg of it waits in a queue and none is running.")
     leg: int | None
     job: str | None
-    expected: float | None = Field(description="When the scheduler expects to start it; null where it does not say.")
+    expected: float | None = Field(description="When the scheduler expects to start it; null if it does not say.")
     reason: str = Field(description="Why it waits, in plain words.")
     native: str = Field(description="The scheduler's word for it.")
     queue: str
-    ahead: int | None = Field(description="Jobs of that queue that are expected before it, as far as they are seen.")
-    taken_at: float | None = Field(description="When the scheduler was asked; all who look share its answer.")
-    trouble: str = Field(description="Why this is not newer.")
+    ahead: int | None = Field(description="Jobs of that queue that are expected to start before it, as far as they are visible.")
+    taken_at: float | None = Field(description="When the scheduler was asked; all readers share its answer.")
+    trouble: str = Field(description="Why there is nothing newer.")
 
 
-@router.get("/{run_id}/start", summary="Tell when a run will start")
+@router.get("/{run_id}/start", summary="Show when a run will start")
 def start(svc: Svc, run_id: RunId) -> StartOut:
     """May take as long as the scheduler does; it is asked at most every 30 s, whatever the number of readers."""
     history = history_of(svc, run_of(svc, run_id))

@@ -22,7 +22,7 @@ class ExperimentIn(In):
 
 class ExperimentChange(In):
     name: Name | None = None
-    archived: bool | None = Field(default=None, description="Its runs go with it, and come back with it.")
+    archived: bool | None = Field(default=None, description="Its runs are archived and restored with it.")
     tags: dict[Key, TagValue] = Field(default_factory=dict, max_length=100)
 
 
@@ -38,9 +38,9 @@ def listed(svc: Svc, archived: Annotated[bool, Query(description="The archived o
     return ExperimentList(experiments=[experiment_record(one, counts.get(one.id, 0)) for one in found])
 
 
-@router.post("", summary="Make an experiment", status_code=201)
+@router.post("", summary="Create an experiment", status_code=201)
 def create(svc: Svc, asked: ExperimentIn) -> ExperimentOut:
-    """409 where the name is taken."""
+    """409 if the name is taken."""
     return experiment_record(svc.tracker.experiments.create(asked.name, tags=asked.tags), 0)
 
 
@@ -53,7 +53,7 @@ def show(svc: Svc, experiment: ExperimentId) -> ExperimentOut:
 
 @router.patch("/{experiment}", summary="Rename, archive or tag an experiment")
 def change(svc: Svc, experiment: ExperimentId, asked: ExperimentChange) -> ExperimentOut:
-    """Only what is given changes."""
+    """Only the given fields change."""
     id = experiment_of(svc, experiment).id
     changed = svc.tracker.experiments.update(id, name=asked.name, archived=asked.archived, tags=asked.tags)
     return experiment_record(changed, svc.tracker.experiments.counts().get(id, 0))

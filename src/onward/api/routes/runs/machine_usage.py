@@ -70,26 +70,26 @@ class ComparisonOut(BaseModel):
     asked: str
     used: str
     share: float
-    flag: str = Field(description="What to ask for instead; empty where it is right as it is.")
+    flag: str = Field(description="What to ask for instead; empty if no change is needed.")
     words: str
 
 
 class SystemOut(BaseModel):
     nodes: list[NodeUsageOut]
-    legs: list[StretchOut] = Field(description="Where each leg was, and when.")
+    legs: list[StretchOut] = Field(description="Where each leg ran, and when.")
     compared: list[ComparisonOut]
-    advice: str = Field(description="All flags in one line, to copy; empty where there are none.")
+    advice: str = Field(description="All flags in one line, to copy; empty if there are none.")
 
 
 @router.get("/{run_id}/system", summary="Show a run's machines", response_model=SystemOut)
 def shown(
     svc: Svc,
     run_id: RunId,
-    buckets: Annotated[int, Query(ge=1, le=5000, description="At most so many: the resolution.")] = 300,
+    buckets: Annotated[int, Query(ge=1, le=5000, description="The most points: the resolution.")] = 300,
     first: Annotated[int | None, Query(ge=0, le=1 << 53, description="From this unix second on.")] = None,
     last: Annotated[int | None, Query(ge=0, le=1 << 53, description="Up to this unix second.")] = None,
 ) -> Response:
-    """Samples are taken every ten seconds by the leg's supervisor. Empty where there are none."""
+    """Samples are taken every ten seconds by the leg's supervisor. Empty if there are none."""
     history = history_of(svc, run_of(svc, run_id))
     with svc.tracker.reading_points() as connection:
         found = sampled(connection, history.info)

@@ -35,7 +35,7 @@ def listed(svc: Svc, run_id: RunId) -> NoteList:
     return NoteList(notes=[NoteOut(**note) for note in svc.tracker.runs.notes(run_of(svc, run_id).run_id)])
 
 
-@router.post("", summary="Leave a note", status_code=201)
+@router.post("", summary="Add a note", status_code=201)
 def add(svc: Svc, who: Who, run_id: RunId, asked: NoteIn) -> NoteOut:
     """Signed with the name of the token."""
     id = svc.tracker.runs.add_note(run_of(svc, run_id).run_id, asked.text, author=who.name)
@@ -44,5 +44,5 @@ def add(svc: Svc, who: Who, run_id: RunId, asked: NoteIn) -> NoteOut:
 
 @router.delete("/{note}", summary="Delete a note", status_code=204)
 def delete(svc: Svc, run_id: RunId, note: Annotated[int, Path(ge=0, le=1 << 53, description="Its number.")]) -> None:
-    """404 where there is none of that number."""
+    """404 if there is no such note."""
     svc.tracker.runs.delete_note(run_of(svc, run_id).run_id, note)

@@ -32,7 +32,7 @@ _PARENT = "mlflow.parentRunId"
 
 
 class PaceOut(ProgressOut):
-    rate: float | None = Field(description="Steps a second, of the recent past.")
+    rate: float | None = Field(description="Recent steps per second.")
     at: float | None = Field(description="When the newest step was logged.")
 
 
@@ -40,19 +40,19 @@ class FinishOut(BaseModel):
     at: float = Field(description="When it will likely be done, waits included.")
     training: float = Field(description="Seconds of training that are left.")
     waiting: float = Field(description="Seconds expected in queues.")
-    legs: int = Field(description="Further legs that it needs.")
-    words: str = Field(description="What this was worked out from, or which limit comes first.")
+    legs: int = Field(description="How many more legs it needs.")
+    words: str = Field(description="What this is based on, or which limit comes first.")
 
 
 class RiskOut(BaseModel):
-    seconds: float = Field(description="Of work since the state that the newest checkpoint holds.")
+    seconds: float = Field(description="Seconds of work since the newest checkpoint.")
     steps: int | None
     since_step: int | None = Field(description="The checkpoint's step; null: everything since the beginning.")
     since: float
 
 
 class EffortOut(BaseModel):
-    """Seconds of jobs. What is at risk counts on neither side of the goodput."""
+    """Seconds of jobs. Work at risk does not count in the goodput."""
 
     allocated: float
     kept: float
@@ -102,12 +102,12 @@ class Actions(BaseModel):
 class Overview(BaseModel):
     as_of: float
     run: RunRow
-    no_job_since: float | None = Field(description="Since when no job is queued for it; null where it has one, or needs none.")
+    no_job_since: float | None = Field(description="Since when no job is queued for it; null if it has one, or needs none.")
     evidence: list[str] = Field(description="The lines that show the cause.")
     pace: PaceOut
     legs: LegCounts
     finish: FinishOut | None
-    risk: RiskOut | None = Field(description="Null where no leg is at work.")
+    risk: RiskOut | None = Field(description="Null if no leg is running.")
     effort: EffortOut
     metrics: list[KeyMetric]
     parent: ParentOut | None
@@ -117,19 +117,17 @@ class Overview(BaseModel):
     folder: str | None
     workdir: str
     launcher: str
-    resources: dict[str, Any] = Field(
-        description="What a leg asks for, with what a resume changed; those that were not asked for are left out."
-    )
+    resources: dict[str, Any] = Field(description="What a leg asks for, including what a resume changed; unset ones are left out.")
     limits: dict[str, Any]
     environment: dict[str, Any] = Field(description="Modules, conda, venv, setup lines.")
-    code: dict[str, Any] = Field(description="Commit, branch and the like, as far as it is known.")
+    code: dict[str, Any] = Field(description="Commit, branch and so on, as far as known.")
     jobs: list[JobOut]
     actions: Actions
 
 
 @router.get("/{run_id}/overview", summary="Show a run's first page", response_model=Overview)
 def overview(svc: Svc, run_id: RunId) -> Response:
-    """All that a person asks first, in one answer; the same facts as `onward show` has without a server."""
+    """The most important facts in one answer; the same as `onward show` gives without a server."""
     view = svc.tracker.runs.view(run_of(svc, run_id).run_id, metrics=False)
     history, now = history_of(svc, view.info), svc.clock.now()
     at_pace = run_pace(svc, history)

@@ -15,7 +15,7 @@ router = APIRouter(prefix="/api/v1", tags=["params"])
 
 class ParamDiff(BaseModel):
     runs: list[str]
-    different: dict[str, list[str | None]] = Field(description="By param, a value a run; null where a run has none.")
+    different: dict[str, list[str | None]] = Field(description="By param, one value per run; null if a run has none.")
     same: dict[str, str]
 
 
@@ -25,7 +25,7 @@ class ParamHistory(BaseModel):
 
 @router.get("/params/diff", summary="Compare params of runs")
 def diff(svc: Svc, run: Annotated[list[str], Query(description="Two runs or more; repeat.", min_length=2, max_length=200)]) -> ParamDiff:
-    """What differs first; what is the same in all stands apart."""
+    """Differing params first; those with the same value in all runs are separate."""
     views = [svc.tracker.runs.view(run_of(svc, one).run_id) for one in run]
     keys = sorted({key for view in views for key in view.params})
     rows = {key: [view.params.get(key) for view in views] for key in keys}

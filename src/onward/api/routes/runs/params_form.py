@@ -16,7 +16,7 @@ _DEEPEST = 40
 
 
 class ParamsData(In):
-    data: dict[str, Any] = Field(description="What a params file holds; not checked here.")
+    data: dict[str, Any] = Field(description="The contents of a params file; not checked here.")
 
 
 class ParamsText(BaseModel):
@@ -33,7 +33,7 @@ def schema() -> dict[str, Any]:
 
 @router.post("/drafts/text", summary="Write a params file")
 def written(asked: ParamsData) -> ParamsText:
-    """YAML that is read back as the same data, in the order given. Changes nothing."""
+    """YAML that parses to the same data, in the given order. Changes nothing."""
     from onward.inputs.yaml_lines import to_yaml
 
     if _depth(asked.data) > _DEEPEST:

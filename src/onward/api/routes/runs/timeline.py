@@ -29,10 +29,10 @@ class SegmentOut(BaseModel):
     kind: SegmentKind
     leg: int
     start: float
-    end: float | None = Field(description="Null: it goes on.")
+    end: float | None = Field(description="Null: it has not ended.")
     words: str
     job: str | None
-    state: str = Field(description="Of a leg: how it ended, or running.")
+    state: str = Field(description="For a leg: how it ended, or running.")
     log: LogLink | None
 
 
@@ -47,15 +47,17 @@ class MarkOut(BaseModel):
 
 class TimelineOut(BaseModel):
     start: float
-    end: float = Field(description="Of a run that is not over: now.")
+    end: float = Field(description="For a run that is not over: now.")
     segments: list[SegmentOut]
     marks: list[MarkOut]
-    checkpoints: int = Field(description="How many there were. Of more than a thousand some are drawn, the last of each leg always.")
+    checkpoints: int = Field(
+        description="How many there were. Of more than a thousand, only some are drawn, always including the last of each leg."
+    )
 
 
 @router.get("/{run_id}/timeline", summary="Draw a run's timeline", response_model=TimelineOut)
 def shown(svc: Svc, run_id: RunId) -> Response:
-    """In the order of time, across all legs."""
+    """In chronological order, across all legs."""
     history = history_of(svc, run_of(svc, run_id))
     with svc.tracker.reading_points() as connection:
         key = furthest(connection, history.info)

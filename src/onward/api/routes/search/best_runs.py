@@ -1,4 +1,4 @@
-"""The best run of every experiment, by one metric."""
+"""Find the best run of each experiment, by one metric."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ class BestOut(BaseModel):
 
 
 class Bests(BaseModel):
-    metric: str | None = Field(description="None: nobody logs any.")
+    metric: str | None = Field(description="None: no run logs any.")
     mode: Literal["min", "max"]
     bests: list[BestOut]
 
 
-@router.get("", summary="The best run of every experiment")
+@router.get("", summary="Find the best run of each experiment")
 def listed(
     svc: Svc,
-    metric: Annotated[str | None, Query(max_length=250, description="By which; left out: the loss or score that most runs have.")] = None,
-    mode: Annotated[Literal["min", "max"] | None, Query(description="What is better; left out: as the metric's name suggests.")] = None,
+    metric: Annotated[str | None, Query(max_length=250, description="The metric; default: the loss or score that most runs have.")] = None,
+    mode: Annotated[
+        Literal["min", "max"] | None, Query(description="Which direction is better; default: as the metric's name suggests.")
+    ] = None,
 ) -> Bests:
     """By the lowest or highest finite value that a run reached. Experiments whose runs do not have the metric are left out."""
     must_be_storable(metric or "")

@@ -37,9 +37,9 @@ def runs(
     experiment: Annotated[str | None, Query(description="Only of this one.", max_length=500)] = None,
     format: Format = "csv",
 ) -> Response:
-    """One row a run, one column a param, tag and metric (its last value). All that match."""
+    """One row per run, one column per param, tag and metric (its last value). All that match."""
     if "\x00" in filter:
-        raise InvalidInput("a filter has no NUL characters")
+        raise InvalidInput("a filter must not contain NUL characters")
     rows = list(_run_rows(svc, filter, [experiment_of(svc, experiment).id] if experiment is not None else None))
     columns = list(dict.fromkeys(key for row in rows for key in row))
     return _file("runs", columns, ([row.get(column) for column in columns] for row in rows), format)
@@ -49,7 +49,7 @@ def runs(
 def points(
     svc: Svc,
     run_id: RunId,
-    superseded: Annotated[bool, Query(description="With those that a later leg has hidden.")] = False,
+    superseded: Annotated[bool, Query(description="Include superseded points.")] = False,
     format: Format = "csv",
 ) -> Response:
     """All points of all metrics, by metric, step and time."""
@@ -122,7 +122,7 @@ def _parquet(columns: list[str], rows: Iterable[list[Any]]) -> bytes:
         from pyarrow import parquet
     except ImportError as error:
         raise InvalidInput(
-            "this server has no pyarrow, so it writes no Parquet", hint="pip install 'onward[parquet]' there, or take csv"
+            "this server has no pyarrow, so it writes no Parquet", hint="pip install 'onward[parquet]' there, or use csv"
         ) from error
     sink = io.BytesIO()
     left = iter(rows)

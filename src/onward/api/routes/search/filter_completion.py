@@ -16,7 +16,7 @@ router = APIRouter(prefix="/api/v1", tags=["runs"])
 
 
 class FilterWord(BaseModel):
-    text: str = Field(description="As it stands in a filter, in quotes where it needs them.")
+    text: str = Field(description="As written in a filter, quoted if necessary.")
     kind: SuggestionKind
     about: str
 
@@ -28,9 +28,9 @@ class FilterWords(BaseModel):
 @router.get("/filter-words", summary="Complete a filter")
 def words(
     svc: Svc,
-    prefix: Annotated[str, Query(max_length=500, description="The word as far as it was typed: `st`, `metrics.lo`, `min(metrics.`.")] = "",
+    prefix: Annotated[str, Query(max_length=500, description="The word typed so far: `st`, `metrics.lo`, `min(metrics.`.")] = "",
     of: Annotated[str, Query(max_length=500, description="For values: what they are compared with, such as `params.lr` or `state`.")] = "",
-    limit: Annotated[int, Query(ge=1, le=200, description="At most so many.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=200, description="The most to return.")] = 50,
 ) -> FilterWords:
     """Names that a comparison can begin with; with `of`, values that runs really have."""
     must_be_storable(prefix + of)

@@ -16,7 +16,7 @@ router = APIRouter(prefix="/api/v1", tags=["runs"])
 
 
 class GroupCount(BaseModel):
-    value: str | None = Field(description="What its runs share; null: they have no such thing.")
+    value: str | None = Field(description="The value that its runs share; null: they have none.")
     runs: int
     states: dict[str, int] = Field(description="How many are in each state.")
     newest: float = Field(description="When the newest of them was created.")
@@ -24,12 +24,12 @@ class GroupCount(BaseModel):
 
 class RunGroups(BaseModel):
     groups: list[GroupCount]
-    more: bool = Field(description="There are more groups than were asked for.")
-    read_as: Literal["filter", "text"] = Field(description="`text`: the filter was none, and its words were searched for instead.")
-    note: str = Field(description="Where the filter was read as text: why.")
+    more: bool = Field(description="There are more groups than requested.")
+    read_as: Literal["filter", "text"] = Field(description="`text`: it was not a filter, so its words were searched for instead.")
+    note: str = Field(description="If the filter was read as text: why.")
 
 
-@router.get("/run-groups", summary="Count runs by what they share")
+@router.get("/run-groups", summary="Count runs by group")
 def listed(
     svc: Svc,
     by: Annotated[
@@ -38,9 +38,9 @@ def listed(
     filter: Annotated[str, Query(description=LIST_FILTER, max_length=20_000)] = "",
     state: Annotated[State | None, Query(description="Only of this state.")] = None,
     archived: Annotated[bool, Query(description="The archived ones instead.")] = False,
-    limit: Annotated[int, Query(ge=1, le=2000, description="At most so many groups.")] = 200,
+    limit: Annotated[int, Query(ge=1, le=2000, description="The most groups to return.")] = 200,
 ) -> RunGroups:
-    """Numbers in their order, else the group with the newest run first."""
+    """Numbers in numeric order, otherwise the group with the newest run first."""
     now = svc.clock.now()
     words, note = as_text(filter, now)
     asked = GroupQuery(by=by, filter="" if words else filter, text=words, state=state, archived=archived, limit=limit)

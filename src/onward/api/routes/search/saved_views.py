@@ -22,8 +22,8 @@ ViewId = Annotated[int, Path(ge=0, le=1 << 53, description="The view's number.")
 class ViewIn(In):
     page: Annotated[Text, Field(min_length=1, max_length=64)] = Field(description="Which page: runs, compare, cluster …")
     name: Annotated[Text, Field(min_length=1, max_length=250)]
-    query: Annotated[Text, Field(max_length=20_000)] = Field(description="What the page's address says after the question mark.")
-    shared: bool = Field(default=False, description="Whether others see it.")
+    query: Annotated[Text, Field(max_length=20_000)] = Field(description="The page's address after the question mark.")
+    shared: bool = Field(default=False, description="Whether other users see it.")
 
 
 class ViewOut(BaseModel):
@@ -44,26 +44,26 @@ class ViewList(BaseModel):
 
 @router.get("", summary="List views")
 def listed(svc: Svc, who: Who, page: Annotated[str | None, Query(max_length=64, description="Only of this page.")] = None) -> ViewList:
-    """One's own and shared ones, by page and name."""
+    """Your own and shared ones, by page and name."""
     must_be_storable(page or "")
     return ViewList(views=[_told(view, who) for view in svc.tracker.views.of(_owner(who), page=page)])
 
 
 @router.get("/{view}", summary="Show a view")
 def shown(svc: Svc, who: Who, view: ViewId) -> ViewOut:
-    """404 also where it is another's and not shared."""
+    """404 also if it belongs to another user and is not shared."""
     return _told(svc.tracker.views.get(_owner(who), view), who)
 
 
 @router.put("", summary="Save a view")
 def save(svc: Svc, who: Who, asked: ViewIn) -> ViewOut:
-    """Make it, or replace one's own of the same page and name."""
+    """Creates it, or replaces your own of the same page and name."""
     return _told(svc.tracker.views.save(_owner(who), **asked.model_dump()), who)
 
 
 @router.delete("/{view}", summary="Delete a view", status_code=204)
 def delete(svc: Svc, who: Who, view: ViewId) -> None:
-    """One's own alone."""
+    """Only your own."""
     svc.tracker.views.delete(_owner(who), view)
 
 

@@ -13,14 +13,14 @@ from onward.operations.clusters.snapshot_cache import snapshot_record
 
 router = APIRouter(prefix="/api/v1/clusters", tags=["clusters"])
 
-Name = Annotated[str, Path(description="As the list has it, or `auto`.", max_length=250)]
-Jobs = Annotated[Literal["mine", "all"], Query(description="Whose jobs: those of the user who asks the scheduler, or everybody's.")]
-Limit = Annotated[int, Query(ge=0, le=20_000, description="No more jobs than this.")]
+Name = Annotated[str, Path(description="A name from the list, or `auto`.", max_length=250)]
+Jobs = Annotated[Literal["mine", "all"], Query(description="Whose jobs: those of the user who asks the scheduler, or everyone's.")]
+Limit = Annotated[int, Query(ge=0, le=20_000, description="The most jobs to return.")]
 
 
 @router.get("", summary="List clusters")
 def clusters(svc: Svc) -> ClusterList:
-    """Those of the settings, this machine, and the schedulers whose programs are here. None of them is asked."""
+    """Those in the settings, this machine, and the schedulers whose programs are installed here. No scheduler is asked."""
     return ClusterList.model_validate({"clusters": [value_to_json(one) for one in svc.clusters.known()]})
 
 
@@ -29,6 +29,7 @@ def cluster(svc: Svc, name: Name, jobs: Jobs = "all", limit: Limit = 2000) -> Cl
     """Nodes, queues, jobs with why they wait and when they are expected to start, and what could start now.
 
     A scheduler is asked at most every 30 s (this machine's own queue: 5 s), whatever the number of readers. While it does not answer, the
-    last picture is given with its `age` and, in `trouble`, the reason; an empty one if it never has, or its adapter does not tell of this.
+    last snapshot is returned with its `age` and, in `trouble`, the reason; it is empty if the scheduler never answered, or its adapter
+    does not support this.
     """
     return ClusterPicture.model_validate(snapshot_record(svc.clusters.look(name), jobs=jobs, limit=limit))

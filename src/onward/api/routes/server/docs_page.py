@@ -21,7 +21,7 @@ def home(request: Request) -> HTMLResponse:
     root = html.escape(request.scope.get("root_path", ""), quote=True)
     return HTMLResponse(
         f"{_HEAD.format(title='Onward')}<h1>Onward</h1><p>You are logged in. "
-        f'<a href="{root}/docs">What can be asked of this server</a>; <a href="{root}/api/v1/runs">its runs</a>.</p></body></html>'
+        f'<a href="{root}/docs">The API of this server</a>; <a href="{root}/api/v1/runs">its runs</a>.</p></body></html>'
     )
 
 
@@ -32,7 +32,7 @@ def docs(request: Request) -> HTMLResponse:
         _HEAD.format(title="Onward: the API"),
         f"<h1>{html.escape(schema['info']['title'])} {html.escape(schema['info']['version'])}</h1>",
         f"<p>{html.escape(schema['info']['description'])}</p>",
-        f'<p>As data: <a href="{html.escape(request.scope.get("root_path", ""), quote=True)}/api/openapi.json">openapi.json</a>.</p><dl>',
+        f'<p>As JSON: <a href="{html.escape(request.scope.get("root_path", ""), quote=True)}/api/openapi.json">openapi.json</a>.</p><dl>',
     ]
     for path, operations in schema["paths"].items():
         parts += [_operation(method, path, operation) for method, operation in operations.items()]

@@ -22,15 +22,15 @@ class Health(BaseModel):
     version: str
 
 
-@router.get("/healthz", summary="Is the process alive")
+@router.get("/healthz", summary="Check whether the process is alive")
 def healthz() -> Health:
-    """Answers as long as the process does; asks nothing of the database."""
+    """Answers as long as the process is alive; does not use the database."""
     return Health(status="ok", version=__version__)
 
 
-@router.get("/readyz", summary="Is the server ready")
+@router.get("/readyz", summary="Check whether the server is ready")
 def readyz(svc: Svc) -> Health:
-    """503, with the reason, where the database does not answer or has no room, or the server is stopping."""
+    """503, with the reason, if the database does not answer or is full, or the server is stopping."""
     if svc.stopping:
         raise StorageUnavailable("the server is stopping")
     svc.tracker.must_store()
@@ -39,12 +39,12 @@ def readyz(svc: Svc) -> Health:
 
 @router.get(
     "/metrics",
-    summary="Figures for Prometheus",
+    summary="Metrics for Prometheus",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}},
 )
 def metrics(svc: Svc, request: Request) -> Response:
-    """Runs by state, answers by status, the writer's queue, listeners, how long ago runs were tended."""
+    """Runs by state, answers by status, the writer's queue, listeners, time since runs were last tended."""
     text = exposition(svc)
     if "application/openmetrics-text" in request.headers.get("accept", ""):
         return Response(text + "# EOF\n", media_type="application/openmetrics-text; version=1.0.0; charset=utf-8")
@@ -63,7 +63,7 @@ def exposition(svc: Services) -> str:
         *_family("onward_runs", "gauge", "Runs by state.", [(f'state="{state}"', count) for state, count in states]),
         *_family("onward_points", "gauge", "Points stored.", [("", points)]),
         *_family("onward_http_answers", "counter", "Answers by method and status.", answered),
-        *_family("onward_writer_waiting", "gauge", "Jobs that await the writer.", [("", svc.tracker.waiting())]),
+        *_family("onward_writer_waiting", "gauge", "Jobs that wait for the writer.", [("", svc.tracker.waiting())]),
         *_family("onward_live_listeners", "gauge", "Open live streams.", [("", svc.live.listeners)]),
         *_family("onward_tend_problems", "gauge", "Problems of the last round of tending.", [("", len(svc.tend_problems))]),
     ]

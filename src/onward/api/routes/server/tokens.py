@@ -17,11 +17,11 @@ class TokenIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
     scope: Literal["user", "run", "agent", "webhook"] = Field(default="user", description="What it is for.")
     name: str = Field(default="", max_length=250, description="Whose, or what for: shown in lists.")
-    rights: Rights = Field(default=Rights.WRITE, description="Of a user's token.")
+    rights: Rights = Field(default=Rights.WRITE, description="For a user's token.")
     run: str | None = Field(default=None, max_length=64, description="The run that a run token may write to.")
-    cluster: str | None = Field(default=None, max_length=250, description="The cluster that an agent speaks for.")
+    cluster: str | None = Field(default=None, max_length=250, description="The cluster that an agent acts for.")
     expires_in: float | None = Field(
-        default=None, gt=0, le=10 * 366 * 86400, description="Seconds from now; none: it stands until revoked."
+        default=None, gt=0, le=10 * 366 * 86400, description="Seconds from now; none: it is valid until revoked."
     )
 
 
@@ -36,7 +36,7 @@ class TokenOut(BaseModel):
     expires: float | None
     revoked: float | None
     last_used: float | None
-    ends: float | None = Field(description="When it ends by itself: it expires, or its run has ended.")
+    ends: float | None = Field(description="When it stops working: it expires, or its run ended.")
     ends_soon: bool = Field(description="It expires within 14 days.")
 
     @classmethod
@@ -47,7 +47,7 @@ class TokenOut(BaseModel):
 
 class NewToken(BaseModel):
     token: TokenOut
-    secret: str = Field(description="Shown this once.")
+    secret: str = Field(description="Shown only once.")
 
 
 class TokenList(BaseModel):
@@ -60,9 +60,9 @@ def listed(svc: Svc) -> TokenList:
     return TokenList(tokens=[TokenOut.of(token, svc.clock.now()) for token in svc.tokens.all()])
 
 
-@router.post("", summary="Make a token", status_code=201)
+@router.post("", summary="Create a token", status_code=201)
 def create(svc: Svc, who: Who, asked: TokenIn) -> NewToken:
-    """The secret is in this answer and nowhere else."""
+    """Only this answer contains the secret."""
     now = svc.clock.now()
     token, secret = svc.tokens.create(
         Scope(asked.scope),
@@ -78,7 +78,7 @@ def create(svc: Svc, who: Who, asked: TokenIn) -> NewToken:
 
 @router.delete("/{id}", summary="Revoke a token")
 def revoke(svc: Svc, id: Annotated[str, Path(max_length=64, description="Its id.")]) -> TokenOut:
-    """From now on it opens nothing. Twice is once."""
+    """It stops working at once. Repeating it changes nothing."""
     svc.tokens.revoke(id, now=svc.clock.now())
     svc.book.forget()
     return TokenOut.of(svc.tokens.named(id), svc.clock.now())

@@ -12,7 +12,7 @@ router = APIRouter(prefix="/api/v1/trouble", tags=["health"])
 
 class UnreadableFolder(BaseModel):
     folder: str
-    reason: str = Field(description="What is wrong with it. It is tried again when it changes, and every few minutes.")
+    reason: str = Field(description="What is wrong with it. It is read again when it changes, and every few minutes.")
     since: float = Field(description="When this was first seen, in unix seconds.")
 
 

@@ -131,9 +131,7 @@ class _Taking:
                 if len(good) < len(some):
                     self.done.problems.append(f"run {run.id}: {len(some) - len(good)} points were skipped: invalid metric name")
                 for key, step, at, _ in itertools.filterfalse(_fits, good):
-                    self.done.problems.append(
-                        f"run {run.id}: {key!r} at step {step}, time {at:g} s: invalid time or step; skipped"
-                    )
+                    self.done.problems.append(f"run {run.id}: {key!r} at step {step}, time {at:g} s: invalid time or step; skipped")
                 good = list(filter(_fits, good))
                 self.done.points += self.tracker.ingest.points(run.id, good).points
         self._copy(run.artifact_uri, [run.experiment, run.id, "artifacts"], self.files / run.id, f"run {run.id}", run.id)

@@ -37,18 +37,18 @@ def check_owner(connection: Connection, dir: RunDir, run_id: str, owner: int) ->
     if held.folder is None:
         if held.source != "onward" or held.user != user_name(owner):
             raise Conflict(
-                f"{dir.path}, of {user_name(owner)}, says that it is run {run_id}; but that run is {held.user or 'somebody'}'s, and was "
-                "sent to the server by other means",
-                hint="delete the folder, or give its run an id of its own",
+                f"{dir.path}, of {user_name(owner)}, claims to be run {run_id}, but that run belongs to {held.user or 'someone else'} and "
+                "was sent to the server by other means",
+                hint="delete the folder, or give its run a different id",
             )
         return
     elsewhere = held.folder != str(dir.path) and not _same(Path(held.folder), dir.path)
     if elsewhere and RunDir(Path(held.folder)).is_run():
-        raise Conflict(f"{dir.path} says that it is run {run_id}; but that run lies in {held.folder}", hint="delete the one that is a copy")
+        raise Conflict(f"{dir.path} claims to be run {run_id}, but that run is in {held.folder}", hint="delete the copy")
     whose = held.user if held.owner is None else user_name(held.owner)  # an older version stored no owner
     if whose != user_name(owner) and (elsewhere or held.owner is not None):
         raise Conflict(
-            f"{dir.path}, of {user_name(owner)}, says that it is run {run_id}; but that run lay in {held.folder} and is {whose}'s",
+            f"{dir.path}, of {user_name(owner)}, claims to be run {run_id}, but that run was in {held.folder} and belongs to {whose}",
             hint="only the owner may move a run's folder",
         )
 

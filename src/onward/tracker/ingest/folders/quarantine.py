@@ -113,7 +113,7 @@ def _words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     elif isinstance(error, RecursionError):
-        text = "it holds something that is nested too deep"
+        text = "it contains something that is nested too deeply"
     elif isinstance(error, OnwardError):
         text = f"{error.message}; {error.hint}" if error.hint else error.message
     elif isinstance(error, ValueError):

@@ -225,7 +225,7 @@ class FolderTail:
             try:
                 piece = read_piece(dir.root, path, at)
                 if piece is None:
-                    looked.problems.append(f"{path} is not the file it was; it is read anew")
+                    looked.problems.append(f"{path} was replaced; it is read again from the start")
                     at = Position()
                     piece = read_piece(dir.root, path, at)
                     assert piece is not None
@@ -243,7 +243,7 @@ class FolderTail:
             looked.points += answer.points
             if answer.refused and name not in known.refused:
                 known.refused.add(name)
-                looked.problems.append(f"{path}: {answer.refused} lines are passed over: {answer.why}")
+                looked.problems.append(f"{path}: {answer.refused} lines were ignored: {answer.why}")
             read += piece.used
             if not piece.more or read >= TURN:
                 return
