@@ -160,7 +160,7 @@ def test_of_a_process_elsewhere_silence_is_told_and_its_run_is_not_over(hand: Ha
     hand.begin(of=elsewhere)
     info = hand.look(3).info
     assert (info.state, info.ended) == ("running", None)
-    assert info.reason == "silent since 2023-11-14 22:13 UTC; its process (12 on node7) cannot be seen from this machine"
+    assert info.reason == "silent since 2023-11-14 22:13 UTC; its process (12 on node7) cannot be checked on this machine"
     hand.tell({"s": 1, "m": {"loss": 1.0}}, at=2e9)
     info = hand.look(2).info
     assert (info.state, info.reason) == ("running", "")

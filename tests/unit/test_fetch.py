@@ -113,7 +113,7 @@ def test_without_the_token_the_file_is_refused_and_words_hold_neither_token_nor_
 
 def test_a_connection_that_breaks_is_a_failure(job: Job) -> None:
     job.rodan.behave(AT, "short")
-    assert job.failure() == "the download of input 'Image' broke off after 500 B"
+    assert job.failure() == "the download of input 'Image' was interrupted after 500 B"
     job.rodan.behave(AT, "refuse")
     assert "cannot be reached" in job.failure()
     job.rodan.close()
@@ -320,7 +320,7 @@ def test_all_inputs_together_may_not_be_larger_than_their_limit(leg: Leg) -> Non
 
 def test_time_that_is_up_is_said(leg: Leg) -> None:
     leg.rodan.behave(AT, "slow")
-    with pytest.raises(InputsFailed, match=r"not all inputs were fetched after 00:00:01: the download of input 'Image' broke off"):
+    with pytest.raises(InputsFailed, match=r"not all inputs were fetched after 00:00:01: the download of input 'Image' was interrupted"):
         leg.work(seconds=1)
 
 

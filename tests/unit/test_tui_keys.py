@@ -47,7 +47,7 @@ class Seat:
             if not self.app.asking:
                 break
             await asyncio.sleep(0.005)
-        assert "fault of Onward" not in self.text
+        assert "internal error" not in self.text
 
     async def resize(self, width: int, height: int) -> str:
         await self.pilot.resize_terminal(width, height)

@@ -43,7 +43,7 @@ def test_a_link_logs_in_once(server: Running, browser: Browser, watched: tuple[P
     watch.expect(401)
     second = context.new_page()
     second.goto(link)
-    expect(second.get_by_text("used before")).to_be_visible()
+    expect(second.get_by_text("already used")).to_be_visible()
     context.close()
     assert watch.wrong == []
 
@@ -99,8 +99,8 @@ def test_folders_that_cannot_be_read_are_named_with_their_reasons(page: Page) ->
     rows(page)
     expect(page.get_by_text("cannot be read")).to_have_count(0)
     told = [
-        {"folder": "/runs/2026-11-15_A_spoiled", "reason": "params/spec.json is no run's spec: it has no 'command'", "since": 1.7e9},
-        {"folder": "/runs/2026-11-15_B_copy", "reason": "that run lies in /runs/2026-11-15_A_digits", "since": 1.7e9},
+        {"folder": "/runs/2026-11-15_A_spoiled", "reason": "params/spec.json is not a valid spec: it has no 'command'", "since": 1.7e9},
+        {"folder": "/runs/2026-11-15_B_copy", "reason": "that run is in /runs/2026-11-15_A_digits", "since": 1.7e9},
     ]
     page.route("**/api/v1/trouble/folders", lambda route: route.fulfill(json={"folders": told}))
     page.reload()
@@ -142,7 +142,7 @@ def test_a_filter_with_a_slip_is_told_and_the_list_stays(watched: tuple[Page, Wa
     log_in(page, link)
     rows(page)
     page.get_by_role("combobox", name="Filter runs").fill("lr < 3")
-    expect(page.get_by_role("alert")).to_contain_text("nothing is called 'lr'")
+    expect(page.get_by_role("alert")).to_contain_text("unknown name 'lr'")
     assert len(rows(page)) == 10
 
 

@@ -628,7 +628,7 @@ export interface paths {
         get: operations["download_api_v1_runs__run_id__artifacts__path__get"];
         /**
          * Upload a file
-         * @description The body is the file. It appears complete or not at all, and replaces an older file of that path.
+         * @description The body is the file. It appears only when it is complete, and replaces an older file of that path.
          */
         put: operations["upload_api_v1_runs__run_id__artifacts__path__put"];
         post?: never;
@@ -2163,7 +2163,7 @@ export interface paths {
          * History
          * @description The points of a metric, in pages if `max_results` is given; of a run that Onward executes, without superseded ones.
          *
-         *     By time, step and value, as MLflow orders them; by step and time where Onward executed several legs, whose clocks may differ.
+         *     By time, step and value, as MLflow orders them; by step and time if Onward executed several legs, whose clocks may differ.
          */
         get: operations["history_api_2_0_mlflow_metrics_get_history_get"];
         put?: never;
@@ -3109,7 +3109,7 @@ export interface components {
             path: string;
             /**
              * File
-             * @description The text of its `params.yaml`, where it has one.
+             * @description The text of its `params.yaml`, if it has one.
              */
             file: string | null;
         };

@@ -114,5 +114,5 @@ def _kept(target: Path, source: Path | None) -> bool:
     try:
         link_checkpoint(source, target)
     except (CheckpointDamaged, OSError) as error:
-        log.warning("%s cannot be kept for its benchmarks: %s", source.name, error)
+        log.warning("cannot keep %s for its benchmarks: %s", source.name, error)
     return target.exists()

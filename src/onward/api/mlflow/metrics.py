@@ -62,7 +62,7 @@ def history(
 ) -> dict[str, Any]:
     """The points of a metric, in pages if `max_results` is given; of a run that Onward executes, without superseded ones.
 
-    By time, step and value, as MLflow orders them; by step and time where Onward executed several legs, whose clocks may differ.
+    By time, step and value, as MLflow orders them; by step and time if Onward executed several legs, whose clocks may differ.
     """
     try:
         info = svc.tracker.runs.get(wire.text({"run_id": run_id, "run_uuid": run_uuid}, "run_id", "run_uuid"))

@@ -155,7 +155,7 @@ def known(svc: Services, who: ApiCaller, body: Body) -> RunInfo:
 
 
 def live(svc: Services, who: ApiCaller, body: Body) -> RunInfo:
-    """The same, where it was not deleted."""
+    """The same, unless it was deleted."""
     info = known(svc, who, body)
     if info.archived is not None:
         raise put_away(info.hex_id)
@@ -163,7 +163,7 @@ def live(svc: Services, who: ApiCaller, body: Body) -> RunInfo:
 
 
 def own_models(svc: Services, who: ApiCaller, models: Iterable[str]) -> None:
-    """A run's token may speak of models that its run made."""
+    """A run's token may name models that its run created."""
     if not who.person:
         for id in dict.fromkeys(models):
             who.must_own(svc.tracker.models.get(id).run, f"model {id}")

@@ -32,6 +32,6 @@ def experiment_of(svc: Services, named: str) -> Experiment:
 
 
 def must_be_storable(text: str) -> None:
-    """Databases take neither NUL nor halves of characters; nothing with such a name can be there."""
+    """Databases accept neither NUL nor incomplete characters, so nothing can have such a name."""
     if "\x00" in text or not text.isprintable():
         raise NotFound(f"there is nothing named {text[:60]!r}")

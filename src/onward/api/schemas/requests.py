@@ -139,7 +139,7 @@ def _results(record: RequestRecord) -> tuple[OutcomeFile, ...]:
 
 
 def without_secrets(url: str) -> str:
-    """An address to look at: without what may open something in it."""
+    """An address to show: without its secrets."""
     try:
         parts = urlsplit(url)
     except ValueError:

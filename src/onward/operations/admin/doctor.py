@@ -56,7 +56,7 @@ def examine_tokens(env: Mapping[str, str], now: float) -> Iterator[Finding]:
     soon = [token for token in tokens if token.ends_soon(now)]
     named = [f"{token.id} ({token.name or token.scope}) in {((token.ends or now) - now) / 86400:.0f} days" for token in soon]
     some = f"{', '.join(named[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''}"
-    yield True, "tokens", f"{ENDS_SOON}{some}; `onward token create` makes a new one" if soon else "none expires within 14 days"
+    yield True, "tokens", f"{ENDS_SOON}{some}; `onward token create` creates a new one" if soon else "none expires within 14 days"
 
 
 def examine_folders(desk: OperationsContext) -> Iterator[Finding]:

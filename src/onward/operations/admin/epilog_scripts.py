@@ -104,7 +104,7 @@ def check_secret(text: str) -> str:
 
     found = parse(text.strip())
     if found is None or found[0] is not Scope.WEBHOOK:
-        raise InvalidInput("this is not a webhook token", hint="`onward token create --scope webhook` makes one, where the server runs")
+        raise InvalidInput("this is not a webhook token", hint="`onward token create --scope webhook` creates one, on the server's machine")
     return text.strip()
 
 

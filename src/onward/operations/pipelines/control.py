@@ -69,7 +69,7 @@ def find_pipeline(desk: OperationsContext, text: str) -> PipelineDir:
     if begins:
         return found[begins[0]]
     raise NotFound(
-        f"no pipeline {text!r} under {roots_text(list(map(str, desk.roots)))}", hint="`onward pipeline list` lists them"
+        f"there is no pipeline {text!r} under {roots_text(list(map(str, desk.roots)))}", hint="`onward pipeline list` lists them"
     )
 
 

@@ -145,7 +145,7 @@ def _why_kept(local: LegLocal, run: RunDir, leg: int) -> str:
     size = format_bytes(sum(one.bytes for one in left if one.name == left[-1].name))
     newest = left[-1]
     how = f"the next leg of that run on this node publishes it, or copy {newest.folder} yourself"
-    return f"it holds {newest.name} of {run.path.name} ({size}), which is not published; {how}"
+    return f"it contains {newest.name} of {run.path.name} ({size}), which is not published; {how}"
 
 
 def _finished(run: RunDir) -> bool:

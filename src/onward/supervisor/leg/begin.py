@@ -112,7 +112,7 @@ def _note_second_life(scene: LegContext, run: Run, journal: Journal) -> None:
     leg = run.legs.get(scene.leg)
     if scene.allocation.restarted and leg and leg.claimed and leg.end is None and leg.claimed.job == scene.allocation.job:
         hosts = ", ".join(leg.claimed.hosts)
-        words = f"job {scene.allocation.job} was started again: {hosts} was lost, or somebody requeued the job"
+        words = f"job {scene.allocation.job} was started again: {hosts} was lost, or someone requeued the job"
         log.info("leg %d ended %s: %s", leg.number, LegEnd.NODE_LOST, words)
         journal.write(ev.EndFound(leg=leg.number, at=scene.clock.now(), end=LegEnd.NODE_LOST, reason=words))
 

@@ -167,7 +167,7 @@ class TrainingWatch:
 
     def _look_for_reasons(self, now: float) -> None:
         if self.folder.fenced_by:
-            log.warning("leg %d has taken over; this leg ends without an end record", self.folder.fenced_by)
+            log.warning("leg %d has taken over; this leg writes no end record", self.folder.fenced_by)
             self.fenced = True
             self._kill()
             return

@@ -123,7 +123,7 @@ def _stream(
             digest.update(chunk)
             file.write(chunk)
         if cut() or (promised is not None and size != promised):
-            raise InputsFailed(f"the download of {what} broke off after {format_bytes(size)}", hint="it is retried")
+            raise InputsFailed(f"the download of {what} was interrupted after {format_bytes(size)}", hint="it is retried")
         if one.size is not None and size != one.size:
             raise InputRefused(_other_size(what, size, one.size))
         if one.sha256 is not None and digest.hexdigest() != one.sha256:
@@ -136,7 +136,7 @@ def _read(response: http.client.HTTPResponse, what: str, cut: Callable[[], bool]
     try:
         return b"" if cut() else response.read1(_CHUNK)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise InputsFailed(f"the download of {what} broke off: {error or type(error).__name__}", hint="it is retried") from error
+        raise InputsFailed(f"the download of {what} was interrupted: {error or type(error).__name__}", hint="it is retried") from error
 
 
 def _other_size(what: str, found: int, expected: int) -> str:

@@ -92,7 +92,7 @@ def uneven_calls_warning(promised: Collection[RankReport]) -> str:
         return ""
     return (
         f"rank {most} has called should_stop() about {limits[most] - limits[fewest]} times more often than rank {fewest}, so that they may"
-        " have stopped at different steps; call it on every rank once a step, or on rank 0 alone"
+        " have stopped at different steps; call it on every rank once per step, or only on rank 0"
     )
 
 

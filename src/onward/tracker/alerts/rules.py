@@ -50,7 +50,7 @@ class Alerts:
         with self._database.reading() as connection:
             row = connection.execute(select(_rules).where(_rules.c.id == id)).mappings().first()
         if row is None:
-            raise NotFound(f"no rule {id[:60]!r}", hint="GET /api/v1/alerts/rules lists them")
+            raise NotFound(f"there is no rule {id[:60]!r}", hint="GET /api/v1/alerts/rules lists them")
         return _rule(row)
 
     def save_rule(self, rule: AlertRule, *, now: float) -> AlertRule:
@@ -80,7 +80,7 @@ class Alerts:
         known = {channel.id for channel in self.channels()}
         for id in rule.channels:
             if id not in known:
-                raise InvalidInput(f"no channel {id[:60]!r}", hint="GET /api/v1/alerts/channels lists them")
+                raise InvalidInput(f"there is no channel {id[:60]!r}", hint="GET /api/v1/alerts/channels lists them")
 
     # ── channels ──────────────────────────────────────────────────────────────
 
@@ -91,7 +91,7 @@ class Alerts:
     def channel(self, id: str) -> Channel:
         found = next((channel for channel in self.channels() if channel.id == id), None)
         if found is None:
-            raise NotFound(f"no channel {id[:60]!r}", hint="GET /api/v1/alerts/channels lists them")
+            raise NotFound(f"there is no channel {id[:60]!r}", hint="GET /api/v1/alerts/channels lists them")
         return found
 
     def save_channel(self, channel: Channel, *, now: float) -> Channel:

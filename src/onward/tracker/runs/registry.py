@@ -279,7 +279,7 @@ def create_run(batch: Batch, new: NewRun, run_id: str) -> None:
     experiment = ensure_experiment(batch, new.experiment) if isinstance(new.experiment, str) else new.experiment
     found = batch.connection.execute(select(schema.experiments.c.id).where(schema.experiments.c.id == experiment)).first()
     if found is None:
-        raise NotFound(f"no experiment number {experiment}", hint="create it first")
+        raise NotFound(f"there is no experiment number {experiment}", hint="create it first")
     row = {
         "run_id": run_id,
         "hex_id": hex_id(run_id),

@@ -18,7 +18,7 @@ from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.unmanaged.records import SOURCE, write_leg_end
 
 EVERY = 5.0  # seconds between looks
-SILENCE = 600.0  # of a process that cannot be seen from this machine, until it is told of
+SILENCE = 600.0  # of a process that cannot be checked on this machine, until it is told of
 
 _runs = schema.runs
 
@@ -43,7 +43,7 @@ def judge_liveness(details: Mapping[str, Any], *, lives: bool | None, here: Mapp
     if told.get("host") == here["host"] and told.get("boot") and here["boot"] and told["boot"] != here["boot"]:
         return LivenessVerdict(gone=True, words=f"{told['host']} was restarted, and {who} wrote no end record")
     since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(heard))
-    return LivenessVerdict(gone=False, words=f"silent since {since} UTC; {who} cannot be seen from this machine")
+    return LivenessVerdict(gone=False, words=f"silent since {since} UTC; {who} cannot be checked on this machine")
 
 
 class UnmanagedWatch:

@@ -70,7 +70,7 @@ def listed(
     openapi_extra={"requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}},
 )
 async def upload(svc: Svc, request: Request, run_id: RunId, path: FilePath) -> ArtifactOut:
-    """The body is the file. It appears complete or not at all, and replaces an older file of that path."""
+    """The body is the file. It appears only when it is complete, and replaces an older file of that path."""
     components(path)
     run = await asyncio.to_thread(run_of, svc, run_id)
     files = files_of(svc, run.run_id, run.folder, largest=await asyncio.to_thread(room_for, svc, run.run_id, path))
@@ -105,7 +105,7 @@ def delete(svc: Svc, run_id: RunId, path: FilePath) -> None:
 
 
 def send_file(files: ArtifactFiles, path: str) -> StreamingResponse:
-    """A file of others, made harmless for browsers."""
+    """A file that someone uploaded, made harmless for browsers."""
     file, seen = files.open(path)
     name = quote(PurePosixPath(path).name)
     headers = {
@@ -125,7 +125,7 @@ def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 async def store_stream(files: ArtifactFiles, path: str, stream: AsyncIterator[bytes]) -> StoredFile:
-    """Write a body as it comes, by short calls in threads: a slow client holds none. One that leaves, or falls silent, leaves nothing."""
+    """Write a body as it arrives, in short calls in threads: a slow client blocks none. An interrupted upload leaves nothing."""
     upload = files.upload(path)
     try:
         await asyncio.to_thread(upload.begin)

@@ -139,7 +139,7 @@ def submitted(svc: Services, who: ApiCaller, asked: SubmitIn) -> Response:
 
 
 def allowed_folder(svc: Services, folder: str) -> Path:
-    """The folder itself, links followed, if it lies under one of those that the settings name."""
+    """The folder itself, links followed, if it is under one of those in the settings."""
     places = svc.desk.settings.server.code
     if not places:
         raise NotAllowed(

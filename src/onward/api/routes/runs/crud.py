@@ -210,7 +210,7 @@ def _found(svc: Services, experiments: list[str] | None, query: RunQuery, note: 
 
 
 def as_text(filter: str, now: float) -> tuple[str, str]:
-    """The words of what is no filter, and why it is none. What compares is meant as a filter: a slip in it is told, not searched for."""
+    """The words of a text that is not a filter, and why. A text with a comparison is meant as a filter: an error in it is reported."""
     try:
         filter_condition(filter, now=now)
     except InvalidInput as error:

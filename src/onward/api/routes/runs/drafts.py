@@ -27,7 +27,7 @@ _PLACED = re.compile(r"(?:file:(?P<line>\d+): )?(?:(?P<at>[\w.\"'-]+): )?(?P<pro
 
 class CodeFolder(BaseModel):
     path: str = Field(description="Runs may be started from it, and from folders under it.")
-    file: str | None = Field(description="The text of its `params.yaml`, where it has one.")
+    file: str | None = Field(description="The text of its `params.yaml`, if it has one.")
 
 
 class CodeFolders(BaseModel):
@@ -73,7 +73,7 @@ def check(svc: Svc, asked: DraftIn) -> DraftOut:
 
 
 def problems_of(error: OnwardError) -> list[DraftProblem]:
-    """A line each, with its place where it says one; the hint goes with the first."""
+    """One line each, with its place if it has one; the first has the hint."""
     lines = [match for match in map(_PLACED.fullmatch, error.message.splitlines()) if match]
     told = [DraftProblem(line=int(m["line"]) if m["line"] else None, at=m["at"] or "", problem=m["problem"]) for m in lines]
     if told and not told[0].line:

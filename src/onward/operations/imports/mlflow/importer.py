@@ -151,7 +151,7 @@ class _Taking:
             try:
                 self.tracker.models.log(told.run or "", [(model.id, told)])
             except NotFound as error:
-                self.done.problems.append(f"model {model.id}: {error.message}; its {told.key!r} is passed over")
+                self.done.problems.append(f"model {model.id}: {error.message}; its {told.key!r} is skipped")
         self._copy(
             model.artifact_uri, [model.experiment, "models", model.id, "artifacts"], self.files / "models" / model.id, model.id, None
         )
