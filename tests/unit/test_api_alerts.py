@@ -55,7 +55,7 @@ def test_the_key_of_a_webhook_is_made_and_shown_once_or_given(scene: Scene) -> N
     ("asked", "words"),
     [
         ({"kind": "slack", "name": "x"}, "the channel has no address"),
-        ({"kind": "slack", "name": "x", "url": "file:///etc/passwd"}, "not an http or https one"),
+        ({"kind": "slack", "name": "x", "url": "file:///etc/passwd"}, "does not begin with http"),
         ({"kind": "webhook", "name": "x", "url": "http://x/", "key": "short"}, "the key must be at least 24 bytes"),
         ({**MAIL, "user": "ada", "security": "none"}, "a password would be sent unencrypted"),
         ({**MAIL, "to": ["b@lab.org\nBcc: c@lab.org"]}, "to"),

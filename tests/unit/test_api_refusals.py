@@ -15,8 +15,8 @@ __all__ = ["scene"]
 @pytest.mark.parametrize(
     ("body", "at", "problem"),
     [
-        ({"slurm_job_id": [1]}, "body.slurm_job_id", "a text or a whole number is expected"),
-        ({"slurm_job_id": True}, "body.slurm_job_id", "a text or a whole number is expected"),
+        ({"slurm_job_id": [1]}, "body.slurm_job_id", "a string or a whole number is expected"),
+        ({"slurm_job_id": True}, "body.slurm_job_id", "a string or a whole number is expected"),
         ({"slurm_job_id": "x" * 201}, "body.slurm_job_id", "it is too long: at most 200"),
         ({"seed": {}}, "body.seed", "a whole number or a number or a string is expected"),
         ({"config": [1]}, "body.config", "an object is expected"),

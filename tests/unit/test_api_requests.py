@@ -132,6 +132,6 @@ def test_a_result_that_is_no_longer_what_was_answered_is_not_given_out(scene: Sc
     store.accept(request())
     settle(store, "r1", OutcomeState.DONE, made(tmp_path, "Model 0", b"weights"))
     (tmp_path / "model.keras").write_bytes(b"other weights")
-    assert "was changed" in good(scene.client.get(f"{AT}/r1/results/Model%200"), 409)["detail"]
+    assert "has changed" in good(scene.client.get(f"{AT}/r1/results/Model%200"), 409)["detail"]
     (tmp_path / "model.keras").unlink()
     assert scene.client.get(f"{AT}/r1/results/Model%200").status == 404

@@ -41,7 +41,7 @@ def test_others_see_shared_views_alone_and_cannot_take_them_away(scene: Scene) -
     assert [(view["name"], view["mine"]) for view in good(bob.get("/api/v1/views"))["views"]] == [("all", False)]
     assert good(bob.get(f"/api/v1/views/{shared['id']}"))["query"] == "a=1"
     assert good(bob.get(f"/api/v1/views/{own['id']}"), 404)["detail"] == f"there is no view number {own['id']}"
-    assert good(bob.ask("DELETE", f"/api/v1/views/{shared['id']}"), 403)["detail"] == "view 'all' is ada's"
+    assert good(bob.ask("DELETE", f"/api/v1/views/{shared['id']}"), 403)["detail"] == "view 'all' belongs to ada"
     assert bob.ask("PUT", "/api/v1/views", json={"page": "runs", "name": "all", "query": "b=2"}).status == 200  # his own
     assert good(scene.client.get(f"/api/v1/views/{shared['id']}"))["query"] == "a=1"
     assert reader.ask("PUT", "/api/v1/views", json={"page": "runs", "name": "x", "query": ""}).status == 403
