@@ -85,7 +85,6 @@ RETIRED = {  # what to look for, and what to write instead
     r"\ba meaning of its own\b": "is reserved",
     r"\b(not to|cannot) be had\b": "is not available",
     r"\bwith commas between\b": "separated by commas",
-    r"\bthe higher goes\b": "higher runs first",
     r"\b(is|are) like (that|this)\b|\bcalled like\b": "matches",
     r"\blet (it|them) go on\b|^leave (it|them)$": "keep running; cancel",
     r"\bnow and then\b": "regularly, sometimes",

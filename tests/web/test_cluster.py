@@ -93,6 +93,6 @@ def test_names_of_others_are_text_and_nothing_else(page: Page) -> None:
 
 def test_this_machine_is_shown_by_the_real_server(page: Page, server: Running) -> None:
     page.goto("/cluster?cluster=local")
-    expect(page.get_by_text("what runs here beside the local queue's jobs is not counted")).to_be_visible()
+    expect(page.get_by_text("processes outside the local queue are not counted")).to_be_visible()
     expect(page.locator(".map .node")).to_have_count(1)
     assert page.url.startswith(server.url)

@@ -142,7 +142,7 @@ def _variables(option: ScriptOption, value: str, wishes: RequestedOptions) -> No
     for part in filter(None, value.split(",")):
         name, equals, text = part.partition("=")
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise MalformedDirective(f"found {part!r}, expected NAME or NAME=VALUE with commas between")
+            raise MalformedDirective(f"found {part!r}, expected NAME or NAME=VALUE separated by commas")
         if equals:
             wishes.variables[name] = text
         else:
