@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from onward.tracker.tensorboard.frames import read_frames
+from onward.tracker.tensorboard.scalar_events import read_event
+
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "howto"
 _FILE = re.compile(r"^```\w+ title=(\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMANDS = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -60,3 +63,61 @@ def test_the_page_for_those_who_come_from_lightning_works(tmp_path: Path) -> Non
     needs("lightning")
     said = run_page("coming-from-lightning.md", tmp_path)
     assert "trained 400 steps\n" in said["onward logs line"] and legs(tmp_path, "line") >= 2
+
+
+# The files that a Hugging Face Trainer reads and writes, from the same options, without the package.
+RUN_CLM = """
+import argparse, json, os, random, sys, time
+from pathlib import Path
+import event_files
+
+words = argparse.ArgumentParser()
+for name in ("output_dir", "resume_from_checkpoint"):
+    words.add_argument(f"--{name}", type=Path)
+for name in ("max_steps", "save_steps", "save_total_limit"):
+    words.add_argument(f"--{name}", type=int)
+args = words.parse_args()
+step = 0
+if args.resume_from_checkpoint:
+    step = json.loads((args.resume_from_checkpoint / "trainer_state.json").read_text())["global_step"]
+print("resumed at", step, "beside", sorted(path.name for path in args.output_dir.iterdir()), flush=True)
+logging_dir = Path(os.environ.get("TENSORBOARD_LOGGING_DIR") or args.output_dir / "runs" / time.strftime("%b%d_%H-%M-%S_host"))
+events = logging_dir / f"events.out.tfevents.{time.time():.0f}.{os.uname().nodename}.{os.getpid()}.0"
+event_files.write(events, [event_files.version(time.time())])
+while step < args.max_steps:
+    time.sleep(0.4)
+    step += 1
+    event_files.write(events, [event_files.scalar(time.time(), step, "train/loss", 1 / step)])
+    if step % args.save_steps == 0:
+        folder = args.output_dir / f"checkpoint-{step}"
+        folder.mkdir()
+        for name in ("model.safetensors", "optimizer.pt", "scheduler.pt"):
+            (folder / name).write_bytes(bytes([2, 0, 0, 0, 0, 0, 0, 0]) + b"{}" if name.endswith("tensors") else b"state")
+        (folder / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+        (folder / "rng_state.pth").write_bytes(b"state")
+print("trained", step, "steps", flush=True)
+"""
+
+
+@pytest.mark.parametrize("told", ["by the variable", "beside its checkpoints"])
+def test_the_page_for_those_who_come_from_the_hugging_face_trainer_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    """An older Trainer knows no variable and writes its events beside its checkpoints."""
+    (tmp_path / "event_files.py").write_text((Path(__file__).parents[1] / "event_files.py").read_text())
+    forget = 'import os\nos.environ.pop("TENSORBOARD_LOGGING_DIR")\n' if told == "beside its checkpoints" else ""
+    (tmp_path / "run_clm.py").write_text(forget + RUN_CLM)
+    monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
+    said = run_page("coming-from-hugging-face.md", tmp_path)["onward logs clm"]
+    assert "resumed at 0 beside []" in said and "trained 40 steps\n" in said
+    assert legs(tmp_path, "clm") >= 2
+    [run] = (tmp_path / "runs").glob("*_clm")
+    steps = logged_steps(run, "train/loss")
+    assert steps == set(range(1, 41)), "no event is lost, whichever leg wrote it"
+
+
+def logged_steps(run: Path, metric: str) -> set[int]:
+    """As the server reads them from the run's folder."""
+    files = (run / "results" / "tensorboard").rglob("*tfevents*")
+    events = [event for path in files for _, event in read_frames(path.read_bytes(), 0, read_event).found]
+    return {event.step for event in events if metric in dict(event.values)}

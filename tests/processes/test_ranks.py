@@ -169,6 +169,15 @@ def test_a_rank_gets_its_own_nodes_folders_and_the_supervisors_environment(tmp_p
     assert (env["PATH"], env["OMP_NUM_THREADS"]) == (os.environ["PATH"], "4"), "the rest is the supervisor's"
 
 
+@pytest.mark.parametrize(("set_to", "expected"), [("/n0/tensorboard", "n1/tensorboard"), ("/my/own", "/my/own")])
+def test_a_rank_finds_the_trainers_folder_for_event_files_on_its_own_node_unless_the_user_chose_one(
+    tmp_path: Path, set_to: str, expected: str
+) -> None:
+    made = plan(tmp_path, TENSORBOARD_LOGGING_DIR=set_to, ONWARD_TENSORBOARD_DIR="/n0/tensorboard")
+    env = rank_environment(made, made.nodes[1], ranks_of({}), {})
+    assert env["TENSORBOARD_LOGGING_DIR"] == str(tmp_path / expected)
+
+
 def test_ranks_of_srun_and_mpirun_find_torchs_names_too(tmp_path: Path) -> None:
     made = plan(tmp_path, launcher="srun")
     there = {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "0"}

@@ -68,6 +68,21 @@ def test_a_training_finds_all_it_needs(run: RunDir, local: LegLocal, monkeypatch
     assert (env["EXPERIMENT_ID"], env["PYTHONUNBUFFERED"], env["PYTHONFAULTHANDLER"]) == ("digits", "1", "1")
 
 
+def test_names_that_scripts_and_trainers_know_lead_to_the_same_folders(
+    run: RunDir, local: LegLocal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
+    env = training_environment(make_spec(), run, local, leg=1, deadline=None, resume=None)
+    assert env["TENSORBOARD_LOGGING_DIR"] == env["LOCAL_TENSORBOARD_DIR"] == str(local.tensorboard)
+    assert (env["LOCAL_LOGGING_DIR"], env["PERSISTENT_LOGGING_DIR"]) == (str(local.logs), str(run.logs))
+
+
+def test_a_folder_for_the_trainers_event_files_that_the_user_chose_stays(run: RunDir, local: LegLocal) -> None:
+    run.environment.write_text(json.dumps({"TENSORBOARD_LOGGING_DIR": "/my/own"}))
+    env = training_environment(make_spec(), run, local, leg=1, deadline=None, resume=None)
+    assert env["TENSORBOARD_LOGGING_DIR"] == "/my/own"
+
+
 def test_what_does_not_apply_is_absent_even_if_an_outer_run_left_it(run: RunDir, local: LegLocal, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (contract.DEADLINE, contract.RESUME_DIR, contract.RESUME_STEP):
         monkeypatch.setenv(name, "7")

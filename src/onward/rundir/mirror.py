@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from onward.rundir.event_files import link_event_files
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk.atomic_files import make_folder_in, write_whole
 
@@ -44,7 +45,7 @@ class Mirror:
         self._named_by_training = local.tensorboard
         self._logs = ((local.logs, run.logs), (local.tensorboard, run.tensorboard))
         self._now = now
-        self._twins: dict[Path, _Twin] = {}
+        self._twins: dict[Path, GrowingCopy] = {}
 
     def carry(self, *, logs_at_most: int | None = None) -> int:
         """Carry over what is there now: records first, then logs and TensorBoard files. Returns the bytes.
@@ -72,13 +73,13 @@ class Mirror:
 
     def _carry_tree(self, source: Path, target: Path, *, most: int | None, troubles: list[OSError]) -> int:
         """Turn by turn, so that a file that is far behind does not keep the others waiting."""
-        waiting: list[tuple[_Twin, int]] = []
+        waiting: list[tuple[GrowingCopy, int]] = []
         for path, size in _files(source):
             twin = self._twins.get(path)
             if twin is None:
                 place = target / path.relative_to(source)
                 instead = mirror_path_beside(place, self._leg) if source == self._named_by_training else None
-                twin = self._twins[path] = _Twin(path, place, run=self._run, instead=instead)
+                twin = self._twins[path] = GrowingCopy(path, place, within=self._run, instead=instead)
             if size > twin.have:
                 waiting.append((twin, size))
         carried = 0
@@ -101,7 +102,7 @@ class Mirror:
             waiting = again
         return carried
 
-    def _turn(self, twin: _Twin, size: int) -> int:
+    def _turn(self, twin: GrowingCopy, size: int) -> int:
         with self._lock.open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # on the node's own disk
             if twin.handle < 0:
@@ -114,11 +115,11 @@ class Mirror:
             min(opened, key=lambda twin: twin.written).close()
 
 
-class _Twin:
-    """A file on the node and its copy in the run's folder."""
+class GrowingCopy:
+    """A file that grows, and its copy: always a prefix of it."""
 
-    def __init__(self, source: Path, target: Path, *, run: Path, instead: Path | None) -> None:
-        self._run = run
+    def __init__(self, source: Path, target: Path, *, within: Path, instead: Path | None) -> None:
+        self._within = within  # no folder above this one is made
         self.source = source
         self.target = target
         self._instead = instead  # where the target is another file of the same name, of an earlier leg
@@ -142,6 +143,12 @@ class _Twin:
         self._open(now)  # the server no longer knows the file that we had open
         return self._append(size, now)
 
+    def catch_up(self, *, now: float) -> None:
+        """With all that the file has now."""
+        size = self.source.stat().st_size
+        while self.have < size and self.append(size, now=now):
+            pass
+
     def close(self) -> None:
         if self.handle >= 0:
             with contextlib.suppress(OSError):
@@ -164,7 +171,7 @@ class _Twin:
         try:
             self.handle = os.open(self.target, flags, 0o644)
         except FileNotFoundError:
-            make_folder_in(self._run, self.target.parent)
+            make_folder_in(self._within, self.target.parent)
             self.handle = os.open(self.target, flags, 0o644)
         self._take(os.fstat(self.handle), now)
 
@@ -185,6 +192,7 @@ class _Twin:
 
 def carry(local: LegLocal, run: RunDir) -> None:
     """Once, of a leg whose files are not mirrored all along."""
+    link_event_files(local)
     mirror = Mirror(local, run)
     try:
         mirror.carry()

@@ -52,8 +52,9 @@ from onward.supervisor.stop.run_folder_watch import FolderWatch
 from onward.supervisor.stop.signals import Signals, ignoring_notices
 from onward.supervisor.stop.store_probe import StoreProbe
 from onward.supervisor.stop.time_limit import TimeLimit
+from onward.supervisor.telemetry.found_event_files import LOOK_SECONDS, FoundEventFiles
 from onward.supervisor.telemetry.gpu import GpuSampler
-from onward.supervisor.telemetry.host import HostSampler, MemoryWatch
+from onward.supervisor.telemetry.host import HostSampler, MemoryWatch, session_processes
 from onward.supervisor.telemetry.push import PUSH_SECONDS, push_of
 from onward.supervisor.telemetry.tracker_server import tracker_connection_of
 
@@ -125,6 +126,15 @@ def _train(
     sampling = Repeating("sampling", sampler.sample, every=SAMPLE_SECONDS)
     push = push_of(scene.spec.tracker, scene.spec.id, dir, local)
     pushing = Repeating("pushing", push.work, every=PUSH_SECONDS) if push else None
+    finding = FoundEventFiles(
+        run=dir,
+        local=local,
+        folder=working_folder(scene.spec, dir),
+        submitted=scene.spec.created,
+        began=began,
+        processes=lambda: session_processes(child.pid, *rank_pids(local.ranks)),
+    )
+    looking = Repeating("looking for event files", finding.look, every=LOOK_SECONDS)
     pipeline = companions(scene)
     length = deadline - clock.now() if deadline else None
     lead = None if script and scene.spec.stop_signal else scene.spec.stop_lead  # a script's own lead is for its own signal
@@ -182,6 +192,8 @@ def _train(
         pushing.stop()
     if relay:
         relay.close(within=max(min(ends - clock.now() - 3.0, _RELAY_PATIENCE), 1.0))
+    looking.stop()
+    finding.finish(within=5.0)
     mirroring.stop(within=5.0)
     copying.stop()
     with never_hurts_training("copying the last output"):

@@ -48,6 +48,8 @@ _NOT_CARRIED_NAMES = {
     *("MLFLOW_TRACKING_PASSWORD", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"),
 }
 
+TRAINERS_TENSORBOARD_DIR = "TENSORBOARD_LOGGING_DIR"  # the Hugging Face Trainer's word; what the user set stays
+
 # What launchers tell the processes they start. The supervisor is none of them, whatever its environment says.
 RANK_FAMILIES = ("PMI", "OMPI_", "PRTE_", "ORTE_", "HOROVOD_", "TORCHELASTIC_")
 RANK_NAMES = {
@@ -112,6 +114,8 @@ def training_environment(
             **local_variables(local),
             **resume_variables(local, resume),
             "PERSISTENT_TENSORBOARD_DIR": str(run.tensorboard),
+            "PERSISTENT_LOGGING_DIR": str(run.logs),
+            TRAINERS_TENSORBOARD_DIR: frozen.get(TRAINERS_TENSORBOARD_DIR) or str(local.tensorboard),
             "EXPERIMENT_ID": frozen.get("EXPERIMENT_ID") or spec.experiment,
             "PYTHONFAULTHANDLER": env.get("PYTHONFAULTHANDLER", "1"),
             "PYTHONUNBUFFERED": env.get("PYTHONUNBUFFERED", "1"),
@@ -134,6 +138,7 @@ def local_variables(local: LegLocal) -> dict[str, str]:
         contract.RANKS_DIR: str(local.ranks),
         "LOCAL_CHECKPOINTS_DIR": str(local.checkpoints),
         "LOCAL_TENSORBOARD_DIR": str(local.tensorboard),
+        "LOCAL_LOGGING_DIR": str(local.logs),
     }
 
 

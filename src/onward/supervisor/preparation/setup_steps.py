@@ -34,7 +34,9 @@ _LONGEST = 3600.0  # seconds
 _SHORTEST = 10.0
 _LOOK_SECONDS = 0.1
 _TERM_TO_KILL, _KILLED_TO_GONE = 3.0, 10.0  # seconds
-_OURS = re.compile(r"ONWARD_|(PERSISTENT|LOCAL)_(CHECKPOINTS|TENSORBOARD)_DIR$")  # the contract with the training: no line may change it
+_OURS = re.compile(
+    r"ONWARD_|(PERSISTENT|LOCAL)_(CHECKPOINTS|TENSORBOARD|LOGGING)_DIR$"
+)  # the contract with the training: no line may change it
 _THE_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_")
 
 # Takes the place of a training whose preparation was interrupted: it leaves as soon as the leg's reason to stop reaches it.

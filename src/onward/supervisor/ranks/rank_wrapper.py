@@ -29,6 +29,7 @@ from onward.sdk.ranks import Ranks, ranks_of
 from onward.supervisor.preparation.environment import (
     RANK_FAMILIES,
     RANK_NAMES,
+    TRAINERS_TENSORBOARD_DIR,
     local_variables,
     relay_variables,
     resume_variables,
@@ -104,6 +105,8 @@ def rank_environment(plan: LaunchPlan, node: LegNode, ranks: Ranks, env: Mapping
     local = LegLocal(Path(node.local))
     own = {key: value for key, value in env.items() if key.startswith(_RANKS_OWN) or key in _RANKS_OWN_NAMES}
     made = {**env, **plan.environment, **own}
+    if made.get(TRAINERS_TENSORBOARD_DIR) == made.get(contract.TENSORBOARD_DIR):  # not the user's own, but the first node's
+        made[TRAINERS_TENSORBOARD_DIR] = str(local.tensorboard)
     made.update(local_variables(local))
     made.update(relay_variables(local))
     made.update(resume_variables(local, (Path(node.resume), plan.resume_step or 0) if node.resume else None))
