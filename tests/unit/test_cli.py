@@ -240,6 +240,12 @@ def test_submit_prints_the_id_alone_and_talks_beside_it(onward: Onward, place: P
     assert f"onward logs -f {run.spec.id}" in said.err
 
 
+@pytest.mark.parametrize(("time", "legs"), [("24", "24 min"), ("24:00:00", "24 h"), ("0:30", "30 s")])
+def test_submit_says_how_it_read_the_time_limit(onward: Onward, place: Place, time: str, legs: str) -> None:
+    said = onward("submit", "--cluster", "local", "--time", time, "--", "python3", "train.py")
+    assert f"train: leg 1 is job 1 on local, in legs of {legs}; folder" in said.err
+
+
 def test_submit_in_json_has_what_a_script_needs(onward: Onward, place: Place) -> None:
     told = onward("submit", "--json", "--cluster", "local", "--name", "a", "--", "python3", "train.py").json
     assert told.keys() == {"schema", "id", "name", "folder", "cluster", "job", "host"}

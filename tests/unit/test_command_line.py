@@ -149,7 +149,6 @@ def test_params_become_text_as_a_program_reads_it() -> None:
 @pytest.mark.parametrize(
     ("word", "near"),
     [
-        ("{params.lrr}", "{params.lr}"),
         ("{param.lr}", "{params.lr}"),
         ("{checkpoint.read}", "{checkpoints.read}"),
         ("{checkpoints.raed}", "{checkpoints.read}"),
@@ -164,6 +163,16 @@ def test_a_near_miss_is_told_with_all_that_are_known(word: str, near: str) -> No
     assert f"found the placeholder {word}, expected one of" in caught.value.message
     assert all(f"{{{name}}}" in caught.value.message for name in ("checkpoints.read", "checkpoints.write", "tensorboard", "params.lr"))
     assert near in caught.value.hint
+
+
+def test_a_param_that_is_not_there_is_told_with_how_to_give_it() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_placeholders(["python", "train.py", "--lr", "{params.lr}"], {})
+    assert caught.value.message == "found the placeholder {params.lr}, but there is no param lr"
+    assert "--param lr=VALUE, or lr: VALUE under params" in caught.value.hint
+    with pytest.raises(InvalidInput) as caught:
+        check_placeholders(["{params.lrr}"], {"lr": 1})
+    assert caught.value.hint.startswith("did you mean {params.lr}?")
 
 
 def test_a_null_param_cannot_go_into_a_command() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -185,6 +187,18 @@ def test_an_old_file_becomes_a_pipeline_that_reads_and_whose_scripts_are_sound(f
     assert "-benchmark-target 'a b'" in (new / "benchmark-0.sh").read_text()
     with pytest.raises(InvalidInput, match=r"has pipeline\.yaml, configs"):
         cli.convert(file.parent / "2023-02-25_B_my run" / "params.yaml", new)
+
+
+def test_the_line_that_convert_prints_works_as_it_stands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    convert(file.parent, OLD)
+    cli.convert(file.parent / "2023-02-25_B_my run" / "params.yaml", file.parent / "a new one")
+    line = capsys.readouterr().err.splitlines()[-1]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=file.parent, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("my-run on ")
 
 
 def test_what_has_no_match_is_named_with_its_line(tmp_path: Path) -> None:

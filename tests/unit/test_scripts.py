@@ -177,6 +177,13 @@ def test_without_a_line_the_output_is_where_sbatch_puts_it(folder: Path) -> None
     assert sbatch(folder, "-a 1-2").draft.outputs == Outputs(out="slurm-%A_%a.out")
 
 
+def test_on_a_cluster_of_another_kind_only_the_output_files_that_the_script_names_are_written(folder: Path) -> None:
+    assert sbatch(folder, scheduler="local").draft.outputs == Outputs()
+    assert sbatch(folder, "-o out.%j", scheduler="local").draft.outputs == Outputs(out="out.%j")
+    script = "#!/bin/bash\n#$ -N x\npython train.py\n"
+    assert read(folder, script, scheduler="local").draft.outputs == Outputs(append=True)
+
+
 @pytest.mark.parametrize(
     ("value", "signal", "lead", "to"),
     [

@@ -68,6 +68,13 @@ def check_placeholders(command: Sequence[str], params: Mapping[str, ParamValue],
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             guess = f"did you mean {{{near[0]}}}? " if near else ""
+            family, _, param = name.partition(".")
+            if family == "params" and param:
+                raise InvalidInput(
+                    f"found the placeholder {{{name}}}, but there is no param {param}",
+                    hint=f"{guess}give it a value: --param {param}=VALUE, or {param}: VALUE under params; "
+                    f"or write {{{{{name}}}}} where the braces are meant as they stand",
+                )
             listed = ", ".join(f"{{{key}}}" for key in known)
             raise InvalidInput(
                 f"found the placeholder {{{name}}}, expected one of {listed}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,7 +71,8 @@ def convert(
         to_stderr(f"it refers to {', '.join(made.files)}: -o FOLDER writes them too")
         return
     _write(folder, {"pipeline.yaml": made.text, **made.files})
-    to_stderr(f"onward pipeline plan {folder / 'pipeline.yaml'}    (run it in {folder}: commands run where the pipeline is started)")
+    to_stderr("commands start in the folder where a pipeline is started; see what it would do:")
+    to_stderr(f"  cd {shlex.quote(str(folder))} && onward pipeline plan pipeline.yaml")
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 
 from onward.cli.context import JsonOption, current_folder, folder_text, open_context, open_hosts
 from onward.cli.output import json_to_stdout, to_stderr, to_stdout
+from onward.model.quantity import duration_text
 
 if TYPE_CHECKING:
     from onward.inputs.scripts.submit_line import GivenOption
@@ -200,6 +201,8 @@ def run(**options: Any) -> None:
         show_preview(place.preview(drafts[0], cwd=current_folder()), host=place.host, tasks=1, json=False)
         return
     [told] = _submit(place, drafts)
+    if words := _leg_words(told):
+        to_stderr(f"{told['name']} runs{words}".replace(",", "", 1))
     from onward.cli.runs.follow import follow
 
     follow(place, told["folder"])
@@ -362,6 +365,12 @@ def _own_flags() -> set[str]:
     return {name for name in names if name.startswith("--")}
 
 
+def _leg_words(told: dict[str, Any]) -> str:
+    """How its time limit was read: `--time 24` are minutes, as with sbatch."""
+    seconds = told.get("leg_seconds")  # a host with an older version does not say
+    return f", in legs of {duration_text(seconds)}" if seconds else ""
+
+
 def announce(place: Host, told: list[dict[str, Any]], *, json: bool) -> None:
     if json:
         shown = [{**{key: one[key] for key in ("id", "name", "folder", "cluster", "job")}, "host": place.host} for one in told]
@@ -369,7 +378,8 @@ def announce(place: Host, told: list[dict[str, Any]], *, json: bool) -> None:
         return
     for one in told:
         to_stdout(one["id"])
-        to_stderr(f"{one['name']}: leg 1 is job {one['job']} on {one['cluster']}; folder {folder_text(place.host, one['folder'])}")
+        where = f"{one['cluster']}{_leg_words(one)}; folder {folder_text(place.host, one['folder'])}"
+        to_stderr(f"{one['name']}: leg 1 is job {one['job']} on {where}")
         for words in one["warnings"]:
             to_stderr(f"  note: {words}")
     to_stderr(f"  onward logs -f {told[0]['id']}    onward show {told[0]['id']}")

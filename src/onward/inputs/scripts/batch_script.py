@@ -74,7 +74,10 @@ def read_script(
         raise InvalidInput("\n".join(_placed(path, said) for said in sorted(problems, key=_line)))
     notes = sorted([*wishes.notes, *notes_on_the_body(text)], key=_line)
     return ParsedScript(
-        draft=_draft(path, text, arguments, family, wishes, cluster, env), notes=tuple(_placed(path, said) for said in notes)
+        draft=replace(
+            _draft(path, text, arguments, family, wishes, cluster, env), outputs=_outputs(family, wishes, native=scheduler == family)
+        ),
+        notes=tuple(_placed(path, said) for said in notes),
     )
 
 
@@ -201,7 +204,6 @@ def _draft(
         variables={**shared, **wishes.variables},
         stop_signal=wishes.stop_signal,
         stop_lead=wishes.stop_lead,
-        outputs=_outputs(family, wishes),
         script=script,
         script_text=text,
         folder=wishes.folder,
@@ -223,7 +225,10 @@ def _shell(text: str, family: str, told: str | None) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _outputs(family: str, wishes: RequestedOptions) -> Outputs:
+def _outputs(family: str, wishes: RequestedOptions, *, native: bool) -> Outputs:
+    """`native`: the script goes to the scheduler that it was written for, whose users look for its output where that puts it."""
+    if not native:
+        return Outputs(out=wishes.out, err=wishes.err, append=wishes.append or family == "gridengine")
     if family == "slurm":
         default = "slurm-%A_%a.out" if wishes.array else "slurm-%j.out"
         return Outputs(out=wishes.out or default, err=wishes.err, append=wishes.append)

@@ -235,7 +235,7 @@ def submit_record(dir: RunDir) -> Data:
     run = read_folder(dir)
     leg = run.legs.get(1)
     told = {"id": run.spec.id, "name": run.spec.name, "folder": str(dir.path), "cluster": run.spec.cluster.name}
-    return {**told, "job": leg.job if leg else None, "warnings": list(leg.warnings) if leg else []}
+    return {**told, "job": leg.job if leg else None, "leg_seconds": run.resources.time, "warnings": list(leg.warnings) if leg else []}
 
 
 def await_submit_record(dir: RunDir) -> Data:
