@@ -104,6 +104,12 @@ def is_current() -> bool:
     )
 
 
+def help_pages() -> list[str]:
+    """The pages that `onward help` shows, by their place in `docs/`."""
+    docs = HERE / "docs"
+    return sorted(str(path.relative_to(docs)) for folder in ("", "howto", "reference") for path in (docs / folder).glob("*.md"))
+
+
 def _out_of_date(made: Path, of: list[Path]) -> bool:
     return not made.exists() or any(path.stat().st_mtime > made.stat().st_mtime for path in of)
 
@@ -129,14 +135,21 @@ else:
         PLUGIN_NAME = "custom"
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            if version == "editable":
+                return
+            if self.target_name == "wheel":  # for `onward help`
+                build_data["force_include"] |= {str(HERE / "docs" / page): f"onward/help/{page}" for page in help_pages()}
+            self._build_page()
+
+        def _build_page(self) -> None:
             """Node is no dependency of the build: pip would give up where it cannot get it, and say nothing of the page."""
-            if version == "editable" or os.environ.get("ONWARD_WEB") == "no" or is_current():
+            if os.environ.get("ONWARD_WEB") == "no" or is_current():
                 return
             try:
                 build()
             except NotBuilt as problem:
                 if self.target_name == "sdist":
-                    sys.exit(f"onward: a source distribution carries the page built, and it cannot be built here: {problem}")
+                    sys.exit(f"onward: a source distribution includes the built page, and it cannot be built here: {problem}")
                 older = (STATIC / "index.html").exists()
                 how = "with a web page older than its sources" if older else "without its web page: `onward up` serves the API alone"
                 self.app.display_warning(_WITHOUT.format(problem=problem, how=how, oldest=_oldest()))

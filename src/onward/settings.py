@@ -44,7 +44,7 @@ __all__ = [
     "settings_path",
 ]
 
-_REFERENCE = "docs/reference/settings.md describes every key"
+_REFERENCE = "`onward help settings` describes every key"
 
 Root = Annotated[str, word(r"(?:/|~/|~$|\$)[^\x00-\x1f]*", "a path that begins with /, ~/ or a variable such as $WORK")]
 NodePath = Annotated[str, word(r"/[^\x00-\x1f$]*", "a path on the nodes that begins with /, without variables")]

@@ -46,6 +46,8 @@ def test_a_login_node_trains_and_looks_without_a_server_and_is_told_what_an_extr
     for words in (["runs"], ["show", "first"], ["logs", "first"], ["report", "first", "-o", "report.html"]):
         done = environment.run("onward", *words)
         assert done.returncode == 0, (words, done.stderr)
+    page = environment.run("onward", "help", "params")
+    assert page.stdout.startswith("# The params file"), page.stderr
     up = environment.run("onward", "up")
     assert up.returncode == 3 and "pip install 'onward[server]'" in up.stderr, up
     top = environment.run("python", "-c", IN_A_TERMINAL, str(environment.folder / "venv" / "bin" / "onward"), "top")

@@ -42,6 +42,7 @@ VERBS = [
     "tend",
     "clean",
     "top",
+    "help",
     "schema",
     "up",
     "backup",

@@ -169,6 +169,11 @@ def percent(step: int, total: int) -> int:
     return max(0, min(100, 100 * (step + 1) // total))
 
 
+def terminal_height() -> int:
+    """0 where nobody looks."""
+    return shutil.get_terminal_size().lines if sys.stdout.isatty() else 0
+
+
 def terminal_width() -> int:
     """0 unless stdout is a terminal: files and pipes get everything."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0

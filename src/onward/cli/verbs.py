@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from onward.cli import schema
+from onward.cli import help_pages, schema
 from onward.cli.clusters import listing as clusters
 from onward.cli.clusters import snapshot
 from onward.cli.context import RunCommand
@@ -35,6 +35,7 @@ def register(app: typer.Typer) -> None:
     app.command("tend")(tend.tend)
     app.command("clean")(clean.clean)
     app.command("top")(top.top)
+    app.command("help")(help_pages.show_page)
     app.command("schema")(schema.schema)
     app.command("up")(up.up)
     app.add_typer(tokens.app, name="token")

@@ -74,7 +74,7 @@ def snapshot_of(scheduler: object) -> ClusterSnapshot:
     if not isinstance(taken, ClusterSnapshot):
         raise NotOffered(
             f"the scheduler {type(scheduler).__name__} does not report its nodes, queues and jobs",
-            hint="its adapter would need a method `snapshot` (docs/howto/add-a-scheduler.md)",
+            hint="its adapter would need a method `snapshot`: onward help add-a-scheduler",
         )
     return taken
 

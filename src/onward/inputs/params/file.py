@@ -19,7 +19,7 @@ from onward.inputs.values import OF_PIPELINES
 from onward.inputs.yaml_lines import KeyPath, load_yaml, read_text
 from onward.model.spec import RunDraft
 
-_REFERENCE = "docs/reference/params.md describes every key"
+_REFERENCE = "`onward help params` describes every key"
 Read = TypeVar("Read", bound=ParamsIn)
 _AS_TEXT = (("train", "command"), ("train", "environment", "variables"))
 

@@ -16,7 +16,7 @@ from onward.inputs.problems import problems_of
 from onward.model.pipelines.plan import PipelinePlan
 from onward.model.spec import ParamValue
 
-_REFERENCE = "docs/reference/pipeline.md describes every key"
+_REFERENCE = "`onward help pipeline` describes every key"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from onward.model.commands.placeholders import placeholders_in
 FILE = "recipe.yaml"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}\Z")
 _MIB = 1 << 20
-_REFERENCE = "docs/reference/recipes.md describes every key"
+_REFERENCE = "`onward help recipes` describes every key"
 _CODE_FOLLOWS = frozenset({"-c", "-e", "-m", "--command", "--eval", "--execute", "eval"})
 _WHOLE = re.compile(r"(--?[A-Za-z][A-Za-z0-9_-]*=)?\{params\.[^{}\s]+\}\Z")
 

@@ -34,7 +34,7 @@ _SOFT = ("s_rt", "s_cpu")
 
 _MAILS = {"BEGIN": "b", "END": "e", "FAIL": "a", "ALL": "bea", "NONE": "", "REQUEUE": "a"}
 _FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?:=[A-Za-z0-9_.*:+-]+)?")
-_SITE = "set this site's name for it in the profile's `names` (docs/howto/gridengine.md)"
+_SITE = "set this site's name for it in the profile's `names`: onward help gridengine"
 
 
 def misnamed(key: str, name: str) -> str:
