@@ -68,7 +68,7 @@ class TaskSpooler:
 
     def submit(self, script: Path, *, name: str, after: JobId | None = None) -> JobId:
         if not NAME_PATTERN.match(name):
-            raise SubmitRefused(f"{name!r} is not a valid job name", hint="begin with a letter, then letters, digits, dot, dash, underscore")
+            raise SubmitRefused(f"{name!r} is not a valid job name", hint="begin with a letter, then letters, digits, dots, dashes")
         command = self.submit_command(script, name=name, after=after)
         token = JobId(command[6])
         self._notes.mkdir(parents=True, exist_ok=True)

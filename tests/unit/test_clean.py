@@ -20,6 +20,8 @@ from onward.operations.pipelines.control import retry_failed
 from onward.pipelines.build import Environments
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline.layout import PipelineDir
+from onward.rundir.root.layout import RootDir
+from onward.rundir.root.shared_files import write_shared
 from tests.desks import NOON, Place, PlayedRun
 
 BUILD = Build(name="main", tool="none", setup=("true",))
@@ -123,6 +125,21 @@ def test_what_a_build_left_that_was_ended_goes_after_a_day(place: Place) -> None
     os.utime(folder / "build.log", (NOON - 60, NOON - 60))
     found = scan_roots(place.desk)
     assert not found.items and why(found, folder) == "it was changed within a day"
+
+
+def test_an_archive_that_no_run_has_any_more_goes_after_a_day_and_one_in_use_stays(place: Place) -> None:
+    shared = RootDir(place.root).supervisors
+    for run, content in (("old", b"1" * 50_000), ("new", b"2")):
+        (place.root / run).mkdir(parents=True)
+        write_shared(shared, content, place.root / run / "supervisor.pyz")
+    for archive in shared.iterdir():
+        os.utime(archive, (NOON, NOON))
+    place.clock.sleep(2 * DAY)
+    assert scan_roots(place.desk).items == []
+    shutil.rmtree(place.root / "old")
+    [item], problems = remove_scanned(place.desk, found := scan_roots(place.desk))
+    assert (item.kind, problems) == (RemovableKind.SUPERVISOR, []) and found.bytes > 40_000
+    assert len(list(shared.iterdir())) == 1 and (place.root / "new" / "supervisor.pyz").exists()
 
 
 def test_only_what_is_old_enough_goes_and_an_environment_is_as_old_as_its_last_use(place: Place) -> None:

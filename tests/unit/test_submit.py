@@ -65,7 +65,7 @@ def test_another_day_begins_with_a(place: Place) -> None:
 
 
 def test_submits_at_once_get_a_folder_and_a_letter_each(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "build_archive", lambda target, also: target.write_bytes(b""))  # the slow part, of no matter here
+    monkeypatch.setattr(module, "build_archive", lambda target, also, share: target.write_bytes(b""))  # the slow part, of no matter here
     together = threading.Barrier(6)
     made: list[Path] = []
 
@@ -204,7 +204,7 @@ def test_code_that_is_too_large_leaves_no_folder(place: Place) -> None:
 
 
 def test_a_disk_that_fills_while_the_run_is_stored_leaves_no_folder(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(target: Path, also: object) -> None:
+    def full(target: Path, **_: object) -> None:
         raise OSError(28, "No space left on device", str(target))
 
     monkeypatch.setattr(module, "build_archive", full)
@@ -214,7 +214,7 @@ def test_a_disk_that_fills_while_the_run_is_stored_leaves_no_folder(place: Place
 
 
 def test_ctrl_c_before_anybody_was_asked_leaves_no_folder(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(target: Path, also: object) -> None:
+    def interrupted(target: Path, **_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "build_archive", interrupted)

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import onward
+from onward.rundir.root.shared_files import write_shared
 from onward.sdk.atomic_files import write_whole
 
 ROOMS = ("sdk", "model", "rundir", "checkpoints", "schedulers", "supervisor", "pipelines")
@@ -49,9 +50,13 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # the same modules give the same archive
 Sources = Mapping[str, bytes]
 
 
-def build_archive(target: Path, also: Sources = MappingProxyType({})) -> None:
-    """`also` are files of others that the run needs: those of a scheduler that is a plugin."""
-    write_whole(target, pack(_FRONT_DOOR, {**sources(rooms=ROOMS, modules=MODULES), **also}))
+def build_archive(target: Path, also: Sources = MappingProxyType({}), *, share: Path | None = None) -> None:
+    """`also` are files of others that it needs: those of a scheduler that is a plugin. `share`: where runs of a version have theirs."""
+    packed = pack(_FRONT_DOOR, {**sources(rooms=ROOMS, modules=MODULES), **also})
+    if share:
+        write_shared(share, packed, target)
+    else:
+        write_whole(target, packed)
 
 
 def sources(*, rooms: Iterable[str], modules: Iterable[str]) -> Sources:

@@ -23,6 +23,8 @@ from onward.pipelines.advance import read_plan
 from onward.pipelines.build import Environments
 from onward.rundir.layout import RunDir, half_made_under, runs_under
 from onward.rundir.pipeline.layout import PipelineDir, pipelines_under
+from onward.rundir.root.layout import RootDir
+from onward.rundir.root.shared_files import unused_files
 from onward.rundir.run_end import end_of
 from onward.supervisor.disk.leftovers import leftover_folders, node_folders, remove_leftover
 
@@ -35,6 +37,7 @@ class RemovableKind(StrEnum):
     WORKDIR = "workdir"
     ENVIRONMENT = "environment"
     HALF_MADE = "half-made"  # an environment whose build was ended
+    SUPERVISOR = "supervisor"  # the archive of a version that no run has any more
     LEG = "leg"  # a leg's folder on this node's own disk, whose process has gone
 
 
@@ -104,9 +107,9 @@ def scan_node(desk: OperationsContext, *, older: float = 0.0) -> FolderScan:
 
 
 def freed_bytes(folder: Path) -> int:
-    """Bytes on the disk that removing it frees: a file with another name elsewhere, as package caches make them, frees nothing."""
+    """Bytes on the disk that removing a folder or file frees: what has another name elsewhere, as package caches do, frees nothing."""
     seen: dict[tuple[int, int], int] = {}
-    total = 0
+    total = 0 if folder.is_dir() else folder.lstat().st_blocks * 512
     for above, folders, names in os.walk(folder):
         for name in (*folders, *names):
             try:
@@ -139,6 +142,9 @@ class _Root:
                 self._unknown = f"{dir.path.name} is being created"
         if self._environments.path.is_dir():
             self._built()
+        for archive in unused_files(RootDir(self._root).supervisors):
+            if self._now - archive.stat().st_mtime >= _HALF_MADE:
+                self._offer(RemovableKind.SUPERVISOR, archive, "no run", archive.stat().st_mtime)
 
     # ── runs and pipelines ────────────────────────────────────────────────────
 
@@ -248,6 +254,8 @@ def _remove(item: Removable) -> None:
             shutil.rmtree(folder)
         case RemovableKind.HALF_MADE:
             shutil.rmtree(item.path)
+        case RemovableKind.SUPERVISOR:
+            item.path.unlink()
         case RemovableKind.LEG:
             remove_leftover(item.path)
 

@@ -29,6 +29,7 @@ from onward.rundir.freeze import build_archive
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import RunDir, runs_under
 from onward.rundir.pipeline.layout import PipelineDir
+from onward.rundir.root.layout import RootDir
 from onward.schedulers.registry import files_to_freeze
 from onward.sdk.atomic_files import write_whole
 from onward.supervisor.preparation.setup_steps import check_setup_paths, with_absolute_paths
@@ -42,7 +43,7 @@ def start_pipeline(desk: OperationsContext, plan: PipelinePlan, *, source: str, 
     dir = PipelineDir(take_folder(root, run_day(plan.created), plan.name, lambda path: PipelineDir(path).make()))
     with _removed_if_it_fails(dir):
         frozen = freeze_code(cwd, dir.code, exclude=(), runs=root)
-        build_archive(dir.supervisor, also=files_to_freeze(cluster.scheduler))
+        build_archive(dir.supervisor, also=files_to_freeze(cluster.scheduler), share=RootDir(root).supervisors)
         for build in plan.builds:
             write_whole(dir.build(build.name), json.dumps(build_to_json(build), indent=1))
         making = _Making(desk=desk, plan=plan, dir=dir, cluster=cluster, root=root, cwd=dir.code / frozen.workdir, given=cwd)

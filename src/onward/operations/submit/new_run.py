@@ -31,6 +31,7 @@ from onward.rundir.home import record_home
 from onward.rundir.journal import desk_journal, read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.request_inputs import write_inputs
+from onward.rundir.root.layout import RootDir
 from onward.rundir.root.request_marks import is_marked, publish_spec
 from onward.schedulers.base import capabilities_of
 from onward.schedulers.registry import files_to_freeze
@@ -263,5 +264,5 @@ def _write(dir: RunDir, spec: RunSpec, frozen: CodeSnapshot, *, environment: Map
     if archive:
         same_file(archive, dir.supervisor)
     else:
-        build_archive(dir.supervisor, also=files_to_freeze(spec.cluster.scheduler))
+        build_archive(dir.supervisor, also=files_to_freeze(spec.cluster.scheduler), share=RootDir(dir.path.parent).supervisors)
     write_whole(dir.prepared_spec, json.dumps(spec_to_json(spec), indent=1))

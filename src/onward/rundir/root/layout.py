@@ -1,7 +1,8 @@
 """The layout of `<root>/.onward`: what Onward keeps beside the run folders of a root.
 
 <root>/.onward/
-└── requests/      <digest of the request's id>.json: its one run; <digest>.answer.json: its one answer
+├── requests/      <digest of the request's id>.json: its one run; <digest>.answer.json: its one answer
+└── supervisors/   <user>-<digest>.pyz: the archive that the runs of one version have alike
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ class RootDir:
     @property
     def requests(self) -> Path:
         return self.own / "requests"
+
+    @property
+    def supervisors(self) -> Path:
+        return self.own / "supervisors"
 
     def request(self, id: str) -> Path:
         return self.requests / f"{_digest(id)}.json"

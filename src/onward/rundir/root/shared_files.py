@@ -1,0 +1,64 @@
+"""Files that many runs of a root have alike, stored once: each run has the file under a name of its own (a hard link).
+
+So a run's folder can be copied, moved and removed as ever, and nothing that happens to the shared name reaches a run. A user shares with
+nobody but himself: what another could change must not be run. Where a hard link cannot be made, the run gets a copy.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from onward.sdk.atomic_files import sync_folder, write_whole
+
+
+def write_shared(folder: Path, content: bytes, target: Path) -> None:
+    """Make `target` hold this content, which never changes; `folder` keeps the name that is shared."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = folder / f"{os.getuid()}-{hashlib.sha256(content).hexdigest()[:32]}{target.suffix}"
+        identity = _identity_of_same(kept, content)
+        if identity is None:
+            write_whole(kept, content)
+            identity = _identity_of_same(kept, content)
+        _link(kept, target, identity)
+    except OSError:
+        write_whole(target, content)
+
+
+def unused_files(folder: Path) -> list[Path]:
+    """This user's files in the folder that no run has any more."""
+    try:
+        found = [Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+    return sorted(path for path in found if (seen := path.lstat()).st_nlink == 1 and seen.st_uid == os.getuid())
+
+
+def _link(kept: Path, target: Path, identity: tuple[int, int] | None) -> None:
+    try:
+        os.link(kept, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno == errno.EMLINK:
+            kept.unlink()  # it has as many names as the file system allows: the next run begins another
+        raise
+    seen = os.stat(target, follow_symlinks=False)
+    if (seen.st_dev, seen.st_ino) != identity:  # somebody else put another file there meanwhile
+        raise OSError(errno.ESTALE, "it is another file by now", str(kept))
+    sync_folder(target.parent)
+
+
+def _identity_of_same(path: Path, content: bytes) -> tuple[int, int] | None:
+    """Of a regular file of this user's that nobody else may write, with exactly this content."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(handle, "rb") as file:
+        seen = os.fstat(handle)
+        ours = stat.S_ISREG(seen.st_mode) and seen.st_uid == os.getuid() and not seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        same = ours and seen.st_size == len(content) and file.read() == content
+    return (seen.st_dev, seen.st_ino) if same else None
