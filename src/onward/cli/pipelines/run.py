@@ -68,18 +68,14 @@ def run(
 
 def list_(json: JsonOption = False) -> None:
     """List pipelines, newest last."""
-    from onward.errors import StorageError
-    from onward.operations.pipelines.record import pipeline_line
+    from onward.operations.pipelines.record import pipeline_lines
     from onward.operations.remembered_roots import roots_text
     from onward.rundir.pipeline.layout import pipelines_under
 
-    told = []
     roots = open_context().roots
-    for dir in [dir for root in roots for dir in pipelines_under(root)]:
-        try:
-            told.append(pipeline_line(dir))
-        except StorageError as error:
-            to_stderr(f"onward: {error.message}")
+    told, damaged = pipeline_lines(dir for root in roots for dir in pipelines_under(root))
+    for error in damaged:
+        to_stderr(f"onward: {error.message}")
     if json:
         json_to_stdout({"schema": 1, "pipelines": told, "roots": list(map(str, roots))})
     elif told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,10 +15,12 @@ _NEWEST = 30
 
 def runs(
     state: Annotated[str | None, typer.Option("--state", help="Only runs in this state.", show_default=False)] = None,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="All runs, not only the newest 30.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", "-a", help="All runs, not only the newest 30; those of pipelines one by one.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
-    """List runs, newest last."""
+    """List runs, newest last. The runs of a pipeline are one line."""
     from onward.errors import InvalidInput
     from onward.model.run import RunState
     from onward.operations.remembered_roots import roots_text
@@ -27,11 +30,12 @@ def runs(
         raise InvalidInput(f"no state named {state!r}", hint=f"one of {', '.join(RunState)}")
     newest = None if everything or json or state else _NEWEST
     reach = open_hosts()
-    replies = reach.ask(reach.places, lambda place: place.runs(state=state, newest=newest))
+    replies = reach.ask(reach.places, lambda place: place.runs(state=state, newest=newest, fold=newest is not None))
     answers = [(reply.place.host, reply.answer) for reply in replies if reply.answer]
     records = [{**entry, "host": host} for host, answer in answers for entry in answer["runs"]]
-    if len(answers) > 1:
-        records.sort(key=lambda entry: entry["created"])
+    pipelines = [{**line, "host": host} for host, answer in answers for line in answer["pipelines"]]
+    if len(answers) > 1 or pipelines:
+        records = sorted([*records, *pipelines], key=lambda entry: entry["created"])
     older = sum(answer["older"] for _, answer in answers)
     if newest and len(records) > newest:
         older, records = older + len(records) - newest, records[-newest:]
@@ -59,23 +63,39 @@ def _print(records: list[dict[str, Any]], older: int) -> None:
     several = len({entry["cluster"] for entry in records}) > 1
     table(
         ("ID", "NAME", "STATE", "LEGS", "PROGRESS", *(["CLUSTER"] if several else []), "MADE", "WHY"),
-        [
-            (
-                entry["id"],
-                entry["name"],
-                entry["state"],
-                str(sum(1 for leg in entry["legs"] if leg["started"])),
-                _progress(entry["progress"]),
-                *([entry["cluster"]] if several else []),
-                age_text(entry["created"]),
-                entry["reason"],
-            )
-            for entry in records
-        ],
+        [_pipeline_row(entry, several) if "stages_all" in entry else _run_row(entry, several) for entry in records],
         state_columns=(2,),
     )
     if older:
         to_stderr(f"and {older} older: --all shows them")
+
+
+def _run_row(entry: dict[str, Any], several: bool) -> tuple[str, ...]:
+    return (
+        entry["id"],
+        entry["name"],
+        entry["state"],
+        str(sum(1 for leg in entry["legs"] if leg["started"])),
+        _progress(entry["progress"]),
+        *([entry["cluster"]] if several else []),
+        age_text(entry["created"]),
+        entry["reason"],
+    )
+
+
+def _pipeline_row(entry: dict[str, Any], several: bool) -> tuple[str, ...]:
+    """Its runs are not named: `onward pipeline show` does that."""
+    folder = Path(entry["folder"]).name
+    return (
+        "pipeline",
+        folder,
+        entry["state"],
+        "–",
+        f"{entry['stages_done']}/{entry['stages_all']} stages",
+        *([entry["cluster"]] if several else []),
+        age_text(entry["created"]),
+        entry["cause"] or f"onward pipeline show {folder}",
+    )
 
 
 def _progress(progress: dict[str, Any]) -> str:

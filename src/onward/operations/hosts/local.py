@@ -18,6 +18,7 @@ from onward.model.spec import RunDraft
 from onward.operations.admin.doctor import examine_cluster, examine_folders, examine_machine, examine_runs, examine_runs_folder
 from onward.operations.context import OperationsContext
 from onward.operations.runs.find import matching_runs, near_names
+from onward.operations.runs.folded import fold_runs
 from onward.operations.runs.logs import LegLogReader, follow_logs, read_logs
 from onward.operations.runs.record import checkpoints, inspect_run, inspect_runs, read_folder, run_record
 from onward.operations.runs.watch import watch_run
@@ -42,7 +43,7 @@ class Host(Protocol):
         """None: here."""
         ...
 
-    def runs(self, *, state: str | None, newest: int | None) -> Data: ...
+    def runs(self, *, state: str | None, newest: int | None, fold: bool = False) -> Data: ...
 
     def matches(self, *, text: str) -> Data: ...
 
@@ -96,14 +97,20 @@ class LocalHost:
 
     # ── look ──────────────────────────────────────────────────────────────────
 
-    def runs(self, *, state: str | None, newest: int | None) -> Data:
+    def runs(self, *, state: str | None, newest: int | None, fold: bool = False) -> Data:
+        """`fold`: what pipelines queued is told as a line for each pipeline."""
+        from onward.operations.pipelines.record import pipeline_lines
+
         found = self.desk.runs()
-        shown = found if newest is None else found[-newest:]
+        folded = fold_runs(found, newest=newest if newest is not None else len(found)) if fold else None
+        shown = folded.runs if folded else found if newest is None else found[-newest:]
         readable, broken = inspect_runs(self.desk, shown)
+        pipelines, damaged = pipeline_lines(folded.pipelines if folded else ())
         return {
             "runs": [run_record(seen, details=False) for seen in readable if state is None or seen.run.state == state],
-            "broken": [*self.desk.unread, *self.desk.forget_removed_roots(), *(str(error) for error in broken)],
-            "older": len(found) - len(shown),
+            "pipelines": pipelines,
+            "broken": [*self.desk.unread, *self.desk.forget_removed_roots(), *(str(error) for error in (*broken, *damaged))],
+            "older": folded.older if folded else len(found) - len(shown),
             "roots": list(map(str, self.desk.roots)),
         }
 

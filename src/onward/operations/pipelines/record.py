@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,17 @@ def pipeline_line(dir: PipelineDir) -> dict[str, Any]:
     with _readable(dir):
         plan, facts = _read(dir)
         return _head(dir, plan, facts)
+
+
+def pipeline_lines(dirs: Iterable[PipelineDir]) -> tuple[list[dict[str, Any]], list[StorageError]]:
+    """Of all that can be read, and what is wrong with the others."""
+    lines, damaged = [], []
+    for dir in dirs:
+        try:
+            lines.append(pipeline_line(dir))
+        except StorageError as error:
+            damaged.append(error)
+    return lines, damaged
 
 
 def pipeline_record(desk: OperationsContext, dir: PipelineDir, *, known: RunReason | None = None) -> dict[str, Any]:

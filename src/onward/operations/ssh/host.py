@@ -54,8 +54,8 @@ class RemoteHost:
 
     # ── look and act ──────────────────────────────────────────────────────────
 
-    def runs(self, *, state: str | None, newest: int | None) -> Data:
-        told = self._ask("runs", within=LOOK, state=state, newest=newest)
+    def runs(self, *, state: str | None, newest: int | None, fold: bool = False) -> Data:
+        told = self._ask("runs", within=LOOK, state=state, newest=newest, fold=fold)
         return {**told, "roots": [f"{self.host}:{root}" for root in told["roots"]]}
 
     def matches(self, *, text: str) -> Data:
