@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -49,6 +50,14 @@ def test_a_page_names_other_pages_by_what_to_type() -> None:
     text = page_text(pages["coming-from-hugging-face"], pages)
     assert "optional words (onward help params)" in text and "](" not in text
     assert onward("coming-from-hugging-face").stdout.strip() == text
+
+
+def test_in_a_terminal_a_long_page_goes_through_the_pager() -> None:
+    script = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    command = [sys.executable, "-c", script, sys.executable, "-m", "onward", "help", "params"]
+    env = {**os.environ, "PAGER": "sed s/^/paged:/", "TERM": "xterm"}
+    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("paged:# The params file"), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -34,7 +35,10 @@ def show_page(
     if topic.lower() not in pages:
         raise NotFound(f"there is no page on {topic!r}", hint=_instead(topic.lower(), list(pages), context))
     text = page_text(pages[topic.lower()], pages)
-    typer.echo_via_pager(text) if _is_long(text) else to_stdout(text)
+    if _is_long(text):
+        pydoc.pager(text)
+    else:
+        to_stdout(text)
 
 
 def help_topics() -> dict[str, Path]:

@@ -10,8 +10,28 @@ from onward.cli.context import JsonOption, RunArgument, folder_text, locate_run
 from onward.cli.output import json_to_stdout, to_stderr
 
 
-def cancel(run: RunArgument, json: JsonOption = False) -> None:
-    """End a run now, without a last checkpoint."""
+def cancel(
+    context: typer.Context,
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run, as elsewhere; with --all, words that all of id, name, state, experiment and cluster together must have.",
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All open runs and pipelines of yours, or those with these words.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --all: without asking first.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """End a run now, without a last checkpoint; or all of yours."""
+    if everything:
+        from onward.cli.runs.cancel_all import cancel_all
+
+        cancel_all(run, yes=yes, json=json)
+        return
+    if run is None:
+        context.fail("Missing argument 'RUN': `onward runs` lists the runs; name one by its id, name or folder. --all means all of yours")
     found = locate_run(run, acting=True)
     _tell(found.place.cancel(run=found.run), json)
 

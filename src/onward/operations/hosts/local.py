@@ -51,6 +51,10 @@ class Host(Protocol):
 
     def cancel(self, *, run: str) -> Data: ...
 
+    def open_runs(self, *, words: str) -> Data: ...
+
+    def cancel_many(self, *, folders: list[str], silent: list[str]) -> Data: ...
+
     def stop(self, *, run: str) -> Data: ...
 
     def resume(self, *, run: str, changes: Mapping[str, Any]) -> Data: ...
@@ -144,6 +148,20 @@ class LocalHost:
         from onward.operations.runs.control import cancel
 
         return run_state_record(cancel(self.desk, RunDir(Path(run))))
+
+    def open_runs(self, *, words: str) -> Data:
+        """What `cancel_many` would be given to end all that these words mean."""
+        from onward.operations.runs.cancel_many import open_runs
+
+        found, broken = open_runs(self.desk, words=words)
+        return {"runs": found, "broken": [*self.desk.unread, *broken], "roots": list(map(str, self.desk.roots))}
+
+    def cancel_many(self, *, folders: list[str], silent: list[str]) -> Data:
+        """`silent`: clusters that did not answer a call before this one."""
+        from onward.operations.runs.cancel_many import cancel_many
+
+        known = set(silent)
+        return {"runs": list(cancel_many(self.desk, folders, silent=known)), "silent": sorted(known)}
 
     def stop(self, *, run: str) -> Data:
         from onward.operations.runs.control import stop

@@ -37,7 +37,8 @@ from onward.schedulers.cluster_settings import ClusterSettings, Settings, Tracke
 
 BEAT = 5.0  # seconds between signs of life where there is nothing to say: writing tells us whether anyone still listens
 
-_ASKED = ("runs", "matches", "show", "cancel", "stop", "resume", "adopt", "checkpoints", "tend", "examine", "snapshot", "watch", "logs")
+_LOOKS = ("runs", "open_runs", "matches", "show", "checkpoints", "examine", "snapshot", "watch", "logs")
+_ACTS = ("cancel", "cancel_many", "stop", "resume", "adopt", "tend")
 
 
 class _Gone(Exception):
@@ -52,7 +53,7 @@ class HostAgent:
         self._stdin = stdin
 
     def serve(self, verb: str, given: Mapping[str, Any]) -> Data | Iterator[Data]:
-        if verb in _ASKED:
+        if verb in (*_LOOKS, *_ACTS):
             answer: Data | Iterator[Data] = getattr(LocalHost(self._desk), verb)(**given)
             return answer
         match verb:

@@ -72,6 +72,12 @@ class RemoteHost:
     def cancel(self, *, run: str) -> Data:
         return self._ask("cancel", run=run)
 
+    def open_runs(self, *, words: str) -> Data:
+        return self._ask("open_runs", within=LOOK, words=words)
+
+    def cancel_many(self, *, folders: list[str], silent: list[str]) -> Data:
+        return self._ask("cancel_many", within=_SUBMIT, folders=folders, silent=silent)
+
     def stop(self, *, run: str) -> Data:
         return self._ask("stop", run=run)
 

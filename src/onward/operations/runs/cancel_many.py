@@ -1,0 +1,91 @@
+"""Cancel many: what is open and this user's, by words in its name; then all of it, though one cannot be ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from onward.errors import OnwardError, SchedulerError, SchedulerUnavailable, StorageError
+from onward.operations.context import OperationsContext
+from onward.operations.pipelines.control import cancel_pipeline
+from onward.operations.pipelines.record import pipeline_line
+from onward.operations.runs.control import ask_to_cancel, cancel
+from onward.operations.runs.record import is_ours, read_folder
+from onward.rundir.home import home_elsewhere
+from onward.rundir.layout import RunDir
+from onward.rundir.pipeline.layout import PipelineDir, pipelines_under
+from onward.rundir.run_end import is_over
+
+NO_ERROR = {"error": "", "hint": "", "exit_code": 0}
+
+
+def open_runs(desk: OperationsContext, *, words: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Runs and pipelines of this user's that are not over and have all these words in their line; and what cannot be read.
+
+    Pipelines first: one that is open would queue more when its runs are cancelled.
+    """
+    wanted = words.lower().split()
+    found: list[dict[str, Any]] = []
+    broken: list[str] = []
+    pipelines = [dir for root in desk.roots for dir in pipelines_under(root) if not dir.over.exists() and _is_mine(dir.path)]
+    runs = [run for run in desk.runs() if not is_over(run) and is_ours(run) and home_elsewhere(run) is None]
+    readers: list[Callable[[], dict[str, Any]]] = [*(partial(_pipeline, dir) for dir in pipelines), *(partial(_run, run) for run in runs)]
+    for read in readers:
+        try:
+            line = read()
+        except StorageError as error:
+            broken.append(error.message)
+            continue
+        text = " ".join(str(line[key]) for key in ("id", "name", "state", "experiment", "cluster")).lower()
+        if line["open"] and all(word in text for word in wanted):
+            found.append(line)
+    return found, broken
+
+
+def cancel_many(desk: OperationsContext, folders: Sequence[str], *, silent: set[str]) -> Iterator[dict[str, Any]]:
+    """Each as it was ended, or with the `error` that was in the way.
+
+    A cluster that did not answer joins `silent` and is not asked again: its other runs are marked, so that no leg begins, and `tend`
+    ends their jobs.
+    """
+    for folder in folders:
+        try:
+            yield {"folder": folder, "state": _cancel_one(desk, Path(folder), silent), **NO_ERROR}
+        except OnwardError as error:
+            yield {"folder": folder, "state": "", "error": error.message, "hint": error.hint, "exit_code": error.exit_code}
+
+
+def _cancel_one(desk: OperationsContext, folder: Path, silent: set[str]) -> str:
+    if (pipeline := PipelineDir(folder)).is_pipeline():
+        cancel_pipeline(desk, pipeline)
+        return str(pipeline_line(pipeline)["state"])
+    dir = RunDir(folder)
+    cluster = read_folder(dir).spec.cluster.name
+    if cluster in silent:
+        run = ask_to_cancel(desk, dir)
+        raise SchedulerUnavailable(f"{run.spec.name} will not go on; its jobs are not ended yet", hint="`onward tend` ends them")
+    try:
+        return str(cancel(desk, dir).state)
+    except SchedulerError:
+        silent.add(cluster)
+        raise
+
+
+def _is_mine(folder: Path) -> bool:
+    return os.lstat(folder).st_uid == os.getuid()
+
+
+def _run(dir: RunDir) -> dict[str, Any]:
+    run = read_folder(dir)
+    spec = run.spec
+    told = {"id": spec.id, "name": spec.name, "experiment": spec.experiment, "cluster": spec.cluster.name}
+    return {**told, "state": str(run.state), "folder": str(dir.path), "open": run.closed is None}
+
+
+def _pipeline(dir: PipelineDir) -> dict[str, Any]:
+    line = pipeline_line(dir)
+    told = {key: line[key] for key in ("name", "experiment", "cluster", "state", "folder")}
+    return {"id": "pipeline", **told, "name": dir.path.name, "open": True}

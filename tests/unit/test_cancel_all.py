@@ -1,0 +1,137 @@
+"""`onward cancel --all`: all of mine that is open, or what some words mean, after a question."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from onward.model.pipelines.plan import PipelinePlan, Stage, StageKind
+from onward.model.run import LegEnd, RunState
+from onward.model.spec import RunDraft
+from onward.operations.pipelines.start import start_pipeline
+from onward.operations.runs.cancel_many import cancel_many, open_runs
+from tests.desks import Place
+from tests.unit.test_cli import Onward
+from tests.unit.test_cli import onward as onward
+from tests.unit.test_cli import place as place
+
+
+def named(place: Place, words: str = "") -> list[str]:
+    return [run["name"] for run in open_runs(place.desk, words=words)[0]]
+
+
+def pipeline(place: Place) -> Path:
+    draft = RunDraft(name="digits", experiment="digits", cluster="local", command=("true",))
+    stages = tuple(Stage(name=name, kind=StageKind.STAGE, draft=draft) for name in ("first", "second"))
+    plan = PipelinePlan(name="piped", experiment="digits", cluster="local", stages=stages)
+    return start_pipeline(place.desk, plan, source="stages: {}", cwd=place.project).path
+
+
+# ── what is meant ─────────────────────────────────────────────────────────────
+
+
+def test_what_is_over_or_somebody_elses_or_a_copy_is_not_meant(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.play("mine").begin(1)
+    place.play("done").begin(1).end(1, LegEnd.DONE)
+    assert named(place) == ["mine"]
+    monkeypatch.setattr(os, "getuid", lambda: 4242)
+    assert named(place) == []
+
+
+def test_all_of_the_words_must_be_in_the_line_of_a_run(place: Place) -> None:
+    place.play("lr-1", experiment="sweep").begin(1)
+    place.play("lr-2", experiment="sweep")
+    place.play("other").begin(1)
+    assert named(place, "sweep") == ["lr-1", "lr-2"]
+    assert named(place, "SWEEP running") == ["lr-1"]
+    assert named(place, "sweep elsewhere") == []
+
+
+def test_a_run_that_cannot_be_read_is_told_and_keeps_none_from_being_meant(place: Place) -> None:
+    place.play("broken").dir.spec.write_text("{")
+    place.play("whole")
+    found, broken = open_runs(place.desk, words="")
+    assert [run["name"] for run in found] == ["whole"]
+    assert len(broken) == 1 and "cannot be read as a run" in broken[0]
+
+
+# ── ending them ───────────────────────────────────────────────────────────────
+
+
+def test_a_pipeline_is_ended_as_a_whole_and_first_so_that_it_queues_nothing_more(place: Place) -> None:
+    folder = pipeline(place)
+    found, _ = open_runs(place.desk, words="")
+    assert (found[0]["id"], found[0]["folder"]) == ("pipeline", str(folder))
+    told = list(cancel_many(place.desk, [run["folder"] for run in found], silent=set()))
+    assert {run["error"] for run in told} == {""}
+    assert named(place) == []
+
+
+def test_a_scheduler_that_is_silent_is_asked_once_and_no_leg_of_the_others_begins(place: Place) -> None:
+    runs = [place.play(name).begin(1) for name in ("a", "b", "c")]
+    place.scheduler.down = True
+    place.scheduler.asked = 0
+    silent: set[str] = set()
+    told = list(cancel_many(place.desk, [str(run.dir.path) for run in runs], silent=silent))
+    once = place.scheduler.asked
+    assert [run["exit_code"] for run in told] == [6, 6, 6] and silent == {"local"}
+    assert all(run.run.cancel for run in runs)
+    list(cancel_many(place.desk, [str(runs[0].dir.path)], silent=silent))
+    assert place.scheduler.asked == once
+
+
+# ── the command ───────────────────────────────────────────────────────────────
+
+
+def test_it_lists_what_it_will_end_and_without_a_terminal_wants_to_be_told(onward: Onward, place: Place) -> None:
+    run = place.play().begin(1)
+    said = onward("cancel", "--all")
+    assert said.code == 2 and run.spec.id in said.out and "--yes goes without asking" in said.err
+    assert run.run.state is RunState.RUNNING
+    said = onward("cancel", "--all", "--yes")
+    assert said.code == 0 and "digits is cancelled" in said.err
+    assert run.run.state is RunState.CANCELLED
+
+
+@pytest.mark.parametrize(("answer", "state"), [(True, RunState.CANCELLED), (False, RunState.RUNNING)])
+def test_at_a_terminal_it_asks(
+    onward: Onward,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: bool,
+    state: RunState,
+) -> None:
+    run = place.play().begin(1)
+    asked: list[str] = []
+
+    def confirm(text: str, **_: bool) -> bool:
+        asked.append(text)
+        return answer
+
+    monkeypatch.setattr("onward.cli.runs.cancel_all._at_a_terminal", lambda: True)
+    monkeypatch.setattr("typer.confirm", confirm)
+    said = onward("cancel", "--all", "digits")
+    assert asked == ["cancel this one, without a last checkpoint?"]
+    assert run.run.state is state and said.code == (0 if answer else 1)
+
+
+def test_where_nothing_is_meant_nothing_is_asked(onward: Onward, place: Place) -> None:
+    place.play()
+    said = onward("cancel", "--all", "nobody")
+    assert (said.code, said.out) == (0, "") and "nothing of yours that is open has 'nobody'" in said.err
+
+
+def test_words_that_are_empty_do_not_mean_everything(onward: Onward, place: Place) -> None:
+    run = place.play()
+    said = onward("cancel", "--all", "", "--yes")
+    assert said.code == 2 and "leave them out" in said.err and run.run.state is RunState.SUBMITTED
+
+
+def test_one_that_cannot_be_ended_is_told_and_in_json_too(onward: Onward, place: Place) -> None:
+    place.play().begin(1)
+    place.scheduler.down = True
+    said = onward("cancel", "--all", "--yes", "--json")
+    [run] = said.json["runs"]
+    assert said.code == run["exit_code"] == 6 and "could not be ended" in run["error"]
