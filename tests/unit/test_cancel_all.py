@@ -89,7 +89,7 @@ def test_it_lists_what_it_will_end_and_without_a_terminal_wants_to_be_told(onwar
     run = place.play().begin(1)
     said = onward("cancel", "--all")
     assert said.code == 2 and run.spec.id in said.out and "--yes goes without asking" in said.err
-    assert run.run.state is RunState.RUNNING
+    assert not run.run.closed
     said = onward("cancel", "--all", "--yes")
     assert said.code == 0 and "digits is cancelled" in said.err
     assert run.run.state is RunState.CANCELLED

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from onward.supervisor.background import sample_seconds
 from onward.supervisor.telemetry.gpu import GpuSampler, step_gpus
 
 UUIDS = ("GPU-aaaa-1", "GPU-bbbb-2", "GPU-cccc-3")
@@ -159,3 +160,19 @@ def test_a_machine_without_any_of_it_has_no_samples(tmp_path: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert GpuSampler(("0",)).sample() == {}
+
+
+# ── how often ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("told", "seconds"), [("", 10), ("60", 60), ("1", 1), ("0.5", 10), ("3600", 10), ("often", 10), ("nan", 10)])
+def test_the_interval_is_the_one_that_the_runs_variable_says_if_it_can_be(
+    told: str, seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert sample_seconds({"NVIDIA_SMI_DELAY_SECONDS": told}) == seconds
+    wrong = told not in ("", "60", "1")
+    assert ("expected seconds from 1 to 120; taking 10" in caplog.text) is wrong
+
+
+def test_without_the_variable_samples_are_ten_seconds_apart() -> None:
+    assert sample_seconds({}) == 10

@@ -80,10 +80,10 @@ def test_a_file_with_as_many_names_as_it_can_have_makes_way_for_another(
 ) -> None:
     first, link = put(tmp_path, shared, "a"), os.link
 
-    def full(source: Path, *others: Path, **options: bool) -> None:
+    def full(source: Path, target: Path, *, follow_symlinks: bool) -> None:
         if os.stat(source).st_nlink > 1:
             raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
-        link(source, *others, **options)
+        link(source, target, follow_symlinks=follow_symlinks)
 
     monkeypatch.setattr(os, "link", full)
     alone, next_one = put(tmp_path, shared, "b"), put(tmp_path, shared, "c")

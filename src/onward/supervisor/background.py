@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from onward.supervisor.telemetry.host import HostSampler
 log = logging.getLogger(__name__)
 
 SAMPLE_SECONDS = 10.0
+_SAMPLE_VARIABLE = "NVIDIA_SMI_DELAY_SECONDS"  # the name that scripts with a log of their GPUs give it
+_SAMPLE_RANGE = (1.0, 120.0)  # seconds: idle GPUs, and the memory of the training, are to be seen within minutes
 MIRROR_SECONDS = 2.0
 NODE_MIRROR_SECONDS = 5.0  # by the agents of other nodes: there may be many, and people look at the first node's log
 _FIGURES = ("percent", "mem_used_mib", "mem_total_mib", "power_w", "temperature_c")
@@ -77,6 +80,20 @@ class Repeating:
         if self._failure:
             log.info("%s works again", self._what)
             self._failure = ""
+
+
+def sample_seconds(variables: Mapping[str, str]) -> float:
+    """How often to sample, as the run's variables say."""
+    told = variables.get(_SAMPLE_VARIABLE, "")
+    try:
+        seconds = float(told or SAMPLE_SECONDS)
+    except ValueError:
+        seconds = math.nan
+    least, most = _SAMPLE_RANGE
+    if least <= seconds <= most:
+        return seconds
+    log.warning("%s is %r, expected seconds from %.0f to %.0f; taking %.0f", _SAMPLE_VARIABLE, told, least, most, SAMPLE_SECONDS)
+    return SAMPLE_SECONDS
 
 
 class SystemSampler:

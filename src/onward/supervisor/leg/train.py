@@ -26,7 +26,7 @@ from onward.rundir.mirror import Mirror, carry
 from onward.rundir.progress import SpoolReader
 from onward.schedulers.base import capabilities_of, end_time_of, grace_of
 from onward.sdk.contract import EXIT_AGAIN
-from onward.supervisor.background import MIRROR_SECONDS, SAMPLE_SECONDS, Repeating, SystemSampler, never_hurts_training
+from onward.supervisor.background import MIRROR_SECONDS, Repeating, SystemSampler, never_hurts_training, sample_seconds
 from onward.supervisor.disk.leftovers import remove_leftovers_in_background
 from onward.supervisor.disk.memory_disk import warn_of_memory_disk
 from onward.supervisor.disk.salvage import journal_published
@@ -123,7 +123,7 @@ def _train(
     mirroring = Repeating("mirroring", Mirror(local, dir).carry, every=MIRROR_SECONDS)
     outputs = output_files(scene, local)
     copying = Repeating("copying the output", outputs.carry, every=MIRROR_SECONDS)
-    sampling = Repeating("sampling", sampler.sample, every=SAMPLE_SECONDS)
+    sampling = Repeating("sampling", sampler.sample, every=sample_seconds(env))
     push = push_of(scene.spec.tracker, scene.spec.id, dir, local)
     pushing = Repeating("pushing", push.work, every=PUSH_SECONDS) if push else None
     finding = FoundEventFiles(

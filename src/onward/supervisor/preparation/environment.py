@@ -98,10 +98,15 @@ def local_base(spec: RunSpec) -> Path:
     return next((folder for folder in usable if not is_in_memory(folder)), usable[0])
 
 
+def frozen_variables(run: RunDir) -> dict[str, str]:
+    """Of the shell it was submitted from, and its own."""
+    return json.loads(run.environment.read_bytes()) if run.environment.exists() else {}  # type: ignore[no-any-return]
+
+
 def training_environment(
     spec: RunSpec, run: RunDir, local: LegLocal, *, leg: int, deadline: float | None, resume: tuple[Path, int] | None
 ) -> dict[str, str]:
-    frozen = json.loads(run.environment.read_bytes()) if run.environment.exists() else {}
+    frozen = frozen_variables(run)
     env = {**os.environ, **frozen}
     for name in (contract.DEADLINE, contract.RESUME_DIR, contract.RESUME_STEP, contract.RESUME_NEWEST):
         env.pop(name, None)

@@ -39,10 +39,10 @@ from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import Mirror, carry
 from onward.sdk.atomic_files import write_all, write_whole
-from onward.supervisor.background import NODE_MIRROR_SECONDS, SAMPLE_SECONDS, Repeating, SystemSampler, never_hurts_training
+from onward.supervisor.background import NODE_MIRROR_SECONDS, Repeating, SystemSampler, never_hurts_training, sample_seconds
 from onward.supervisor.disk.leftovers import remove_leftovers_in_background
 from onward.supervisor.disk.salvage import salvage_on_other_node
-from onward.supervisor.preparation.environment import local_folder
+from onward.supervisor.preparation.environment import frozen_variables, local_folder
 from onward.supervisor.processes.survivors import end_survivors
 from onward.supervisor.ranks.other_nodes import BEAT_SECONDS, carrying_seconds
 from onward.supervisor.ranks.rank_states import RankNotes, rank_pids, signal_ranks
@@ -92,6 +92,7 @@ class NodeAgent:
         spec = read_spec(run)
         self.local: LegLocal = local_folder(spec, leg, node=number, run=run)
         self._rule, self._run_id = spec.checkpoints, spec.id
+        self._sample_seconds = sample_seconds({**os.environ, **frozen_variables(run)})
         self._relay = start_relay(spec, run, self.local, leg=leg, node=number)
         training = HostSampler(sessions=lambda: rank_pids(self.local.ranks), disk=self.local.path)
         self._sampler = SystemSampler(self.local, leg, training, GpuSampler(step_gpus(os.environ)), node=host, number=number)
@@ -153,7 +154,7 @@ class NodeAgent:
     def serve(self) -> None:
         mirroring = Repeating("mirroring", Mirror(self.local, self._run).carry, every=NODE_MIRROR_SECONDS)
         gathering = Repeating("gathering shares", self._put_shares, every=_GATHER_SECONDS)
-        sampling = Repeating("sampling", self._sampler.sample, every=SAMPLE_SECONDS)
+        sampling = Repeating("sampling", self._sampler.sample, every=self._sample_seconds)
         threading.Thread(target=self._make_ready, name="preparing", daemon=True).start()
         told = 0
         while self._hear(_TICK):
