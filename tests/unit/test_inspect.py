@@ -21,7 +21,7 @@ from onward.rundir.journal import read_run
 from tests.desks import Place, PlayedRun
 
 RUN = {"id", "name", "experiment", "state", "reason", "no_job_since", "copy_of", "folder", "cluster", "user", "created", "legs", "progress"}
-DETAILS = {"cause", "evidence", "next", "command", "params", "code", "checkpoints", "effort", "risk", "finish"}
+DETAILS = {"cause", "evidence", "next", "priority", "command", "params", "code", "checkpoints", "effort", "risk", "finish"}
 LEG = {
     *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "deadline", "ended"),
     *("first_step", "last_step", "resumed_step", "fell_back", "nodes", "gpus", "mem", "warnings"),

@@ -60,6 +60,15 @@ def why_of(scheduler: object, jobs: Collection[JobId]) -> Mapping[JobId, str]:
     return dict(why(jobs)) if callable(why) else {}
 
 
+def priority_of(scheduler: object, job: JobId) -> str:
+    """What decides when this waiting job's turn comes, in words, where the scheduler can tell. A question for a person's own asking."""
+    ask = getattr(scheduler, "priority", None)
+    try:
+        return str(ask(job)) if callable(ask) else ""
+    except SchedulerError as error:
+        return f"unknown at the moment: {error.message}"
+
+
 def expected_start_of(scheduler: object, script: str) -> ExpectedStart | None:
     """Of such a job script, where the scheduler can tell without queueing it. A question for a person's own asking: it costs a pass."""
     expect = getattr(scheduler, "expected_start", None)

@@ -53,6 +53,8 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [("why", entry["reason"])]
     if entry.get("no_job_since"):
         facts.append(("no job", f"since {age_text(entry['no_job_since'])}: the run waits until one is queued"))
+    if entry.get("priority"):
+        facts.append(("priority", entry["priority"]))
     if entry.get("copy_of"):
         facts.append(("copy", f"of {entry['copy_of']}: the run's jobs and its files on nodes belong to that folder"))
     if entry["evidence"]:

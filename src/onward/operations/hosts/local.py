@@ -20,7 +20,7 @@ from onward.operations.context import OperationsContext
 from onward.operations.runs.find import matching_runs, near_names
 from onward.operations.runs.folded import fold_runs
 from onward.operations.runs.logs import LegLogReader, follow_logs, read_logs
-from onward.operations.runs.record import checkpoints, inspect_run, inspect_runs, read_folder, run_record
+from onward.operations.runs.record import checkpoints, inspect_run, inspect_runs, read_folder, run_record, with_priority
 from onward.operations.runs.watch import watch_run
 from onward.operations.submit.preflight import notes_on_start
 from onward.rundir.layout import RunDir
@@ -123,7 +123,7 @@ class LocalHost:
         return {"matches": found, "near": [] if found else near_names(self.desk, text), "roots": list(map(str, self.desk.roots))}
 
     def show(self, *, run: str) -> Data:
-        return run_record(inspect_run(self.desk, RunDir(Path(run))))
+        return run_record(with_priority(self.desk, inspect_run(self.desk, RunDir(Path(run)))))
 
     def checkpoints(self, *, run: str, verify: bool) -> Data:
         return {"checkpoints": checkpoints(RunDir(Path(run)), verify=verify)}

@@ -27,7 +27,7 @@ from onward.rundir.home import copied_folder, home_elsewhere
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.progress import Progress, first_step, leg_progress
-from onward.schedulers.base import Scheduler, why_of
+from onward.schedulers.base import Scheduler, priority_of, why_of
 from onward.schedulers.slurm.wait_reasons import plain_reason
 
 SCHEMA = 1
@@ -45,6 +45,7 @@ class InspectedRun:
     answers: JobAnswers | None
     at: float  # when it was looked at
     copy_of: Path | None = None  # the folder in which the run lives, if this is a copy
+    priority: str = ""  # of the job that waits, where that was asked
 
     def status(self, leg: Leg) -> JobStatus | None:
         return status_of(leg, self.answers or {})
@@ -68,6 +69,15 @@ def inspect_run(desk: OperationsContext, dir: RunDir) -> InspectedRun:
     if seen.answers is None:
         return seen
     return replace(seen, answers=with_reasons(desk.scheduler(seen.run.spec.cluster), [seen.run], seen.answers))
+
+
+def with_priority(desk: OperationsContext, seen: InspectedRun) -> InspectedRun:
+    """What decides when the job that waits has its turn: for a person's own question, since it costs calls."""
+    if seen.run.state is RunState.RUNNING:  # the next leg's turn is not decided yet
+        return seen
+    waiting = (status for leg in seen.run.legs.values() if not leg.claimed and (status := seen.status(leg)))
+    queued = next((status for status in waiting if status.state is JobState.QUEUED), None)
+    return replace(seen, priority=priority_of(desk.scheduler(seen.run.spec.cluster), queued.id)) if queued else seen
 
 
 def with_reasons(scheduler: Scheduler, runs: Iterable[Run], answers: JobAnswers) -> JobAnswers:
@@ -150,6 +160,7 @@ def run_record(seen: InspectedRun, *, details: bool = True) -> dict[str, Any]:
             "cause": run.closed.cause if run.closed else None,
             "evidence": run.closed.evidence if run.closed else None,
             "next": copied_folder(seen.dir, seen.copy_of).hint if seen.copy_of else next_action(run) or None,
+            "priority": seen.priority or None,
             "command": list(spec.command),
             "params": dict(spec.params),
             "code": dict(spec.code),

@@ -25,6 +25,7 @@ from onward.schedulers.command import Answer, run_command
 from onward.schedulers.gridengine.accounting import Accounting
 from onward.schedulers.gridengine.advice import advice, notify_seconds, why
 from onward.schedulers.gridengine.output_parsing import parse_error_reasons, parse_qstat, status_of
+from onward.schedulers.gridengine.priority import priority_words
 from onward.schedulers.gridengine.resource_options import options
 from onward.schedulers.gridengine.snapshot import take_snapshot
 
@@ -103,6 +104,9 @@ class GridEngineScheduler:
     def why(self, jobs: Collection[JobId]) -> Mapping[JobId, str]:
         """Why these wait, where the qmaster collects that: one call."""
         return why(_ask("qstat", "-j", ",".join(sorted(jobs))).out) if jobs else {}
+
+    def priority(self, job: JobId) -> str:
+        return priority_words(_ask("qstat", "-pri", "-u", getpass.getuser()).out, job)
 
     # ── asking after jobs ─────────────────────────────────────────────────────
 

@@ -22,6 +22,7 @@ from onward.schedulers.slurm import job_steps
 from onward.schedulers.slurm import site_limits as site
 from onward.schedulers.slurm.expected_start import expected_start
 from onward.schedulers.slurm.job_states import node_names, parse_sacct, parse_squeue
+from onward.schedulers.slurm.priority import priority_words
 from onward.schedulers.slurm.snapshot import take_snapshot
 
 log = logging.getLogger(__name__)
@@ -182,6 +183,9 @@ class SlurmScheduler:
 
     def expected_start(self, script: str) -> ExpectedStart | None:
         return expected_start(script)
+
+    def priority(self, job: JobId) -> str:
+        return priority_words(job)
 
     def snapshot(self) -> ClusterSnapshot:
         return take_snapshot()
