@@ -100,7 +100,7 @@ def local_base(spec: RunSpec) -> Path:
 
 def frozen_variables(run: RunDir) -> dict[str, str]:
     """Of the shell it was submitted from, and its own."""
-    return json.loads(run.environment.read_bytes()) if run.environment.exists() else {}  # type: ignore[no-any-return]
+    return json.loads(run.environment.read_bytes()) if run.environment.exists() else {}
 
 
 def training_environment(
