@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 
 from onward.model import events as ev
+from onward.model.analysis.why import next_action
 from onward.model.job import DONE_UNTOLD, JobId, JobState, JobStatus
 from onward.model.policy.job_end import classify_end, deletion_noticed
 from onward.model.policy.leg_history import cancelled_by_others, made_progress
 from onward.model.policy.lifecycle import MOST_UNKNOWN_ENDS, Close, Continue, NothingToDo, crash_signature, decide
 from onward.model.run import LegEnd, Run, RunState, fold
-from onward.model.spec import Limits, Resources, Script
+from onward.model.spec import CheckpointRule, Limits, Resources, Script
 from onward.model.stop_reason import StopReason
 from tests.histories import HOUR, History, make_spec
 
@@ -683,3 +684,81 @@ def test_a_run_of_which_nobody_ever_knows_anything_does_not_go_on_for_ever() -> 
         assert isinstance(history.action, Continue)
         unheard(history)
     assert "for reasons outside the run" in closing(history).cause
+
+
+# ── checkpoints of the training's own ─────────────────────────────────────────
+
+
+def own_history(**rule: object) -> History:
+    history = History()
+    history.spec = make_spec(checkpoints=CheckpointRule(**rule))  # type: ignore[arg-type]
+    return history
+
+
+def self_saved(history: History, leg: int) -> History:
+    history.events.append(ev.SelfSaved(leg=leg, at=history.at, files=["checkpoint.pth.tar"], bytes=1, written=history.at))
+    return history
+
+
+def test_legs_that_wrote_files_of_their_own_go_on_from_limit_to_limit() -> None:
+    history = History()
+    for leg in range(1, 6):
+        history.leg(LegEnd.TIME_LIMIT)
+        assert made_progress(self_saved(history, leg).run, history.run.legs[leg])
+    assert going_on(history).leg == 6
+
+
+def test_two_legs_in_a_row_that_wrote_nothing_end_the_run_and_the_advice_names_the_ways_out() -> None:
+    history = self_saved(History().leg(LegEnd.TIME_LIMIT), 1).leg(LegEnd.TIME_LIMIT)
+    assert going_on(history).leg == 3
+    end = closing(history.leg(LegEnd.TIME_LIMIT))
+    assert "legs 2 and 3" in end.cause and "no file of its own" in end.evidence
+    assert "--checkpoints own" in end.next and "checkpoints: {paths:" in end.next
+
+
+def test_a_training_whose_owner_says_that_it_keeps_its_own_is_trusted_like_a_batch_script() -> None:
+    history = own_history(own=True)
+    for _ in range(5):
+        history.leg(LegEnd.TIME_LIMIT)
+    assert going_on(history).leg == 6
+
+
+def test_resume_can_say_that_it_keeps_its_own() -> None:
+    history = History().leg(LegEnd.TIME_LIMIT).leg(LegEnd.TIME_LIMIT)
+    history.events.append(ev.Resumed(leg=3, at=history.tick(), by="ada", changes={"own": True}))
+    for _ in range(4):
+        history.leg(LegEnd.TIME_LIMIT)
+    assert going_on(history).leg == 7
+
+
+def test_once_it_saves_with_us_its_other_files_are_no_progress() -> None:
+    history = History().leg(LegEnd.TIME_LIMIT, steps=[10])
+    for leg in (2, 3):
+        self_saved(history.leg(LegEnd.TIME_LIMIT), leg)
+    assert "older than both legs" in closing(history).evidence
+    assert "--checkpoints own" not in closing(history).next
+
+
+def test_where_paths_are_named_and_nothing_lies_there_the_end_says_so() -> None:
+    history = own_history(paths=("last.ckpt",)).leg(LegEnd.TIME_LIMIT).leg(LegEnd.TIME_LIMIT)
+    assert "checkpoints.paths (last.ckpt)" in closing(history).next
+
+
+def test_a_crash_after_a_save_of_its_own_is_borne_but_not_the_same_one_again_and_again() -> None:
+    history = History(limits=Limits(max_restarts=3))
+    for leg in range(1, 4):
+        self_saved(history.leg(LegEnd.CRASHED, evidence=TRACEBACK), leg)
+        assert going_on(history).leg == leg + 1
+    other = self_saved(history.leg(LegEnd.CRASHED, evidence=OTHER_TRACEBACK), 4)
+    assert going_on(other).leg == 5
+    for leg in range(5, 8):
+        self_saved(history.leg(LegEnd.CRASHED, evidence=TRACEBACK), leg)
+    assert going_on(history).leg == 8
+    end = closing(self_saved(history.leg(LegEnd.CRASHED, evidence=TRACEBACK), 8))
+    assert "the last 4 legs crashed in the same way" in end.cause and "goes on from its own files" in end.next
+
+
+def test_after_the_first_leg_that_saved_nothing_the_advice_comes_before_the_run_ends() -> None:
+    history = History().leg(LegEnd.TIME_LIMIT).submitted(2)
+    assert "leg 1 met its time limit" in next_action(history.run) and "--checkpoints own" in next_action(history.run)
+    assert next_action(self_saved(history, 1).run) == ""

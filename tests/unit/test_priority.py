@@ -50,7 +50,7 @@ def test_where_slurm_has_no_factors_of_the_job_nothing_is_told_and_no_more_is_as
 
 def test_where_sprio_is_not_there_it_is_not_known(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(programs.folder))
-    assert priority_of(SlurmScheduler(), JobId("731")).startswith("unknown at the moment: sprio cannot be run")
+    assert priority_of(SlurmScheduler(), JobId("731")).startswith("unknown now: sprio cannot be run")
 
 
 # ── Grid Engine ───────────────────────────────────────────────────────────────
@@ -82,7 +82,7 @@ class Telling:
         return "10023 (age 1200)"
 
 
-@pytest.mark.parametrize(("silent", "told"), [(False, "10023 (age 1200)"), (True, "unknown at the moment: sprio gave no answer within 10 s")])
+@pytest.mark.parametrize(("silent", "told"), [(False, "10023 (age 1200)"), (True, "unknown now: sprio gave no answer within 10 s")])
 def test_a_run_that_waits_shows_the_priority_of_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: bool, told: str) -> None:
     place, telling = Place(tmp_path), Telling(silent=silent)
     monkeypatch.setattr(place.scheduler, "priority", telling, raising=False)

@@ -15,6 +15,7 @@ from onward.errors import CheckpointDamaged
 from onward.model.checkpoint import Checkpoint, CheckpointName
 
 MANIFEST = "manifest.json"
+OWN = "own"  # made of files that the training keeps in its working folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,7 @@ class FileEntry:
     size: int
     hash: str
     link: str = ""  # not a file but a link to a folder beside it: where it points
+    written: int = 0  # nanoseconds: the time of the original, where it was made of the training's own files
 
 
 def link_within(target: str) -> bool:
@@ -35,7 +37,7 @@ class Manifest:
     step: int
     created: float
     files: Mapping[str, FileEntry]
-    made_by: str = "sdk"  # sdk: run.checkpoint(); files: found in the checkpoint folder
+    made_by: str = "sdk"  # sdk: run.checkpoint(); files: found in the checkpoint folder; own: in the working folder
     metrics: Mapping[str, float] = field(default_factory=dict)
     algorithm: str = ALGORITHM  # by which its files were hashed
 
@@ -69,11 +71,16 @@ class Manifest:
                 "metrics": dict(self.metrics),
                 **({"ranks": dict(sorted(self.ranks.items()))} if self.ranks else {}),
                 "files": {
-                    name: {"size": e.size, "hash": e.hash} | ({"link": e.link} if e.link else {}) for name, e in sorted(self.files.items())
+                    name: {"size": e.size, "hash": e.hash} | {key: value for key, value in _rarely(e).items() if value}
+                    for name, e in sorted(self.files.items())
                 },
             },
             indent=1,
         )
+
+
+def _rarely(entry: FileEntry) -> dict[str, str | int]:
+    return {"link": entry.link, "written": entry.written}
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -91,7 +98,9 @@ def read_manifest(folder: Path) -> Manifest:
             ranks={str(k): int(v) for k, v in data.get("ranks", {}).items()},
             algorithm=str(data["algorithm"]),
             files={
-                _safe(folder, name): FileEntry(size=int(e["size"]), hash=str(e["hash"]), link=str(e.get("link", "")))
+                _safe(folder, name): FileEntry(
+                    size=int(e["size"]), hash=str(e["hash"]), link=str(e.get("link", "")), written=int(e.get("written", 0))
+                )
                 for name, e in data["files"].items()
             },
         )

@@ -242,6 +242,21 @@ def _read_flag(value: Any) -> bool:
     return value
 
 
+def _read_own(value: Any) -> bool:
+    if value != "own" and not isinstance(value, bool):
+        raise _wrong("own")
+    return bool(value)
+
+
+def _read_path_below(value: Any) -> str:
+    if not isinstance(value, str) or not value or any(ord(letter) < 32 for letter in value):
+        raise _wrong("a file or pattern below the working folder, such as checkpoint.pt or lightning_logs/**")
+    parts = value.split("/")
+    if value.startswith(("/", "~")) or ".." in parts or value in (".", "*", "**", "./"):
+        raise _wrong("a file or pattern below the working folder, such as checkpoint.pt or lightning_logs/**, and not all of it")
+    return "/".join(part for part in parts if part not in ("", "."))
+
+
 def choice(*words: str, later: Sequence[str] = ()) -> _Kind:
     def read(value: Any) -> str:
         if isinstance(value, str) and value in later:
@@ -311,6 +326,8 @@ Line = Annotated[str, _Kind(_read_line, {"type": "string"})]
 SchedulerOption = Annotated[str, _Kind(_read_scheduler_option, {"type": "string", "pattern": "^-"})]
 Signal = Annotated[str, _Kind(_read_signal, {"type": "string"})]
 Switch = Annotated[bool, _Kind(_read_flag, {"type": "boolean"})]
+OwnCheckpoints = Annotated[bool, _Kind(_read_own, {"type": "boolean"})]
+PathBelow = Annotated[str, _Kind(_read_path_below, {"type": "string"})]
 Command = Annotated[tuple[str, ...], _Kind(_read_command, _COMMAND)]
 Launcher = Annotated[str, choice("plain", "srun", "torchrun", "mpirun", "horovodrun")]
 EmptyBenchmark = Annotated[tuple[()], _Kind(_read_benchmark, {"type": "array", "maxItems": 0})]

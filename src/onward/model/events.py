@@ -143,6 +143,15 @@ class Published(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SelfSaved(Event):
+    """The training wrote or replaced files of its own that look like its state, outside ONWARD_CHECKPOINT_DIR."""
+
+    files: list[str]  # some of them, the newest first; relative to its working folder, or absolute
+    bytes: int
+    written: float  # when the newest was written, unix seconds
+
+
+@dataclass(frozen=True, kw_only=True)
 class Missed(Event):
     """A checkpoint that could not be published; training went on, or the leg had no time left."""
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from onward.model import events as ev
-from onward.model.spec import Limits, Resources, RunSpec
+from onward.model.spec import CheckpointRule, Limits, Resources, RunSpec
 
 
 class RunState(StrEnum):
@@ -68,6 +68,7 @@ class Leg:
     restored: ev.Restored | None = None
     started: float | None = None
     published: list[ev.Published] = field(default_factory=list)
+    self_saved: list[ev.SelfSaved] = field(default_factory=list)
     missed: list[ev.Missed] = field(default_factory=list)
     asked: ev.AskedToStop | None = None
     end: LegEnd | None = None
@@ -130,6 +131,10 @@ class Run:
         return replace(self.spec.limits, **{k: v for k, v in self.changes.items() if k in Limits.__dataclass_fields__})
 
     @property
+    def checkpoints(self) -> CheckpointRule:
+        return replace(self.spec.checkpoints, **{k: v for k, v in self.changes.items() if k in CheckpointRule.__dataclass_fields__})
+
+    @property
     def state(self) -> RunState:
         if self.closed:
             return RunState(self.closed.state)
@@ -171,6 +176,8 @@ def fold(spec: RunSpec, events: Iterable[ev.Event]) -> Run:
                 leg.started = event.at
             case ev.Published():
                 leg.published.append(event)
+            case ev.SelfSaved():
+                leg.self_saved.append(event)
             case ev.Missed():
                 leg.missed.append(event)
             case ev.AskedToStop():

@@ -81,6 +81,8 @@ class CheckpointRule:
     keep: int = 3
     keep_every: int | None = None  # steps: these are kept for good
     best: BestRule | None = None
+    own: bool = False  # the training keeps checkpoints of its own, which we do not see
+    paths: tuple[str, ...] = ()  # where it keeps them, relative to its working folder: they are published, and put back
 
 
 @dataclass(frozen=True, kw_only=True)

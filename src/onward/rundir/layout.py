@@ -232,6 +232,11 @@ class LegLocal:
         return self.path / "resume"
 
     @property
+    def own(self) -> Path:
+        """Links to the files that the training keeps in its working folder."""
+        return self.path / "own"
+
+    @property
     def empty(self) -> Path:
         """Where `{checkpoints.read}` points when there is nothing to resume from."""
         return self.path / "nothing-to-resume"

@@ -66,7 +66,7 @@ def priority_of(scheduler: object, job: JobId) -> str:
     try:
         return str(ask(job)) if callable(ask) else ""
     except SchedulerError as error:
-        return f"unknown at the moment: {error.message}"
+        return f"unknown now: {error.message}"
 
 
 def expected_start_of(scheduler: object, script: str) -> ExpectedStart | None:

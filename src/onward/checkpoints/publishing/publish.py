@@ -16,12 +16,13 @@ import secrets
 import shutil
 import socket
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace as replaced
 from pathlib import Path
 
 from onward.checkpoints.copying import ALGORITHM, Moved, Transfer, transfer
 from onward.checkpoints.copying import SourceChanged as SourceChanged  # for those who publish
 from onward.checkpoints.disk_space import check_room, free_bytes, reserve
-from onward.checkpoints.manifest import MANIFEST, FileEntry, Manifest, check_hashes, check_sizes, read_manifest
+from onward.checkpoints.manifest import MANIFEST, OWN, FileEntry, Manifest, check_hashes, check_sizes, read_manifest
 from onward.checkpoints.unpublished import may_be_deleted, published_names
 from onward.errors import CheckpointDamaged, StorageError, StorageFull, TakenOver
 from onward.model.checkpoint import CheckpointName
@@ -72,6 +73,8 @@ def publish(
         files = copy_files(
             {relative: (source, partial / relative) for relative, source in sources.items()}, flush=True, algorithm=algorithm, moved=moved
         )
+        if made_by == OWN:
+            files = {relative: replaced(entry, written=sources[relative].stat().st_mtime_ns) for relative, entry in files.items()}
         manifest = Manifest(
             leg=name.leg, step=name.step, created=created, made_by=made_by, metrics=metrics or {}, files=files, algorithm=algorithm
         )

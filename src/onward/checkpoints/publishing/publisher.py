@@ -272,7 +272,7 @@ class CheckpointPublisher:
                 made_by=candidate.made_by,
                 metrics=metrics,
                 unchanged=lambda: self._watcher.unchanged(candidate),
-                replace=candidate.made_by == "files" and not self._has(candidate, step),
+                replace=candidate.made_by != "sdk" and not self._has(candidate, step),
                 moved=self._moved,
                 fenced=self._fenced,
             )

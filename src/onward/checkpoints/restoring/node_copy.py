@@ -10,7 +10,7 @@ from pathlib import Path
 
 from onward.checkpoints.copying import Moved
 from onward.checkpoints.disk_space import free_bytes, is_in_memory
-from onward.checkpoints.manifest import Manifest, check_sizes, read_manifest, verify
+from onward.checkpoints.manifest import OWN, Manifest, check_sizes, read_manifest, verify
 from onward.checkpoints.publishing.publish import restore
 from onward.errors import StorageFull
 from onward.model.quantity import format_bytes
@@ -60,16 +60,22 @@ def bring_to_node(
     part: tuple[int, int] | None = None,
     moved: Moved | None = None,
     look: Callable[[Path, Path], NodeDisk] = node_disk_of,
+    own: Callable[[Path], None] | None = None,
 ) -> NodeCheckpoint:
     """Make the published checkpoint in `folder` readable on this node: as a copy in `resume`, or where it is.
 
     Files that a training saved by itself are also put where it `writes`, since many look for them there: that is their one
     copy, and what such a training reads from is the store. `part` is this node's number among how many: where all ranks
     wrote the checkpoint, a node copies and verifies what its own ranks wrote, and finds the rest through links to the store.
+    `own` puts files that the training keeps in its working folder back there, on the first node.
     Raises CheckpointDamaged.
     """
     manifest = read_manifest(folder)
     check_sizes(folder, manifest)
+    if manifest.made_by == OWN:
+        if own:
+            own(folder)
+        return NodeCheckpoint(manifest=manifest, folder=folder, in_place="its files are in the training's working folder")
     disk = look(resume.parent, folder.parent)
     if manifest.made_by == "files":
         return _bring_files(folder, manifest, resume, writes, disk, moved)

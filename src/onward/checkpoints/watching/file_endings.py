@@ -9,7 +9,7 @@ from pathlib import Path
 
 _ZIP_BEGIN = b"PK\x03\x04"
 _ZIP_END = b"PK\x05\x06"
-_ZIP_NAMES = (".pt", ".pth", ".ckpt", ".bin", ".keras", ".npz", ".zip")
+_ZIP_NAMES = (".pt", ".pth", ".tar", ".ckpt", ".bin", ".keras", ".npz", ".zip")  # `.pth.tar` is no tar archive
 _END_SIZE = 22
 _LONGEST_COMMENT = 1 << 16
 _LONGEST_HEADER = 100 << 20  # the format's own limit

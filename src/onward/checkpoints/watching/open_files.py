@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 
@@ -14,6 +14,11 @@ def open_for_writing(folder: Path, *, elsewhere: Collection[str] = ()) -> frozen
     """
     base = os.path.realpath(folder) + "/"
     return frozenset(path for process in _processes(os.geteuid()) for path in _written_by(process, base, elsewhere))
+
+
+def opened_by(processes: Iterable[int]) -> frozenset[str]:
+    """The real paths of all files that these processes have open for writing."""
+    return frozenset(path for process in processes for path in _written_by(f"/proc/{process}", "/", ()) if not path.endswith(" (deleted)"))
 
 
 def _processes(user: int) -> Iterator[str]:

@@ -68,16 +68,19 @@ class SaveWatcher:
         """
         look = self._look(0.0, closed=False)
         for step, own in look.own.items():
-            if all(seen[2] / 1e9 < before for seen in own):
+            if all(self._is_older(seen, before) for seen in own):
                 self._dealt[step] = own
         if self._dealt and all_here:
             newest = max(self._dealt)
             self._habits.learn(_kinds(newest, self._dealt[newest]), ())
         self._names_steps = bool(look.steps)
-        older = [seen for seen in look.plain if seen[2] / 1e9 < before]
+        older = [seen for seen in look.plain if self._is_older(seen, before)]
         self._beside.begin_with(older)
         if not look.steps:
             self._rounds.begin_with(self._beside.lasting(older), as_a_round=all_here)
+
+    def _is_older(self, seen: FileVersion, before: float) -> bool:
+        return seen[2] / 1e9 < before
 
     def ready(self, *, now: float, closed: bool = False, killed: bool = False) -> list[Candidate]:
         """Complete checkpoints not yet dealt with, oldest first. `closed`: the training has gone, so nothing is open.

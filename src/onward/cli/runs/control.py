@@ -60,6 +60,9 @@ def resume(
         str | None, typer.Option("--total-time", metavar="TIME", help="Time in legs to allow from now on.", show_default=False)
     ] = None,
     partition: Annotated[str | None, typer.Option("--partition", "-p", metavar="NAME", help="New partition.", show_default=False)] = None,
+    checkpoints: Annotated[
+        str | None, typer.Option("--checkpoints", metavar="own", help="own: it keeps checkpoints of its own.", show_default=False)
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Continue a run that is over.
@@ -76,6 +79,7 @@ def resume(
         "max-restarts": max_restarts,
         "total-time": total_time,
         "partition": partition,
+        "checkpoints": checkpoints,
     }
     changes = changes_from_flags(flags)
     found = locate_run(run, acting=True)

@@ -71,6 +71,9 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
         newest = good[-1]
         count = f"{len(good)} checkpoint{'s' if len(good) > 1 else ''}"
         facts.append(("saved", f"{count}, the newest at step {newest['step']} (leg {newest['leg']}), {age_text(newest['created'])}"))
+    own = entry.get("own_files")
+    if own and not good:
+        facts.append(("saved", f"by the training itself, {age_text(own['written'])} (leg {own['leg']}): {', '.join(own['files'])}"))
     damaged = [c for c in entry["checkpoints"] if c["state"] == "damaged"]
     if damaged:
         facts.append(("damaged", f"{len(damaged)} of them: onward checkpoints {entry['id']} shows which"))
@@ -92,7 +95,9 @@ def account_words(entry: dict[str, Any]) -> list[tuple[str, str]]:
         steps = f"{risk['steps']} steps, " if risk["steps"] is not None else ""
         since = f"since the checkpoint of step {risk['since_step']}" if risk["since_step"] is not None else "since the start"
         facts.append(("at risk", f"{steps}{duration_text(risk['seconds'])} of work {since}"))
-    if effort and effort["goodput"] is not None and effort["allocated"] >= 1:
+    if effort and effort.get("unknown") and effort["allocated"] >= 1:
+        facts.append(("goodput", f"unknown: only the training knows what was useful of {duration_text(effort['unknown'])}"))
+    elif effort and effort["goodput"] is not None and effort["allocated"] >= 1:
         kept = f"{effort['goodput']:.0%} of {duration_text(effort['allocated'])} in jobs was useful"
         lost = f"; {duration_text(effort['lost'])} lost" if effort["lost"] >= 1 else ""
         facts.append(("goodput", kept + lost + (f"; {duration_text(effort['waited'])} in queues" if effort["waited"] >= 1 else "")))

@@ -85,6 +85,7 @@ MaxLegs = Annotated[Text, _option("--max-legs", of="N", help="Limit on the numbe
 MaxRestarts = Annotated[Text, _option("--max-restarts", of="N", help="Failures in a row without a new checkpoint to allow. Default: 3.")]
 MemMax = Annotated[Text, _option("--mem-max", of="SIZE", help="After out of memory, request more, up to this.")]
 StallTime = Annotated[Text, _option("--stall-time", of="TIME", help="Restart a training without progress for this long.")]
+Checkpoints = Annotated[Text, _option("--checkpoints", of="own", help="own: the training keeps its own checkpoints.")]
 Every = Annotated[Text, _option("--checkpoint-every", of="TIME", help="How often run.should_checkpoint() returns True: auto, or a time.")]
 Keep = Annotated[Text, _option("--keep", of="N", help="Checkpoints to keep (at least two). Default: 3.")]
 KeepEvery = Annotated[Text, _option("--keep-every", of="STEPS", help="Keep the checkpoint of every Nth step for good.")]
@@ -147,6 +148,7 @@ def submit(
     max_restarts: MaxRestarts = None,
     mem_max: MemMax = None,
     stall_time: StallTime = None,
+    checkpoints: Checkpoints = None,
     checkpoint_every: Every = None,
     keep: Keep = None,
     keep_every: KeepEvery = None,

@@ -25,6 +25,7 @@ FLAGS: Mapping[str, KeyPath] = {
     "launcher": ("train", "launcher"),
     "stop-signal": ("train", "stop", "signal"),
     "stop-lead": ("train", "stop", "lead"),
+    "checkpoints": ("train", "checkpoints", "own"),
     "checkpoint-every": ("train", "checkpoints", "every"),
     "keep": ("train", "checkpoints", "keep"),
     "keep-every": ("train", "checkpoints", "keep_every"),

@@ -30,7 +30,9 @@ from onward.inputs.values import (
     Metric,
     Module,
     Name,
+    OwnCheckpoints,
     ParamName,
+    PathBelow,
     Scalar,
     SchedulerOption,
     Signal,
@@ -136,10 +138,25 @@ class CheckpointsIn(Section):
     keep: Count | None = Field(default=None, description="How many of the newest checkpoints to keep. Default: 3.")
     keep_every: Count | None = Field(default=None, description="Keep checkpoints at multiples of this many steps for good.")
     best: BestIn | None = Field(default=None, description="Also keep the best checkpoint, by a metric.")
+    own: OwnCheckpoints = Field(default=False, description="The training keeps its own checkpoints, where Onward does not see them.")
+    paths: list[PathBelow] = Field(
+        default_factory=list, description="Where it keeps them, below its working folder: they are published, and restored if missing."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_alone(cls, value: Any) -> Any:
+        return {"own": value} if isinstance(value, str) else value
 
     def to_model(self) -> CheckpointRule:
         best = BestRule(metric=self.best.metric, mode=self.best.mode) if self.best else None
-        return CheckpointRule(**self.model_dump(exclude_unset=True, exclude={"best"}), best=best)
+        plain = self.model_dump(exclude_unset=True, exclude={"best", "paths"})
+        return CheckpointRule(**plain, best=best, paths=tuple(self.paths))
+
+
+def or_own(schema: dict[str, Any]) -> None:
+    """In the JSON schema: `checkpoints: own` instead of keys."""
+    schema["anyOf"] = [{"$ref": schema.pop("$ref")}, {"enum": ["own"]}]
 
 
 class CodeIn(Section):
@@ -159,7 +176,11 @@ class TrainIn(Section):
         default="plain", description="What starts the command's processes: plain (only the command), srun, torchrun, mpirun or horovodrun."
     )
     stop: StopIn = Field(default_factory=StopIn, description="How the training is asked to stop.")
-    checkpoints: CheckpointsIn = Field(default_factory=CheckpointsIn, description="How often to save checkpoints, and which to keep.")
+    checkpoints: CheckpointsIn = Field(
+        default_factory=CheckpointsIn,
+        description="How often to save checkpoints, and which to keep; or own: the training keeps its own.",
+        json_schema_extra=or_own,
+    )
     code: CodeIn = Field(default_factory=CodeIn, description="How the code is stored with the run.")
 
     @field_validator("command")

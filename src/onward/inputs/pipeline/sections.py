@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from onward.errors import InvalidInput
-from onward.inputs.params.sections import CheckpointsIn, CodeIn, LimitsIn, ResourcesIn, Section, StopIn, schema_of
+from onward.inputs.params.sections import CheckpointsIn, CodeIn, LimitsIn, ResourcesIn, Section, StopIn, or_own, schema_of
 from onward.inputs.pipeline.benchmark_section import BenchmarkIn
 from onward.inputs.pipeline.environment_section import BuildIn
 from onward.inputs.pipeline.stage_section import EnvironmentUse, StageIn
@@ -45,7 +45,7 @@ class DefaultsIn(Section):
     launcher: Launcher = Field(default="plain", description="What starts the processes of every stage.")
     stop: StopIn = Field(default_factory=StopIn, description="How every stage is asked to stop.")
     checkpoints: CheckpointsIn = Field(
-        default_factory=CheckpointsIn, description="How often every stage saves checkpoints, and which are kept."
+        default_factory=CheckpointsIn, description="How often every stage saves checkpoints, and which are kept.", json_schema_extra=or_own
     )
     code: CodeIn = Field(default_factory=CodeIn, description="How the code is stored with the pipeline.")
 

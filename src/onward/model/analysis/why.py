@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from onward.model.job import JobId, JobState, JobStatus
-from onward.model.policy.leg_history import not_stored
+from onward.model.policy.leg_history import lacks_progress, not_stored
+from onward.model.policy.lifecycle import own_checkpoints_advice
 from onward.model.run import Leg, LegEnd, Run, RunState
 from onward.model.stop_reason import stop_reason_text
 
@@ -89,7 +90,13 @@ def next_action(run: Run) -> str:
     if run.state is not RunState.RUNNING and not any(leg.submission for leg in run.legs.values() if not leg.claimed and not leg.end):
         again = "cancel it, then resume it with other resources" if refusal(run) else "run onward tend"
         return f"{again}: onward cancel {run.spec.id}" if refusal(run) else again
-    return ""
+    wasted = lacks_progress(run)
+    if wasted is None or any(leg.published for leg in run.legs.values()):
+        return ""
+    return (
+        f"leg {wasted.number} met its time limit and saved nothing that Onward can see; another such leg ends the run. "
+        f"{own_checkpoints_advice(run)} (onward cancel {run.spec.id} first)"
+    )
 
 
 def refusal(run: Run) -> str:

@@ -22,9 +22,12 @@ def cancelled_by_others(run: Run) -> int:
 def made_progress(run: Run, leg: Leg) -> bool:
     """The leg published a checkpoint beyond the one it began with. That need not be the newest: damaged ones are passed over.
 
-    A batch script saves where only it knows: a leg of one that had its time is trusted to have used it.
+    A training that keeps its own checkpoints saves where only it knows: a leg that was seen to write such files, or that is trusted
+    and had its time, made progress.
     """
     if saves_by_itself(run) and leg.end in (LegEnd.TIME_LIMIT, LegEnd.PREEMPTED, LegEnd.AGAIN):
+        return True
+    if leg.self_saved and not any(other.published for other in run.legs.values()):
         return True
     if leg.last_published is None:
         return False
@@ -35,8 +38,13 @@ def made_progress(run: Run, leg: Leg) -> bool:
 
 
 def saves_by_itself(run: Run) -> bool:
-    """A batch script that never saved a checkpoint with us is trusted to save its own way."""
-    return run.spec.script is not None and not any(leg.published for leg in run.legs.values())
+    """A batch script, or a training of which its owner says so, is trusted to save its own way until it saves a checkpoint with us."""
+    trusted = run.spec.script is not None or run.checkpoints.own
+    return trusted and not any(leg.published for leg in run.legs.values())
+
+
+def wrote_own_files(run: Run) -> bool:
+    return any(leg.self_saved for leg in run.legs.values())
 
 
 def not_stored(leg: Leg) -> int | None:
@@ -70,3 +78,10 @@ def legs_since_progress(run: Run) -> list[Leg]:
         if made_progress(run, legs[index - 1]):
             return legs[index:]
     return legs
+
+
+def lacks_progress(run: Run) -> Leg | None:
+    """The leg that met its limit without progress, where another such leg ends the run."""
+    if run.closed or run.cancel or run.stop:
+        return None
+    return next((leg for leg in legs_since_progress(run) if leg.end is LegEnd.TIME_LIMIT), None)

@@ -14,6 +14,7 @@ from onward.model.policy.leg_history import (
     saves_by_itself,
     time_used_up,
     used_time,
+    wrote_own_files,
 )
 from onward.model.policy.next_resources import excluded_nodes, memory_of, wanted_mem
 from onward.model.quantity import format_duration, format_size
@@ -183,13 +184,24 @@ def _too_short(run: Run, last: Leg) -> Close | None:
     steps = f" and reached step {last.own.last_step}" if last.own and last.own.last_step is not None else ""
     ever = any(leg.published for leg in run.legs.values())
     refused = next((words for words in reversed(last.warnings) if any(mark in words for mark in _INCOMPLETE)), "")
-    lack = "the last checkpoint is older than both legs" if ever else refused or "no checkpoint was ever saved to ONWARD_CHECKPOINT_DIR"
+    nothing = "no checkpoint was ever saved to ONWARD_CHECKPOINT_DIR, and no file of its own that looks like one was written"
+    lack = "the last checkpoint is older than both legs" if ever else refused or nothing
     return Close(
         state=RunState.FAILED,
         cause=f"legs {before.number} and {last.number} both reached their time limit without a new checkpoint, so it makes no progress",
         evidence=f"leg {last.number} ran {_ran(last)}{steps}; {lack}",
         next=f"raise the leg's time (now {limit}; --time) above the time to a first checkpoint, "
-        f"or save more often; then onward resume {run.spec.id} --time HH:MM:SS, or submit again",
+        f"or save more often; then onward resume {run.spec.id} --time HH:MM:SS, or submit again"
+        + ("" if ever else f". {own_checkpoints_advice(run)}"),
+    )
+
+
+def own_checkpoints_advice(run: Run) -> str:
+    if run.checkpoints.paths:
+        return f"No complete file was found at checkpoints.paths ({', '.join(run.checkpoints.paths)}): is that where the training saves?"
+    return (
+        f"If the training keeps its own checkpoints: onward resume {run.spec.id} --checkpoints own trusts it; "
+        "with `checkpoints: {paths: [FILE]}` in a params file they are also published, and restored where they are missing"
     )
 
 
@@ -205,7 +217,7 @@ def _hopeless(run: Run, last: Leg) -> Close | None:
         return _never_known(run, last)
     bad = [leg for leg in legs_since_progress(run) if leg.end in _BAD_ENDS and leg.counts]
     if not bad:
-        return None
+        return _crashes_wherever_it_saves(run, last)
     what = "the code" if last.started else "what comes before the training (its environment or launcher)"
     advice = (
         f"fix {what} and submit again; if {'the code' if last.started else 'that'} was not the cause, "
@@ -233,6 +245,25 @@ def _hopeless(run: Run, last: Leg) -> Close | None:
         f" (max-restarts {run.limits.max_restarts})",
         evidence=last.reason + (f"\n{last.evidence}" if last.evidence else ""),
         next=advice,
+    )
+
+
+def _crashes_wherever_it_saves(run: Run, last: Leg) -> Close | None:
+    """It writes files of its own, and may never go on from them: whether they are newer than before, only it knows."""
+    if not last.self_saved or last.published:
+        return None
+    alike = 0
+    for leg in reversed(counted_legs(run)):
+        if leg.end is not LegEnd.CRASHED or _crash(leg) != _crash(last):
+            break
+        alike += 1
+    if alike <= max(run.limits.max_restarts, 1):
+        return None
+    return Close(
+        state=RunState.FAILED,
+        cause=f"the last {alike} legs crashed in the same way, though each wrote files of its own: {last.reason}",
+        evidence=last.evidence,
+        next=f"mend the code, or see to it that the training goes on from its own files; then submit again, or onward resume {run.spec.id}",
     )
 
 
@@ -279,8 +310,9 @@ def _resuming(run: Run) -> str:
     """What resume would do: without a checkpoint there is nothing to go on from."""
     if any(leg.published for leg in run.legs.values()):
         return f"onward resume {run.spec.id} continues from the last checkpoint"
-    if saves_by_itself(run):
-        return f"onward resume {run.spec.id} starts the script again, which continues if it saves its own state"
+    if saves_by_itself(run) or wrote_own_files(run):
+        what = "the script" if run.spec.script else "it"
+        return f"onward resume {run.spec.id} starts {what} again, which continues if it saves its own state"
     last = run.last_leg
     if run.cancel and last and last.own is None and last.claimed:
         return f"onward resume {run.spec.id} starts it from the beginning, unless its last leg stored a checkpoint while it was ended"
@@ -290,7 +322,7 @@ def _resuming(run: Run) -> str:
 def _saved(run: Run) -> str:
     steps = [p.step for leg in run.legs.values() for p in leg.published]
     if not steps:
-        return "" if saves_by_itself(run) else " without a checkpoint"  # what a script saved, only it knows
+        return "" if saves_by_itself(run) or wrote_own_files(run) else " without a checkpoint"  # what it saved, only it knows
     return f" after checkpoint at step {max(steps)}"
 
 

@@ -165,9 +165,16 @@ def run_record(seen: InspectedRun, *, details: bool = True) -> dict[str, Any]:
             "params": dict(spec.params),
             "code": dict(spec.code),
             "checkpoints": checkpoints(seen.dir),
+            "own_files": own_files(run),
             **time_account(run, current_pace(result["progress"]), now=seen.at),
         }
     return result
+
+
+def own_files(run: Run) -> dict[str, Any] | None:
+    """What the training was last seen to write by itself."""
+    newest = max((saved for leg in run.legs.values() for saved in leg.self_saved), key=lambda saved: saved.written, default=None)
+    return {"leg": newest.leg, "files": newest.files, "written": newest.written} if newest else None
 
 
 def _no_job_since(seen: InspectedRun) -> float | None:

@@ -19,16 +19,21 @@ from dataclasses import asdict
 from pathlib import Path
 
 from onward.checkpoints.copying import SourceChanged
+from onward.checkpoints.manifest import read_manifest
 from onward.checkpoints.publishing.publisher import CheckpointPublisher, PublishReport
+from onward.checkpoints.restoring.newest import published_names_of
+from onward.checkpoints.watching.linked_paths import LinkedWatcher
 from onward.checkpoints.watching.watcher import SaveWatcher
 from onward.clock import SystemClock
-from onward.errors import TakenOver
+from onward.errors import CheckpointDamaged, TakenOver
+from onward.model.spec import RunSpec
 from onward.rundir.journal import read_spec
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import LogsNotCarried, Mirror
 from onward.rundir.progress import SpoolReader
 from onward.sdk.saving import committed, step_of
 from onward.supervisor.disk.lock import locked_folder
+from onward.supervisor.preparation.environment import working_folder
 from onward.supervisor.processes.child import start_helper
 from onward.supervisor.processes.guard import end_marked
 from onward.supervisor.processes.survivors import leg_mark
@@ -177,8 +182,9 @@ def _stage(options: argparse.Namespace) -> int:
         refuse_if_taken_over(run, options.leg)
 
     beat = Heartbeat(local.checkpoints, fenced)
-    watcher = SaveWatcher(local.checkpoints)
-    watcher.ignore_present(before=options.since, all_here=options.nodes == 1)
+    own = spec.checkpoints.paths
+    watcher = _own_files(run, local, spec) if own else SaveWatcher(local.checkpoints)
+    watcher.ignore_present(before=spec.created if own else options.since, all_here=bool(own) or options.nodes == 1)
     stager = CheckpointPublisher(
         watcher,
         run.checkpoints,
@@ -187,10 +193,10 @@ def _stage(options: argparse.Namespace) -> int:
         resumed_step=options.resumed_step,
         progress=progress,
         clock=SystemClock(),
-        shares=local.checkpoints,
+        shares=None if own else local.checkpoints,
         announce=beat.begin,
         moved=beat.moved,
-        nodes=options.nodes,
+        nodes=1 if own else options.nodes,
         fenced=fenced,
     )
     closed = missed = False
@@ -217,6 +223,15 @@ def _stage(options: argparse.Namespace) -> int:
     for report in stager.last_words():
         _say(report)
     return 0
+
+
+def _own_files(run: RunDir, local: LegLocal, spec: RunSpec) -> SaveWatcher:
+    """Of the files that the training keeps in its working folder, those are new that are not as they were published last."""
+    names = published_names_of(run.checkpoints)
+    with contextlib.suppress(CheckpointDamaged):
+        published = read_manifest(run.checkpoints / str(names[-1])) if names else None
+        return LinkedWatcher(local.own, working_folder(spec, run), spec.checkpoints.paths, published=published)
+    return LinkedWatcher(local.own, working_folder(spec, run), spec.checkpoints.paths)
 
 
 class Heartbeat:

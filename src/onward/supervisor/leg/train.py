@@ -10,11 +10,13 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from onward.checkpoints.disk_space import is_in_memory
 from onward.checkpoints.restoring.newest import Newest, likely_newest, take_newest
 from onward.checkpoints.restoring.node_copy import NodeCheckpoint, bring_to_node
+from onward.checkpoints.restoring.working_folder import put_back
 from onward.errors import CheckpointDamaged, InvalidInput
 from onward.model import events as ev
 from onward.model.checkpoint import CheckpointName
@@ -34,6 +36,7 @@ from onward.supervisor.leg.context import LegContext
 from onward.supervisor.leg.publisher_process import PublisherProcess
 from onward.supervisor.leg.verdict import TrainingOutcome, last_words
 from onward.supervisor.leg.watch import TrainingWatch
+from onward.supervisor.own_files.watch import OwnFilesWatch
 from onward.supervisor.pipeline_hooks import companions
 from onward.supervisor.preparation.batch_output import output_files, share_one_file
 from onward.supervisor.preparation.batch_script import adjusted_exit, script_environment, script_plan
@@ -106,6 +109,16 @@ def _train(
         if ready is not None
         else None
     )
+    length = deadline - clock.now() if deadline else None
+    own_files = OwnFilesWatch(
+        working_folder(scene.spec, dir),
+        leg=leg,
+        limit=length,
+        processes=lambda: session_processes(*(child.pid for child in children), *rank_pids(local.ranks)),
+        ours=(dir.path, local.path),
+        write=scene.journal.write,
+        clock=clock,
+    )
     began = clock.now()
     stager = _start_stager(scene, local, resume, woken, since=began)
     memory = MemoryWatch()
@@ -135,8 +148,8 @@ def _train(
         processes=lambda: session_processes(child.pid, *rank_pids(local.ranks)),
     )
     looking = Repeating("looking for event files", finding.look, every=LOOK_SECONDS)
+    looking_for_own = Repeating("looking for the training's own checkpoints", own_files.look, every=own_files.pause)
     pipeline = companions(scene)
-    length = deadline - clock.now() if deadline else None
     lead = None if script and scene.spec.stop_signal else scene.spec.stop_lead  # a script's own lead is for its own signal
     planner = StopPlanner.of(run.legs.values(), limit=length, several=scene.spec.launcher != "plain", set_lead=lead)
     job = JobId(scene.allocation.job)
@@ -163,6 +176,7 @@ def _train(
     )
     code = training.watch()
     gone = clock.now()
+    looking_for_own.stop()
     ends = limit.deadline or math.inf
     if not training.ended and code in (0, EXIT_AGAIN):
         with never_hurts_training("recording that the training has ended"):
@@ -184,6 +198,9 @@ def _train(
                 "looking at the store",
                 lambda: training.saves.note_left_on_node(dir.checkpoints, cut_off=stager.cut, at_deadline=late),
             )
+    if not training.fenced and looking_for_own.stopped:
+        with never_hurts_training("the last look for the training's own checkpoints"):
+            own_files.last_look()
     limit.end()
     sampling.stop()
     for following in pipeline:
@@ -275,11 +292,19 @@ def _restore(scene: LegContext, local: LegLocal, nodes: OtherNodes | None) -> tu
         warn_of_memory_disk(scene, local, likely.bytes if likely else None)
     others: list[LegNode] = []
 
+    def put_own_back(folder: Path) -> None:
+        names = put_back(folder, working_folder(scene.spec, scene.dir), scene.spec.checkpoints.paths)
+        if names:
+            words = f"put back into the working folder, from {folder.name}: {', '.join(names)}"
+            scene.journal.write(ev.Warned(leg=scene.leg, at=clock.now(), text=words))
+
+    bring = partial(bring_to_node, resume=local.resume, writes=local.checkpoints, own=put_own_back)
+
     def take(folder: Path) -> NodeCheckpoint:
         if not nodes:
-            return bring_to_node(folder, resume=local.resume, writes=local.checkpoints)
+            return bring(folder)
         nodes.say(restore=folder.name)
-        brought = bring_to_node(folder, resume=local.resume, writes=local.checkpoints, part=(0, len(scene.allocation.hosts)))
+        brought = bring(folder, part=(0, len(scene.allocation.hosts)))
         others[:] = nodes.ready(folder.name, patience)
         return brought
 

@@ -1,0 +1,82 @@
+"""Files that a training keeps in its working folder (`checkpoints: {paths: …}`), watched through a folder of links on the node.
+
+The links are looked at as the checkpoint folder is: what is whole is told by the same rules, and published from where it lies.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from onward.checkpoints.manifest import OWN, Manifest
+from onward.checkpoints.watching import file_names
+from onward.checkpoints.watching.candidate import Candidate
+from onward.checkpoints.watching.listing import FileVersion, Fingerprint
+from onward.checkpoints.watching.watcher import SaveWatcher
+
+_MOST_FILES = 10_000
+_SECONDS_PER_FILE = 1.0  # between two looks: each asks shared storage for every file
+_LONGEST_REST = 60.0
+
+
+def own_paths(folder: Path, patterns: Iterable[str]) -> list[str]:
+    """The files that the patterns name, relative to the folder. A pattern that names a folder means all in it."""
+    found: set[str] = set()
+    for pattern in patterns:
+        for name in glob.iglob(pattern, root_dir=folder, recursive=True):
+            path = folder / name
+            if path.is_file():
+                found.add(name)
+            elif "**" not in pattern:
+                found.update(os.path.relpath(os.path.join(at, file), folder) for at, _, files in os.walk(path) for file in files)
+            if len(found) >= _MOST_FILES:
+                break
+    return sorted(name for name in found if not any(file_names.unfinished(part) for part in name.split("/")))
+
+
+class LinkedWatcher(SaveWatcher):
+    """`published`: the newest checkpoint that was made of these files; what is as it says is not new."""
+
+    def __init__(self, links: Path, folder: Path, patterns: Sequence[str], *, published: Manifest | None = None) -> None:
+        super().__init__(links)
+        self._links = links
+        self._working = folder
+        self._patterns = patterns
+        files = published.files.items() if published and published.made_by == OWN else ()
+        self._known = {(name, entry.size, entry.written) for name, entry in files}
+
+    def ignore_present(self, *, before: float = math.inf, all_here: bool = True) -> None:
+        self._refresh()
+        super().ignore_present(before=before, all_here=all_here)
+
+    def ready(self, *, now: float, closed: bool = False, killed: bool = False) -> list[Candidate]:
+        files = self._refresh()
+        found = super().ready(now=now, closed=closed, killed=killed)
+        self.rest = min(max(self.rest, 1.0 + _SECONDS_PER_FILE * files), _LONGEST_REST)
+        return found
+
+    def _is_older(self, seen: FileVersion, before: float) -> bool:
+        return seen in self._known or super()._is_older(seen, before)
+
+    def _files(self, step: int | None, own: Fingerprint, whole: Fingerprint, *, again: bool, rewritten: bool) -> Candidate:
+        return replace(super()._files(step, own, whole, again=again, rewritten=rewritten), made_by=OWN)
+
+    def _refresh(self) -> int:
+        """Make the links those to the files that are there now, and say how many."""
+        wanted = set(own_paths(self._working, self._patterns))
+        there = {os.path.relpath(os.path.join(at, name), self._links) for at, _, names in os.walk(self._links) for name in names}
+        for name in there - wanted:
+            (self._links / name).unlink(missing_ok=True)
+        for name in sorted(wanted - there):
+            link = self._links / name
+            if any(parent.is_symlink() for parent in link.parents if self._links in parent.parents) or link.is_dir():
+                shutil.rmtree(self._links)  # a file has become a folder, or the other way round
+                return self._refresh()
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(self._working.absolute() / name)
+        return len(wanted)

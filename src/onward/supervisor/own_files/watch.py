@@ -1,0 +1,116 @@
+"""While it trains: does the training write state of its own, outside ONWARD_CHECKPOINT_DIR? What it did goes into the journal.
+
+Two looks, both cheap. Which files its processes hold open for writing is read from /proc every few seconds: this finds files
+wherever they are, and costs the shared storage nothing. The working folder is listed once a minute, up to a bound.
+A file counts once it is closed: one that was open at the last look may be half of a save, or a log.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from onward.checkpoints.watching.file_endings import has_proper_end
+from onward.checkpoints.watching.open_files import opened_by
+from onward.clock import Clock
+from onward.model import events as ev
+from onward.supervisor.own_files.state_names import is_skipped, looks_like_state
+from onward.supervisor.own_files.working_folder import FileStamp, list_state_files, stamps
+
+_OPEN_FILES = 5.0  # seconds between two looks at open files
+_EVERY = 60.0  # seconds between two listings of the working folder
+_SHARE_OF_A_LEG = 0.1  # or less, in a short leg
+_SECONDS_PER_OPERATION = 0.5  # of the shared storage
+_TELL = 600.0  # seconds between two events
+_MOST_NAMES = 5  # in an event
+_SYSTEM = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp")
+
+
+class OwnFilesWatch:
+    """`look` is called again and again beside the training, `last_look` once when it has gone."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        leg: int,
+        limit: float | None,
+        processes: Callable[[], Iterable[int]],
+        ours: Collection[Path],
+        write: Callable[[ev.Event], None],
+        clock: Clock,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Made before the training starts: what is there now is not its own. `ours`: folders in which nothing is the training's own.
+
+        `limit`: seconds that the leg has.
+        """
+        self._folder = folder
+        self._base = f"{os.path.realpath(folder)}/"
+        self._leg = leg
+        self._processes = processes
+        self._foreign = tuple(f"{os.path.realpath(path)}/" for path in (*ours, tempfile.gettempdir(), *_SYSTEM))
+        self._write = write
+        self._clock = clock
+        self._timer = timer
+        self._every = min(_EVERY, _SHARE_OF_A_LEG * limit) if limit else _EVERY
+        self.pause = min(_OPEN_FILES, self._every)  # seconds between two calls of `look`
+        listing = list_state_files(folder)
+        self._known = listing.files
+        self._next = timer() + self._rest(listing.operations)
+        self._open: frozenset[str] = frozenset()  # real paths, at the last look
+        self._untold: dict[str, FileStamp] = {}
+        self._tell_at = 0.0
+
+    def look(self) -> None:
+        now_open = frozenset(path for path in opened_by(self._processes()) if self._may_be_state(path))
+        closed, self._open = self._open - now_open, now_open
+        for name, stamp in stamps(map(self._name, closed), self._folder).items():
+            self._note(name, stamp)
+        if self._timer() >= self._next:
+            self._list()
+        if self._untold and self._timer() >= self._tell_at:
+            self._tell()
+
+    def last_look(self) -> None:
+        """What was open at the last look was not seen to be closed by the training, and does not count."""
+        self._list()
+        if self._untold:
+            self._tell()
+
+    def _list(self) -> None:
+        listing = list_state_files(self._folder)
+        for name, stamp in listing.files.items():
+            if os.path.realpath(self._folder / name) not in self._open or has_proper_end(self._folder / name):
+                self._note(name, stamp)
+        self._next = self._timer() + self._rest(listing.operations)
+
+    def _note(self, name: str, stamp: FileStamp) -> None:
+        if self._known.get(name) != stamp and stamp[0]:
+            self._untold[name] = stamp
+        self._known[name] = stamp
+
+    def _tell(self) -> None:
+        newest = sorted(self._untold, key=lambda name: self._untold[name][1], reverse=True)
+        now = self._clock.now()
+        written = min(now, self._untold[newest[0]][1] / 1e9)
+        size = sum(stamp[0] for stamp in self._untold.values())
+        self._write(ev.SelfSaved(leg=self._leg, at=now, files=newest[:_MOST_NAMES], bytes=size, written=written))
+        self._untold.clear()
+        self._tell_at = self._timer() + min(_TELL, 10 * self._every)
+
+    def _rest(self, operations: int) -> float:
+        return max(self._every, operations * _SECONDS_PER_OPERATION)
+
+    def _may_be_state(self, path: str) -> bool:
+        """Beneath the working folder wherever that is, or elsewhere but not where programs keep what is nobody's state."""
+        name = self._name(path)
+        if name.startswith("/") and path.startswith(self._foreign):
+            return False
+        return looks_like_state(name) and not any(is_skipped(part) for part in name.split("/")[:-1])
+
+    def _name(self, path: str) -> str:
+        return path.removeprefix(self._base)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from onward.clock import ManualClock
+from onward.model import events as ev
+from onward.supervisor.own_files.state_names import looks_like_state
+from onward.supervisor.own_files.watch import OwnFilesWatch
+from onward.supervisor.own_files.working_folder import list_state_files
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("checkpoint.pth.tar", "model_best.pth.tar", "out/last.ckpt", "weights.h5", "restart.dat", "n", "state", "params.npz"),
+        *("model.json", "booster_0100.json", "lgb_model.txt", "checkpoint-500/trainer_state.json", "/scratch/ada/exp1/step_100.pt"),
+    ],
+)
+def test_what_may_be_state_counts(name: str) -> None:
+    assert looks_like_state(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "train.log",
+            "leg.out",
+            "events.out.tfevents.17.host",
+            "metrics.jsonl",
+            "history.csv",
+            "train_log.txt",
+            "results.txt",
+            "args.json",
+        ),
+        *("train.py", "job.sh", "config.yaml", "loss.png", "report.html", "README.md", ".lock", "checkpoint.pt.tmp", "model.pt.part"),
+        "/scratch/model/results.json",
+    ],
+)
+def test_logs_code_pictures_and_reports_do_not(name: str) -> None:
+    assert not looks_like_state(name)
+
+
+@pytest.fixture
+def events() -> list[ev.Event]:
+    return []
+
+
+class Timer:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def watch_of(folder: Path, events: list[ev.Event], timer: Timer, *processes: int, limit: float | None = 100.0) -> OwnFilesWatch:
+    return OwnFilesWatch(
+        folder,
+        leg=3,
+        limit=limit,
+        processes=lambda: processes,
+        ours=(folder / "of-onward",),
+        write=events.append,
+        clock=ManualClock(2e9),
+        timer=timer,
+    )
+
+
+def told(events: list[ev.Event]) -> list[list[str]]:
+    return [event.files for event in events if isinstance(event, ev.SelfSaved)]
+
+
+def test_a_file_written_or_replaced_in_the_working_folder_is_told_and_one_that_was_there_is_not(
+    tmp_path: Path, events: list[ev.Event]
+) -> None:
+    (tmp_path / "old.pt").write_bytes(b"1")
+    (tmp_path / "checkpoint.pt").write_bytes(b"1")
+    timer = Timer()
+    watch = watch_of(tmp_path, events, timer)
+    (tmp_path / "checkpoint.pt").write_bytes(b"22")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "model.bin").write_bytes(b"333")
+    (tmp_path / "train.log").write_text("epoch 1")
+    watch.look()
+    assert told(events) == []  # not yet: the folder is listed now and then
+    timer.now = 11.0
+    watch.look()
+    [files] = told(events)
+    assert sorted(files) == ["checkpoint.pt", "out/model.bin"]
+    assert isinstance(events[0], ev.SelfSaved) and events[0].leg == 3 and events[0].bytes == 5
+    watch.last_look()
+    assert len(events) == 1
+
+
+def test_the_last_look_tells_what_came_since_however_short_the_leg_was(tmp_path: Path, events: list[ev.Event]) -> None:
+    watch = watch_of(tmp_path, events, Timer())
+    (tmp_path / "checkpoint.pt").write_bytes(b"22")
+    watch.last_look()
+    assert told(events) == [["checkpoint.pt"]]
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Opens what it is told to, and closes it when it is told the next."""
+    script = "import sys\nfile = None\nfor line in sys.stdin:\n    file = line.strip() and open(line.strip(), 'ab')\n"
+    script += "    file and (file.write(b'x' * 10), file.flush())\n    print('done', flush=True)\n"
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def tell(process: subprocess.Popen[str], words: str) -> None:
+    assert process.stdin and process.stdout
+    process.stdin.write(f"{words}\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "done\n"
+
+
+def test_a_file_anywhere_that_the_training_had_open_counts_once_it_is_closed(
+    tmp_path: Path, events: list[ev.Event], writer: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onward.supervisor.own_files.watch._SYSTEM", ())
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    work, scratch = tmp_path / "work", tmp_path / "scratch"
+    for folder in (work, scratch, tmp_path / "tmp"):
+        folder.mkdir()
+    watch = watch_of(work, events, Timer(), writer.pid)
+    tell(writer, str(scratch / "exp.pt"))
+    watch.look()
+    assert told(events) == []
+    tell(writer, str(tmp_path / "tmp" / "cache.pt"))
+    watch.look()
+    assert told(events) == [[str(scratch / "exp.pt")]]
+    tell(writer, "")
+    watch.look()
+    assert len(events) == 1
+
+
+def test_a_file_that_is_still_open_at_the_end_counts_only_if_its_format_says_that_it_is_whole(
+    tmp_path: Path, events: list[ev.Event], writer: subprocess.Popen[str]
+) -> None:
+    watch = watch_of(tmp_path, events, Timer(), writer.pid)
+    tell(writer, str(tmp_path / "losses"))  # a log under a name of its own
+    watch.look()
+    watch.last_look()
+    assert told(events) == []
+    watch = watch_of(tmp_path, events, Timer(), writer.pid)
+    with zipfile.ZipFile(tmp_path / "checkpoint.pth.tar", "w") as archive:
+        archive.writestr("data", "1")
+    tell(writer, str(tmp_path / "checkpoint.pth.tar"))
+    watch.look()
+    watch.last_look()
+    assert told(events) == [["checkpoint.pth.tar"]]
+
+
+def test_a_folder_with_very_many_files_costs_no_more_than_the_bound_and_is_looked_at_more_rarely(
+    tmp_path: Path, events: list[ev.Event]
+) -> None:
+    for number in range(300):
+        (tmp_path / f"sample{number}.pt").touch()
+    listing = list_state_files(tmp_path, most=100)
+    assert len(listing.files) <= 100 and listing.operations <= 101
+    timer = Timer()
+    watch = watch_of(tmp_path, events, timer)
+    (tmp_path / "sample7.pt").write_bytes(b"1")
+    timer.now = 149.0  # half a second for each of 301 operations
+    watch.look()
+    assert events == []
+    timer.now = 152.0
+    watch.look()
+    assert told(events) == [["sample7.pt"]]
+
+
+def test_data_behind_links_is_looked_at_after_the_folders_own_files(tmp_path: Path) -> None:
+    data, work = tmp_path / "data", tmp_path / "work"
+    data.mkdir()
+    (work / "out").mkdir(parents=True)
+    for number in range(50):
+        (data / f"image{number}").touch()
+    (work / "a-data").symlink_to(data)
+    (work / "out" / "last.ckpt").touch()
+    assert "out/last.ckpt" in list_state_files(work, most=10).files
+    assert not list_state_files(work / "gone").files
+
+
+def test_what_is_in_hidden_folders_and_among_logs_is_not_looked_at(tmp_path: Path) -> None:
+    for name in (".cache", "__pycache__", "wandb", "logs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.bin").touch()
+    assert list_state_files(tmp_path).files == {}
+    assert os.listdir(tmp_path)

@@ -1,0 +1,196 @@
+"""Files that a training keeps in its working folder: published as checkpoints, and put back."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from onward.checkpoints.manifest import OWN, read_manifest
+from onward.checkpoints.publishing.publish import publish
+from onward.checkpoints.restoring.working_folder import put_back
+from onward.checkpoints.watching.linked_paths import LinkedWatcher, own_paths
+from onward.errors import CheckpointDamaged
+from onward.model.checkpoint import CheckpointName
+
+LONG_AGO = 1_700_000_000.0
+
+
+def save(path: Path, text: str, *, at: float = LONG_AGO) -> None:
+    """As torch.save does: a zip archive."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", text)
+    os.utime(path, (at, at))
+
+
+def read(path: Path) -> str:
+    with zipfile.ZipFile(path) as archive:
+        return archive.read("data").decode()
+
+
+def tear(path: Path, *, at: float = LONG_AGO + 500) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+    os.utime(path, (at, at))
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    (tmp_path / "store").mkdir()
+    return tmp_path / "store"
+
+
+def watcher(work: Path, *patterns: str, published: Path | None = None) -> LinkedWatcher:
+    links = work.parent / "links"
+    return LinkedWatcher(links, work, patterns, published=read_manifest(published) if published else None)
+
+
+def published(work: Path, store: Path, *patterns: str, leg: int = 1, step: int = 5) -> Path:
+    """As the publisher does it once the training has gone."""
+    watch = watcher(work, *patterns)
+    [candidate] = watch.ready(now=LONG_AGO + 100, closed=True)
+    assert candidate.made_by == OWN
+    name = CheckpointName(leg, step)
+    publish(candidate.sources, store, name, created=LONG_AGO + 100, made_by=OWN, unchanged=lambda: watch.unchanged(candidate))
+    return store / str(name)
+
+
+# ── which files ───────────────────────────────────────────────────────────────
+
+
+def test_a_path_names_a_file_a_pattern_several_and_a_folder_all_in_it(work: Path) -> None:
+    for name in ("checkpoint.pt", "a_1.pt", "a_2.pt", "logs/v0/last.ckpt", "logs/v0/hparams.yaml", "train.py", "logs/v0/half.ckpt.tmp"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).touch()
+    assert own_paths(work, ["checkpoint.pt", "none.pt"]) == ["checkpoint.pt"]
+    assert own_paths(work, ["a_*.pt"]) == ["a_1.pt", "a_2.pt"]
+    assert own_paths(work, ["logs"]) == own_paths(work, ["logs/**"]) == ["logs/v0/hparams.yaml", "logs/v0/last.ckpt"]
+
+
+# ── publishing ────────────────────────────────────────────────────────────────
+
+
+def test_what_the_paths_name_is_published_from_where_it_lies(work: Path, store: Path) -> None:
+    save(work / "checkpoint.pth.tar", "epoch 1")
+    save(work / "out" / "optim.pt", "of epoch 1")
+    (work / "train.py").touch()
+    folder = published(work, store, "checkpoint.pth.tar", "out/**")
+    manifest = read_manifest(folder)
+    assert sorted(manifest.files) == ["checkpoint.pth.tar", "out/optim.pt"]
+    assert manifest.files["checkpoint.pth.tar"].written == LONG_AGO * 1e9
+    assert read(folder / "out" / "optim.pt") == "of epoch 1" and not (folder / "out" / "optim.pt").is_symlink()
+    assert read(work / "checkpoint.pth.tar") == "epoch 1"
+
+
+def test_a_file_is_complete_once_it_has_been_quiet_and_not_while_it_is_cut_off(work: Path) -> None:
+    save(work / "checkpoint.pth.tar", "epoch 1")
+    watch = watcher(work, "checkpoint.pth.tar")
+    assert not watch.ready(now=LONG_AGO + 1)
+    assert len(watch.ready(now=LONG_AGO + 60)) == 1
+    tear(work / "checkpoint.pth.tar")
+    assert not watch.ready(now=LONG_AGO + 1000)
+
+
+def test_what_was_published_before_is_not_new_whatever_the_clocks_say(work: Path, store: Path) -> None:
+    save(work / "checkpoint.pth.tar", "epoch 1")
+    folder = published(work, store, "checkpoint.pth.tar")
+    watch = watcher(work, "checkpoint.pth.tar", published=folder)
+    watch.ignore_present(before=0.0)
+    assert not watch.ready(now=LONG_AGO + 1000, closed=True)
+    save(work / "checkpoint.pth.tar", "epoch 2", at=LONG_AGO + 200)
+    assert len(watch.ready(now=LONG_AGO + 1000, closed=True)) == 1
+
+
+def test_files_that_were_there_before_the_run_are_not_its_own(work: Path) -> None:
+    save(work / "checkpoint.pth.tar", "of an older try")
+    watch = watcher(work, "checkpoint.pth.tar")
+    watch.ignore_present(before=LONG_AGO + 50)
+    assert not watch.ready(now=LONG_AGO + 1000, closed=True)
+
+
+def test_a_file_that_becomes_a_folder_is_followed(work: Path) -> None:
+    save(work / "last", "a file")
+    watch = watcher(work, "last")
+    assert len(watch.ready(now=LONG_AGO + 60, closed=True)) == 1
+    (work / "last").unlink()
+    save(work / "last" / "model.pt", "in a folder")
+    [candidate] = watch.ready(now=LONG_AGO + 60, closed=True)
+    assert list(candidate.sources) == ["last/model.pt"]
+
+
+# ── putting back ──────────────────────────────────────────────────────────────
+
+
+def test_a_file_that_is_missing_is_put_back_as_it_was_published(work: Path, store: Path) -> None:
+    save(work / "out" / "checkpoint.pth.tar", "epoch 1")
+    folder = published(work, store, "out/**")
+    (work / "out" / "checkpoint.pth.tar").unlink()
+    (work / "out").rmdir()
+    assert put_back(folder, work, ["out/**"]) == ["out/checkpoint.pth.tar"]
+    assert read(work / "out" / "checkpoint.pth.tar") == "epoch 1"
+    assert [entry.name for entry in work.iterdir()] == ["out"]
+    watch = watcher(work, "out/**", published=folder)
+    watch.ignore_present(before=0.0)
+    assert not watch.ready(now=LONG_AGO + 1000, closed=True)
+
+
+def test_an_older_file_is_replaced_and_a_newer_one_stays(work: Path, store: Path) -> None:
+    save(work / "checkpoint.pth.tar", "epoch 5", at=LONG_AGO)
+    folder = published(work, store, "checkpoint.pth.tar")
+    assert put_back(folder, work, ["checkpoint.pth.tar"]) == []
+    save(work / "checkpoint.pth.tar", "epoch 3", at=LONG_AGO - 100)
+    assert put_back(folder, work, ["checkpoint.pth.tar"]) == ["checkpoint.pth.tar"]
+    assert read(work / "checkpoint.pth.tar") == "epoch 5"
+    save(work / "checkpoint.pth.tar", "epoch 7", at=LONG_AGO + 100)
+    assert put_back(folder, work, ["checkpoint.pth.tar"]) == []
+    assert read(work / "checkpoint.pth.tar") == "epoch 7"
+
+
+def test_a_file_that_is_cut_off_gives_way_with_all_that_belongs_to_it(work: Path, store: Path) -> None:
+    save(work / "model.pt", "model 1")
+    save(work / "optim.pt", "optim 1")
+    folder = published(work, store, "*.pt")
+    save(work / "optim.pt", "optim 2", at=LONG_AGO + 400)
+    save(work / "model.pt", "model 2")
+    tear(work / "model.pt")
+    assert put_back(folder, work, ["*.pt"]) == ["model.pt", "optim.pt"]
+    assert (read(work / "model.pt"), read(work / "optim.pt")) == ("model 1", "optim 1")
+
+
+def test_a_torn_file_under_a_new_name_is_set_aside(work: Path, store: Path) -> None:
+    save(work / "epoch_1.pt", "epoch 1")
+    folder = published(work, store, "epoch_*.pt")
+    save(work / "epoch_2.pt", "epoch 2")
+    tear(work / "epoch_2.pt")
+    put_back(folder, work, ["epoch_*.pt"])
+    assert sorted(entry.name for entry in work.iterdir()) == ["epoch_1.pt", "epoch_2.pt.incomplete"]
+
+
+def test_a_link_to_the_file_that_was_there_at_submit_is_replaced_and_not_written_through(work: Path, store: Path) -> None:
+    save(work / "checkpoint.pth.tar", "epoch 5")
+    folder = published(work, store, "checkpoint.pth.tar")
+    save(work.parent / "mine.pth.tar", "epoch 1", at=LONG_AGO - 100)
+    (work / "checkpoint.pth.tar").unlink()
+    (work / "checkpoint.pth.tar").symlink_to(work.parent / "mine.pth.tar")
+    assert put_back(folder, work, ["checkpoint.pth.tar"]) == ["checkpoint.pth.tar"]
+    assert (read(work / "checkpoint.pth.tar"), read(work.parent / "mine.pth.tar")) == ("epoch 5", "epoch 1")
+
+
+def test_a_damaged_checkpoint_is_not_put_back(work: Path, store: Path) -> None:
+    save(work / "checkpoint.pth.tar", "epoch 5")
+    folder = published(work, store, "checkpoint.pth.tar")
+    data = bytearray((folder / "checkpoint.pth.tar").read_bytes())
+    data[40] ^= 1
+    (folder / "checkpoint.pth.tar").write_bytes(data)
+    (work / "checkpoint.pth.tar").unlink()
+    with pytest.raises(CheckpointDamaged):
+        put_back(folder, work, ["checkpoint.pth.tar"])
+    assert not list(work.iterdir())
