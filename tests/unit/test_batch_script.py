@@ -176,6 +176,18 @@ def test_a_training_that_is_no_script_is_judged_as_ever(local: LegLocal) -> None
     assert adjusted_exit(make_spec(), code=1, asked=StopReason.DEADLINE, ended_by_us=True, local=local) == (1, StopReason.DEADLINE)
 
 
+def test_the_0_of_a_training_that_keeps_its_own_checkpoints_is_its_own_word_unless_it_could_hear(local: LegLocal) -> None:
+    def heard(spec: RunSpec, code: int = 0, *, ended: bool = False, own: bool = True) -> StopReason | None:
+        return adjusted_exit(spec, code=code, asked=StopReason.DEADLINE, ended_by_us=ended, local=local, own=own)[1]
+
+    assert heard(make_spec()) is None
+    assert heard(make_spec(), own=False) is StopReason.DEADLINE
+    assert heard(make_spec(), 1) is heard(make_spec(), ended=True) is StopReason.DEADLINE
+    assert heard(make_spec(stop_signal="USR1")) is StopReason.DEADLINE
+    (local.spool / "leg-0001.train-r0.jsonl").touch()
+    assert heard(make_spec()) is StopReason.DEADLINE
+
+
 # ── what follows ──────────────────────────────────────────────────────────────
 
 

@@ -28,6 +28,7 @@ class LegSaves:
     journal: Journal
     planner: StopPlanner
     clock: Clock
+    newest: int | None = None  # step that was published
     _missed: dict[int, str] = field(default_factory=dict)  # steps that could not be stored since the last that could, and why
     _missing_since: float | None = None
     _learned_step: int | None = None
@@ -37,6 +38,7 @@ class LegSaves:
         self._learn(report)
         if report.kind == "published":
             self._is_stored_again(report.step)
+            self.newest = max(report.step, self.newest if self.newest is not None else -1)
             self.journal.write(
                 ev.Published(
                     leg=self.leg,

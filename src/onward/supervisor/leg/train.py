@@ -33,6 +33,7 @@ from onward.supervisor.disk.leftovers import remove_leftovers_in_background
 from onward.supervisor.disk.memory_disk import warn_of_memory_disk
 from onward.supervisor.disk.salvage import journal_published
 from onward.supervisor.leg.context import LegContext
+from onward.supervisor.leg.end_marks import reached_its_end
 from onward.supervisor.leg.publisher_process import PublisherProcess
 from onward.supervisor.leg.verdict import TrainingOutcome, last_words
 from onward.supervisor.leg.watch import TrainingWatch
@@ -228,11 +229,13 @@ def _train(
     failed = crew.ranks.first_failure(before=training.ended_at or math.inf)
     if training.ended and failed is None and code not in (0, EXIT_AGAIN):
         code = code if code < 0 else -signal.SIGKILL  # ours, as its launcher puts it
-    code, asked = adjusted_exit(scene.spec, code=code, asked=training.asked, ended_by_us=training.ended, local=local)
+    code, asked = adjusted_exit(
+        scene.spec, code=code, asked=training.asked, ended_by_us=training.ended, local=local, own=run.checkpoints.own
+    )
     outcome = TrainingOutcome(
         code=code,
         asked=asked,
-        finished=training.spool.read().complete,
+        finished=reached_its_end(training.spool.read(), saved=training.saves.newest, folders=(local.checkpoints, local.own), began=began),
         stalled=training.stalled,
         lost_nodes=training.lost_nodes,
         memory_killed=memory.killed() or bool(failed and failed.out_of_memory),
