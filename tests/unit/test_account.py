@@ -88,6 +88,40 @@ def test_a_leg_that_began_anew_leaves_nothing_of_the_one_before() -> None:
     assert effort(run, now=T + 100).kept == 0
 
 
+def own(leg: int, at: float) -> ev.Event:
+    return ev.SelfSaved(leg=leg, at=T + at + 5, files=["checkpoint.pth.tar"], bytes=1, written=T + at)
+
+
+def test_of_legs_that_save_by_themselves_what_came_before_their_last_file_is_kept() -> None:
+    run, _ = told(
+        *(asked(1, 0), began(1, 0), own(1, 50), own(1, 90), ended(1, 100, LegEnd.TIME_LIMIT), asked(2, 10)),
+        *(began(2, 100), ended(2, 200, LegEnd.DONE)),
+    )
+    spent = effort(run, now=T + 999)
+    assert (spent.kept, spent.lost, spent.unknown) == (90 + 100, 10, 0)
+    at_risk = work_at_risk(told(asked(1, 0), began(1, 0), own(1, 50))[0], now=T + 80, last_step=None)
+    assert at_risk and at_risk.seconds == 30
+
+
+def test_the_goodput_is_unknown_where_a_leg_had_its_time_and_nobody_saw_it_save() -> None:
+    run, _ = told(asked(1, 0), began(1, 0), ended(1, 100, LegEnd.TIME_LIMIT), asked(2, 10), began(2, 100), ended(2, 200, LegEnd.DONE))
+    spent = effort(run, now=T + 999)
+    assert spent.unknown == 100 and spent.goodput is None and spent.lost == 0
+    said = dict(account_words(time_account(run, TrainingPace(), now=T + 999)))
+    assert said["goodput"] == "unknown: of 2 min only the training knows what stays"
+
+
+def test_what_was_computed_before_a_crash_without_any_save_is_lost() -> None:
+    run, _ = told(asked(1, 0), began(1, 0), ended(1, 100, LegEnd.CRASHED), asked(2, 10), began(2, 100), ended(2, 200, LegEnd.DONE))
+    assert effort(run, now=T + 999).goodput == 0.5
+
+
+def test_no_steps_are_at_risk_where_none_was_logged_since_the_checkpoint() -> None:
+    run, _ = told(asked(1, 0), began(1, 0), published(1, 50, 300))
+    at_risk = work_at_risk(run, now=T + 80, last_step=300)
+    assert at_risk and at_risk.steps is None and at_risk.seconds == 30
+
+
 def test_a_run_that_never_began_has_no_goodput() -> None:
     run, _ = told(asked(1, 0))
     assert effort(run, now=T + 60).goodput is None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from onward.cli.runs.show import _facts
 from onward.errors import StorageError
 from onward.model import events as ev
 from onward.model.job import JobState
@@ -18,10 +19,11 @@ from onward.model.spec import Cluster
 from onward.operations.runs.control import cancel, stop
 from onward.operations.runs.record import checkpoints, in_plain_words, inspect_run, inspect_runs, progress, reason, run_record
 from onward.rundir.journal import read_run
+from tests import event_files
 from tests.desks import Place, PlayedRun
 
 RUN = {"id", "name", "experiment", "state", "reason", "no_job_since", "copy_of", "folder", "cluster", "user", "created", "legs", "progress"}
-DETAILS = {"cause", "evidence", "next", "priority", "command", "params", "code", "checkpoints", "effort", "risk", "finish"}
+DETAILS = {"cause", "evidence", "next", "priority", "command", "params", "code", "checkpoints", "own_files", "effort", "risk", "finish"}
 LEG = {
     *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "deadline", "ended"),
     *("first_step", "last_step", "resumed_step", "fell_back", "nodes", "gpus", "mem", "warnings"),
@@ -91,6 +93,35 @@ def test_a_list_has_no_details(place: Place) -> None:
     place.play()
     [seen], _ = inspect_runs(place.desk, place.desk.runs())
     assert run_record(seen, details=False).keys() == RUN
+
+
+def test_the_step_of_a_run_that_logs_nothing_is_that_of_its_newest_checkpoint(place: Place) -> None:
+    run = place.play().begin(1).publish(1, 7200).end(1, LegEnd.TIME_LIMIT).begin(2)
+    assert shown(run)["progress"]["step"] == 7200
+    run.write(ev.Restored(leg=2, at=run.now(), step=3600, checkpoint="…", fell_back=["step 7200: damaged"]))
+    assert shown(run)["progress"]["step"] == 3600
+    run.log(2, {"s": 3601, "t": 2.0, "m": {"loss": 0.5}})
+    assert shown(run)["progress"]["step"] == 3601
+
+
+def test_or_that_of_its_newest_event_files_from_their_ends(place: Place) -> None:
+    run = place.play().begin(1)
+    event_files.training(run.dir.tensorboard / "v0" / "events.out.tfevents.1700000000.n1", range(9000, 9900, 100), at=1.7e9)
+    event_files.training(run.dir.tensorboard / "v1" / "events.out.tfevents.1700000900.n1", range(0, 40_000, 10), at=1.7e9)
+    assert shown(run)["progress"]["step"] == 39_990
+    (run.dir.tensorboard / "v1" / "events.out.tfevents.1700000901.n1").write_bytes(b"no record at all" * 9)
+    assert shown(run)["progress"]["step"] == 39_990
+
+
+def test_what_a_training_keeps_by_itself_is_shown(place: Place) -> None:
+    run = place.play().begin(1)
+    assert shown(run)["own_files"] is None
+    run.write(ev.SelfSaved(leg=1, at=run.now(), files=["checkpoint.pth.tar"], bytes=5, written=run.now()))
+    told = shown(run)
+    assert told["own_files"]["files"] == ["checkpoint.pth.tar"] and told["own_files"]["leg"] == 1
+    facts = dict(_facts(told))
+    assert facts["saved"].startswith("by the training itself, ") and facts["saved"].endswith(" ago (leg 1): checkpoint.pth.tar")
+    assert facts["at risk"].endswith("since it saved by itself")
 
 
 def test_a_run_that_has_logged_nothing_has_no_progress(place: Place) -> None:

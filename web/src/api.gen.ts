@@ -3235,8 +3235,13 @@ export interface components {
             /** Waited */
             waited: number;
             /**
+             * Unknown
+             * @description Trained by legs of which only the training itself knows what stays.
+             */
+            unknown: number;
+            /**
              * Goodput
-             * @description Kept step time of allocated time, 0 to 1.
+             * @description Kept step time of allocated time, 0 to 1; null where nobody knows.
              */
             goodput: number | null;
         };

@@ -93,7 +93,9 @@ def account_words(entry: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("finish", f"about {time_text(expected['at'])}: {expected['words']}"))
     if risk:
         steps = f"{risk['steps']} steps, " if risk["steps"] is not None else ""
-        since = f"since the checkpoint of step {risk['since_step']}" if risk["since_step"] is not None else "since the start"
+        alone = (entry.get("own_files") or {}).get("written") == risk["since"]
+        since = "since it saved by itself" if alone else "since the start"
+        since = since if risk["since_step"] is None else f"since the checkpoint of step {risk['since_step']}"
         facts.append(("at risk", f"{steps}{duration_text(risk['seconds'])} of work {since}"))
     if effort and effort.get("unknown") and effort["allocated"] >= 1:
         facts.append(("goodput", f"unknown: only the training knows what was useful of {duration_text(effort['unknown'])}"))

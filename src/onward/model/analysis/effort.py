@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onward.model.events import Published
-from onward.model.policy.leg_history import saves_by_itself
+from onward.model.policy.leg_history import saves_by_itself, wrote_own_files
 from onward.model.run import Leg, LegEnd, Run
 
 
@@ -23,10 +23,13 @@ class Effort:
     overhead: float  # before the training started and after it had gone: restoring, staging, stopping
     at_risk: float
     waited: float  # in queues, while nothing of the run was at work
+    unknown: float  # trained by legs of which only the training itself knows what stays
 
     @property
     def goodput(self) -> float | None:
-        """Of the time whose fate is known, the share that became steps that stay."""
+        """Of the time whose fate is known, the share that became steps that stay. None while nobody knows of some of it."""
+        if self.unknown > 0:
+            return None
         settled = self.allocated - self.at_risk
         return min(1.0, self.kept / settled) if settled > 0 else None
 
@@ -36,7 +39,7 @@ class WorkAtRisk:
     """What would be lost if the leg at work died now."""
 
     seconds: float
-    steps: int | None  # None where no step was logged
+    steps: int | None  # None where no step was logged since
     since_step: int | None  # the checkpoint's; None: from the beginning
     since: float
 
@@ -52,23 +55,26 @@ class QueueWait:
 
 def effort(run: Run, *, now: float) -> Effort:
     legs = _took_place(run)
-    allocated = kept = lost = overhead = at_risk = 0.0
+    allocated = kept = lost = overhead = at_risk = unknown = 0.0
     for leg in legs:
         assert leg.claimed is not None
         end = leg.ended if leg.end and leg.ended else now
         had = max(0.0, end - leg.claimed.at)
         began = min(leg.started if leg.started is not None else end, end)
         trained = max(0.0, end - began)
-        good = min(trained, _kept(run, leg, legs, began=began, end=end))
+        stays = _kept(run, leg, legs, began=began, end=end)
+        good = min(trained, stays or 0.0)
         allocated += had
         overhead += had - trained
         kept += good
-        if leg.end is None and not run.closed:
+        if stays is None:
+            unknown += trained
+        elif leg.end is None and not run.closed:
             at_risk += trained - good
         else:
             lost += trained - good
     waited = sum((wait.until or now) - wait.since for wait in queue_waits(run, now=now))
-    return Effort(allocated=allocated, kept=kept, lost=lost, overhead=overhead, at_risk=at_risk, waited=waited)
+    return Effort(allocated=allocated, kept=kept, lost=lost, overhead=overhead, at_risk=at_risk, waited=waited, unknown=unknown)
 
 
 def work_at_risk(run: Run, *, now: float, last_step: int | None) -> WorkAtRisk | None:
@@ -77,10 +83,12 @@ def work_at_risk(run: Run, *, now: float, last_step: int | None) -> WorkAtRisk |
     if last is None or last.end or run.closed or last.claimed is None:
         return None
     newest = max(last.published, key=lambda p: p.step, default=None)
+    own = max((saved.written for saved in last.self_saved), default=None) if newest is None and not last.restored else None
     step = newest.step if newest else last.restored.step if last.restored else None
-    since = _taken(newest) if newest else last.started if last.started is not None else last.claimed.at
+    since = _taken(newest) if newest else own if own is not None else last.started if last.started is not None else last.claimed.at
     since = min(since, now)
-    steps = None if last_step is None else max(0, last_step - step if step is not None else last_step + 1)
+    steps = None if last_step is None else last_step - step if step is not None else last_step + 1
+    steps = steps if steps is not None and steps > 0 else None
     return WorkAtRisk(seconds=now - since, steps=steps, since_step=step, since=since)
 
 
@@ -107,6 +115,13 @@ def newest_published(run: Run) -> Published | None:
     return max((p for leg in run.legs.values() for p in leg.published), key=lambda p: (p.leg, p.step), default=None)
 
 
+def saved_step(leg: Leg) -> int | None:
+    """How far a leg is by its checkpoints: the newest that it published, or began from."""
+    if leg.last_published is not None:
+        return leg.last_published
+    return leg.restored.step if leg.restored else None
+
+
 def _took_place(run: Run) -> list[Leg]:
     return [leg for _, leg in sorted(run.legs.items()) if leg.claimed]
 
@@ -120,12 +135,19 @@ def _asked_at(leg: Leg) -> float | None:
     return standing.at if standing else None
 
 
-def _kept(run: Run, leg: Leg, legs: list[Leg], *, began: float, end: float) -> float:
-    """Seconds from the leg's start until the state that the run went on from, or ended with, was reached."""
+def _kept(run: Run, leg: Leg, legs: list[Leg], *, began: float, end: float) -> float | None:
+    """Seconds from the leg's start until the state that the run went on from, or ended with, was reached. None: nobody knows."""
     if leg.end is LegEnd.DONE:
         return end - began
-    if saves_by_itself(run):  # a batch script that had its time is trusted to have used it
-        return end - began if leg.end in (LegEnd.TIME_LIMIT, LegEnd.PREEMPTED, LegEnd.AGAIN) else 0.0
+    if not any(other.published for other in run.legs.values()):
+        own = max((saved.written for saved in leg.self_saved), default=None)
+        if own is not None:
+            return max(0.0, min(own, end) - began)
+        if leg.end in (LegEnd.TIME_LIMIT, LegEnd.PREEMPTED, LegEnd.AGAIN) and not leg.missed:
+            return None  # it had its time; what it made of it, only it knows
+        if leg.end is None and (saves_by_itself(run) or wrote_own_files(run)):
+            return None
+        return 0.0
     later = [other for other in legs if other.number > leg.number and other.started is not None]
     cut = min((other.restored.step if other.restored else -1 for other in later), default=None)
     stays = [p for p in leg.published if cut is None or p.step <= cut]

@@ -14,7 +14,7 @@ from onward.checkpoints.manifest import check_sizes, read_manifest
 from onward.checkpoints.manifest import verify as verify_checkpoint
 from onward.checkpoints.restoring.newest import published_names_of
 from onward.errors import CheckpointDamaged, OnwardError, StorageError
-from onward.model.analysis.effort import effort, work_at_risk
+from onward.model.analysis.effort import effort, saved_step, work_at_risk
 from onward.model.analysis.eta import TrainingPace, estimate_eta
 from onward.model.analysis.why import NO_ANSWER, JobAnswers, next_action, no_job_since, status_of, why
 from onward.model.events import Missed
@@ -23,6 +23,7 @@ from onward.model.policy.job_end import job_state
 from onward.model.run import Leg, Run, RunState
 from onward.model.spec import Cluster
 from onward.operations.context import OperationsContext
+from onward.operations.runs.event_file_step import event_file_step
 from onward.rundir.home import copied_folder, home_elsewhere
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
@@ -206,23 +207,29 @@ def reason(seen: InspectedRun) -> str:
 
 
 def progress(seen: InspectedRun) -> dict[str, Any]:
-    """The newest step, of how many, how fast, and when it would be done if nothing waited (unix seconds)."""
+    """The newest step, of how many, how fast, and when it would be done if nothing waited (unix seconds).
+
+    One truth of what was logged, published and written into event files: the furthest of the newest leg that tells.
+    """
     told = Progress()
-    total = None
+    total = step = None
     for number in sorted(seen.run.legs, reverse=True):
         leg = seen.run.legs[number]
         if not leg.claimed:
             continue
         told = leg_progress(seen.dir.spool, number)
         total = total or (told.total if isinstance(told.total, int) and told.total > 0 else None)
-        if told.last_step is not None:
+        step = max((known for known in (told.last_step, saved_step(leg)) if known is not None), default=None)
+        if step is not None:
             break
+    if told.last_step is None:
+        step = max((known for known in (step, event_file_step(seen.dir)) if known is not None), default=None)
     rate = told.steps_per_second
     eta = None
     if rate and total and told.last_step is not None and told.last_time is not None and not seen.run.closed:
         eta = told.last_time + max(total - 1 - told.last_step, 0) / rate
     metrics = {str(name): value for name, value in told.last.items() if isinstance(value, int | float)}
-    return {"step": told.last_step, "total": total, "steps_per_second": rate, "at": told.last_time, "eta": eta, "metrics": metrics}
+    return {"step": step, "total": total, "steps_per_second": rate, "at": told.last_time, "eta": eta, "metrics": metrics}
 
 
 def checkpoints(dir: RunDir, *, verify: bool = False) -> list[dict[str, Any]]:

@@ -47,6 +47,7 @@ def write_run(batch: Batch, run: Run, folder: str | None) -> Mapping[str, Any]:
         "ended": run.closed.at if run.closed else None,
         "folder": folder or row["folder"],
         "details": json.dumps(_details(run)),
+        "last_step": _furthest(row["last_step"], run),
         "version": batch.version,
         "updated": batch.now,
     }
@@ -61,6 +62,11 @@ def _row(batch: Batch, run_id: str) -> dict[str, Any]:
     c = _runs.c
     columns = select(c.id, c.run_id, c.hex_id, c.leg, c.last_step, c.source, c.state, c.folder).where(c.run_id == run_id)
     return dict(batch.connection.execute(columns).mappings().one())
+
+
+def _furthest(logged: int | None, run: Run) -> int | None:
+    """Also by the checkpoints: a training that logs nothing has steps too."""
+    return max([step for leg in run.legs.values() for step in (logged, leg.last_published) if step is not None], default=logged)
 
 
 def _details(run: Run) -> dict[str, Any]:

@@ -49,6 +49,8 @@ def _risk(told: Mapping[str, Any] | None, now: float) -> str:
 
 
 def _goodput(told: Mapping[str, Any] | None) -> str:
+    if told and told.get("unknown"):
+        return "unknown: only the training knows what stays"
     if not told or told.get("goodput") is None:
         return ""
     return f"{100 * told['goodput']:.0f}% of {span(told['allocated'])} of job time became kept steps; {span(told['waited'])} in queues"

@@ -123,14 +123,20 @@ function Goodput({ told }: Props) {
   if (!allocated) return null;
   const parts = [`${rough(kept)} saved`, `${rough(lost)} lost`, `${rough(overhead)} setup and saving`];
   const early = kept === 0 && lost === 0;
-  const outcome = early ? "nothing saved yet" : lost >= 1 ? `${duration(lost)} lost` : "nothing lost";
+  const outcome = told.effort.unknown
+    ? "only the training knows what was useful"
+    : early
+      ? "nothing saved yet"
+      : lost >= 1
+        ? `${duration(lost)} lost`
+        : "nothing lost";
   return (
     <Tile
       name="Goodput"
       note={`of ${duration(allocated)} in jobs · ${outcome}`}
       title={`${parts.join(", ")}; plus ${rough(waited)} in queues`}
     >
-      {early ? "–" : percent(goodput)}
+      {early || goodput === null ? "–" : percent(goodput)}
     </Tile>
   );
 }

@@ -60,7 +60,8 @@ class EffortOut(BaseModel):
     overhead: float
     at_risk: float
     waited: float
-    goodput: float | None = Field(description="Kept step time of allocated time, 0 to 1.")
+    unknown: float = Field(description="Trained by legs of which only the training itself knows what stays.")
+    goodput: float | None = Field(description="Kept step time of allocated time, 0 to 1; null where nobody knows.")
 
 
 class KeyMetric(MetricOut):
