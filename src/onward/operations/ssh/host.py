@@ -198,7 +198,8 @@ class RemoteHost:
     def _carry(self, draft: RunDraft, cwd: Path, folder: str) -> CodeSnapshot:
         with tempfile.TemporaryDirectory(prefix="onward-") as scratch:
             code = Path(scratch) / "code"
-            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._desk.root, alone=draft.inputs is not None)
+            alone = draft.inputs is not None
+            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._desk.root, alone=alone, words=draft.command)
             left = drop_links(code)
             if left:
                 named = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")

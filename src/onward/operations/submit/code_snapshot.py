@@ -15,6 +15,7 @@ from pathlib import Path
 from onward.errors import InvalidInput, SchedulerUnavailable, StorageError
 from onward.model.quantity import format_bytes
 from onward.model.spec import ParamValue
+from onward.operations.submit.outside_paths import OutsidePaths, outside_paths
 from onward.rundir.layout import RunDir
 from onward.schedulers.command import run_command
 
@@ -34,10 +35,13 @@ class CodeSnapshot:
     diff_mode: int = 0o644  # who may read them: whoever may read all of the code
 
 
-def freeze_code(cwd: Path, target: Path, *, exclude: Iterable[str], runs: Path, alone: bool = False) -> CodeSnapshot:
+def freeze_code(
+    cwd: Path, target: Path, *, exclude: Iterable[str], runs: Path, alone: bool = False, words: Iterable[str] = ()
+) -> CodeSnapshot:
     """Copy the project that `cwd` stands in to `target`; `alone`: the folder itself, whatever git says it is part of.
 
-    Runs (`runs` is the root of all) are never part of it.
+    Runs (`runs` is the root of all) are never part of it. Where the code, or the `words` of the command, name paths outside of the
+    project (`../data`), the copy begins that much higher, and has links to them.
     """
     cwd, target, runs, exclude = cwd.resolve(), target.resolve(), runs.resolve(), tuple(exclude)
     top = None if alone else _git_top(cwd)
@@ -57,19 +61,27 @@ def freeze_code(cwd: Path, target: Path, *, exclude: Iterable[str], runs: Path, 
             hint="submit from the project's own folder, leave parts out with `code: {exclude: [data/*]}` (they are linked instead), "
             "or run the code in place with `code: {freeze: false}` (--no-freeze)",
         )
+    outside = OutsidePaths() if alone else outside_paths(base, cwd, code, words, runs=runs)
+    top_of_copy, inner = target, base.relative_to(base.parents[outside.above - 1]) if outside.above else Path(".")
+    target = target / inner
     folder_of = _folders(base, target)
     copied = {path for path in code if _copy(base / path, folder_of(path.parent) / path.name)}
     workdir = cwd.relative_to(base)
     folder_of(workdir)
     folders = {Path("."), workdir, *workdir.parents, *(parent for path in copied for parent in path.parents)}
     _link_rest(base, target, folders, copied, of_runs)
+    for path, real in outside.links.items():
+        (top_of_copy / path).parent.mkdir(parents=True, exist_ok=True)
+        (top_of_copy / path).symlink_to(real)
     facts: dict[str, ParamValue] = {"frozen": True, "from": str(base), "files": len(copied), "bytes": sum(code[path] for path in copied)}
+    if outside.links:
+        facts["outside"] = ", ".join(sorted(os.path.relpath(real, base) for real in outside.links.values()))
     if top is None:
-        return CodeSnapshot(workdir=str(workdir), facts=facts, diff="")
+        return CodeSnapshot(workdir=str(inner / workdir), facts=facts, diff="")
     diff = _git(top, "diff", "HEAD", "--no-ext-diff") or ""
     modes = [_mode(base / path) for path in {Path("."), *copied, *(parent for path in copied for parent in path.parents)}]
     diff_mode = functools.reduce(operator.and_, modes, 0o644) | 0o600
-    return CodeSnapshot(workdir=str(workdir), facts=facts | _git_facts(top, runs), diff=diff, diff_mode=diff_mode)
+    return CodeSnapshot(workdir=str(inner / workdir), facts=facts | _git_facts(top, runs), diff=diff, diff_mode=diff_mode)
 
 
 # ── what belongs to it ────────────────────────────────────────────────────────

@@ -236,7 +236,7 @@ def _check_programs(desk: OperationsContext, cluster: Cluster) -> None:
 
 def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> CodeSnapshot:
     if draft.freeze:
-        return freeze_code(cwd, dir.code, exclude=draft.exclude, runs=root, alone=draft.inputs is not None)
+        return freeze_code(cwd, dir.code, exclude=draft.exclude, runs=root, alone=draft.inputs is not None, words=draft.command)
     return CodeSnapshot(workdir=str(cwd), facts={"frozen": False}, diff="")
 
 
