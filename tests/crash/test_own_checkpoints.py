@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import sys
-import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,100 +53,104 @@ for epoch in range(start_epoch, args.epochs):
     print(f"Epoch: [{epoch}] saved", flush=True)
 print(f"trained: {weights}", flush=True)
 """
-LEG = "0:16"
+# What happens to it: once per word, in the first leg that has got so far. `kill`: after some saves. `tear` and `lose`: after a publish
+# in this leg, its file is cut off, as in the middle of a save, or goes. Each ends in a kill -9.
+ACCIDENT = """\
+import glob, os, runpy, signal, sys, threading, time, zipfile
+
+words, file = sys.argv[1].split(","), "checkpoint.pth.tar"
+began, run, leg = time.time(), os.environ["ONWARD_RUN_DIR"], int(os.environ["ONWARD_LEG"])
+happened = os.path.join(run, "workdir", "happened")
+
+
+def is_time_for(word):
+    published = glob.glob(f"{run}/results/checkpoints/leg-{leg:04d}.*")
+    if not (published if word != "kill" else os.path.exists("model_best.pth.tar")):
+        return False
+    return os.path.getmtime(file) > began and time.time() - os.path.getmtime(file) > 0.1 and zipfile.is_zipfile(file)
+
+
+def accident(word):
+    while not is_time_for(word):
+        time.sleep(0.02)
+    with open(happened, "a") as note:
+        note.write(f"{word} {leg}\\n")
+    if word == "tear":
+        os.truncate(file, os.path.getsize(file) // 2)
+    elif word == "lose":
+        os.unlink(file)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+done = open(happened).read().count("\\n") if os.path.exists(happened) else 0
+for word in words[done : done + 1]:
+    threading.Thread(target=accident, args=(word,), daemon=True).start()
+sys.argv[:] = sys.argv[2:]
+runpy.run_path("main.py", run_name="__main__")
+"""
 
 
 def saved_in(run: LocalRun, leg: int) -> list[int]:
     """The epochs that a leg said it saved."""
-    log = run.folder / "logs" / f"leg-{leg:04d}.out"
-    return [int(found) for found in re.findall(r"Epoch: \[(\d+)\] saved", log.read_text() if log.exists() else "")]
+    return [int(found) for found in re.findall(r"Epoch: \[(\d+)\] saved", (run.folder / "logs" / f"leg-{leg:04d}.out").read_text())]
 
 
-def loaded_by(run: LocalRun, leg: int) -> int | None:
+def loaded_by(run: LocalRun, leg: int) -> int:
+    """The epoch that a leg went on with; 0: it began anew."""
     found = re.search(r"loaded checkpoint '.*' \(epoch (\d+)\)", (run.folder / "logs" / f"leg-{leg:04d}.out").read_text())
-    return int(found[1]) if found else None
+    return int(found[1]) if found else 0
 
 
-def submit(machine: Machine, *flags: str, epochs: int) -> LocalRun:
-    arguments = ("--epochs", str(epochs), "--resume", "checkpoint.pth.tar")
-    return machine.submit(MAIN, "--time", LEG, *flags, name="main", prelude="", arguments=arguments)
+def accidents(run: LocalRun) -> list[list[str]]:
+    return [line.split() for line in (run.folder / "workdir" / "happened").read_text().splitlines()]
 
 
-def kill_after_a_save(run: LocalRun, leg: int) -> None:
-    run.until(lambda _: len(saved_in(run, leg)) >= 2, within=90)
-    pid, checkpoint = run.training_pid(leg), run.folder / "code" / "checkpoint.pth.tar"
-    while True:  # not in the middle of a save: what such a script does then is its own affair
-        os.kill(pid, signal.SIGSTOP)
-        if zipfile.is_zipfile(checkpoint):
-            break
-        os.kill(pid, signal.SIGCONT)
-        time.sleep(0.1)
-    os.kill(pid, signal.SIGKILL)
-
-
-def is_whole_story(run: LocalRun, legs: int, epochs: int) -> None:
-    """Each leg went on from what the one before had saved last, and together they did every epoch once, but for one cut off."""
-    for leg in range(2, legs + 1):
-        before, loaded = saved_in(run, leg - 1), loaded_by(run, leg)
-        assert loaded is not None and loaded - before[-1] in (1, 2), (leg, before, loaded)  # it may be ended between saving and saying so
-    assert f"trained: [{epochs}.0]" in run.output()
-    done = {epoch for leg in range(1, legs + 1) for epoch in saved_in(run, leg)}
-    assert len(done) >= epochs - legs and max(done) == epochs - 1
+def ends(shown: dict[str, Any]) -> list[str]:
+    return [leg["end"] for leg in shown["legs"] if leg["end"]]
 
 
 @pytest.mark.parametrize("flags", [(), ("--checkpoints", "own")], ids=["unchanged", "declared"])
 def test_a_script_that_saves_in_its_working_folder_goes_on_from_limit_to_limit_and_through_a_kill(
     machine: Machine, flags: tuple[str, ...]
 ) -> None:
-    run = submit(machine, *flags, epochs=45)
-    kill_after_a_save(run, leg=1)
-    shown = run.until_over(within=240)
-    ends = [leg["end"] for leg in shown["legs"] if leg["end"]]
+    (machine.home / "main.py").write_text(MAIN)
+    arguments = ("kill", "main.py", "--epochs", "45", "--resume", "checkpoint.pth.tar")
+    run = machine.submit(ACCIDENT, "--time", "0:16", *flags, name="accident", prelude="", arguments=arguments)
+    shown = run.until_over(within=300)
     assert shown["state"] == "finished", shown["reason"]
-    assert ends[0] in ("crashed", "lost") and ends[-1] in ("done", "again")
-    assert ends[1:-1].count("time_limit") >= 2, ends
-    is_whole_story(run, len(ends), 45)
+    assert ends(shown).count("crashed") == len(accidents(run)) == 1 and ends(shown).count("time_limit") >= 2
+    for leg in range(2, len(ends(shown)) + 1):  # each goes on from what the one before saved last; it may have been ended before it said so
+        assert loaded_by(run, leg) - saved_in(run, leg - 1)[-1] in (1, 2)
+    assert "trained: [45.0]" in run.output()
     seen = {event["leg"] for event in run.events("selfsaved") if "checkpoint.pth.tar" in event["files"]}
-    assert seen >= set(range(1, len(ends)))
+    assert seen >= set(range(1, len(ends(shown))))
+    assert shown["own_files"]["leg"] == len(ends(shown)) and shown["checkpoints"] == []
 
 
 PARAMS = """\
 name: main
 train:
   command: {command}
-  resources: {{time: "{leg}"}}
+  resources: {{time: "0:40"}}
   checkpoints: {{paths: [checkpoint.pth.tar]}}
 """
 
 
-def killed_after_a_publish(run: LocalRun, leg: int) -> Path:
-    """The training of this leg stands still, its save is published, and what happens now to its file is its last sight of it."""
-    run.until(lambda _: any(event["leg"] == leg for event in run.events("published")), within=60)
-    os.kill(run.training_pid(leg), signal.SIGSTOP)
-    return run.folder / "code" / "checkpoint.pth.tar"
-
-
 def test_files_named_in_paths_are_published_and_put_back_where_they_are_torn_or_gone(machine: Machine) -> None:
     (machine.home / "main.py").write_text(MAIN)
-    command = json.dumps([sys.executable, "main.py", "--epochs", "14", "--seconds", "5", "--resume", "checkpoint.pth.tar"])
-    (machine.home / "params.yaml").write_text(PARAMS.format(command=command, leg="0:40"))
+    (machine.home / "accident.py").write_text(ACCIDENT)
+    arguments = ["tear,lose", "main.py", "--epochs", "20", "--seconds", "4", "--resume", "checkpoint.pth.tar"]
+    (machine.home / "params.yaml").write_text(PARAMS.format(command=json.dumps([sys.executable, "accident.py", *arguments])))
     told = json.loads(machine.onward("submit", "--json", "--cluster", "local", "params.yaml").stdout)
     run = LocalRun(machine=machine, id=told["id"], folder=Path(told["folder"]))
-    run.until(lambda shown: shown["legs"][0]["end"] == "time_limit" and shown["checkpoints"], within=90)
-
-    checkpoint = killed_after_a_publish(run, leg=2)
-    os.truncate(checkpoint, checkpoint.stat().st_size // 2)  # in the middle of a save
-    os.kill(run.training_pid(2), signal.SIGKILL)
-    checkpoint = killed_after_a_publish(run, leg=3)
-    checkpoint.unlink()  # as if the folder had been lost with its disk
-    os.kill(run.training_pid(3), signal.SIGKILL)
-
-    shown = run.until_over(within=240)
+    shown = run.until_over(within=400)
     assert shown["state"] == "finished", shown["reason"]
-    assert [leg["end"] for leg in shown["legs"]][:3] == ["time_limit", "crashed", "crashed"]
-    for leg in (3, 4):
-        assert (loaded_by(run, leg) or 0) >= saved_in(run, leg - 1)[-1]  # at most the save that was torn or lost is done again
-    assert "trained: [14.0]" in run.output()
-    assert [event["leg"] for event in run.events("warned") if "put back into the working folder" in event["text"]] == [3, 4]
+    assert "trained: [20.0]" in run.output()
+    [(_, torn), (_, lost)] = accidents(run)
+    for leg in (int(torn), int(lost)):
+        assert ends(shown)[leg - 1] == "crashed"
+        assert loaded_by(run, leg + 1) >= max(loaded_by(run, leg), 1)
+    put_back = [event["leg"] for event in run.events("warned") if "put back into the working folder" in event["text"]]
+    assert put_back == [int(torn) + 1, int(lost) + 1]
     with zipfile.ZipFile(Path(shown["checkpoints"][-1]["folder"]) / "checkpoint.pth.tar") as newest:
-        assert json.loads(newest.read("archive/data.json"))["epoch"] == 14
+        assert json.loads(newest.read("archive/data.json"))["epoch"] == 20

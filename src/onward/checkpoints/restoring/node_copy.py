@@ -60,21 +60,21 @@ def bring_to_node(
     part: tuple[int, int] | None = None,
     moved: Moved | None = None,
     look: Callable[[Path, Path], NodeDisk] = node_disk_of,
-    own: Callable[[Path], None] | None = None,
+    put_back: Callable[[Path], None] | None = None,
 ) -> NodeCheckpoint:
     """Make the published checkpoint in `folder` readable on this node: as a copy in `resume`, or where it is.
 
     Files that a training saved by itself are also put where it `writes`, since many look for them there: that is their one
     copy, and what such a training reads from is the store. `part` is this node's number among how many: where all ranks
     wrote the checkpoint, a node copies and verifies what its own ranks wrote, and finds the rest through links to the store.
-    `own` puts files that the training keeps in its working folder back there, on the first node.
+    `put_back` puts files that the training keeps in its working folder back there, on the first node.
     Raises CheckpointDamaged.
     """
     manifest = read_manifest(folder)
     check_sizes(folder, manifest)
     if manifest.made_by == OWN:
-        if own:
-            own(folder)
+        if put_back:
+            put_back(folder)
         return NodeCheckpoint(manifest=manifest, folder=folder, in_place="its files are in the training's working folder")
     disk = look(resume.parent, folder.parent)
     if manifest.made_by == "files":

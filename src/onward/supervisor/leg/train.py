@@ -301,7 +301,7 @@ def _restore(scene: LegContext, local: LegLocal, nodes: OtherNodes | None) -> tu
             words = f"put back into the working folder, from {folder.name}: {', '.join(names)}"
             scene.journal.write(ev.Warned(leg=scene.leg, at=clock.now(), text=words))
 
-    bring = partial(bring_to_node, resume=local.resume, writes=local.checkpoints, own=put_own_back)
+    bring = partial(bring_to_node, resume=local.resume, writes=local.checkpoints, put_back=put_own_back)
 
     def take(folder: Path) -> NodeCheckpoint:
         if not nodes:

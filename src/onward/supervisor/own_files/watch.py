@@ -52,7 +52,7 @@ class OwnFilesWatch:
         self._base = f"{os.path.realpath(folder)}/"
         self._leg = leg
         self._processes = processes
-        self._foreign = tuple(f"{os.path.realpath(path)}/" for path in (*ours, tempfile.gettempdir(), *_SYSTEM))
+        self._foreign = tuple(f"{os.path.realpath(path)}/" for path in (*map(str, ours), tempfile.gettempdir(), *_SYSTEM))
         self._write = write
         self._clock = clock
         self._timer = timer
