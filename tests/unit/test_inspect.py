@@ -23,7 +23,10 @@ from tests import event_files
 from tests.desks import Place, PlayedRun
 
 RUN = {"id", "name", "experiment", "state", "reason", "no_job_since", "copy_of", "folder", "cluster", "user", "created", "legs", "progress"}
-DETAILS = {"cause", "evidence", "next", "priority", "command", "params", "code", "checkpoints", "own_files", "effort", "risk", "finish"}
+DETAILS = {
+    *("cause", "evidence", "next", "priority", "command", "params", "code"),
+    *("checkpoints", "own_files", "written", "effort", "risk", "finish"),
+}
 LEG = {
     *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "deadline", "ended"),
     *("first_step", "last_step", "resumed_step", "fell_back", "nodes", "gpus", "mem", "warnings"),

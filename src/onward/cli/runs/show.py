@@ -74,6 +74,11 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     own = entry.get("own_files")
     if own and not good:
         facts.append(("saved", f"by the training itself, {age_text(own['written'])} (leg {own['leg']}): {', '.join(own['files'])}"))
+    written = entry.get("written")
+    if written and written["count"]:
+        names = ", ".join(one["path"] for one in written["newest"][:5])
+        more = f", … {written['count']} files" if written["count"] > 5 else ""
+        facts.append(("wrote", f"{names}{more}; in {written['folder']}"))
     damaged = [c for c in entry["checkpoints"] if c["state"] == "damaged"]
     if damaged:
         facts.append(("damaged", f"{len(damaged)} of them: onward checkpoints {entry['id']} shows which"))

@@ -222,6 +222,9 @@ def _stage(options: argparse.Namespace) -> int:
             missed = True  # what other nodes have put there may be seen late
     for report in stager.last_words():
         _say(report)
+    if own and any(local.checkpoints.iterdir()):
+        words = "what the training saved into ONWARD_CHECKPOINT_DIR is not published: checkpoints.paths says that it saves elsewhere"
+        _say(PublishReport(kind="refused", step=options.resumed_step or 0, reason=words))
     return 0
 
 
