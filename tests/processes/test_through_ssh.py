@@ -267,6 +267,20 @@ def test_nothing_is_ended_by_a_name_that_a_silent_host_may_have_too(two: Laptop,
     assert two.onward("cancel", "dddd1111").returncode == 0
 
 
+def test_all_of_mine_are_cancelled_here_and_there(two: Laptop) -> None:
+    told = two.json("cancel", "--all", "--yes", "--json")["runs"]
+    assert {run["host"] for run in told} == {None, "lab", "hub"}
+    assert {(run["state"], run["error"]) for run in told} == {("cancelled", "")}
+    assert two.json("cancel", "--all", "--yes", "--json")["runs"] == []
+
+
+def test_a_host_that_is_silent_keeps_none_of_the_others_from_being_cancelled(two: Laptop, host: StandInHost) -> None:
+    host.fail(says="ssh: connect to host lab port 22: No route to host\n", within="lab ", times=-1)
+    said = two.onward("cancel", "--all", "--yes")
+    assert (said.returncode, "nothing on lab is cancelled: lab cannot be reached" in said.stderr) == (6, True)
+    assert "only is cancelled" in said.stderr
+
+
 # ── what is wrong is said ─────────────────────────────────────────────────────
 
 
