@@ -382,7 +382,32 @@ def test_a_broken_folder_does_not_hide_the_other_runs(onward: Onward, place: Pla
     assert "_A_broken cannot be read" in said.err
     shown = onward("show", "2026-11-15_A_broken")
     assert shown.code == 1
-    assert "cannot be read as a run" in shown.err
+    assert "cannot be read as a run" in shown.err and "put a good copy of" in shown.err
+
+
+@pytest.mark.parametrize("damaged", ["", "{", '{"id": 7}', "\0\0\0", "[]"])
+def test_a_run_whose_spec_is_damaged_can_be_cancelled_by_its_folder(onward: Onward, place: Place, damaged: str) -> None:
+    run = place.play("broken").begin(1)
+    other = place.play("good").begin(1)
+    jobs = {run.job(1), run.job(2)}
+    run.dir.spec.write_text(damaged)
+    shown = onward("show", run.dir.path.name)
+    assert shown.code == 1 and f"onward cancel {run.dir.path}" in shown.err
+    said = onward("cancel", run.dir.path.name)
+    assert said.code == 0, said.err
+    assert "its spec cannot be read; ended job" in said.err and "put a good copy of" in said.err
+    live = {job for job, fake in place.scheduler.jobs.items() if fake.status.state.live}
+    assert live == {other.job(1), other.job(2)} and not jobs & live, "and nobody else's"
+    assert run.dir.done.exists()
+
+
+def test_a_run_whose_spec_is_damaged_is_not_called_cancelled_while_its_scheduler_is_silent(onward: Onward, place: Place) -> None:
+    run = place.play("broken").begin(1)
+    run.dir.spec.write_text("{")
+    place.scheduler.down = True
+    said = onward("cancel", run.dir.path.name)
+    assert said.code == 6 and "not every scheduler answered" in said.err and f"onward cancel {run.dir.path} again" in said.err
+    assert not run.dir.done.exists()
 
 
 def test_show_tells_state_cause_evidence_and_what_to_do(onward: Onward, place: Place) -> None:

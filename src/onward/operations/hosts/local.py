@@ -146,8 +146,15 @@ class LocalHost:
 
     def cancel(self, *, run: str) -> Data:
         from onward.operations.runs.control import cancel
+        from onward.operations.runs.damaged import cancel_damaged, spec_damage, what_to_do
 
-        return run_state_record(cancel(self.desk, RunDir(Path(run))))
+        dir = RunDir(Path(run))
+        if not spec_damage(dir):
+            return run_state_record(cancel(self.desk, dir))
+        jobs = cancel_damaged(self.desk, dir)
+        reason = "its spec cannot be read; " + (f"ended job {', '.join(jobs)}" if jobs else "it had no job any more")
+        told = {"id": "", "name": dir.path.name, "state": "cancelled", "reason": reason}
+        return {**told, "closed": True, "next": what_to_do(dir)}
 
     def open_runs(self, *, words: str) -> Data:
         """What `cancel_many` would be given to end all that these words mean."""

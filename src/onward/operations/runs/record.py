@@ -58,7 +58,10 @@ def read_folder(dir: RunDir) -> Run:
     try:
         return read_run(dir)
     except (OSError, ValueError) as error:
-        raise StorageError(f"{dir.path} cannot be read as a run: {error}", hint=f"check {dir.spec} and {dir.journals}") from error
+        from onward.operations.runs.damaged import spec_damage, what_to_do  # rarely needed
+
+        hint = what_to_do(dir) if spec_damage(dir) else f"check {dir.spec} and {dir.journals}"
+        raise StorageError(f"{dir.path} cannot be read as a run: {error}", hint=hint) from error
 
 
 def is_ours(dir: RunDir) -> bool:
