@@ -406,7 +406,7 @@ def test_a_run_whose_spec_is_damaged_is_not_called_cancelled_while_its_scheduler
     run.dir.spec.write_text("{")
     place.scheduler.down = True
     said = onward("cancel", run.dir.path.name)
-    assert said.code == 6 and "not every scheduler answered" in said.err and f"onward cancel {run.dir.path} again" in said.err
+    assert said.code == 6 and "not all schedulers answered" in said.err and f"onward cancel {run.dir.path} again" in said.err
     assert not run.dir.done.exists()
 
 

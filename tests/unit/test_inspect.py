@@ -18,11 +18,13 @@ from onward.model.run import LegEnd
 from onward.model.spec import Cluster
 from onward.operations.runs.control import cancel, stop
 from onward.operations.runs.record import checkpoints, in_plain_words, inspect_run, inspect_runs, progress, reason, run_record
+from onward.rundir.claim import claim
 from onward.rundir.journal import read_run
 from tests import event_files
 from tests.desks import Place, PlayedRun
 
-RUN = {"id", "name", "experiment", "state", "reason", "no_job_since", "copy_of", "folder", "cluster", "user", "created", "legs", "progress"}
+RUN = {"id", "name", "experiment", "state", "reason", "no_job_since", "silent_since", "copy_of"}
+RUN |= {"folder", "cluster", "user", "created", "legs", "progress"}
 DETAILS = {
     *("cause", "evidence", "next", "priority", "command", "params", "code"),
     *("checkpoints", "own_files", "written", "effort", "risk", "finish"),
@@ -90,6 +92,40 @@ def test_a_checkpoint_that_was_left_on_its_node_and_published_later_is_no_miss(p
     assert len(shown(run)["legs"][0]["warnings"]) == 1
     run.publish(1, 11)
     assert shown(run)["legs"][0]["warnings"] == []
+
+
+def last_heard(run: PlayedRun, at: float) -> None:
+    for path in (*run.dir.spool.iterdir(), *run.dir.logs.iterdir(), *run.dir.journals.iterdir()):
+        os.utime(path, (at, at))
+
+
+def test_a_leg_of_which_nothing_is_heard_says_since_when(place: Place) -> None:
+    """Its storage hangs where it runs: it cannot say so itself."""
+    run = place.play().begin(1)
+    run.log(1, {"kind": "system", "t": run.now(), "m": {}})
+    last_heard(run, run.now() - 310)
+    assert shown(run)["silent_since"] == run.now() - 310
+    assert "no news from the leg for 5 min: the storage of the run's folder may hang there, or be full" in why(run)
+    run.log(1, {"kind": "system", "t": run.now(), "m": {}})
+    assert shown(run)["silent_since"] is None and "no news" not in why(run)
+
+
+def test_a_leg_that_prepares_for_long_or_is_suspended_or_has_ended_is_not_called_silent(place: Place) -> None:
+    run = place.play().begin(1)
+    last_heard(run, run.now() - 7200)
+    fake = place.scheduler.jobs[run.job(1)]
+    fake.status = replace(fake.status, paused=True)
+    assert shown(run)["silent_since"] is None
+    fake.status = replace(fake.status, paused=False)
+    assert shown(run)["silent_since"] is not None
+    run.publish(1, 5).end(1, LegEnd.DONE)
+    last_heard(run, run.now() - 7200)
+    assert shown(run)["silent_since"] is None
+    preparing = place.play("other")
+    place.scheduler.start(preparing.job(1))
+    claim(preparing.dir, 1, job=preparing.job(1))
+    last_heard(preparing, run.now() - 7200)
+    assert shown(preparing)["silent_since"] is None, "it may be restoring a large checkpoint"
 
 
 def test_a_list_has_no_details(place: Place) -> None:
@@ -413,6 +449,6 @@ def test_a_checkpoint_that_was_left_on_a_node_is_shown_with_where_it_lies_and_ho
     run = place.play().begin(1).publish(1, 9)
     run.write(ev.Missed(leg=1, at=run.now(), step=12, reason="no time", bytes=5, kept="/scratch/step-12"))
     [warning] = shown(run)["legs"][0]["warnings"]
-    assert "; it lies in /scratch/step-12 on " in warning and f"supervisor.pyz salvage {run.dir.path}" in warning
+    assert "; it is in /scratch/step-12 on " in warning and f"supervisor.pyz salvage {run.dir.path}" in warning
     run.publish(1, 20)
     assert shown(run)["legs"][0]["warnings"] == ["the checkpoint of step 12 was not stored: no time"], "a newer one is published"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +21,14 @@ _PIECE = 1 << 20
 _FAR, _NEAR = 64 << 20, 16 << 20  # bytes: further behind than the one, a reader goes on this much before the end
 _MOST_KEYS = 20_000  # metrics of which the last value is kept: names that are never used twice would fill the memory
 _MOST_SKIPPED = 100
+
+
+def signs_of_life(run: RunDir, leg: int) -> Iterator[float]:
+    """When files of a leg were last written to: a leg at work samples its host every few seconds."""
+    for folder in (run.spool, run.logs, run.journals):
+        for path in folder.glob(f"leg-{leg:04d}*"):
+            with suppress(OSError):
+                yield path.stat().st_mtime
 
 
 @dataclass(kw_only=True)

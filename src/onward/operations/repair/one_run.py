@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from onward.errors import SubmitLimitReached
@@ -19,6 +18,7 @@ from onward.operations.runs.home import ensure_home
 from onward.operations.runs.record import read_folder
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
+from onward.rundir.progress import signs_of_life
 from onward.rundir.run_end import close_run, mark_over
 from onward.schedulers.base import Capabilities, capabilities_of
 from onward.supervisor.leg.handover import Handover, QueuedLegCancelled
@@ -96,7 +96,7 @@ class RunRepair:
         if status_of(leg, self.answers) is not None or not self._habits.finishing_seconds:
             return False
         asked = [s.at for s in leg.submissions.values()]
-        return self._now() - max([*asked, *_traces(self.dir, leg.number)], default=0.0) < self._habits.finishing_seconds
+        return self._now() - max([*asked, *signs_of_life(self.dir, leg.number)], default=0.0) < self._habits.finishing_seconds
 
     @property
     def _habits(self) -> Capabilities:
@@ -199,11 +199,3 @@ class RunRepair:
 
     def _now(self) -> float:
         return self.desk.clock.now()
-
-
-def _traces(dir: RunDir, leg: int) -> Iterator[float]:
-    """When files of a leg were last written to: a leg at work samples its host every few seconds."""
-    for folder in (dir.spool, dir.logs, dir.journals):
-        for path in folder.glob(f"leg-{leg:04d}*"):
-            with suppress(OSError):
-                yield path.stat().st_mtime

@@ -55,7 +55,7 @@ def cancel_damaged(desk: OperationsContext, dir: RunDir) -> list[JobId]:
         answered, ended = answered + 1, ended + jobs
     if silent and not ended and (not answered or names):
         raise SchedulerUnavailable(
-            f"{dir.path.name} will not go on if its spec is put back, but no job of it was found and not every scheduler answered: {silent}",
+            f"{dir.path.name} will not go on if its spec is put back, but no job of it was found; not all schedulers answered: {silent}",
             hint=f"onward cancel {dir.path} again when it answers; its jobs are called {', '.join(names) or 'as its journals say'}",
         )
     closing = Close(state=RunState.CANCELLED, cause=f"cancelled by {desk.user}", next=what_to_do(dir))

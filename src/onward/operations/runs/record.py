@@ -20,6 +20,7 @@ from onward.model.analysis.why import NO_ANSWER, JobAnswers, next_action, no_job
 from onward.model.events import Missed
 from onward.model.job import JobId, JobState, JobStatus
 from onward.model.policy.job_end import job_state
+from onward.model.quantity import duration_text
 from onward.model.run import Leg, Run, RunState
 from onward.model.spec import Cluster
 from onward.operations.context import OperationsContext
@@ -28,13 +29,14 @@ from onward.operations.runs.written_files import written_files
 from onward.rundir.home import copied_folder, home_elsewhere
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
-from onward.rundir.progress import Progress, first_step, leg_progress
+from onward.rundir.progress import Progress, first_step, leg_progress, signs_of_life
 from onward.schedulers.base import Scheduler, priority_of, why_of
 from onward.schedulers.slurm.wait_reasons import plain_reason
 
 SCHEMA = 1
 
 _WAITING = (JobState.QUEUED, JobState.HELD)
+_SILENT = 300.0  # seconds: a running leg writes a sample every 120 s or more often, and a network file system may show it a minute late
 _MOST_ASKED = 100  # jobs that a scheduler is asked about at once
 
 
@@ -152,6 +154,7 @@ def run_record(seen: InspectedRun, *, details: bool = True) -> dict[str, Any]:
         "state": run.state,
         "reason": reason(seen),
         "no_job_since": _no_job_since(seen),
+        "silent_since": silent_since(seen),
         "copy_of": str(seen.copy_of) if seen.copy_of else None,
         "folder": str(seen.dir.path),
         "cluster": spec.cluster.name,
@@ -188,6 +191,18 @@ def _no_job_since(seen: InspectedRun) -> float | None:
     return since if since is not None and not seen.dir.held.exists() and not seen.copy_of else None
 
 
+def silent_since(seen: InspectedRun) -> float | None:
+    """Since when nothing of the leg that trains has reached the run's folder, where that is unusual."""
+    leg = seen.run.last_leg
+    if seen.run.state is not RunState.RUNNING or leg is None or not leg.claimed or not leg.started or leg.end or seen.copy_of:
+        return None
+    status = seen.status(leg)
+    if (seen.answers is not None and status is None) or (status and (status.state is not JobState.RUNNING or status.paused)):
+        return None
+    last = max(signs_of_life(seen.dir, leg.number), default=leg.claimed.at)
+    return last if seen.at - last > _SILENT else None
+
+
 def time_account(run: Run, pace: TrainingPace, *, now: float) -> dict[str, Any]:
     """What became of the jobs' time, what is at risk, and when it will be done: from the events alone."""
     spent, at_risk, expected = effort(run, now=now), work_at_risk(run, now=now, last_step=pace.step), estimate_eta(run, pace, now=now)
@@ -208,7 +223,11 @@ def reason(seen: InspectedRun) -> str:
     if seen.copy_of and not seen.run.closed:
         return f"this folder is a copy of {seen.copy_of}, the run's home"
     unheard = NO_ANSWER if is_ours(seen.dir) else f"its job belongs to {seen.run.spec.user}"
-    return why(seen.run, seen.answers, unheard=unheard, words=partial(in_plain_words, seen.run.spec.cluster))
+    said = why(seen.run, seen.answers, unheard=unheard, words=partial(in_plain_words, seen.run.spec.cluster))
+    since = silent_since(seen)
+    if since is None:
+        return said
+    return f"{said}; no news from the leg for {duration_text(seen.at - since)}: the storage of the run's folder may hang there, or be full"
 
 
 def progress(seen: InspectedRun) -> dict[str, Any]:
