@@ -63,7 +63,10 @@ class Disk:
     def read_only(self) -> Iterator[None]:
         """For everything that is opened from now on. What was open stays writable, or the kernel would refuse."""
         _mount("--bind", str(self._behind), str(self.path))
-        _mount("-o", "remount,bind,ro", str(self.path))
+        while True:  # the kernel refuses while somebody has just opened a file there to write
+            with contextlib.suppress(subprocess.CalledProcessError):
+                _mount("-o", "remount,bind,ro", str(self.path))
+                break
         yield
         subprocess.run(["umount", "--lazy", str(self.path)], check=True)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pwd
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ import pytest
 
 from onward.errors import InvalidInput, NotFound
 from onward.model import events as ev
+from onward.model.run import Run
 from onward.model.spec import spec_to_json
 from onward.rundir.layout import RunDir
+from onward.tracker.ingest.folders import spool_positions, tail
 from onward.tracker.store import Tracker
 from tests.databases import new_database
 from tests.histories import make_spec
@@ -114,6 +118,78 @@ def test_a_folder_becomes_a_run_with_legs_params_and_one_stitched_curve(tracker:
     folder.event(ev.Closed(leg=2, at=NOW + 99, state="finished", cause="done"))
     tracker.files.look([root])
     assert (tracker.runs.get("k3x9q2m7").state, tracker.runs.get("k3x9q2m7").ended) == ("finished", NOW + 99)
+
+
+def test_a_run_is_not_called_finished_before_its_last_points_are_read(
+    tracker: Tracker, root: Path, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that waits for the end, and reads the metrics then, gets all of them: however large the rest is, and whenever it came."""
+    monkeypatch.setattr(tail, "TURN", 100)
+    monkeypatch.setattr(tail, "read_piece", partial(spool_positions.read_piece, piece=100))
+    folder.begin(1)
+    folder.log(1, 0)
+    tracker.files.look([root])
+    folder.log(1, *range(1, 30), start=1)
+    folder.event(ev.Closed(leg=1, at=NOW + 99, state="finished", cause="done"))
+    looks = 0
+    while tracker.runs.get("k3x9q2m7").state != "finished":
+        tracker.files.look([root])
+        looks += 1
+    assert steps(tracker) == list(range(30)) and looks > 2
+
+
+def test_points_that_came_after_the_folder_was_listed_are_read_before_the_end_is_told(
+    tracker: Tracker, root: Path, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.begin(1)
+    folder.log(1, 0)
+    tracker.files.look([root])
+    read = tail.read_run
+
+    def read_a_moment_later(dir: RunDir) -> Run:
+        folder.log(1, 1, 2, start=1)
+        folder.event(ev.Closed(leg=1, at=NOW + 99, state="finished", cause="done"))
+        monkeypatch.setattr(tail, "read_run", read)
+        return read(dir)
+
+    monkeypatch.setattr(tail, "read_run", read_a_moment_later)
+    folder.event(ev.Warned(leg=1, at=NOW + 50, text="something new"))
+    tracker.files.look([root])
+    assert (tracker.runs.get("k3x9q2m7").state, steps(tracker)) == ("finished", [0, 1, 2])
+
+
+def test_a_spool_that_cannot_be_read_does_not_hold_the_end_of_its_run_back(
+    tracker: Tracker, root: Path, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.begin(1)
+    folder.log(1, 0)
+    tracker.files.look([root])
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "not yours")
+
+    monkeypatch.setattr(tail, "read_piece", refuse)
+    folder.log(1, 1, start=1)
+    folder.event(ev.Closed(leg=1, at=NOW + 99, state="finished", cause="done"))
+    tracker.files.look([root])
+    assert tracker.runs.get("k3x9q2m7").state == "finished"
+
+
+def test_a_spool_without_end_does_not_hold_the_end_of_its_run_back_for_ever(
+    tracker: Tracker, root: Path, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "TURN", 100)
+    monkeypatch.setattr(tail, "read_piece", partial(spool_positions.read_piece, piece=100))
+    folder.begin(1)
+    folder.log(1, 0)
+    tracker.files.look([root])
+    folder.log(1, *range(1, 100), start=1)
+    folder.event(ev.Closed(leg=1, at=NOW + 99, state="finished", cause="done"))
+    tracker.files.look([root])
+    assert tracker.runs.get("k3x9q2m7").state == "running"
+    monkeypatch.setattr(tail, "_MOST_HELD_BACK", 0.0)
+    tracker.files.look([root])
+    assert tracker.runs.get("k3x9q2m7").state == "finished"
 
 
 def test_where_nothing_changed_nothing_is_done(tracker: Tracker, root: Path, folder: Folder) -> None:

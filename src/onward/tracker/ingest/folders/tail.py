@@ -21,6 +21,7 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from onward.errors import OnwardError
+from onward.model.run import Run
 from onward.rundir.files.no_links import LinkRefused, NotAFile, open_folder_beneath
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir, leg_of
@@ -45,6 +46,7 @@ log = logging.getLogger(__name__)
 
 SETTLED = 600.0  # seconds after which a run that is over is not looked into any more
 TURN = 64 << 20  # bytes of one spool in a look: then others have their turn
+_MOST_HELD_BACK = 300.0  # seconds for which the end of a run waits until its spools are read
 _ASK_EVERY = 60.0  # seconds, whether a silent run by hand is over
 _positions = schema.positions
 _WRITER = re.compile(r"^leg-\d+\.(.+)\.jsonl$")
@@ -69,6 +71,7 @@ class _Known:
     positions: dict[str, Position] = field(default_factory=dict)
     folders: FolderMark = (0, 0)  # when journal/ and spool/ changed
     changed: float = 0.0
+    ended_seen: float = 0.0  # when its journals first said that it is over, while its spools were still being read
     asked: float = 0.0  # when the store was last asked whether a run by hand is over
     refused: set[str] = field(default_factory=set)
 
@@ -161,13 +164,30 @@ class FolderTail:
         known.changed = time.time()
         looked.changed += 1
         if not known.run_id or any(name.startswith("journal/") for name in grown):
-            self._take_journals(dir, by_hand, known, {n: s for n, s in sizes.items() if n.startswith("journal/")})
+            run = None if by_hand else read_run(dir)
+            if run and run.state.over and known.run_id and not known.over and self._has_more_to_read(dir, known, looked):
+                return  # the state waits for the rest: whoever sees that the run is over finds its curves whole
+            self._take_journals(dir, run, known, {n: s for n, s in sizes.items() if n.startswith("journal/")})
         for name in grown:
             if name.startswith("spool/"):
                 self._take_spool(dir, known, name, looked)
         if gone:
             self._forget(known, gone)
         known.folders = folders
+
+    def _has_more_to_read(self, dir: RunDir, known: _Known, looked: FolderTailReport) -> bool:
+        """Read the spools of a run that has ended, as they are now. Whether something is left for the next look; not for ever, and not
+        where a spool cannot be read."""
+        known.ended_seen = known.ended_seen or time.time()
+        try:
+            for name, size in _sizes(dir, dir.spool).items():
+                if size != known.positions.get(name, Position()).size:
+                    self._take_spool(dir, known, name, looked)
+            left = [name for name, size in _sizes(dir, dir.spool).items() if size != known.positions.get(name, Position()).size]
+        except OSError as error:
+            log.debug("the end of %s is told before its spools are read: %s", dir.path, error)
+            return False
+        return bool(left) and time.time() - known.ended_seen < _MOST_HELD_BACK
 
     def _ask_whether_over(self, known: _Known) -> None:
         """Nothing in the folder of a run by hand says that its process is gone; the store knows it from elsewhere."""
@@ -190,9 +210,9 @@ class FolderTail:
                 known.run_id, known.over = row.run_id, row.state in OVER
                 known.positions = positions_of(connection, row.id)
 
-    def _take_journals(self, dir: RunDir, by_hand: bool, known: _Known, sizes: Mapping[str, int]) -> None:
-        """Journals are small and say one thing together: all are read whenever one has grown."""
-        if by_hand:
+    def _take_journals(self, dir: RunDir, run: Run | None, known: _Known, sizes: Mapping[str, int]) -> None:
+        """Journals are small and say one thing together: all are read whenever one has grown. `run`: None if started by hand."""
+        if run is None:
             name = re.sub(r"^[\d-]+_\d+_(.+)_\d+$", r"\1", dir.path.name)
             new = NewRun(
                 run_id=unmanaged_run_id(dir.path), name=name, source=SOURCE, folder=str(dir.path), started=dir.path.stat().st_mtime
@@ -200,7 +220,7 @@ class FolderTail:
             self._writer.do(lambda batch: create_run(batch, new, new.run_id))
             known.run_id = new.run_id
             return
-        run, owner = read_run(dir), owner_of(dir)
+        owner = owner_of(dir)
         told = {name: Position(offset=size, size=size) for name, size in sizes.items()}
 
         def job(batch: Batch) -> None:
