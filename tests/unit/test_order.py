@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.checkpoints.publishing.order import may_skip, next_to_publish
+from onward.checkpoints.publishing.order import may_go_unpublished, may_skip, next_to_publish
 from onward.model.spec import BestRule, CheckpointRule
 
 RULE = CheckpointRule(keep=3)
@@ -41,3 +41,11 @@ def test_none_is_skipped_unless_a_newer_one_is_published_and_the_rule_lets_it_go
 def test_at_the_end_older_ones_are_published_only_as_far_as_they_are_kept() -> None:
     assert may_skip([1, 2], RULE, closed=True, newest=9, published=3) == [0, 1]
     assert may_skip([1, 2], RULE, closed=True, newest=9, published=1) == []
+
+
+@given(committed=steps, rule=rules)
+def test_the_two_newest_and_what_the_rule_keeps_never_go_unpublished(committed: list[int], rule: CheckpointRule) -> None:
+    gone = may_go_unpublished(committed, rule)
+    assert not set(gone) & set(committed[-2:])
+    assert not gone or rule.best is None
+    assert not [step for step in gone if rule.keep_every and step % rule.keep_every == 0]

@@ -23,6 +23,7 @@ from onward.sdk import contract
 from onward.sdk.rank_shares import commit_share, partial_share
 from onward.sdk.ranks import Ranks
 from onward.sdk.run import TrainingRun
+from onward.sdk.saving import committed, step_of
 from tests.disks import refuse_room, small_disk
 
 LATER = 10_000_000_000.0  # every file has been quiet by then
@@ -241,6 +242,35 @@ def test_a_full_store_is_a_miss_and_the_checkpoint_goes_when_there_is_room(bench
     verify(bench.store / "leg-0001.step-00000001")
     assert bench.work() == [("published", 2)]
     assert bench.steps() == [1, 2]
+
+
+def test_while_the_store_takes_nothing_the_two_newest_stay_on_the_node_and_older_ones_go(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full store for a day must not fill the node's disk, which would end the training."""
+    with monkeypatch.context() as full:
+        refuse_room(full)
+        told: list[tuple[str, int]] = []
+        for step in range(1, 7):
+            bench.save(step)
+            told += bench.work()
+            bench.clock.sleep(700.0)
+        assert [step for kind, step in told if kind == "skipped"] == [1, 2, 3, 4]
+        assert [step_of(folder) for folder in committed(bench.local)] == [5, 6]
+    bench.clock.sleep(700.0)
+    bench.work()
+    assert bench.steps() == [5, 6]
+
+
+def test_what_the_rule_keeps_stays_on_the_node_while_the_store_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, rule=CheckpointRule(keep_every=2))
+    with monkeypatch.context() as full:
+        refuse_room(full)
+        for step in range(1, 7):
+            bench.save(step)
+            bench.work()
+        bench.work()
+        assert [step_of(folder) for folder in committed(bench.local)] == [2, 4, 5, 6]
 
 
 def test_a_full_store_that_refuses_even_the_metrics_is_a_miss_and_no_crash(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

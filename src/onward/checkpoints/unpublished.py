@@ -32,7 +32,8 @@ class UnpublishedCheckpoint:
 
 
 def may_be_deleted(name: CheckpointName, published: Iterable[CheckpointName]) -> bool:
-    """Nothing committed is deleted unless it is published, or a newer one is."""
+    """Nothing committed is deleted unless it is published, or a newer one is. (One exception, while the store takes nothing:
+    publishing/order.py, may_go_unpublished.)"""
     return any(other >= name for other in published)
 
 

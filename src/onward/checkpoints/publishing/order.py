@@ -8,6 +8,8 @@ from onward.model.spec import CheckpointRule
 
 MOST_WAITING = 3  # more than these mean that saves outrun the store
 
+_KEPT_ON_NODE = 2  # whole ones, while the store takes nothing
+
 Steps = Sequence[int | None]  # that wait, oldest first; None: the training named no step
 
 
@@ -30,6 +32,14 @@ def may_skip(waiting: Steps, rule: CheckpointRule, *, closed: bool, newest: int,
     if closed:
         return superseded if published >= rule.keep else []
     return [at for at in superseded if at < len(waiting) - MOST_WAITING + 1]
+
+
+def may_go_unpublished(committed: Sequence[int], rule: CheckpointRule) -> list[int]:
+    """Steps that may go from the node while the store takes nothing, so that the node's disk does not fill. All are whole.
+
+    A run goes on from the newest; the one before it is there in case the newest turns out damaged. What the rule keeps stays.
+    """
+    return [step for step in sorted(committed)[:-_KEPT_ON_NODE] if not _always_kept(step, rule)]
 
 
 def _always_kept(step: int, rule: CheckpointRule) -> bool:

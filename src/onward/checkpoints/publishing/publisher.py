@@ -17,7 +17,7 @@ from onward.checkpoints.copying import Moved
 from onward.checkpoints.disk_space import free_bytes
 from onward.checkpoints.manifest import read_manifest
 from onward.checkpoints.publishing.full_store import FullStoreRetry
-from onward.checkpoints.publishing.order import Steps, may_skip, next_to_publish
+from onward.checkpoints.publishing.order import Steps, may_go_unpublished, may_skip, next_to_publish
 from onward.checkpoints.publishing.publish import SourceChanged, delete, publish, remove_partials
 from onward.checkpoints.restoring.newest import published_checkpoints, published_names_of
 from onward.checkpoints.shares import node_files
@@ -96,6 +96,7 @@ class CheckpointPublisher:
         self._refused: set[int] = set()  # told already
         self._look_for_shares_at = 0.0
         self._room = FullStoreRetry()
+        self._takes_nothing = False  # the last try failed, whatever the reason
         self._full: StorageFull | None = None  # what the store said when it was last tried in vain
         self._told_full: set[Fingerprint] = set()
 
@@ -108,6 +109,8 @@ class CheckpointPublisher:
         if closed and not self._closed:
             self._room = FullStoreRetry()  # try at once what there is little time left for
         self._closed = closed
+        if self._takes_nothing and not closed:
+            yield from self._make_room_on_node()
         tried: set[tuple[int | None, str]] = set()  # one that fails now is tried again at the next look
         while waiting := [
             c
@@ -134,6 +137,13 @@ class CheckpointPublisher:
         if self._shares:
             self._speak_for_nodes_without_files(self._shares, closed=closed)
             yield from self._gather(self._shares, closed=closed)
+
+    def _make_room_on_node(self) -> Iterator[PublishReport]:
+        """Of what `run.checkpoint()` committed: files of others are the training's own, and shares are one part of a whole."""
+        there = {c.step: c for c in self._watcher.ready(now=self._clock.now()) if c.made_by == "sdk" and c.folder and c.step is not None}
+        for step in may_go_unpublished(list(there), self._rule):
+            self._drop(there[step])
+            yield PublishReport(kind="skipped", step=step, reason="the store takes nothing, and two newer ones wait on the node")
 
     def _may_skip(self, steps: Steps, *, closed: bool) -> list[int]:
         newest = max(self._published, default=-1)
@@ -251,6 +261,7 @@ class CheckpointPublisher:
         try:
             logged, values = self._progress()
         except OSError as error:
+            self._takes_nothing = True
             step = self._last_step + 1 if candidate.step is None else candidate.step
             return PublishReport(
                 kind="missed", step=step, save_seconds=candidate.save_seconds, reason=f"logs and metrics cannot be stored: {error}"
@@ -280,11 +291,13 @@ class CheckpointPublisher:
             self._watcher.not_taken(candidate)
             return None  # not complete after all: seen again later
         except StorageError as error:
+            self._takes_nothing = True
             if isinstance(error, StorageFull):
                 self._is_full(error)
                 self._told_full.add(candidate.fingerprint)
             return PublishReport(kind="missed", step=step, save_seconds=candidate.save_seconds, reason=str(error))
         self._room.succeeded()
+        self._takes_nothing = False
         self._published.add(step)
         self._last_step = max(step, self._last_step)
         if candidate.step is None:
