@@ -18,6 +18,7 @@ from onward.errors import InvalidInput, NotFound
 from onward.model import events as ev
 from onward.model.run import Run
 from onward.model.spec import spec_to_json
+from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
 from onward.tracker.ingest.folders import spool_positions, tail
 from onward.tracker.store import Tracker
@@ -144,13 +145,12 @@ def test_points_that_came_after_the_folder_was_listed_are_read_before_the_end_is
     folder.begin(1)
     folder.log(1, 0)
     tracker.files.look([root])
-    read = tail.read_run
 
     def read_a_moment_later(dir: RunDir) -> Run:
         folder.log(1, 1, 2, start=1)
         folder.event(ev.Closed(leg=1, at=NOW + 99, state="finished", cause="done"))
-        monkeypatch.setattr(tail, "read_run", read)
-        return read(dir)
+        monkeypatch.setattr(tail, "read_run", read_run)
+        return read_run(dir)
 
     monkeypatch.setattr(tail, "read_run", read_a_moment_later)
     folder.event(ev.Warned(leg=1, at=NOW + 50, text="something new"))
