@@ -120,8 +120,12 @@ def test_storage_that_hangs_keeps_no_other_root_from_being_seen(
     try:
         assert desk.roots == [elsewhere / "runs", good]
         assert desk.forget_removed_roots() == [f"the runs folder {hangs} does not answer; its runs are not shown"]
+        [look] = subject._hanging.values()
+        assert remembered_roots(env)[0].state is RootState.SILENT and list(subject._hanging.values()) == [look]  # no second one hangs
     finally:
         answers.set()
+    look.join()
+    assert RootState.SILENT not in {known.state for known in remembered_roots(env)} and not subject._hanging
 
 
 def test_a_root_that_another_user_put_in_the_place_of_ours_is_not_read(

@@ -27,6 +27,7 @@ _FRESH = 86400.0  # seconds: a root in use is noted once a day
 _PATIENCE = 3.0  # seconds for a root's storage to answer
 _LARGEST = 16384  # bytes of a note
 _NAMED = 5
+_hanging: dict[Path, _Look] = {}  # looks that the storage has not answered: one a root, however often it is looked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +88,16 @@ def remembered_roots(env: Mapping[str, str]) -> list[RememberedRoot]:
         notes = _notes(_folder(env))[:MOST]
     except (OSError, OnwardError):
         return []
-    looks = [_Look(path, note) for path in notes if (note := _read(path))]
+    looks = [_hanging.get(path) or _Look(path, note) for path in notes if (note := _read(path))]
     give_up = time.monotonic() + _PATIENCE
     for look in looks:
-        look.join(max(0.0, give_up - time.monotonic()))
+        if look.note not in _hanging:  # else it was waited for before
+            look.join(max(0.0, give_up - time.monotonic()))
+    for look in looks:
+        if look.is_alive():
+            _hanging[look.note] = look
+        else:
+            _hanging.pop(look.note, None)
     return [RememberedRoot(path=Path(look.told.root), note=look.note, state=look.state) for look in looks]
 
 
