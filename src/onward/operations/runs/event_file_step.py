@@ -6,9 +6,9 @@ import re
 
 from onward.rundir.files.no_links import reading
 from onward.rundir.layout import RunDir
+from onward.tracker.tensorboard.event_folder import EventFolder
 from onward.tracker.tensorboard.frames import read_frames
 from onward.tracker.tensorboard.scalar_events import read_event
-from onward.tracker.tensorboard.tail import EventFolder
 
 _END = 1 << 17  # bytes
 _MOST_FILES = 4  # the newest: a training writes one or a few at a time
