@@ -63,7 +63,7 @@ class LocalRun:
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         lines = (line for path in sorted((self.folder / "journal").glob("*.jsonl")) for line in path.read_text().splitlines())
-        return [event for event in map(json.loads, lines) if event["kind"] == kind]
+        return [event for event in map(_parsed, lines) if event.get("kind") == kind]
 
     def training_pid(self, leg: int) -> int:
         self.until(lambda _: [e for e in self.events("started") if e["leg"] == leg])
@@ -94,6 +94,15 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         if not (folder / "params" / "done.json").exists():
             machine.onward("cancel", str(folder), check=False)
     wait_for_the_keeper(tmp_path / "state")
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    """Empty for a line that a full disk cut off, or that is still being written."""
+    try:
+        event: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return {}
+    return event
 
 
 def wait_for_the_keeper(state: Path) -> None:
