@@ -18,6 +18,8 @@ from onward.rundir import journal as journal_module
 from onward.rundir import run_end
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal, read_events, read_run
+from onward.sdk import contract
+from onward.supervisor import main
 from onward.supervisor.leg import handover as handover_module
 from onward.supervisor.leg.begin import Successor, abandon_start, is_free, leg_of_job, may_begin
 from onward.supervisor.leg.context import LegContext
@@ -260,3 +262,20 @@ def test_what_a_leg_could_not_say_at_its_end_stays_on_its_node_and_is_brought_by
     assert not may_begin(job_starts(run, 2))
     assert run.leg(1).end is LegEnd.DONE and run_end.is_over(run.dir)
     assert run.dir.log(1, "out").read_text() == "its last words\n"
+
+
+def test_a_leg_leaves_its_folder_on_the_node_as_long_as_a_checkpoint_in_it_is_not_published(
+    run: PlayedRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Seen with 4.4 GB and a leg of 50 s: step 229 was committed, not published in time, and deleted with the folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    last, local = scene(run.begin(1), 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
+    folder = local.checkpoints / contract.step_folder(229)
+    folder.mkdir()
+    (folder / contract.COMMIT_FILE).write_text('{"step": 229, "seconds": 1.0}')
+    main._leave(last, local, None)
+    assert folder.exists()
+    (run.dir.checkpoints / "leg-0001.step-00000229").mkdir()
+    main._leave(last, local, None)
+    assert not local.path.exists()
