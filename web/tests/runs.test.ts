@@ -7,7 +7,7 @@ const { chosenColumns, columnOf, metricsOf, orderOf, quoted, sortCodec, USUAL } 
   "../src/pages/runs/columns"
 );
 const { all, groupFilter } = await import("../src/pages/runs/rows");
-const { isWhole, wordAt } = await import("../src/pages/runs/words");
+const { fitting, isWhole, wordAt } = await import("../src/pages/runs/words");
 const { curveOf, pathOf } = await import("../src/pages/runs/spark");
 
 describe("columns in the address", () => {
@@ -125,4 +125,13 @@ describe("a small curve", () => {
     expect(pathOf(curveOf([]), 10, 20)).toBe("");
     expect(pathOf(curveOf(["NaN", null]), 10, 20)).toBe("");
   });
+});
+
+test("what was offered for an earlier text and does not go with the word any more is not taken by Tab", () => {
+  const of = (...texts: string[]) => texts.map((text) => ({ text, kind: "param", about: "" }));
+  const before = of("params.adam ", "params.batch_size ", 'params."big one" ');
+  expect(fitting(before, "params.b", 8)).toEqual(of("params.batch_size ", 'params."big one" '));
+  expect(fitting(before, "batch", 5)).toEqual(of("params.batch_size "));
+  expect(fitting(before, "params.batch_size ", 18)).toEqual([]);
+  expect(fitting(of("'32' ", "'64' "), "params.batch_size = 6", 21)).toEqual(of("'64' "));
 });

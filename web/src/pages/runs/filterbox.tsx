@@ -2,7 +2,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useKeys } from "../../keys";
 import { Icon } from "../../parts/icon";
-import { type Completion, complete, isWhole, wordAt } from "./words";
+import { type Completion, complete, fitting, isWhole, wordAt } from "./words";
 
 type Props = {
   value: string;
@@ -33,6 +33,7 @@ export function FilterBox({ value, set, wrong, note }: Props) {
   };
   const type = (given: string, at: number) => {
     setText(given);
+    setOffered((before) => fitting(before, given, at)); // until the answer for this text is there
     void offer(given, at);
     clearTimeout(typed.current);
     if (isWhole(given)) typed.current = setTimeout(() => set(given), PAUSE);
@@ -43,21 +44,24 @@ export function FilterBox({ value, set, wrong, note }: Props) {
     set(given);
   };
   const take = (one: Completion) => {
-    const word = wordAt(text, field.current?.selectionStart ?? text.length);
-    const next = text.slice(0, word.from) + one.text + text.slice(word.to);
+    const now = field.current?.value ?? text; // what is typed, and perhaps not drawn yet
+    const word = wordAt(now, field.current?.selectionStart ?? now.length);
+    const next = now.slice(0, word.from) + one.text + now.slice(word.to);
     const at = word.from + one.text.length;
     begun.current = false;
     type(next, at);
     requestAnimationFrame(() => field.current?.setSelectionRange(at, at));
   };
   const press = (event: KeyboardEvent) => {
+    const { value, selectionStart } = event.currentTarget as HTMLInputElement;
+    const first = chosen >= 0 ? offered[chosen] : fitting(offered, value, selectionStart ?? value.length)[0];
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (step && offered.length) {
       event.preventDefault();
       setChosen((chosen + step + offered.length + (chosen < 0 && step < 0 ? 1 : 0)) % offered.length);
-    } else if (event.key === "Tab" && offered.length && !event.shiftKey && (chosen >= 0 || begun.current)) {
+    } else if (event.key === "Tab" && first && !event.shiftKey && (chosen >= 0 || begun.current)) {
       event.preventDefault();
-      take(offered[Math.max(0, chosen)] as Completion);
+      take(first);
     } else if (event.key === "Enter") {
       const one = offered[chosen];
       if (one) take(one);

@@ -81,6 +81,14 @@ export async function complete(text: string, at: number): Promise<readonly Compl
   }
 }
 
+/** Of what was offered for an earlier text, what still goes with the word at the cursor: `lr` with `params.lr` too. */
+export function fitting(before: readonly Completion[], text: string, at: number): readonly Completion[] {
+  const plain = (one: string) => one.replace(/["'`]/g, "").toLowerCase();
+  const word = plain(wordAt(text, at).word);
+  const begins = ["", ...ROOMS.map((room) => `${room}.`)].map((room) => room + word);
+  return word ? before.filter((one) => begins.some((begin) => plain(one.text).startsWith(begin))) : [];
+}
+
 function offered(words: readonly Word[], typed: string): Completion[] {
   const wanted = words.filter(({ text }) => text !== typed).slice(0, MOST);
   return wanted.map(({ text, kind, about }) => ({
