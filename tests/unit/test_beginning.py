@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from onward.errors import InvalidInput
 from onward.model import events as ev
 from onward.model.job import Allocation, JobId, JobState
 from onward.model.run import LegEnd
@@ -21,6 +23,7 @@ from onward.rundir.journal import Journal, read_events, read_run
 from onward.sdk import contract
 from onward.supervisor import main
 from onward.supervisor.leg import handover as handover_module
+from onward.supervisor.leg import train
 from onward.supervisor.leg.begin import Successor, abandon_start, is_free, leg_of_job, may_begin
 from onward.supervisor.leg.context import LegContext
 from onward.supervisor.leg.end import continue_or_close, keep_untold
@@ -279,3 +282,24 @@ def test_a_leg_leaves_its_folder_on_the_node_as_long_as_a_checkpoint_in_it_is_no
     (run.dir.checkpoints / "leg-0001.step-00000229").mkdir()
     main._leave(last, local, None)
     assert not local.path.exists()
+
+
+class NoStager:
+    def drain(self, *, until: float) -> None:
+        pass
+
+
+def test_a_training_whose_code_is_away_is_not_blamed_for_it(run: PlayedRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two legs that met this would end the run as crashed twice in the same way."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    begun, local = scene(run.begin(1), 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
+
+    def start() -> None:
+        train._start_child(begun, local, ["/nowhere/train"], {}, NoStager(), threading.Event())  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidInput, match="cannot be started"):
+        start()
+    run.dir.path.rename(tmp_path / "away")
+    with pytest.raises(FileNotFoundError):
+        start()

@@ -365,6 +365,8 @@ def _start_child(
         )
     except OSError as error:
         stager.drain(until=scene.clock.now() + 5)
+        if not scene.dir.is_run():
+            raise  # the storage with the run's code is away: no fault of the command's
         why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise InvalidInput(f"the command cannot be started on {socket.gethostname()}: {why}", hint="does it exist on the nodes?") from error
     scene.journal.write(ev.Started(leg=leg, at=scene.clock.now(), pid=child.pid))
