@@ -405,7 +405,10 @@ def test_what_a_shell_prints_at_login_does_not_matter(laptop: Laptop, host: Stan
     noisy.chmod(0o755)
     settings = Path(laptop.env["ONWARD_SETTINGS"])
     settings.write_text(settings.read_text() + f'python = "{noisy}"\n')
-    assert laptop.json("runs", "--json") == {"schema": 1, "runs": [], "unanswered": []}
+    told = laptop.json("runs", "--json")
+    assert (told["runs"], told["unanswered"]) == ([], [])
+    here, there = told["roots"]
+    assert not here.startswith("lab:") and there.startswith("lab:/") and there.endswith("/runs")
 
 
 def test_a_damaged_archive_there_is_replaced(laptop: Laptop, host: StandInHost) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onward.cli.context import JsonOption, folder_text, open_hosts, repair_seen_runs
+from onward.cli.context import JsonOption, open_hosts, repair_seen_runs
 from onward.cli.output import age_text, json_to_stdout, percent, table, to_stderr
 
 _NEWEST = 30
@@ -46,7 +46,7 @@ def runs(
         to_stderr(f"onward: the runs on {host} are not shown: {error.message}")
         if error.hint:
             to_stderr(f"  → {error.hint}")
-    roots = [folder_text(host, root) for host, answer in answers for root in answer["roots"]]
+    roots = [root for _, answer in answers for root in answer["roots"]]
     if json:
         unanswered = [{"host": host, "reason": str(error)} for host, error in silent.items()]
         json_to_stdout({"schema": SCHEMA, "runs": records, "roots": roots, "unanswered": unanswered})
