@@ -171,6 +171,21 @@ def processes_of(machine: Machine) -> list[int]:
     return found
 
 
+def until_a_leg_lives(machine: Machine, folder: Path) -> None:
+    give_up = time.monotonic() + 60
+    over = folder / "params" / "over.json"
+    while not over.exists() and not any(b"supervisor.pyz" in _words(pid) for pid in processes_of(machine)):
+        assert time.monotonic() < give_up, "no job of the pipeline started"
+        time.sleep(0.1)
+
+
+def _words(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 @pytest.mark.slow
 def test_a_pipeline_carries_itself_to_its_end(project: Machine) -> None:
     folder = begin(project)
@@ -192,6 +207,7 @@ def test_everything_killed_at_five_moments_and_tended_gives_the_same_table_and_n
     chance = random.Random(seed)
     folder = begin(project)
     for _ in range(KILLS):
+        until_a_leg_lives(project, folder)  # a job that is killed each time before it begins is lost, and after some of them its run ends
         time.sleep(chance.uniform(0.5, 4.0))
         for pid in processes_of(project):
             try:
@@ -200,7 +216,8 @@ def test_everything_killed_at_five_moments_and_tended_gives_the_same_table_and_n
                 continue
         tend(OperationsContext(env=project.environment), grace=0.0)
     told = until_over(project, folder, tended=True)
-    assert told["state"] == "finished", (seed, told)
+    logs = "".join(f"== {path}\n{path.read_text()}" for path in sorted(folder.parent.glob("*/logs/*")) if path.is_file())
+    assert told["state"] == "finished", f"seed {seed}: {json.dumps(told, indent=1)}\n{logs}"
     assert cells(folder) == EXPECTED, seed
     assert set(printed(folder).values()) == {1}, (seed, printed(folder))
     assert until_uploaded(project, folder, tended=True) >= must_be_uploaded(folder), seed

@@ -110,7 +110,7 @@ def test_defaults_reach_every_stage_and_what_a_stage_says_wins_key_by_key(folder
     assert made.stage("train-01").draft.resources.time == 86400
     assert made.stage("train-01").draft.resources.partition == "cpu"
     build = made.stage("env-main").draft
-    assert (build.resources.gpus, build.resources.partition, build.limits.max_restarts) == (None, "cpu", 0)
+    assert (build.resources.gpus, build.resources.partition, build.limits.max_restarts) == (None, "cpu", 5)
 
 
 def test_benchmarks_that_ask_for_the_same_share_workers_and_are_run_on_trainings_and_models(folder: Path) -> None:
@@ -282,7 +282,7 @@ def test_what_does_not_fit_together_is_told_at_once(folder: Path) -> None:
         (6, "stages.one.environment.use: found mane, expected one of `environments` (did you mean main?)"),
         (6, "stages.one.needs: found a cycle, one → two → three → one, expected none"),
         (8, "stages.three.needs.1: found fuor, expected a stage (did you mean four?)"),
-        (9, "stages.four.command: found the placeholder {params.lr}, expected one of"),
+        (9, "stages.four.command: found the placeholder {params.lr}, but there is no param lr"),
         (9, "stages.four.command: found {stages.one.results}, expected one among its needs"),
         (9, f"stages.four.inputs: found no nothing.csv in {folder}"),
         (11, "benchmark.0: found nothing to run it on"),

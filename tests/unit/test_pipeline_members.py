@@ -70,7 +70,7 @@ def test_tend_queues_no_run_whose_turn_has_not_come(place: Place, pipeline: Pipe
 
 def test_a_folder_that_is_there_already_is_not_taken_for_a_member(place: Place, pipeline: PipelineDir) -> None:
     held(place, pipeline)
-    with pytest.raises(StorageError, match="is there already"):
+    with pytest.raises(StorageError, match="already exists"):
         held(place, pipeline)
     assert pipeline.member("train").is_run()
 

@@ -205,13 +205,13 @@ def test_what_has_no_match_is_named_with_its_line(tmp_path: Path) -> None:
     made = convert(tmp_path, OLD)
     notes = [note.split("params.yaml:")[1] for note in made.notes]
     for begins in (
-        "5: train.conda_env.setup_cmds: a line that fails now stops everything",
+        "5: train.conda_env.setup_cmds: a failing line now stops everything",
         "13: train.max_restarts: at most 6 legs; it is finished when it exits 0",
-        "14: train.job.queue: a queue of LSF",
-        "14: train.job.require: a wish in LSF's words",
+        "14: train.job.queue: an LSF queue",
+        "14: train.job.require: an LSF option",
         "15: train.upload_model.fileserver_ssh: the last checkpoint is uploaded when it is finished",
-        "15: train.upload_model.spec_git_branch: has no match",
-        "23: benchmark.benchmarks.1: has no match: Onward makes no spec",
+        "15: train.upload_model.spec_git_branch: not converted",
+        "23: benchmark.benchmarks.1: not converted: Onward creates",
         "24: tarin: unknown to the old pipeline; left out",
     ):
         assert any(note.startswith(begins) for note in notes), (begins, notes)

@@ -144,7 +144,7 @@ def test_the_page_is_whole_draws_scores_over_steps_and_against_cost_and_loads_no
     assert len(charts) == 4 and "Over training" in page and "Against seconds" in page
     assert "<b>0.7020 ± 0.0025</b> ↑" in page and "<small>baseline</small>" in page
     assert not re.search(r"https?://|<script|<link|<img", page) and "default-src 'none'" in page
-    assert "Nothing is benchmarked yet" in summary_page(replace(summary(replace(PLAN, summary=SummaryRule())), rows=()), now=0.0)
+    assert "No benchmark results yet" in summary_page(replace(summary(replace(PLAN, summary=SummaryRule())), rows=()), now=0.0)
 
 
 def test_the_front_holds_what_nothing_beats_in_score_and_cost() -> None:

@@ -113,7 +113,7 @@ class Expansion:
                     self._bare(f"env-{name}"),
                     cluster=told.cluster or self._read.cluster,
                     resources=told.resources.to_model() if told.resources else _on_one_node(self._read.defaults.resources.to_model()),
-                    limits=Limits(max_restarts=0),  # what fails to build fails again
+                    limits=Limits(max_restarts=5),  # lost jobs and a network that fails; the same failure twice ends it
                 )
                 self._hashes[f"env-{name}"] = build.key
                 yield Stage(name=f"env-{name}", kind=StageKind.ENVIRONMENT, draft=draft, environment=name, content_hash=build.key)
