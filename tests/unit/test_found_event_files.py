@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from onward.clock import ManualClock
-from onward.rundir.event_files import EventFileSearch, event_file_place, link_event_files
+from onward.rundir.event_files.search import EventFileSearch, event_file_place, link_event_files
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import carry
 from onward.supervisor.telemetry.found_event_files import FoundEventFiles

@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onward.rundir.event_files.scalar_events import ScalarEvent
 from onward.tracker.tensorboard.legs import MOST_TURNS, FileProgress, key_prefixes, leg_at, short_folder, split_into_legs
-from onward.tracker.tensorboard.scalar_events import ScalarEvent
 
 
 def points(*steps: int, tag: str = "loss", at: float = 100.0) -> list[ScalarEvent]:

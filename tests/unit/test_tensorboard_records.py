@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onward.tracker.tensorboard.frames import Damage, crc32c, read_frames
-from onward.tracker.tensorboard.scalar_events import ScalarEvent, read_event
+from onward.rundir.event_files.frames import Damage, crc32c, read_frames
+from onward.rundir.event_files.scalar_events import ScalarEvent, read_event
 from tests import event_files as files
 
 NOW = 1_700_000_000.0

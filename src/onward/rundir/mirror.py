@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from onward.rundir.event_files import link_event_files
+from onward.rundir.event_files.search import link_event_files
 from onward.rundir.layout import LegLocal, RunDir
 from onward.sdk.atomic_files import make_folder_in, write_whole
 

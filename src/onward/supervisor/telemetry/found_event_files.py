@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onward.rundir.event_files import EventFileSearch, begun_at, event_file_place, link_event_files, written_by
+from onward.rundir.event_files.search import EventFileSearch, begun_at, event_file_place, link_event_files, written_by
 from onward.rundir.layout import LegLocal, RunDir
 from onward.rundir.mirror import GrowingCopy
 

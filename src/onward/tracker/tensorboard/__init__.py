@@ -1,4 +1,4 @@
-"""TensorBoard event files: framing, scalars, legs, and the tail that follows them.
+"""TensorBoard event files: the legs they belong to, and the tail that follows them into the tracker.
 
-Not here: images, histograms and texts: only scalars are read.
+Not here: reading their records (rundir.event_files); images, histograms and texts.
 """

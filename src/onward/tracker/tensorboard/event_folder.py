@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from onward.rundir.event_files.frames import read_frames
+from onward.rundir.event_files.scalar_events import read_event
 from onward.rundir.files.no_links import open_folder_beneath, reading
-from onward.tracker.tensorboard.frames import read_frames
 from onward.tracker.tensorboard.legs import FileProgress
-from onward.tracker.tensorboard.scalar_events import read_event
 
 _HEAD = 256
 _NAMED_TIME = re.compile(r"tfevents\.(\d{9,11})")

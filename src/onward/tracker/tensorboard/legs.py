@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from onward.rundir.event_files.scalar_events import ScalarEvent
 from onward.tracker.series.chunks import Columns
-from onward.tracker.tensorboard.scalar_events import ScalarEvent
 
 MOST_TURNS = 100  # of one file: whose steps go back more often are in no order, and are left as they are
 _LONGEST_KEY = 250

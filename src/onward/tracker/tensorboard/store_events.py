@@ -9,6 +9,8 @@ from typing import Any
 
 from sqlalchemy import insert, select
 
+from onward.rundir.event_files.frames import Damage
+from onward.rundir.event_files.scalar_events import ScalarEvent
 from onward.tracker import schema
 from onward.tracker.db.writer import Batch
 from onward.tracker.ingest.receive import run_row, touch
@@ -17,9 +19,7 @@ from onward.tracker.runs.registry import write_legs
 from onward.tracker.series.point_writer import PointBatch, write_points
 from onward.tracker.series.wide.tails import settle_these
 from onward.tracker.tensorboard.event_folder import EventFilePosition
-from onward.tracker.tensorboard.frames import Damage
 from onward.tracker.tensorboard.legs import LegEvents, all_of_one_leg, is_storable_key, split_into_legs
-from onward.tracker.tensorboard.scalar_events import ScalarEvent
 
 ROOM = "tensorboard/"  # begins the names of these files among the positions
 _MOST_TOLD = 20  # damaged places that one note names

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from sqlalchemy import delete, func, select
 
+from onward.rundir.event_files.frames import Damage, read_frames
+from onward.rundir.event_files.scalar_events import read_event
 from onward.tracker import schema
 from onward.tracker.db.database import Database
 from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.ingest.receive import run_row
 from onward.tracker.tensorboard.event_folder import EventFilePosition, EventFolder
-from onward.tracker.tensorboard.frames import Damage, read_frames
 from onward.tracker.tensorboard.legs import FileProgress, key_prefixes, leg_at
-from onward.tracker.tensorboard.scalar_events import read_event
 from onward.tracker.tensorboard.store_events import ROOM, damage_text, store_events
 
 _PIECE = 1 << 20
