@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from onward.tracker.tensorboard.frames import read_frames
-from onward.tracker.tensorboard.scalar_events import read_event
+from onward.rundir.event_files.frames import read_frames
+from onward.rundir.event_files.scalar_events import read_event
 from tests.crash.conftest import Machine
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from onward.tracker.tensorboard.frames import read_frames
-from onward.tracker.tensorboard.scalar_events import read_event
+from onward.rundir.event_files.frames import read_frames
+from onward.rundir.event_files.scalar_events import read_event
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "howto"
 _FILE = re.compile(r"^```\w+ title=(\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
