@@ -73,7 +73,7 @@ def check_placeholders(command: Sequence[str], params: Mapping[str, ParamValue],
                 raise InvalidInput(
                     f"found the placeholder {{{name}}}, but there is no param {param}",
                     hint=f"{guess}give it a value: --param {param}=VALUE, or {param}: VALUE under params; "
-                    f"or write {{{{{name}}}}} where the braces are meant as they stand",
+                    f"or write {{{{{name}}}}} for literal braces",
                 )
             listed = ", ".join(f"{{{key}}}" for key in known)
             raise InvalidInput(

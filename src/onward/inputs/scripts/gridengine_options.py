@@ -33,7 +33,7 @@ OPTIONS = read_table("""
     other job is done. Runs that follow each other are the stages of a pipeline
 -hold_jid_ad  .  one    refused    Onward itself queues the legs of a run, one after another; leave it out, and submit when the
     other job is done. Runs that follow each other are the stages of a pipeline
--i            .  one    refused    a run reads nothing from outside; write < FILE behind the command in a script
+-i            .  one    refused    a run has no stdin; write < FILE after the command in a script
 -inherit      .  none   handed-on
 -j            .  one    taken      in a batch script: whether both streams go to one file
 -jc           .  one    handed-on
@@ -51,7 +51,7 @@ OPTIONS = read_table("""
 -noshell      .  none   handed-on
 -nostdin      .  none   handed-on
 -notify       .  none   taken      SIGUSR2 a minute before the end of a leg
--now          .  one    refused    a leg that must start at once or not at all breaks the chain; leave it out
+-now          .  one    refused    a leg that must start at once or never breaks the chain; leave it out
 -o            .  one    taken      in a batch script: file for its output. A command's output is in the run's logs: `onward logs`
 -p            .  one    handed-on
 -P            .  one    handed-on

@@ -44,7 +44,7 @@ OPTIONS = read_table("""
 --extra                .   one    handed-on
 --extra-node-info      -B  one    handed-on
 --get-user-env         .   maybe  handed-on
---gid                  .   one    refused    a run is the one's who submits it
+--gid                  .   one    refused    a run belongs to whoever submits it
 --gpu-bind             .   one    handed-on
 --gpu-freq             .   one    handed-on
 --gpus                 -G  one    taken      GPUs of a leg
@@ -57,7 +57,7 @@ OPTIONS = read_table("""
 --hint                 .   one    handed-on
 --hold                 -H  none   refused    every leg would be held; leave it out, and submit when the run may start
 --ignore-pbs           .   none   left-out   #PBS lines are not read
---input                -i  one    refused    a run reads nothing from outside; write < FILE behind the command in a script
+--input                -i  one    refused    a run has no stdin; write < FILE after the command in a script
 --job-name             -J  one    taken      name of the run
 --kill-on-invalid-dep  .   one    handed-on
 --licenses             -L  one    handed-on
@@ -115,7 +115,7 @@ OPTIONS = read_table("""
 --tmp                  .   one    handed-on
 --tres-bind            .   one    handed-on
 --tres-per-task        .   one    handed-on
---uid                  .   one    refused    a run is the one's who submits it
+--uid                  .   one    refused    a run belongs to whoever submits it
 --usage                .   none   refused    this belongs on sbatch's own command line; `onward submit --help` lists the flags of Onward
 --use-min-nodes        .   none   handed-on
 --verbose              -v  none   left-out   `onward show` tells what happened

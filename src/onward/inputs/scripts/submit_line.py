@@ -17,7 +17,7 @@ from onward.inputs.scripts.contradictions import FAMILIES, contradictions, optio
 from onward.inputs.scripts.directives import RequestedOptions, ScriptOption
 from onward.model.spec import RunDraft
 
-REFERENCE = "docs/reference/scheduler-options.md says what becomes of each option"
+REFERENCE = "onward help scheduler-options lists what each option becomes"
 PROGRAMS = {"slurm": "sbatch", "gridengine": "qsub"}
 _PARAMS_FILES = (".yaml", ".yml")
 _READERS = {"slurm": slurm, "gridengine": gridengine}
@@ -147,7 +147,7 @@ def _misplaced(one: GivenOption, scheduler: str, cluster: str, wishes: Requested
     elif scheduler in FAMILIES:
         return [mismatch(one, f"the cluster {cluster} is {FAMILIES[scheduler]}")]
     elif scheduler == "local":
-        wishes.note(one.option, "not passed on: it means nothing to the local queue")
+        wishes.note(one.option, "not passed on: it does not apply to the local queue")
     return []
 
 

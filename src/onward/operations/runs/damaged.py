@@ -55,8 +55,8 @@ def cancel_damaged(desk: OperationsContext, dir: RunDir) -> list[JobId]:
         answered, ended = answered + 1, ended + jobs
     if silent and not ended and (not answered or names):
         raise SchedulerUnavailable(
-            f"{dir.path.name} will not go on if its spec is put back, but no job of it was found; not all schedulers answered: {silent}",
-            hint=f"onward cancel {dir.path} again when it answers; its jobs are called {', '.join(names) or 'as its journals say'}",
+            f"{dir.path.name} will not continue, but none of its jobs was found, as not all schedulers answered: {silent}",
+            hint=f"onward cancel {dir.path} again when it answers; its jobs are named {', '.join(names) or 'in its journals'}",
         )
     closing = Close(state=RunState.CANCELLED, cause=f"cancelled by {desk.user}", next=what_to_do(dir))
     close_run(dir, journal, closing, leg=leg, at=desk.clock.now())

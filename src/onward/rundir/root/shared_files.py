@@ -47,7 +47,7 @@ def _link(kept: Path, target: Path, identity: tuple[int, int] | None) -> None:
         raise
     seen = os.stat(target, follow_symlinks=False)
     if (seen.st_dev, seen.st_ino) != identity:  # somebody else put another file there meanwhile
-        raise OSError(errno.ESTALE, "it is another file by now", str(kept))
+        raise OSError(errno.ESTALE, "another file has replaced it", str(kept))
     sync_folder(target.parent)
 
 

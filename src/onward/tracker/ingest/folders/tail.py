@@ -185,7 +185,7 @@ class FolderTail:
                     self._take_spool(dir, known, name, looked)
             left = [name for name, size in _sizes(dir, dir.spool).items() if size != known.positions.get(name, Position()).size]
         except OSError as error:
-            log.debug("the end of %s is told before its spools are read: %s", dir.path, error)
+            log.debug("the end of %s is recorded before its spools are read: %s", dir.path, error)
             return False
         return bool(left) and time.time() - known.ended_seen < _MOST_HELD_BACK
 
