@@ -141,7 +141,7 @@ def test_options_of_sbatch_may_stand_before_a_command_and_before_a_script(onward
     )
     folder = RunDir(Path(said.json["folder"]))
     assert read_spec(folder).name == "line" and json.loads(folder.environment.read_text()) == {}
-    assert "note: --nice: not passed on: it means nothing to the local queue" in said.err
+    assert "note: --nice: not passed on: it does not apply to the local queue" in said.err
     assert "note: --wait: not passed on; `onward run` instead" in said.err
 
 

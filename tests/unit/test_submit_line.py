@@ -156,7 +156,7 @@ def test_an_option_of_another_scheduler_is_refused_there_and_means_nothing_on_th
         line("-pe", "smp", "4")
     made, notes = line("--comment=x", "--export=NONE", scheduler="local")
     assert (made.resources.extra, made.carry) == ((), False)
-    assert notes == ["--comment=x: not passed on: it means nothing to the local queue"]
+    assert notes == ["--comment=x: not passed on: it does not apply to the local queue"]
 
 
 def test_a_letter_of_both_is_the_clusters_own() -> None:
