@@ -36,10 +36,10 @@ def pipeline(place: Place, *, stages: int) -> PipelineDir:
 def test_the_runs_of_a_pipeline_are_one_line_beside_those_that_stand_alone(place: Place) -> None:
     alone, piped = place.play("alone"), pipeline(place, stages=3)
     told = LocalHost(place.desk).runs(state=None, newest=30, fold=True)
-    assert [run["id"] for run in told["runs"]] == [alone.spec.id]
-    [line] = told["pipelines"]
+    assert [run["id"] for run in told.runs] == [alone.spec.id]
+    [line] = told.pipelines
     assert (line["folder"], line["stages_all"], line["state"]) == (str(piped.path), 3, "running")
-    assert (told["older"], told["broken"]) == (0, [])
+    assert (told.older, told.broken) == (0, ())
 
 
 def test_the_line_says_how_far_the_pipeline_is_and_what_shows_its_runs(place: Place) -> None:
@@ -61,7 +61,7 @@ def test_unfolded_each_run_is_there(place: Place) -> None:
     place.play("alone")
     pipeline(place, stages=3)
     told = LocalHost(place.desk).runs(state=None, newest=None)
-    assert len(told["runs"]) == 4 and told["pipelines"] == []
+    assert len(told.runs) == 4 and told.pipelines == ()
 
 
 def test_a_large_pipeline_leaves_room_for_what_is_older_than_it(place: Place) -> None:

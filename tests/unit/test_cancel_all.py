@@ -19,7 +19,7 @@ from tests.unit.test_cli import place as place
 
 
 def named(place: Place, words: str = "") -> list[str]:
-    return [run["name"] for run in open_runs(place.desk, words=words)[0]]
+    return [run.name for run in open_runs(place.desk, words=words)[0]]
 
 
 def pipeline(place: Place) -> Path:
@@ -53,7 +53,7 @@ def test_a_run_that_cannot_be_read_is_told_and_keeps_none_from_being_meant(place
     place.play("broken").dir.spec.write_text("{")
     place.play("whole")
     found, broken = open_runs(place.desk, words="")
-    assert [run["name"] for run in found] == ["whole"]
+    assert [run.name for run in found] == ["whole"]
     assert len(broken) == 1 and "cannot be read as a run" in broken[0]
 
 
@@ -63,9 +63,9 @@ def test_a_run_that_cannot_be_read_is_told_and_keeps_none_from_being_meant(place
 def test_a_pipeline_is_ended_as_a_whole_and_first_so_that_it_queues_nothing_more(place: Place) -> None:
     folder = pipeline(place)
     found, _ = open_runs(place.desk, words="")
-    assert (found[0]["id"], found[0]["folder"]) == ("pipeline", str(folder))
-    told = list(cancel_many(place.desk, [run["folder"] for run in found], silent=set()))
-    assert {run["error"] for run in told} == {""}
+    assert (found[0].id, found[0].folder) == ("pipeline", str(folder))
+    told = list(cancel_many(place.desk, [run.folder for run in found], silent=set()))
+    assert {run.error for run in told} == {""}
     assert named(place) == []
 
 
@@ -76,7 +76,7 @@ def test_a_scheduler_that_is_silent_is_asked_once_and_no_leg_of_the_others_begin
     silent: set[str] = set()
     told = list(cancel_many(place.desk, [str(run.dir.path) for run in runs], silent=silent))
     once = place.scheduler.asked
-    assert [run["exit_code"] for run in told] == [6, 6, 6] and silent == {"local"}
+    assert [run.exit_code for run in told] == [6, 6, 6] and silent == {"local"}
     assert all(run.run.cancel for run in runs)
     list(cancel_many(place.desk, [str(runs[0].dir.path)], silent=silent))
     assert place.scheduler.asked == once

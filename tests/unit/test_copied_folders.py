@@ -132,7 +132,7 @@ def test_show_says_that_a_folder_is_a_copy(place: Place) -> None:
     assert "onward clone" in entry["next"]
     assert entry["no_job_since"] is None
     assert run_record(inspect_run(place.desk, run.dir))["copy_of"] is None
-    listed = {one["folder"]: one["copy_of"] for one in LocalHost(place.desk).runs(state=None, newest=None)["runs"]}
+    listed = {one["folder"]: one["copy_of"] for one in LocalHost(place.desk).runs(state=None, newest=None).runs}
     assert listed == {str(run.dir.path): None, str(made.path): str(run.dir.path)}
 
 
@@ -250,7 +250,7 @@ def test_where_the_old_root_cannot_be_seen_a_person_adopts_the_folder(place: Pla
     with pytest.raises(Conflict, match="cannot be read now") as caught:
         cancel(place.desk, moved)
     assert f"onward adopt {moved.path}" in caught.value.hint
-    assert LocalHost(place.desk).adopt(run=str(moved.path))["id"] == "k00digit"
+    assert LocalHost(place.desk).adopt(run=str(moved.path)).id == "k00digit"
     assert cancel(place.desk, moved).state is RunState.CANCELLED
 
 

@@ -45,7 +45,7 @@ def test_a_run_is_found_from_another_folder_once_something_was_submitted_to_its_
     assert desk.roots == [elsewhere / "runs", place.root] and desk.root == elsewhere / "runs"
     assert [dir.path for dir in desk.runs()] == [run.path]
     assert find_run(desk, "digits").path == run.path
-    assert LocalHost(desk).runs(state=None, newest=None)["roots"] == [str(elsewhere / "runs"), str(place.root)]
+    assert LocalHost(desk).runs(state=None, newest=None).roots == (str(elsewhere / "runs"), str(place.root))
 
 
 def test_whoever_says_where_to_look_is_shown_that_alone(tmp_path: Path, env: dict[str, str], elsewhere: Path) -> None:
@@ -83,9 +83,9 @@ def test_a_root_that_was_removed_is_forgotten_with_a_word_once(tmp_path: Path, e
     remember_root(env, root)
     root.rmdir()
     told = LocalHost(OperationsContext(env=env)).runs(state=None, newest=None)
-    assert told["broken"] == [f"the runs folder {root} was removed; it is forgotten"]
-    assert told["roots"] == [str(elsewhere / "runs")]
-    assert LocalHost(OperationsContext(env=env)).runs(state=None, newest=None)["broken"] == []
+    assert told.broken == (f"the runs folder {root} was removed; it is forgotten",)
+    assert told.roots == (str(elsewhere / "runs"),)
+    assert LocalHost(OperationsContext(env=env)).runs(state=None, newest=None).broken == ()
     assert remembered_roots(env) == []
 
 

@@ -53,9 +53,9 @@ def test_a_root_that_cannot_be_read_hides_no_other_and_is_told(tmp_path: Path) -
     one = here.play("here")
     told = LocalHost(here.desk).runs(state=None, newest=None)
     tended = tend(here.desk)
-    assert [run["folder"] for run in told["runs"]] == [str(one.dir.path)]
-    assert told["broken"] == [f"the runs in /{'x' * 300} cannot be read: File name too long"]
-    assert (tended.looked_at, tended.problems) == (1, told["broken"])
+    assert [run["folder"] for run in told.runs] == [str(one.dir.path)]
+    assert list(told.broken) == [f"the runs in /{'x' * 300} cannot be read: File name too long"]
+    assert (tended.looked_at, tended.problems) == (1, list(told.broken))
 
 
 def test_a_folder_that_was_removed_under_ones_feet_is_said_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

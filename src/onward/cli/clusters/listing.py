@@ -24,8 +24,8 @@ def clusters(json: JsonOption = False) -> None:
         reply = replies[cluster.ssh]
         answers, words, root = False, reply.error.message if reply.error else "", str(settings.clusters[name].root) if cluster.ssh else ""
         if reply.answer:
-            answers, _, words = reply.answer["clusters"][name]
-            root = reply.answer["roots"][name][-1]
+            answers, _, words = reply.answer.clusters[name]
+            root = reply.answer.roots[name][-1]
         row = {"name": name, "scheduler": cluster.scheduler, "host": cluster.ssh, "auto": name == chosen}
         rows.append({**row, "answers": answers, "about": words, "root": root})
     if json:

@@ -14,6 +14,7 @@ from onward.cli.output import json_to_stdout, to_stdout
 if TYPE_CHECKING:
     from onward.operations.admin.doctor import Finding
     from onward.operations.hosts.all_hosts import HostReply, Hosts
+    from onward.operations.hosts.answers import HostFindings
 
 _UNUSED = "not used: "  # its programs are here, but no profile names it and it is not what runs go to
 _PROGRAMS = {"slurm": "sbatch", "gridengine": "qconf"}  # Torque and PBS have a qsub too
@@ -44,7 +45,7 @@ def _examine(reach: Hosts) -> Iterator[Finding]:
     replies = reach.ask(reach.places, lambda place: place.examine(clusters=wanted[place.host]))
     chosen = settings.cluster("auto")[0].name
     assert replies[0].answer is not None
-    python, root, disk = (tuple(finding) for finding in replies[0].answer["machine"])
+    python, root, disk = replies[0].answer.machine
     yield python
     yield True, "settings", f"{settings.source}" if settings.source else "no file: defaults"
     yield root
@@ -54,19 +55,19 @@ def _examine(reach: Hosts) -> Iterator[Finding]:
             used = name == chosen or name in settings.clusters
             yield (fine, name, words) if fine or used else (True, name, _UNUSED + words)
     for reply in replies:
-        if reply.answer and "runs" in reply.answer:
-            fine, what, words = reply.answer["runs"]
+        if reply.answer and reply.answer.runs:
+            fine, what, words = reply.answer.runs
             yield fine, what, f"{reply.place.host}: {words}" if reply.place.host else words
     yield disk
     for reply in replies:
         host = f"{reply.place.host}: " if reply.place.host else ""
-        for fine, what, words in (reply.answer or {}).get("folders", ()):
+        for fine, what, words in reply.answer.folders if reply.answer else ():
             yield fine, what, host + words
     yield from examine_tokens(reach.desk.env, reach.desk.clock.now())
     yield True, "git", shutil.which("git") or "not found: code is frozen as a plain copy"
 
 
-def _clusters(reply: HostReply, names: list[str], chosen: str) -> Iterator[Finding]:
+def _clusters(reply: HostReply[HostFindings], names: list[str], chosen: str) -> Iterator[Finding]:
     """Of a host, also what Python runs there, and whether runs can be kept in each profile's folder."""
     auto = {name: " (auto)" if name == chosen else "" for name in names}
     if reply.answer is None:
@@ -75,12 +76,12 @@ def _clusters(reply: HostReply, names: list[str], chosen: str) -> Iterator[Findi
         yield from ((False, name, f"{reply.error.message}{hint}{auto[name]}") for name in names)
         return
     for name in names:
-        fine, _, words = reply.answer["clusters"][name]
+        fine, _, words = reply.answer.clusters[name]
         if reply.place.host is None:
             yield fine, name, words + auto[name]
             continue
-        python = reply.answer["machine"][0][2]
-        roomy, _, room, _ = reply.answer["roots"][name]
+        python = reply.answer.machine[0][2]
+        roomy, _, room, _ = reply.answer.roots[name]
         also = f"; python {python}; root {room}" if room else ""  # else no Python was there to look
         yield fine and roomy, name, f"{reply.place.host}: {words}{also}{auto[name]}"
 

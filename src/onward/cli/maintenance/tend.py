@@ -28,9 +28,9 @@ def tend(
     replies = reach.ask(reach.places, lambda place: place.tend())
     answers = [reply.answer for reply in replies if reply.answer]
     silent = [f"{reply.name}: {reply.error.message}; its runs are unknown, nothing was done" for reply in replies if reply.error]
-    looked_at = sum(answer["looked_at"] for answer in answers)
-    acted = [words for answer in answers for words in answer["acted"]]
-    problems = [words for answer in answers for words in answer["problems"]] + silent
+    looked_at = sum(answer.looked_at for answer in answers)
+    acted = [words for answer in answers for words in answer.acted]
+    problems = [words for answer in answers for words in answer.problems] + silent
     if json:
         json_to_stdout({"schema": 1, "looked_at": looked_at, "acted": acted, "problems": problems})
     else:
@@ -41,7 +41,7 @@ def tend(
         if sys.stderr.isatty():  # cron would mail it, every ten minutes
             to_stderr(f"open runs: {looked_at}, repaired: {len(acted)}, problems: {len(problems)}")
     if problems:
-        raise typer.Exit(6 if silent or any(answer["unanswered"] for answer in answers) else 1)
+        raise typer.Exit(6 if silent or any(answer.unanswered for answer in answers) else 1)
 
 
 def _change_timer(*, install: bool, cron: bool, uninstall: bool) -> None:

@@ -13,6 +13,9 @@ from onward.errors import InvalidInput, OnwardError
 
 if TYPE_CHECKING:
     from onward.operations.hosts.all_hosts import HostReply
+    from onward.operations.hosts.answers import OpenRuns
+    from onward.operations.hosts.local import Host
+    from onward.operations.runs.open_run import OpenRun
 
 _AT_ONCE = 20  # of one host in one call, so that none takes for ever
 
@@ -22,7 +25,7 @@ def cancel_all(words: str | None, *, yes: bool, json: bool) -> None:
         raise InvalidInput("the words of onward cancel --all are empty", hint="leave them out to cancel all runs of yours")
     reach = open_hosts()
     replies = reach.ask(reach.places, lambda place: place.open_runs(words=words or ""))
-    found = [(reply, run) for reply in replies if reply.answer for run in reply.answer["runs"]]
+    found = [(reply.place, run) for reply in replies if reply.answer for run in reply.answer.runs]
     code = _tell_silent(replies)
     if not found and not json:
         to_stderr(f"nothing of yours that is open has {words!r}" if words else "nothing of yours is open")
@@ -38,10 +41,10 @@ def cancel_all(words: str | None, *, yes: bool, json: bool) -> None:
         raise typer.Exit(code)
 
 
-def _tell_silent(replies: list[HostReply]) -> int:
+def _tell_silent(replies: list[HostReply[OpenRuns]]) -> int:
     code = 0
     for reply in replies:
-        for text in (reply.answer or {}).get("broken", ()):
+        for text in reply.answer.broken if reply.answer else ():
             to_stderr(f"onward: {text}")
         if reply.error:
             to_stderr(f"onward: nothing on {reply.name} is cancelled: {reply.error.message}")
@@ -49,11 +52,8 @@ def _tell_silent(replies: list[HostReply]) -> int:
     return code
 
 
-def _list(found: list[tuple[HostReply, dict[str, Any]]]) -> None:
-    rows = [
-        (run["id"], run["name"], run["state"], run["experiment"], run["cluster"], folder_text(reply.place.host, run["folder"]))
-        for reply, run in found
-    ]
+def _list(found: list[tuple[Host, OpenRun]]) -> None:
+    rows = [(run.id, run.name, run.state, run.experiment, run.cluster, folder_text(place.host, run.folder)) for place, run in found]
     table(("ID", "NAME", "STATE", "EXPERIMENT", "CLUSTER", "FOLDER"), rows, state_columns=(2,))
 
 
@@ -68,25 +68,24 @@ def _at_a_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _cancel(found: list[tuple[HostReply, dict[str, Any]]], *, quiet: bool) -> list[dict[str, Any]]:
+def _cancel(found: list[tuple[Host, OpenRun]], *, quiet: bool) -> list[dict[str, Any]]:
     ended: list[dict[str, Any]] = []
-    places = {id(reply.place): reply.place for reply, _ in found}
-    for key, place in places.items():
-        runs = [run for reply, run in found if id(reply.place) == key]
+    places = {id(place): place for place, _ in found}
+    for place in places.values():
+        runs = [run for where, run in found if where is place]
         silent: list[str] = []
         for start in range(0, len(runs), _AT_ONCE):
             some = runs[start : start + _AT_ONCE]
             try:
-                answer = place.cancel_many(folders=[run["folder"] for run in some], silent=silent)
+                answer = place.cancel_many(folders=[run.folder for run in some], silent=silent)
             except OnwardError as error:  # a host that went away: the others are still to be asked
                 to_stderr(f"onward: {len(runs) - start} runs on {place.host or 'this machine'} may go on: {error.message}")
                 lost = {"state": "", "error": error.message, "hint": error.hint, "exit_code": error.exit_code}
-                named = [{key: run[key] for key in ("id", "name", "folder")} for run in runs[start:]]
-                ended += [{**one, "host": place.host, **lost} for one in named]
+                ended += [{"id": run.id, "name": run.name, "folder": run.folder, "host": place.host, **lost} for run in runs[start:]]
                 break
-            silent = answer["silent"]
-            for run, told in zip(some, answer["runs"], strict=True):
-                ended.append({"id": run["id"], "name": run["name"], "host": place.host, **told})
+            silent = list(answer.silent)
+            for run, result in zip(some, answer.runs, strict=True):
+                ended.append({"id": run.id, "name": run.name, "host": place.host, **vars(result)})
                 if not quiet:
                     _tell(ended[-1])
     return ended

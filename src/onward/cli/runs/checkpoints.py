@@ -20,7 +20,7 @@ def checkpoints(
     from onward.operations.runs.record import SCHEMA
 
     opened = locate_run(run)
-    found = opened.place.checkpoints(run=opened.run, verify=verify)["checkpoints"]
+    found = opened.place.checkpoints(run=opened.run, verify=verify)
     if json:
         json_to_stdout({"schema": SCHEMA, "checkpoints": found})
     elif not found:

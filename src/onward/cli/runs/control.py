@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from onward.cli.context import JsonOption, RunArgument, folder_text, locate_run
 from onward.cli.output import json_to_stdout, to_stderr
+
+if TYPE_CHECKING:
+    from onward.operations.hosts.answers import RunAfterAct
 
 
 def cancel(
@@ -40,8 +43,8 @@ def stop(run: RunArgument, json: JsonOption = False) -> None:
     """Have a run save a checkpoint, then end."""
     found = locate_run(run, acting=True)
     stopped = found.place.stop(run=found.run)
-    if not json and not stopped["closed"]:
-        to_stderr(f"{stopped['name']}: the training is asked to save and stop; onward show {stopped['id']} shows when it has")
+    if not json and not stopped.closed:
+        to_stderr(f"{stopped.name}: the training is asked to save and stop; onward show {stopped.id} shows when it has")
         return
     _tell(stopped, json)
 
@@ -87,8 +90,8 @@ def resume(
     if json:
         _tell(resumed, json)
         return
-    queued = f"is job {resumed['job']}" if resumed["job"] else "is being queued by another command"
-    to_stderr(f"{resumed['name']}: leg {resumed['leg']} {queued}; onward logs -f {resumed['id']}")
+    queued = f"is job {resumed.job}" if resumed.job else "is being queued by another command"
+    to_stderr(f"{resumed.name}: leg {resumed.leg} {queued}; onward logs -f {resumed.id}")
 
 
 def adopt(run: RunArgument, json: JsonOption = False) -> None:
@@ -101,13 +104,13 @@ def adopt(run: RunArgument, json: JsonOption = False) -> None:
     if json:
         _tell(adopted, json)
     else:
-        to_stderr(f"{adopted['name']} ({adopted['id']}) lives in {folder_text(found.place.host, found.run)} from now on")
+        to_stderr(f"{adopted.name} ({adopted.id}) lives in {folder_text(found.place.host, found.run)} from now on")
 
 
-def _tell(run: dict[str, Any], json: bool) -> None:
+def _tell(run: RunAfterAct, json: bool) -> None:
     if json:
-        json_to_stdout({"schema": 1, **{key: run[key] for key in ("id", "name", "state", "reason")}})
+        json_to_stdout({"schema": 1, "id": run.id, "name": run.name, "state": run.state, "reason": run.reason})
     else:
-        to_stderr(f"{run['name']} is {run['state']}" + (f": {run['reason']}" if run["closed"] else ""))
-        if run["next"]:
-            to_stderr(f"  → {run['next']}")
+        to_stderr(f"{run.name} is {run.state}" + (f": {run.reason}" if run.closed else ""))
+        if run.next:
+            to_stderr(f"  → {run.next}")

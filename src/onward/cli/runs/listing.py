@@ -32,21 +32,21 @@ def runs(
     reach = open_hosts()
     replies = reach.ask(reach.places, lambda place: place.runs(state=state, newest=newest, fold=newest is not None))
     answers = [(reply.place.host, reply.answer) for reply in replies if reply.answer]
-    records = [{**entry, "host": host} for host, answer in answers for entry in answer["runs"]]
-    pipelines = [{**line, "host": host} for host, answer in answers for line in answer["pipelines"]]
+    records = [{**entry, "host": host} for host, answer in answers for entry in answer.runs]
+    pipelines = [{**line, "host": host} for host, answer in answers for line in answer.pipelines]
     if len(answers) > 1 or pipelines:
         records = sorted([*records, *pipelines], key=lambda entry: entry["created"])
-    older = sum(answer["older"] for _, answer in answers)
+    older = sum(answer.older for _, answer in answers)
     if newest and len(records) > newest:
         older, records = older + len(records) - newest, records[-newest:]
-    for words in [words for _, answer in answers for words in answer["broken"]]:
+    for words in [words for _, answer in answers for words in answer.broken]:
         to_stderr(f"onward: {words}")
     silent = {reply.name: reply.error for reply in replies if reply.error}
     for host, error in silent.items():
         to_stderr(f"onward: the runs on {host} are not shown: {error.message}")
         if error.hint:
             to_stderr(f"  → {error.hint}")
-    roots = [root for _, answer in answers for root in answer["roots"]]
+    roots = [root for _, answer in answers for root in answer.roots]
     if json:
         unanswered = [{"host": host, "reason": str(error)} for host, error in silent.items()]
         json_to_stdout({"schema": SCHEMA, "runs": records, "roots": roots, "unanswered": unanswered})

@@ -31,7 +31,7 @@ def show(run: RunArgument, json: JsonOption = False) -> None:
     if json:
         json_to_stdout({"schema": SCHEMA, **entry, "host": found.place.host})
     else:
-        _print(found.place.host, entry)
+        _print(found.place.host, dict(entry))
     if found.place.host is None:
         repair_seen_runs()
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from onward.inputs.scripts.submit_line import GivenOption
     from onward.model.spec import RunDraft
     from onward.operations.context import OperationsContext
+    from onward.operations.hosts.answers import PreviewedRun, SubmittedRun
     from onward.operations.hosts.local import Host
 
 Text = str | None
@@ -204,10 +205,10 @@ def run(**options: Any) -> None:
         return
     [told] = _submit(place, drafts)
     if words := _leg_words(told):
-        to_stderr(f"{told['name']} runs{words}".replace(",", "", 1))
+        to_stderr(f"{told.name} runs{words}".replace(",", "", 1))
     from onward.cli.runs.follow import follow
 
-    follow(place, told["folder"])
+    follow(place, told.folder)
 
 
 def add_submit_flags(function: Any, *, without: Collection[str], first: Sequence[inspect.Parameter] = ()) -> None:
@@ -233,11 +234,11 @@ def _asked(options: dict[str, Any]) -> tuple[Host, list[RunDraft]]:
     return place, expand_array(draft)
 
 
-def _submit(place: Host, drafts: list[RunDraft]) -> list[dict[str, Any]]:
+def _submit(place: Host, drafts: list[RunDraft]) -> list[SubmittedRun]:
     from onward.errors import OnwardError, SubmitRefused
     from onward.inputs.scripts.refused_lines import lines_about
 
-    told: list[dict[str, Any]] = []
+    told: list[SubmittedRun] = []
     for draft in drafts:
         try:
             told.append(place.submit(draft, cwd=current_folder()))
@@ -246,23 +247,23 @@ def _submit(place: Host, drafts: list[RunDraft]) -> list[dict[str, Any]]:
                 about = lines_about(error.message, name=draft.script.name, text=draft.script_text, family=draft.script.family)
                 error.hint = "; ".join(part for part in (about, error.hint) if part)
             if told:
-                error.hint = "; ".join(part for part in (error.hint, f"already queued: {', '.join(one['id'] for one in told)}") if part)
+                error.hint = "; ".join(part for part in (error.hint, f"already queued: {', '.join(one.id for one in told)}") if part)
             raise
     return told
 
 
-def show_preview(seen: dict[str, Any], *, host: str | None, tasks: int, json: bool) -> None:
+def show_preview(seen: PreviewedRun, *, host: str | None, tasks: int, json: bool) -> None:
     if json:
-        json_to_stdout({"schema": 1, **seen})
+        json_to_stdout({"schema": 1, **vars(seen)})
         return
-    to_stderr(f"nothing is queued; the run's folder would be {folder_text(host, seen['folder'])}, its first job would be queued with")
-    to_stderr(f"  {shlex.join(seen['command'])}")
-    for words in seen["notes"]:
+    to_stderr(f"nothing is queued; the run's folder would be {folder_text(host, seen.folder)}, its first job would be queued with")
+    to_stderr(f"  {shlex.join(seen.command)}")
+    for words in seen.notes:
         to_stderr(f"  note: {words}")
     if tasks > 1:
         to_stderr(f"each of the {tasks} tasks becomes a run like this;")
     to_stderr("this is the job script:")
-    to_stdout(seen["script"].rstrip("\n"))
+    to_stdout(seen.script.rstrip("\n"))
 
 
 def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
@@ -367,21 +368,23 @@ def _own_flags() -> set[str]:
     return {name for name in names if name.startswith("--")}
 
 
-def _leg_words(told: dict[str, Any]) -> str:
+def _leg_words(told: SubmittedRun) -> str:
     """How its time limit was read: `--time 24` are minutes, as with sbatch."""
-    seconds = told.get("leg_seconds")  # a host with an older version does not say
-    return f", in legs of {duration_text(seconds)}" if seconds else ""
+    return f", in legs of {duration_text(told.leg_seconds)}" if told.leg_seconds else ""
 
 
-def announce(place: Host, told: list[dict[str, Any]], *, json: bool) -> None:
+def announce(place: Host, told: list[SubmittedRun], *, json: bool) -> None:
     if json:
-        shown = [{**{key: one[key] for key in ("id", "name", "folder", "cluster", "job")}, "host": place.host} for one in told]
+        shown = [
+            {"id": one.id, "name": one.name, "folder": one.folder, "cluster": one.cluster, "job": one.job, "host": place.host}
+            for one in told
+        ]
         json_to_stdout({"schema": 1, **shown[0]} if len(shown) == 1 else {"schema": 1, "runs": shown})
         return
     for one in told:
-        to_stdout(one["id"])
-        where = f"{one['cluster']}{_leg_words(one)}; folder {folder_text(place.host, one['folder'])}"
-        to_stderr(f"{one['name']}: leg 1 is job {one['job']} on {where}")
-        for words in one["warnings"]:
+        to_stdout(one.id)
+        where = f"{one.cluster}{_leg_words(one)}; folder {folder_text(place.host, one.folder)}"
+        to_stderr(f"{one.name}: leg 1 is job {one.job} on {where}")
+        for words in one.warnings:
             to_stderr(f"  note: {words}")
-    to_stderr(f"  onward logs -f {told[0]['id']}    onward show {told[0]['id']}")
+    to_stderr(f"  onward logs -f {told[0].id}    onward show {told[0].id}")

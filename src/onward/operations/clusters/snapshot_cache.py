@@ -15,7 +15,7 @@ from typing import Any
 from onward.clock import Clock
 from onward.errors import NotOffered, OnwardError, SchedulerUnavailable
 from onward.model.cluster import ClusterJob, ClusterSnapshot
-from onward.model.plain_data import value_from_json, value_to_json
+from onward.model.plain_data import value_to_json
 from onward.operations.hosts.all_hosts import Hosts
 from onward.planning.capacity import totals, what_could_start
 from onward.schedulers.cluster_settings import Settings
@@ -131,7 +131,7 @@ def min_interval(cluster: KnownCluster) -> float:
 def ask_cluster(reach: Hosts, name: str) -> ClusterSnapshot:
     """Where the cluster is."""
     place, there = reach.place_of(name)
-    return value_from_json(ClusterSnapshot, place.snapshot(cluster=there))
+    return place.snapshot(cluster=there)
 
 
 def snapshot_once(reach: Hosts, name: str) -> CachedSnapshot:

@@ -6,27 +6,29 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from onward.errors import HostUnreachable, LoginRefused, NotFound, OnwardError
 from onward.operations.context import OperationsContext
-from onward.operations.hosts.local import Data, Host, LocalHost
+from onward.operations.hosts.answers import RunMatches
+from onward.operations.hosts.local import Host, LocalHost
 from onward.operations.remembered_roots import roots_text
-from onward.operations.runs.find import RunMatch, best_match, check_text, is_path, run_not_found
+from onward.operations.runs.find import best_match, check_text, is_path, run_not_found
 from onward.schedulers.cluster_settings import ClusterSettings
 
 if TYPE_CHECKING:
     from onward.operations.ssh.host import RemoteHost
 
 Say = Callable[[str], None]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostReply:
+class HostReply(Generic[Answer]):
     """What one place answered, or why it did not."""
 
     place: Host
-    answer: Data | None
+    answer: Answer | None
     error: OnwardError | None
 
     @property
@@ -75,9 +77,9 @@ class Hosts:
                 return remote, profile.name
         return self.here, cluster
 
-    def ask(self, places: Sequence[Host], question: Callable[[Host], Data]) -> list[HostReply]:
+    def ask(self, places: Sequence[Host], question: Callable[[Host], Answer]) -> list[HostReply[Answer]]:
         """All at once. One that does not answer does not spoil the others' answers; what is wrong here is raised."""
-        replies: dict[int, HostReply] = {}
+        replies: dict[int, HostReply[Answer]] = {}
 
         def far(index: int) -> None:
             try:
@@ -102,8 +104,8 @@ class Hosts:
         places, text = self._narrowed(text)
         if self.here in places:
             mine = self.here.matches(text=text)
-            exact = [match for match in mine["matches"] if match["id"] == text]
-            if (is_path(text) and mine["matches"]) or len(exact) == 1 or not self.remotes:
+            exact = [match for match in mine.matches if match.id == text]
+            if (is_path(text) and mine.matches) or len(exact) == 1 or not self.remotes:
                 return self._best(text, [HostReply(place=self.here, answer=mine, error=None)])
         return self._best(text, self.ask(places, lambda place: place.matches(text=text)), acting=acting)
 
@@ -115,8 +117,8 @@ class Hosts:
                 return [remote], folder
         return self.places, text
 
-    def _best(self, text: str, replies: list[HostReply], *, acting: bool = False) -> LocatedRun:
-        found = [RunMatch(**match) for reply in replies for match in (reply.answer or {}).get("matches", ())]
+    def _best(self, text: str, replies: list[HostReply[RunMatches]], *, acting: bool = False) -> LocatedRun:
+        found = [match for reply in replies if reply.answer for match in reply.answer.matches]
         silent = [reply for reply in replies if reply.error]
         if not found:
             if silent and len(silent) == 1 == len(replies):
@@ -134,8 +136,8 @@ class Hosts:
             self._say(f"onward: did not look for {text!r} on {reply.name}: {reply.error.message}")
         return LocatedRun(place=next(place for place in self.places if place.host == match.host), run=match.folder)
 
-    def _missing(self, text: str, replies: list[HostReply], silent: list[HostReply]) -> OnwardError:
-        where = [root for reply in replies for root in (reply.answer or {}).get("roots", ())]
+    def _missing(self, text: str, replies: list[HostReply[RunMatches]], silent: list[HostReply[RunMatches]]) -> OnwardError:
+        where = [root for reply in replies if reply.answer for root in reply.answer.roots]
         if silent:
             named = "; ".join(f"{reply.name}: {reply.error.message}" for reply in silent if reply.error)
             hint = next((reply.error.hint for reply in silent if reply.error and reply.error.hint), "")
@@ -147,5 +149,5 @@ class Hosts:
                 hint = f"to look there, add it to the settings: [clusters.NAME] with ssh = {host!r}"
                 return NotFound(f"{host} is not the host of any profile here, so Onward did not look for {folder} there", hint=hint)
             return NotFound(f"{text} is not a run's folder", hint="`onward runs` lists the runs")
-        near = [name for reply in replies for name in (reply.answer or {}).get("near", ())]
+        near = [name for reply in replies if reply.answer for name in reply.answer.near]
         return run_not_found(text, near=near[:1], where=where)

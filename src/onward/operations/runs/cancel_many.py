@@ -6,46 +6,43 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from onward.errors import OnwardError, SchedulerError, SchedulerUnavailable, StorageError
 from onward.operations.context import OperationsContext
 from onward.operations.pipelines.control import cancel_pipeline
 from onward.operations.pipelines.record import pipeline_line
 from onward.operations.runs.control import ask_to_cancel, cancel
+from onward.operations.runs.open_run import CancelResult, OpenRun
 from onward.operations.runs.record import is_ours, read_folder
 from onward.rundir.home import home_elsewhere
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline.layout import PipelineDir, pipelines_under
 from onward.rundir.run_end import is_over
 
-NO_ERROR = {"error": "", "hint": "", "exit_code": 0}
 
-
-def open_runs(desk: OperationsContext, *, words: str) -> tuple[list[dict[str, Any]], list[str]]:
+def open_runs(desk: OperationsContext, *, words: str) -> tuple[list[OpenRun], list[str]]:
     """Runs and pipelines of this user's that are not over and have all these words in their line; and what cannot be read.
 
     Pipelines first: one that is open would queue more when its runs are cancelled.
     """
     wanted = words.lower().split()
-    found: list[dict[str, Any]] = []
+    found: list[OpenRun] = []
     broken: list[str] = []
     pipelines = [dir for root in desk.roots for dir in pipelines_under(root) if not dir.over.exists() and _is_mine(dir.path)]
     runs = [run for run in desk.runs() if not is_over(run) and is_ours(run) and home_elsewhere(run) is None]
-    readers: list[Callable[[], dict[str, Any]]] = [*(partial(_pipeline, dir) for dir in pipelines), *(partial(_run, run) for run in runs)]
+    readers: list[Callable[[], OpenRun | None]] = [*(partial(_pipeline, dir) for dir in pipelines), *(partial(_run, run) for run in runs)]
     for read in readers:
         try:
-            line = read()
+            run = read()
         except StorageError as error:
             broken.append(error.message)
             continue
-        text = " ".join(str(line[key]) for key in ("id", "name", "state", "experiment", "cluster")).lower()
-        if line["open"] and all(word in text for word in wanted):
-            found.append(line)
+        if run and all(word in " ".join((run.id, run.name, run.state, run.experiment, run.cluster)).lower() for word in wanted):
+            found.append(run)
     return found, broken
 
 
-def cancel_many(desk: OperationsContext, folders: Sequence[str], *, silent: set[str]) -> Iterator[dict[str, Any]]:
+def cancel_many(desk: OperationsContext, folders: Sequence[str], *, silent: set[str]) -> Iterator[CancelResult]:
     """Each as it was ended, or with the `error` that was in the way.
 
     A cluster that did not answer joins `silent` and is not asked again: its other runs are marked, so that no leg begins, and `tend`
@@ -53,9 +50,9 @@ def cancel_many(desk: OperationsContext, folders: Sequence[str], *, silent: set[
     """
     for folder in folders:
         try:
-            yield {"folder": folder, "state": _cancel_one(desk, Path(folder), silent), **NO_ERROR}
+            yield CancelResult(folder=folder, state=_cancel_one(desk, Path(folder), silent))
         except OnwardError as error:
-            yield {"folder": folder, "state": "", "error": error.message, "hint": error.hint, "exit_code": error.exit_code}
+            yield CancelResult(folder=folder, error=error.message, hint=error.hint, exit_code=error.exit_code)
 
 
 def _cancel_one(desk: OperationsContext, folder: Path, silent: set[str]) -> str:
@@ -78,14 +75,15 @@ def _is_mine(folder: Path) -> bool:
     return os.lstat(folder).st_uid == os.getuid()
 
 
-def _run(dir: RunDir) -> dict[str, Any]:
+def _run(dir: RunDir) -> OpenRun | None:
     run = read_folder(dir)
-    spec = run.spec
-    told = {"id": spec.id, "name": spec.name, "experiment": spec.experiment, "cluster": spec.cluster.name}
-    return {**told, "state": str(run.state), "folder": str(dir.path), "open": run.closed is None}
+    if run.closed:
+        return None
+    spec, cluster = run.spec, run.spec.cluster.name
+    return OpenRun(id=spec.id, name=spec.name, state=str(run.state), experiment=spec.experiment, cluster=cluster, folder=str(dir.path))
 
 
-def _pipeline(dir: PipelineDir) -> dict[str, Any]:
+def _pipeline(dir: PipelineDir) -> OpenRun:
     line = pipeline_line(dir)
-    told = {key: line[key] for key in ("name", "experiment", "cluster", "state", "folder")}
-    return {"id": "pipeline", **told, "name": dir.path.name, "open": True}
+    told = {key: str(line[key]) for key in ("experiment", "cluster", "state", "folder")}
+    return OpenRun(id="pipeline", name=dir.path.name, **told)

@@ -23,7 +23,8 @@ from onward.errors import InvalidInput, OnwardError, StorageError, StorageFull
 from onward.model.plain_data import value_from_json, value_to_json
 from onward.model.spec import RunDraft, spec_to_json
 from onward.operations.context import OperationsContext
-from onward.operations.hosts.local import Data, LocalHost, await_submit_record, preview_record, submit_record
+from onward.operations.hosts.answers import PreviewedRun, SubmittedRun
+from onward.operations.hosts.local import Data, LocalHost, await_submitted_run, previewed_run, submitted_run
 from onward.operations.runs.find import labels
 from onward.operations.ssh.login_shell import ensure_programs, login_environment, with_resolved_root
 from onward.operations.ssh.wire_format import encode, error_to_json
@@ -52,10 +53,10 @@ class HostAgent:
         self._desk = desk
         self._stdin = stdin
 
-    def serve(self, verb: str, given: Mapping[str, Any]) -> Data | Iterator[Data]:
+    def serve(self, verb: str, given: Mapping[str, Any]) -> Any:
+        """A value, or the pieces of what is followed."""
         if verb in (*_LOOKS, *_ACTS):
-            answer: Data | Iterator[Data] = getattr(LocalHost(self._desk), verb)(**given)
-            return answer
+            return getattr(LocalHost(self._desk), verb)(**given)
         match verb:
             case "arrive":
                 return self._arrive(**given)
@@ -72,11 +73,10 @@ class HostAgent:
             case "entrust":
                 return self._entrust(**given)
             case "draft":
-                return dict(value_to_json(LocalHost(self._desk).draft(**given)))
+                return LocalHost(self._desk).draft(**given)
             case "clone" | "clone_preview":
                 draft = value_from_json(RunDraft, given["draft"])
-                cloned: Data = getattr(LocalHost(self._desk), verb)(draft, run=given["run"])
-                return cloned
+                return getattr(LocalHost(self._desk), verb)(draft, run=given["run"])
             case _:
                 raise InvalidInput(f"there is no verb {verb!r}")
 
@@ -95,18 +95,18 @@ class HostAgent:
         arriving_code.discard_arrival(room.parents[1], room.name)
         return {}
 
-    def _preview(self, *, draft: Data, workdir: str) -> Data:
+    def _preview(self, *, draft: Data, workdir: str) -> PreviewedRun:
         asked = value_from_json(RunDraft, draft)
-        return preview_record(self._desk, asked.cluster, preview(self._desk, asked, cwd=Path(workdir), code_is_here=False))
+        return previewed_run(self._desk, asked.cluster, preview(self._desk, asked, cwd=Path(workdir), code_is_here=False))
 
-    def _submit(self, *, id: str, draft: Data, folder: str, frozen: Data) -> Data:
+    def _submit(self, *, id: str, draft: Data, folder: str, frozen: Data) -> SubmittedRun:
         """Asked twice is asked once: the answer to the first may have been lost, or the first may still be at it."""
         asked = value_from_json(RunDraft, draft)
         _, _, root = check_request(self._desk, asked)
         with arriving_code.submit_lock(root, id):
             for run in self._desk.runs():
                 if labels(run)[0] == id:
-                    return await_submit_record(run)
+                    return await_submitted_run(run)
             room = Path(folder)
             arrived = arriving_code.ArrivedCode(id=id, code=room, frozen=value_from_json(CodeSnapshot, frozen)) if folder else None
             cwd = room / arrived.frozen.workdir if arrived else Path(frozen["workdir"])
@@ -114,7 +114,7 @@ class HostAgent:
                 raise InvalidInput(
                     f"the folder {cwd} does not exist", hint="leave out `freeze: false` (--no-freeze), so that the code is copied"
                 )
-            return submit_record(submit(self._desk, asked, cwd=cwd, arrived=arrived, id=id))
+            return submitted_run(submit(self._desk, asked, cwd=cwd, arrived=arrived, id=id))
 
     def _entrust(self, *, run: str, secret: str) -> Data:
         """The token that whoever submitted has got for this run: through ssh's own channel, never in an argument."""
@@ -147,8 +147,8 @@ def _answered(out: IO[bytes], stdin: IO[bytes]) -> Data:
     _tidy_archives()
     desk = open_context(request)
     answer = HostAgent(desk, stdin).serve(request["verb"], request["with"])
-    if isinstance(answer, dict):
-        return {"answer": answer}
+    if not isinstance(answer, Iterator):
+        return {"answer": value_to_json(answer)}
     last: Data | None = None
     told = time.monotonic()
     for piece in answer:

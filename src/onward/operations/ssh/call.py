@@ -56,9 +56,9 @@ class SshCaller:
             self._archive = agent_archive()
         return self._archive
 
-    def call(self, request: Data, *, within: float = PATIENCE, body: Body | None = None) -> Data:
+    def call(self, request: Data, *, within: float = PATIENCE, body: Body | None = None) -> Any:
         """The answer. `body` writes what follows the request, such as a file."""
-        answer: Data | None = None
+        answer: Any = None
         for data in self._talk(request, within=within, body=body):
             answer = data.get("answer", answer)
         assert answer is not None

@@ -5,18 +5,31 @@ from __future__ import annotations
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from onward.errors import HostUnreachable, InvalidInput, NoPython, OnwardError, SubmitUnclear
+from onward.model.cluster import ClusterSnapshot
 from onward.model.identity import new_id
 from onward.model.plain_data import value_from_json, value_to_json
 from onward.model.spec import RunDraft
 from onward.operations.context import OperationsContext
+from onward.operations.hosts.answers import (
+    CancelResults,
+    HostFindings,
+    OpenRuns,
+    PreviewedRun,
+    ResumedRun,
+    RunAfterAct,
+    RunMatches,
+    RunRecord,
+    RunRecords,
+    SubmittedRun,
+)
 from onward.operations.hosts.local import Data
 from onward.operations.ssh.call import LOOK, PATIENCE, SshCaller
 from onward.operations.ssh.code_transfer import carry_code, drop_links
@@ -28,6 +41,9 @@ _PYTHON = "python3"
 _SUBMIT = 300.0
 _TRIES = 3
 _LONGEST_PAUSE = 30.0
+
+if TYPE_CHECKING:
+    from onward.operations.repair.tend import TendReport
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -54,68 +70,72 @@ class RemoteHost:
 
     # ── look and act ──────────────────────────────────────────────────────────
 
-    def runs(self, *, state: str | None, newest: int | None, fold: bool = False) -> Data:
-        told = self._ask("runs", within=LOOK, state=state, newest=newest, fold=fold)
-        return {**told, "roots": [f"{self.host}:{root}" for root in told["roots"]]}
+    def runs(self, *, state: str | None, newest: int | None, fold: bool = False) -> RunRecords:
+        told = self._value(RunRecords, "runs", within=LOOK, state=state, newest=newest, fold=fold)
+        return replace(told, roots=self._named(told.roots))
 
-    def matches(self, *, text: str) -> Data:
-        told = self._ask("matches", within=LOOK, text=text)
-        return {
-            **told,
-            "matches": [{**match, "host": self.host} for match in told["matches"]],
-            "roots": [f"{self.host}:{root}" for root in told["roots"]],
-        }
+    def matches(self, *, text: str) -> RunMatches:
+        told = self._value(RunMatches, "matches", within=LOOK, text=text)
+        return replace(told, matches=tuple(replace(match, host=self.host) for match in told.matches), roots=self._named(told.roots))
 
-    def show(self, *, run: str) -> Data:
-        return self._ask("show", run=run)
+    def _named(self, roots: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f"{self.host}:{root}" for root in roots)
 
-    def cancel(self, *, run: str) -> Data:
-        return self._ask("cancel", run=run)
+    def show(self, *, run: str) -> RunRecord:
+        record: RunRecord = self._ask("show", run=run)
+        return record
 
-    def open_runs(self, *, words: str) -> Data:
-        return self._ask("open_runs", within=LOOK, words=words)
+    def cancel(self, *, run: str) -> RunAfterAct:
+        return self._value(RunAfterAct, "cancel", run=run)
 
-    def cancel_many(self, *, folders: list[str], silent: list[str]) -> Data:
-        return self._ask("cancel_many", within=_SUBMIT, folders=folders, silent=silent)
+    def open_runs(self, *, words: str) -> OpenRuns:
+        return self._value(OpenRuns, "open_runs", within=LOOK, words=words)
 
-    def stop(self, *, run: str) -> Data:
-        return self._ask("stop", run=run)
+    def cancel_many(self, *, folders: list[str], silent: list[str]) -> CancelResults:
+        return self._value(CancelResults, "cancel_many", within=_SUBMIT, folders=folders, silent=silent)
 
-    def resume(self, *, run: str, changes: Mapping[str, Any]) -> Data:
-        told = self._ask("resume", run=run, changes=dict(changes))
+    def stop(self, *, run: str) -> RunAfterAct:
+        return self._value(RunAfterAct, "stop", run=run)
+
+    def resume(self, *, run: str, changes: Mapping[str, Any]) -> ResumedRun:
+        told = self._value(ResumedRun, "resume", run=run, changes=dict(changes))
         self._entrust(run, None)
         return told
 
-    def adopt(self, *, run: str) -> Data:
-        return self._ask("adopt", run=run)
+    def adopt(self, *, run: str) -> RunAfterAct:
+        return self._value(RunAfterAct, "adopt", run=run)
 
-    def checkpoints(self, *, run: str, verify: bool) -> Data:
-        return self._ask("checkpoints", within=24 * 3600.0 if verify else PATIENCE, run=run, verify=verify)
+    def checkpoints(self, *, run: str, verify: bool) -> Sequence[RunRecord]:
+        records: list[RunRecord] = self._ask("checkpoints", within=24 * 3600.0 if verify else PATIENCE, run=run, verify=verify)
+        return records
 
-    def tend(self) -> Data:
-        return self._ask("tend", within=_SUBMIT)
+    def tend(self) -> TendReport:
+        from onward.operations.repair.tend import TendReport
 
-    def snapshot(self, *, cluster: str) -> Data:
-        return self._ask("snapshot", of=cluster, cluster=cluster)
+        return self._value(TendReport, "tend", within=_SUBMIT)
 
-    def examine(self, *, clusters: list[str]) -> Data:
+    def snapshot(self, *, cluster: str) -> ClusterSnapshot:
+        return self._value(ClusterSnapshot, "snapshot", of=cluster, cluster=cluster)
+
+    def examine(self, *, clusters: list[str]) -> HostFindings:
         """Each profile by its own Python: one that is not there is said of it alone."""
-        told: Data = {}
+        told = HostFindings(clusters={}, roots={})
         failed: dict[str, OnwardError] = {}
         for python in dict.fromkeys(profile.python for profile in self._profiles if profile.name in clusters):
             mine = [profile.name for profile in self._profiles if profile.name in clusters and profile.python == python]
             try:
-                answer = self._ask("examine", of=mine[0], clusters=mine)
+                answer = self._value(HostFindings, "examine", of=mine[0], clusters=mine)
             except NoPython as error:
                 failed |= dict.fromkeys(mine, error)
                 continue
-            told = {key: {**told[key], **answer[key]} if key in told and isinstance(answer[key], dict) else answer[key] for key in answer}
-        if failed and not told:
+            told = replace(answer, clusters={**told.clusters, **answer.clusters}, roots={**told.roots, **answer.roots})
+        if failed and not told.clusters:
             raise next(iter(failed.values()))
-        for name, why in failed.items():
-            told["clusters"][name] = [False, name, f"{why.message} → {why.hint}"]
-            told["roots"][name] = [False, "root", "", ""]
-        return told
+        return replace(
+            told,
+            clusters={**told.clusters, **{name: (False, name, f"{why.message} → {why.hint}") for name, why in failed.items()}},
+            roots={**told.roots, **dict.fromkeys(failed, (False, "root", "", ""))},
+        )
 
     # ── follow ────────────────────────────────────────────────────────────────
 
@@ -159,10 +179,10 @@ class RemoteHost:
 
     # ── submit ────────────────────────────────────────────────────────────────
 
-    def preview(self, draft: RunDraft, *, cwd: Path) -> Data:
-        return self._ask("preview", of=draft.cluster, draft=self._sent(draft), workdir=str(cwd))
+    def preview(self, draft: RunDraft, *, cwd: Path) -> PreviewedRun:
+        return self._value(PreviewedRun, "preview", of=draft.cluster, draft=self._sent(draft), workdir=str(cwd))
 
-    def submit(self, draft: RunDraft, *, cwd: Path) -> Data:
+    def submit(self, draft: RunDraft, *, cwd: Path) -> SubmittedRun:
         """The code is frozen here and carried there; the run is made there, with nothing of this machine's environment."""
         id, sent = new_id(), self._sent(draft)
         if not draft.freeze:
@@ -181,15 +201,15 @@ class RemoteHost:
         return self._entrusted(told, draft.cluster)
 
     def draft(self, *, run: str) -> RunDraft:
-        return value_from_json(RunDraft, self._ask("draft", run=run))
+        return self._value(RunDraft, "draft", run=run)
 
-    def clone_preview(self, draft: RunDraft, *, run: str) -> Data:
-        return self._ask("clone_preview", of=draft.cluster, draft=self._sent(draft), run=run)
+    def clone_preview(self, draft: RunDraft, *, run: str) -> PreviewedRun:
+        return self._value(PreviewedRun, "clone_preview", of=draft.cluster, draft=self._sent(draft), run=run)
 
-    def clone(self, draft: RunDraft, *, run: str) -> Data:
+    def clone(self, draft: RunDraft, *, run: str) -> SubmittedRun:
         """Asked once: there is nothing by which a second asking would be known as the same."""
         try:
-            told = self._ask("clone", of=draft.cluster, within=_SUBMIT, draft=self._sent(draft), run=run)
+            told = self._value(SubmittedRun, "clone", of=draft.cluster, within=_SUBMIT, draft=self._sent(draft), run=run)
         except HostUnreachable as error:
             hint = f"run onward runs when {self.host} answers again"
             raise SubmitUnclear(f"it is unknown whether a clone of {run} was queued: {error.message}", hint=hint) from error
@@ -209,8 +229,8 @@ class RemoteHost:
                 self._say(words)
         return replace(frozen, facts={**frozen.facts, "from": f"{socket.gethostname()}:{frozen.facts['from']}"})
 
-    def _entrusted(self, told: Data, of: str) -> Data:
-        self._entrust(str(told["folder"]), of)
+    def _entrusted(self, told: SubmittedRun, of: str) -> SubmittedRun:
+        self._entrust(told.folder, of)
         return told
 
     def _entrust(self, folder: str, of: str | None) -> None:
@@ -223,11 +243,13 @@ class RemoteHost:
             except (OnwardError, OSError) as error:
                 self._say(f"the run starts, but its jobs cannot send to {named.url}: {error}")
 
-    def _make(self, id: str, sent: Data, *, of: str, folder: str, frozen: CodeSnapshot) -> Data:
+    def _make(self, id: str, sent: Data, *, of: str, folder: str, frozen: CodeSnapshot) -> SubmittedRun:
         """Asked again after a connection that broke: the agent knows the run by its id, and makes it once."""
         for attempt in range(_TRIES):
             try:
-                return self._ask("submit", of=of, within=_SUBMIT, id=id, draft=sent, folder=folder, frozen=value_to_json(frozen))
+                return self._value(
+                    SubmittedRun, "submit", of=of, within=_SUBMIT, id=id, draft=sent, folder=folder, frozen=value_to_json(frozen)
+                )
             except HostUnreachable as error:
                 if attempt == _TRIES - 1:
                     raise SubmitUnclear(
@@ -249,7 +271,10 @@ class RemoteHost:
 
     # ── ask ───────────────────────────────────────────────────────────────────
 
-    def _ask(self, verb: str, *, of: str | None = None, within: float = PATIENCE, **given: Any) -> Data:
+    def _value(self, kind: type[T], verb: str, *, of: str | None = None, within: float = PATIENCE, **given: Any) -> T:
+        return value_from_json(kind, self._ask(verb, of=of, within=within, **given))
+
+    def _ask(self, verb: str, *, of: str | None = None, within: float = PATIENCE, **given: Any) -> Any:
         """`of`: what concerns one profile is asked by the Python it names; the rest by the first that is there."""
         request = self._request(verb, given)
         if self._python_of(of):
