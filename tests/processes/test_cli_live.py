@@ -224,7 +224,7 @@ def test_what_is_followed_reaches_a_pipe_at_once(home: Home) -> None:
     following.send_signal(signal.SIGINT)
     _, err = following.communicate(timeout=30)
     assert following.returncode == 130
-    assert "the run goes on" in err
+    assert "the run continues" in err
     assert home.show(id)["state"] == "running"
     home.onward("cancel", id)
     assert home.until_over(id)["state"] == "cancelled"

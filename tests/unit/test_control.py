@@ -77,7 +77,7 @@ def test_a_checkpoint_that_its_leg_could_not_tell_of_is_known_when_it_is_cancell
     weights.write_bytes(b"w")
     publish({"weights.bin": weights}, run.dir.checkpoints, CheckpointName(1, 7), created=1.0)
     after = cancelled(run)
-    assert after.closed and after.closed.next.endswith("goes on from the last checkpoint")
+    assert after.closed and after.closed.next.endswith("continues from the last checkpoint")
     assert after.legs[1].last_published == 7
 
 

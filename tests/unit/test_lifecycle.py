@@ -755,7 +755,7 @@ def test_a_crash_after_a_save_of_its_own_is_borne_but_not_the_same_one_again_and
         self_saved(history.leg(LegEnd.CRASHED, evidence=TRACEBACK), leg)
     assert going_on(history).leg == 8
     end = closing(self_saved(history.leg(LegEnd.CRASHED, evidence=TRACEBACK), 8))
-    assert "the last 4 legs crashed in the same way" in end.cause and "goes on from its own files" in end.next
+    assert "the last 4 legs crashed in the same way" in end.cause and "continue from its own files" in end.next
 
 
 def test_after_the_first_leg_that_saved_nothing_the_advice_comes_before_the_run_ends() -> None:

@@ -63,7 +63,7 @@ def test_a_folder_that_was_removed_under_ones_feet_is_said_clearly(tmp_path: Pat
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    with pytest.raises(InvalidInput, match="no longer there"):
+    with pytest.raises(InvalidInput, match="the current folder no longer exists"):
         OperationsContext(env={}).runs()
 
 
@@ -84,7 +84,7 @@ def test_a_cluster_has_one_scheduler_object(tmp_path: Path) -> None:
 def test_a_profile_is_turned_into_its_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONWARD_STATE_DIR", str(tmp_path))
     assert isinstance(OperationsContext(env={}).scheduler(Cluster(name="x", scheduler="local", cpus=1)), LocalScheduler)
-    with pytest.raises(InvalidInput, match="no scheduler 'sun'"):
+    with pytest.raises(InvalidInput, match="no scheduler named 'sun'"):
         OperationsContext(env={}).scheduler(Cluster(name="x", scheduler="sun"))
 
 

@@ -79,7 +79,7 @@ def _cancel(found: list[tuple[Host, OpenRun]], *, quiet: bool) -> list[dict[str,
             try:
                 answer = place.cancel_many(folders=[run.folder for run in some], silent=silent)
             except OnwardError as error:  # a host that went away: the others are still to be asked
-                to_stderr(f"onward: {len(runs) - start} runs on {place.host or 'this machine'} may go on: {error.message}")
+                to_stderr(f"onward: {len(runs) - start} runs on {place.host or 'this machine'} may continue: {error.message}")
                 lost = {"state": "", "error": error.message, "hint": error.hint, "exit_code": error.exit_code}
                 ended += [{"id": run.id, "name": run.name, "folder": run.folder, "host": place.host, **lost} for run in runs[start:]]
                 break

@@ -1,4 +1,4 @@
-"""Effort: what a run's jobs had, how much of it became steps that stay, what would be lost now, and how long it waited. Pure.
+"""Effort: what a run's jobs had, how much of it was useful, what would be lost now, and how long it waited. Pure.
 
 What a leg computed after the checkpoint that the run later went on from was lost. What the leg at work has computed since its newest
 checkpoint is neither kept nor lost yet: it is at risk, and counts on neither side of the goodput.
@@ -27,7 +27,7 @@ class Effort:
 
     @property
     def goodput(self) -> float | None:
-        """Of the time whose fate is known, the share that became steps that stay. None while nobody knows of some of it."""
+        """Of the time whose fate is known, the share that was useful. None while nobody knows of some of it."""
         if self.unknown > 0:
             return None
         settled = self.allocated - self.at_risk

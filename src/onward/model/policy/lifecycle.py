@@ -263,7 +263,7 @@ def _crashes_wherever_it_saves(run: Run, last: Leg) -> Close | None:
         state=RunState.FAILED,
         cause=f"the last {alike} legs crashed in the same way, though each wrote files of its own: {last.reason}",
         evidence=last.evidence,
-        next=f"fix the code, or make the training resume from its own files; then submit again, or onward resume {run.spec.id}",
+        next=f"fix the code, or make the training continue from its own files; then submit again, or onward resume {run.spec.id}",
     )
 
 

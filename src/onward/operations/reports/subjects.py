@@ -138,7 +138,7 @@ def _facts(run: Run, dir: RunDir, now: float) -> list[tuple[str, str]]:
     spec, spent = run.spec, effort(run, now=now)
     facts = [("command", shlex.join(spec.command)), ("cluster", spec.cluster.name), ("user", spec.user), ("folder", str(dir.path))]
     if spent.goodput is not None:
-        facts.append(("goodput", f"{spent.goodput:.0%} of the jobs' time became kept steps"))
+        facts.append(("goodput", f"{spent.goodput:.0%} of the jobs' time was useful"))
     facts += requested_resources("resources", vars(run.resources))
     facts += requested_resources("environment", vars(spec.environment))
     return [*facts, *((f"code: {name}", str(value)) for name, value in spec.code.items())]

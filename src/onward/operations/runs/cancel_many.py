@@ -63,7 +63,7 @@ def _cancel_one(desk: OperationsContext, folder: Path, silent: set[str]) -> str:
     cluster = read_folder(dir).spec.cluster.name
     if cluster in silent:
         run = ask_to_cancel(desk, dir)
-        raise SchedulerUnavailable(f"{run.spec.name} will not continue, but its jobs have not ended yet", hint="`onward tend` ends them")
+        raise SchedulerUnavailable(f"{run.spec.name} starts no more legs, but its jobs are not ended yet", hint="`onward tend` ends them")
     try:
         return str(cancel(desk, dir).state)
     except SchedulerError:

@@ -30,7 +30,7 @@ def spec_damage(dir: RunDir) -> str:
 
 def what_to_do(dir: RunDir) -> str:
     return (
-        f"put a good copy of {dir.spec} back (that of a clone differs by its id alone), and the run goes on; "
+        f"put a good copy of {dir.spec} back (that of a clone differs by its id alone), and the run continues; "
         f"or `onward cancel {dir.path}` ends its jobs. Its checkpoints, in {dir.checkpoints}, are as they were"
     )
 

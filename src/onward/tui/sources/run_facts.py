@@ -53,7 +53,7 @@ def _goodput(told: Mapping[str, Any] | None) -> str:
         return "unknown: only the training knows what stays"
     if not told or told.get("goodput") is None:
         return ""
-    return f"{100 * told['goodput']:.0f}% of {span(told['allocated'])} of job time became kept steps; {span(told['waited'])} in queues"
+    return f"{100 * told['goodput']:.0f}% of {span(told['allocated'])} of job time was useful; {span(told['waited'])} in queues"
 
 
 def _pairs(told: Mapping[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-/** What was told, and what waits to be: newest first. */
+/** Notices that were sent, and those that wait: newest first. */
 import { useState } from "preact/hooks";
 import { get } from "../../api";
 import { ago, stamp } from "../../format";
