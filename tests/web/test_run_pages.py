@@ -94,13 +94,13 @@ def test_a_live_run_is_followed_through_a_leg_change_and_nothing_is_lost(page: P
     third = page.context.new_page()
     open_run(third, run, "", "?tzoom=4")
     timeline = third.get_by_role("group", name=re.compile("Timeline"))
-    expect(timeline.get_by_role("link", name=re.compile(r"leg 1 on .*at work"))).to_be_visible()
+    expect(timeline.get_by_role("link", name=re.compile(r"leg 1 on .*running"))).to_be_visible()
 
     run.sign("turn-1")
     expect(page.locator(".toasts")).to_contain_text("Leg 2 has started")  # first: it is shown for seconds only
     expect(page.locator(".log-line").first).to_contain_text("leg 2 goes on from step 195")
     expect(third.locator(".run-why")).to_contain_text("eg 2")
-    expect(timeline.get_by_role("link", name=re.compile(r"leg 2 on .*at work"))).to_be_attached()
+    expect(timeline.get_by_role("link", name=re.compile(r"leg 2 on .*running"))).to_be_attached()
     assert third.url.endswith("tzoom=4")
     assert other.locator(".log-box").evaluate("box => box.scrollTop") == place
     expect(other.locator(".log-line").first).to_contain_text("leg 1 goes on from step 0")
