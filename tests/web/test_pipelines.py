@@ -50,7 +50,7 @@ def test_the_list_says_how_far_each_is_and_why_it_ended_and_leads_there(page: Pa
 def test_one_shows_its_stages_with_what_they_wait_for_and_leads_to_their_runs(page: Page) -> None:
     page.goto(f"/pipelines/{GOING}")
     stages = page.get_by_role("region", name="Stage graph").get_by_role("listitem")
-    expect(stages.filter(has_text="env-main").filter(has_text="skipped")).to_contain_text("unchanged: it is built already")
+    expect(stages.filter(has_text="env-main").filter(has_text="skipped")).to_contain_text("unchanged: it is already built")
     expect(stages.filter(has_text="distil")).to_contain_text(re.compile("pending.*waits for train"))
     expect(stages.get_by_role("progressbar", name="step 1,240 of 1,800")).to_have_attribute("aria-valuenow", "69")
     expect(page.get_by_role("listitem").filter(has_text="worker 2")).to_contain_text("running")
