@@ -1,7 +1,7 @@
 /** Alerts: who is told of what, through which channel, and what was told. */
 import { get } from "../../api";
 import { useKeys } from "../../keys";
-import { Empty } from "../../parts/empty";
+import { NotRead } from "../../parts/sheet/notread";
 import { useReading } from "../../reading";
 import "../../styles/sheet.css";
 import { text, useParam } from "../../url";
@@ -23,18 +23,8 @@ export default function AlertsPage() {
     { keys: "n", does: "New rule", act: () => setRule(NEW, { push: true }) },
     { keys: "c", does: "New channel", act: () => setChannel(NEW, { push: true }) },
   ]);
-  const fault = rules.fault ?? channels.fault;
   const reached = channels.data?.channels;
-  if (!rules.data || !reached)
-    return fault ? (
-      <Empty title="The alerts cannot be shown">
-        {fault.what}. {fault.next}
-      </Empty>
-    ) : (
-      <p class="empty" role="status">
-        Loading …
-      </p>
-    );
+  if (!rules.data || !reached) return <NotRead what="The alerts" fault={rules.fault ?? channels.fault} />;
   const openRule = rules.data.rules.find(({ id }) => id === rule);
   const openChannel = reached.find(({ id }) => id === channel);
   const leave = () => {

@@ -4,6 +4,8 @@ import { ago, num, stamp, whole } from "../../format";
 import { Badge } from "../../parts/badge";
 import { Empty } from "../../parts/empty";
 import { Icon } from "../../parts/icon";
+import { NotRead } from "../../parts/sheet/notread";
+import { Rows } from "../../parts/sheet/rows";
 import { useNow } from "../../parts/stale";
 import { useReading } from "../../reading";
 import "../../styles/sheet.css";
@@ -40,14 +42,7 @@ export default function ExperimentsPage() {
   const keys = useReading("metric words", (signal) =>
     get("/api/v1/filter-words", { query: { prefix: "metrics." }, signal }),
   );
-  if (!listed.data)
-    return listed.fault ? (
-      <Empty title="The experiments could not be loaded">{listed.fault.what}</Empty>
-    ) : (
-      <p class="empty" role="status">
-        Loading …
-      </p>
-    );
+  if (!listed.data) return <NotRead what="The experiments" fault={listed.fault} />;
   const asked = words.trim().toLowerCase();
   const shown = listed.data.experiments.filter(({ name }) => name.toLowerCase().includes(asked));
   const states = new Map(groups.data?.groups.map((group) => [group.value, group]));
@@ -98,89 +93,76 @@ export default function ExperimentsPage() {
           {archived ? "Archived" : "Active"}
         </button>
       </header>
-      {shown.length ? (
-        <div class="sheet-scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Experiment</th>
-                <th scope="col" class="right">
-                  Runs
-                </th>
-                <th scope="col">States</th>
-                <th scope="col">Best {by && <bdi>{by}</bdi>}</th>
-                <th scope="col">Newest run</th>
-                <th scope="col">Notes</th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((one) => {
-                const group = states.get(one.name);
-                const top = bests.get(one.id);
-                return (
-                  <tr key={one.id}>
-                    <th scope="row" class="words">
-                      <a href={href("/", { q: `experiment = ${quoted(one.name)}` })}>
-                        <bdi>{one.name}</bdi>
-                      </a>
-                    </th>
-                    <td class="right" data-word="runs">
-                      {whole(one.runs)}
-                    </td>
-                    <td>
-                      <span class="sheet-counts">
-                        {Object.entries(group?.states ?? {}).map(([state, count]) => (
-                          <span key={state} class="sheet-count">
-                            {count} <Badge state={state} />
-                          </span>
-                        ))}
-                      </span>
-                    </td>
-                    <td class="words">
-                      {top ? (
-                        <>
-                          {num(top.value)}{" "}
-                          <a href={href(`/runs/${top.run_id}`)}>
-                            <bdi>{top.name || top.run_id}</bdi>
-                          </a>
-                        </>
-                      ) : (
-                        <span class="muted">–</span>
-                      )}
-                    </td>
-                    <td title={stamp(group?.newest)}>{ago(group?.newest, now)}</td>
-                    <td class="words">
-                      <Note
-                        id={one.id}
-                        name={one.name}
-                        text={one.tags["mlflow.note.content"] ?? ""}
-                        saved={listed.again}
-                      />
-                    </td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </div>
-      ) : (
-        <Empty
-          title={
-            asked
-              ? "No experiment matches"
-              : archived
-                ? "There are no archived experiments"
-                : "There are no experiments yet"
-          }
-        >
-          {!asked && !archived && (
-            <>
-              Set a run's experiment with <code>experiment: digits</code> in its params file, or with{" "}
-              <code>--experiment digits</code>.
-            </>
-          )}
-        </Empty>
-      )}
+      <Rows
+        columns={[
+          "Experiment",
+          { name: "Runs", right: true },
+          "States",
+          { name: <>Best {by && <bdi>{by}</bdi>}</> },
+          "Newest run",
+          "Notes",
+        ]}
+        none={
+          <Empty
+            title={
+              asked
+                ? "No experiment matches"
+                : archived
+                  ? "There are no archived experiments"
+                  : "There are no experiments yet"
+            }
+          >
+            {!asked && !archived && (
+              <>
+                Set a run's experiment with <code>experiment: digits</code> in its params file, or with{" "}
+                <code>--experiment digits</code>.
+              </>
+            )}
+          </Empty>
+        }
+      >
+        {shown.map((one) => {
+          const group = states.get(one.name);
+          const top = bests.get(one.id);
+          return (
+            <tr key={one.id}>
+              <th scope="row" class="words">
+                <a href={href("/", { q: `experiment = ${quoted(one.name)}` })}>
+                  <bdi>{one.name}</bdi>
+                </a>
+              </th>
+              <td class="right" data-word="runs">
+                {whole(one.runs)}
+              </td>
+              <td>
+                <span class="sheet-counts">
+                  {Object.entries(group?.states ?? {}).map(([state, count]) => (
+                    <span key={state} class="sheet-count">
+                      {count} <Badge state={state} />
+                    </span>
+                  ))}
+                </span>
+              </td>
+              <td class="words">
+                {top ? (
+                  <>
+                    {num(top.value)}{" "}
+                    <a href={href(`/runs/${top.run_id}`)}>
+                      <bdi>{top.name || top.run_id}</bdi>
+                    </a>
+                  </>
+                ) : (
+                  <span class="muted">–</span>
+                )}
+              </td>
+              <td title={stamp(group?.newest)}>{ago(group?.newest, now)}</td>
+              <td class="words">
+                <Note id={one.id} name={one.name} text={one.tags["mlflow.note.content"] ?? ""} saved={listed.again} />
+              </td>
+            </tr>
+          );
+        })}
+      </Rows>
     </div>
   );
 }

@@ -3,13 +3,13 @@ import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../../api";
 import { ago, stamp, when } from "../../format";
 import { Badge } from "../../parts/badge";
-import { Empty } from "../../parts/empty";
+import { DetailHead, DetailPage } from "../../parts/sheet/detail";
+import { Sure } from "../../parts/sheet/sure";
 import { useNow } from "../../parts/stale";
 import { complain, say } from "../../parts/toast";
 import { useReading } from "../../reading";
-import "../../styles/sheet.css";
 import "./pipelines.css";
-import { href, text, useParam } from "../../url";
+import { text, useParam } from "../../url";
 import { Counts } from "./counts";
 import { FailedParts } from "./failed";
 import { Stages } from "./graph";
@@ -24,89 +24,53 @@ const BASELINE = text("");
 export function One({ name }: { name: string }) {
   const [baseline] = useParam("baseline", BASELINE);
   const [every, setEvery] = useState(OFTEN);
-  const { data, fault, again } = useReading(
+  const reading = useReading(
     `pipeline ${name} ${baseline}`,
     (signal) => get("/api/v1/pipelines/{name}", { path: { name }, query: { baseline: baseline || null }, signal }),
     every,
   );
+  const { data, again } = reading;
   const running = data?.state === "running";
   useEffect(() => setEvery(!data || running ? OFTEN : SELDOM), [!data, running]);
-  if (!data)
-    return fault ? (
-      <Empty title="This pipeline could not be loaded">
-        {fault.what}. {fault.next} <a href={href("/pipelines")}>All pipelines</a>
-      </Empty>
-    ) : (
-      <p class="empty" role="status">
-        Loading …
-      </p>
-    );
   return (
-    <div class="sheet pipelines">
-      <Head told={data} again={again} />
-      <Stages told={data} />
-      {data.benchmarks.length > 0 && <Scores summary={data.summary} running={running} />}
-      <FailedParts told={data} />
-      {data.workers.length > 0 && <Workers workers={data.workers} />}
-    </div>
+    <DetailPage one="pipeline" all="Pipelines" reading={reading}>
+      {(told) => (
+        <div class="sheet pipelines">
+          <Head told={told} again={again} />
+          <Stages told={told} />
+          {told.benchmarks.length > 0 && <Scores summary={told.summary} running={running} />}
+          <FailedParts told={told} />
+          {told.workers.length > 0 && <Workers workers={told.workers} />}
+        </div>
+      )}
+    </DetailPage>
   );
 }
 
-function Head({ told, again }: { told: Details; again: () => void }) {
+function Head({ told, again }: Act) {
   const now = useNow(1);
   return (
-    <header class="pipeline-head">
-      <a href={href("/pipelines")}>Pipelines</a>
-      <div class="sheet-head">
-        <h1>
-          <bdi>{told.name}</bdi>
-        </h1>
-        <Badge state={told.state} />
-        <div class="pipeline-acts">
+    <DetailHead
+      all="Pipelines"
+      title={told.name}
+      badge={<Badge state={told.state} />}
+      acts={
+        <>
           {canRerun(told) && <Rerun told={told} again={again} />}
           {told.state === "running" && <Cancel told={told} again={again} />}
-        </div>
-      </div>
+        </>
+      }
+      facts={[
+        ["Created", <span title={stamp(told.created)}>{`${when(told.created, now)}, ${ago(told.created, now)}`}</span>],
+        [told.ended === null ? "Elapsed" : "Took", took(told, now)],
+        ["Cluster", <bdi>{told.cluster}</bdi>],
+        ["Stages", `${told.stages_done} of ${told.stages_all} done`],
+        told.benchmarks.length > 0 && ["Tasks", <Counts counts={told.tasks} />],
+        ["Folder", <bdi class="mono words">{told.folder}</bdi>],
+      ]}
+    >
       {told.cause && <p class={told.state === "failed" ? "bad words" : "words"}>{told.cause}</p>}
-      <dl class="pipeline-facts">
-        <div>
-          <dt>Created</dt>
-          <dd title={stamp(told.created)}>
-            {when(told.created, now)}, {ago(told.created, now)}
-          </dd>
-        </div>
-        <div>
-          <dt>{told.ended === null ? "Elapsed" : "Took"}</dt>
-          <dd>{took(told, now)}</dd>
-        </div>
-        <div>
-          <dt>Cluster</dt>
-          <dd>
-            <bdi>{told.cluster}</bdi>
-          </dd>
-        </div>
-        <div>
-          <dt>Stages</dt>
-          <dd>
-            {told.stages_done} of {told.stages_all} done
-          </dd>
-        </div>
-        {told.benchmarks.length > 0 && (
-          <div>
-            <dt>Tasks</dt>
-            <dd>
-              <Counts counts={told.tasks} />
-            </dd>
-          </div>
-        )}
-        <div class="wide">
-          <dt>Folder</dt>
-          <dd class="mono words">
-            <bdi>{told.folder}</bdi>
-          </dd>
-        </div>
-      </dl>
-    </header>
+    </DetailHead>
   );
 }
 
@@ -138,31 +102,10 @@ function Rerun({ told, again }: Act) {
 }
 
 function Cancel({ told, again }: Act) {
-  const [sure, setSure] = useState(false);
   const cancel = async () => {
-    try {
-      await post("/api/v1/pipelines/{name}/cancel", { path: { name: told.id } });
-      say(`${told.name} is cancelled`, { next: "running parts are stopped; finished results are kept" });
-      again();
-    } catch (error) {
-      complain(error);
-    }
-    setSure(false);
+    await post("/api/v1/pipelines/{name}/cancel", { path: { name: told.id } });
+    say(`${told.name} is cancelled`, { next: "running parts are stopped; finished results are kept" });
+    again();
   };
-  if (!sure)
-    return (
-      <button type="button" class="quiet danger" onClick={() => setSure(true)}>
-        Cancel
-      </button>
-    );
-  return (
-    <>
-      <button type="button" class="danger" onClick={() => void cancel()}>
-        Yes, cancel the pipeline
-      </button>
-      <button type="button" class="quiet" onClick={() => setSure(false)}>
-        Keep running
-      </button>
-    </>
-  );
+  return <Sure verb="Cancel" yes="Yes, cancel the pipeline" act={cancel} />;
 }

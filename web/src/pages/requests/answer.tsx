@@ -2,10 +2,14 @@
 import { address } from "../../api";
 import { bytes, num } from "../../format";
 import { Icon } from "../../parts/icon";
+import { type Fact, Facts } from "../../parts/sheet/detail";
+import { ACTIONS, Rows } from "../../parts/sheet/rows";
 import type { Details } from "./words";
 
+const COLUMNS = ["Result", { name: "Size", right: true }, "SHA-256", ACTIONS];
+
 export function Answer({ told }: { told: Details }) {
-  const metrics = Object.entries(told.metrics);
+  const metrics = Object.entries(told.metrics).map(([name, metric]): Fact => [name, num(metric)]);
   if (!told.reason && !told.results.length && !metrics.length && !told.log_tail) return null;
   return (
     <section aria-labelledby="answer">
@@ -17,18 +21,7 @@ export function Answer({ told }: { told: Details }) {
         </p>
       )}
       {told.results.length > 0 && <Results told={told} />}
-      {metrics.length > 0 && (
-        <dl class="request-facts" aria-label="Metrics">
-          {metrics.map(([name, metric]) => (
-            <div key={name}>
-              <dt>
-                <bdi>{name}</bdi>
-              </dt>
-              <dd>{num(metric)}</dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      {metrics.length > 0 && <Facts label="Metrics" facts={metrics} />}
       {told.log_tail && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so do keys
         <pre class="request-log" role="group" tabIndex={0} aria-label="Last lines of its training log">
@@ -41,43 +34,27 @@ export function Answer({ told }: { told: Details }) {
 
 function Results({ told }: { told: Details }) {
   return (
-    <div class="sheet-scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Result</th>
-            <th scope="col" class="right">
-              Size
-            </th>
-            <th scope="col">SHA-256</th>
-            <th scope="col">
-              <span class="hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {told.results.map(({ name, size, sha256 }) => (
-            <tr key={name}>
-              <th scope="row" class="words">
-                <bdi>{name}</bdi>
-              </th>
-              <td class="right">{bytes(size)}</td>
-              <td class="mono" title={sha256}>
-                {sha256.slice(0, 12)}…
-              </td>
-              <td class="acts">
-                <a
-                  href={address("/api/v1/requests/{id}/results/{name}", { path: { id: told.id, name } })}
-                  download
-                  aria-label={`Download ${name}`}
-                >
-                  <Icon name="download" />
-                </a>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Rows columns={COLUMNS}>
+      {told.results.map(({ name, size, sha256 }) => (
+        <tr key={name}>
+          <th scope="row" class="words">
+            <bdi>{name}</bdi>
+          </th>
+          <td class="right">{bytes(size)}</td>
+          <td class="mono" title={sha256}>
+            {sha256.slice(0, 12)}…
+          </td>
+          <td class="acts">
+            <a
+              href={address("/api/v1/requests/{id}/results/{name}", { path: { id: told.id, name } })}
+              download
+              aria-label={`Download ${name}`}
+            >
+              <Icon name="download" />
+            </a>
+          </td>
+        </tr>
+      ))}
+    </Rows>
   );
 }

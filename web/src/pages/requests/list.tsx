@@ -1,13 +1,13 @@
 /** The list of requests: newest first, by state, with a search over ids, senders and recipes. */
-import { useState } from "preact/hooks";
-import { get } from "../../api";
+import { useRef, useState } from "preact/hooks";
+import { type Got, get } from "../../api";
 import { ago, NONE, stamp, whole } from "../../format";
-import { useKeys } from "../../keys";
 import { Badge } from "../../parts/badge";
 import { Empty } from "../../parts/empty";
+import { ListPage, Older } from "../../parts/sheet/list";
+import { Rows } from "../../parts/sheet/rows";
 import { useNow } from "../../parts/stale";
 import { useReading } from "../../reading";
-import "../../styles/sheet.css";
 import "./requests.css";
 import { href, oneOf, text, useParam } from "../../url";
 import { badge, deadline, type Row, reply, took } from "./words";
@@ -17,92 +17,51 @@ const SHOWN = ["", "open", "done", "failed", "cancelled", "refused"] as const;
 const WHICH = oneOf(SHOWN, "");
 const PAGE = 100;
 const EVERY = 3000;
+const COLUMNS = ["Request", "Recipe", "State", "Run", "Received", "Took", "Reply"];
+
+type Counts = Got<"/api/v1/requests">["counts"];
 
 export function List() {
   const [words, setWords] = useParam("q", WORDS);
   const [which, setWhich] = useParam("state", WHICH);
   const [limit, setLimit] = useState(PAGE);
   const now = useNow(1);
-  const { data, fault } = useReading(
+  const reading = useReading(
     `requests ${which} ${words} ${limit}`,
     (signal) => get("/api/v1/requests", { query: { state: which || null, text: words || null, limit }, signal }),
     EVERY,
   );
-  useKeys("Requests", [
-    {
-      keys: "/",
-      does: "Search",
-      act: () => document.querySelector<HTMLInputElement>(".sheet input[type=search]")?.focus(),
-    },
-  ]);
-  if (!data)
-    return fault ? (
-      <Empty title="The requests could not be loaded">
-        {fault.what}. {fault.next}
-      </Empty>
-    ) : (
-      <p class="empty" role="status">
-        Loading …
-      </p>
-    );
-  if (!data.counts.all) return <None />;
-  return (
-    <div class="sheet narrow requests">
-      <header class="sheet-head">
-        <h1>Requests</h1>
-        <div class="states" role="group" aria-label="States">
-          {SHOWN.map((one) => (
-            <button
-              key={one}
-              type="button"
-              class="quiet"
-              aria-pressed={which === one}
-              onClick={() => setWhich(one, { push: true })}
-            >
-              {one || "all"} <span class="count">{whole(data.counts[one || "all"])}</span>
-            </button>
-          ))}
-        </div>
-        <input
-          type="search"
-          placeholder="Search"
-          aria-label="Search requests"
-          value={words}
-          onInput={(event) => setWords(event.currentTarget.value)}
-        />
-      </header>
-      {data.requests.length ? <Rows rows={data.requests} now={now} /> : <Empty title="No request matches" />}
-      {data.next !== null && (
-        <button type="button" class="quiet" onClick={() => setLimit(limit + PAGE)}>
-          Show older
+  const counts = useRef<Counts>({}); // of all requests, whatever is searched for
+  if (reading.data) counts.current = reading.data.counts;
+  if (counts.current.all === 0) return <None />;
+  const filter = (
+    <div class="states" role="group" aria-label="States">
+      {SHOWN.map((one) => (
+        <button
+          key={one}
+          type="button"
+          class="quiet"
+          aria-pressed={which === one}
+          onClick={() => setWhich(one, { push: true })}
+        >
+          {one || "all"} <span class="count">{whole(counts.current[one || "all"])}</span>
         </button>
-      )}
+      ))}
     </div>
   );
-}
-
-function Rows({ rows, now }: { rows: readonly Row[]; now: number }) {
   return (
-    <div class="sheet-scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Request</th>
-            <th scope="col">Recipe</th>
-            <th scope="col">State</th>
-            <th scope="col">Run</th>
-            <th scope="col">Received</th>
-            <th scope="col">Took</th>
-            <th scope="col">Reply</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <Line key={row.id} row={row} now={now} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ListPage title="Requests" reading={reading} words={words} search={setWords} filter={filter}>
+      {({ requests, next }) => (
+        <>
+          <Rows columns={COLUMNS} none={<Empty title="No request matches" />}>
+            {requests.map((row) => (
+              <Line key={row.id} row={row} now={now} />
+            ))}
+          </Rows>
+          {next !== null && <Older show={() => setLimit(limit + PAGE)} />}
+        </>
+      )}
+    </ListPage>
   );
 }
 

@@ -1,5 +1,6 @@
 /** Every message that a request made: progress on the way, and the one reply at its end. */
 import { ago, stamp } from "../../format";
+import { Rows } from "../../parts/sheet/rows";
 import { useNow } from "../../parts/stale";
 import type { Details } from "./words";
 
@@ -17,35 +18,24 @@ export function Messages({ told }: { told: Details }) {
           </>
         )}
       </p>
-      <div class="sheet-scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Message</th>
-              <th scope="col">Created</th>
-              <th scope="col">Sent</th>
-            </tr>
-          </thead>
-          <tbody>
-            {told.messages.map((message) => (
-              <tr key={message.id}>
-                <th scope="row" class="words">
-                  {message.kind}
-                  <small class="mono">{message.id}</small>
-                </th>
-                <td title={stamp(message.made)}>{ago(message.made, now)}</td>
-                <td class={message.sent === null ? (message.error ? "bad words" : "muted") : "good"}>
-                  {message.sent === null
-                    ? message.error
-                      ? `tried ${message.tries}×: ${message.error}`
-                      : "waiting for the broker"
-                    : ago(message.sent, now)}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Rows columns={["Message", "Created", "Sent"]}>
+        {told.messages.map((message) => (
+          <tr key={message.id}>
+            <th scope="row" class="words">
+              {message.kind}
+              <small class="mono">{message.id}</small>
+            </th>
+            <td title={stamp(message.made)}>{ago(message.made, now)}</td>
+            <td class={message.sent === null ? (message.error ? "bad words" : "muted") : "good"}>
+              {message.sent === null
+                ? message.error
+                  ? `tried ${message.tries}×: ${message.error}`
+                  : "waiting for the broker"
+                : ago(message.sent, now)}
+            </td>
+          </tr>
+        ))}
+      </Rows>
     </section>
   );
 }

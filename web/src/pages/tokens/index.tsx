@@ -1,11 +1,13 @@
 /** Tokens: who may come in, as what, until when. */
-import { useState } from "preact/hooks";
 import { type Got, get, remove } from "../../api";
 import { ago, NONE, stamp, when } from "../../format";
 import { useKeys } from "../../keys";
 import { Empty } from "../../parts/empty";
+import { NotRead } from "../../parts/sheet/notread";
+import { ACTIONS, Rows } from "../../parts/sheet/rows";
+import { Sure } from "../../parts/sheet/sure";
 import { useNow } from "../../parts/stale";
-import { complain, say } from "../../parts/toast";
+import { say } from "../../parts/toast";
 import { useReading } from "../../reading";
 import "../../styles/sheet.css";
 import { flag, text, useParam } from "../../url";
@@ -15,6 +17,7 @@ type Token = Got<"/api/v1/tokens">["tokens"][number];
 
 const OPEN = text("");
 const ALL = flag();
+const COLUMNS = ["Name", "For", "Rights", "Created", "Last used", "Expires", ACTIONS];
 const AS: Record<string, string> = {
   user: "a person",
   session: "a login",
@@ -31,14 +34,10 @@ export default function TokensPage() {
   const now = useNow(5);
   useKeys("Tokens", [{ keys: "n", does: "New token", act: () => setOpen("1", { push: true }) }]);
   if (!data)
-    return fault ? (
-      <Empty title="The tokens could not be loaded">
-        {fault.what}. {fault.next || "An admin creates them here, or with onward token create."}
-      </Empty>
-    ) : (
-      <p class="empty" role="status">
-        Loading …
-      </p>
+    return (
+      <NotRead what="The tokens" fault={fault}>
+        {!fault?.next && "An admin creates them here, or with onward token create."}
+      </NotRead>
     );
   const stands = ({ revoked, ends }: Token) => revoked === null && (ends === null || ends > now);
   const kept = data.tokens.filter(
@@ -64,32 +63,11 @@ export default function TokensPage() {
           revoke the old one once nothing uses it.
         </p>
       )}
-      {shown.length ? (
-        <div class="sheet-scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">For</th>
-                <th scope="col">Rights</th>
-                <th scope="col">Created</th>
-                <th scope="col">Last used</th>
-                <th scope="col">Expires</th>
-                <th scope="col">
-                  <span class="hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((token) => (
-                <Row key={token.id} token={token} stands={stands(token)} now={now} again={again} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      ) : (
-        <Empty title="There are no valid tokens">Each login or script needs one.</Empty>
-      )}
+      <Rows columns={COLUMNS} none={<Empty title="There are no valid tokens">Each login or script needs one.</Empty>}>
+        {shown.map((token) => (
+          <Row key={token.id} token={token} stands={stands(token)} now={now} again={again} />
+        ))}
+      </Rows>
       {open && <NewToken close={() => setOpen("")} made={again} />}
     </div>
   );
@@ -98,16 +76,10 @@ export default function TokensPage() {
 type RowProps = { token: Token; stands: boolean; now: number; again: () => void };
 
 function Row({ token, stands, now, again }: RowProps) {
-  const [sure, setSure] = useState(false);
   const revoke = async () => {
-    try {
-      await remove("/api/v1/tokens/{id}", { path: { id: token.id } });
-      say(`Token ${token.name || token.id} revoked`);
-      again();
-    } catch (error) {
-      complain(error);
-    }
-    setSure(false);
+    await remove("/api/v1/tokens/{id}", { path: { id: token.id } });
+    say(`Token ${token.name || token.id} revoked`);
+    again();
   };
   const until =
     token.revoked !== null
@@ -133,26 +105,15 @@ function Row({ token, stands, now, again }: RowProps) {
       <td title={stamp(token.last_used)}>{token.last_used === null ? "never" : ago(token.last_used, now)}</td>
       <td title={stamp(token.ends)}>{until}</td>
       <td class="acts">
-        {stands &&
-          (sure ? (
-            <>
-              <button type="button" class="danger" onClick={() => void revoke()}>
-                Yes, revoke it
-              </button>{" "}
-              <button type="button" class="quiet" onClick={() => setSure(false)}>
-                Keep it
-              </button>
-            </>
-          ) : (
-            <button
-              type="button"
-              class="quiet danger"
-              aria-label={`Revoke ${token.name || token.id}`}
-              onClick={() => setSure(true)}
-            >
-              Revoke
-            </button>
-          ))}
+        {stands && (
+          <Sure
+            verb="Revoke"
+            label={`Revoke ${token.name || token.id}`}
+            yes="Yes, revoke it"
+            no="Keep it"
+            act={revoke}
+          />
+        )}
       </td>
     </tr>
   );
