@@ -141,7 +141,7 @@ def test_local_is_this_machine(tmp_path: Path) -> None:
         ("me@lab: Permission denied (publickey,password).", LoginRefused, "asks for a password or a code"),
         ("me@lab: Permission denied (publickey).", LoginRefused, "accepts none of your keys"),
         ("Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures", LoginRefused, "accepts none of your keys"),
-        ("Host key verification failed.", LoginRefused, "is not known here"),
+        ("Host key verification failed.", LoginRefused, "is unknown on this machine"),
         (
             "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
             LoginRefused,

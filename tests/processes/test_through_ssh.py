@@ -177,7 +177,7 @@ def test_logs_go_on_at_the_byte_they_had_reached_when_the_connection_broke(lapto
         follower.wait()
     lines = [line for line in out.read_text().splitlines() if line.startswith("step")]
     assert lines == [f"step {n}" for n in range(120)]
-    assert "trying again" in err.read_text()
+    assert "retrying" in err.read_text()
     assert "lab answers again" in err.read_text()
     until_over(folder)
 
@@ -380,7 +380,7 @@ def test_a_disk_that_is_full_there_is_said(laptop: Laptop, host: StandInHost) ->
 def test_an_error_there_comes_back_with_its_class_words_and_exit_code(laptop: Laptop) -> None:
     missing = laptop.onward("submit", "--cluster", "lab", "--", "python3", "nowhere.py")
     assert missing.returncode == 2
-    assert "nowhere.py is not there" in missing.stderr
+    assert "no script nowhere.py" in missing.stderr
     unknown = laptop.onward("show", "nothing")
     assert unknown.returncode == 3
     assert "lab:" in unknown.stderr

@@ -76,7 +76,7 @@ def test_the_second_asking_waits_and_answers_with_the_run_of_the_first(
     place = Place(tmp_path)
     asking = Asking(place, monkeypatch, freeze=freeze)
     first, second = asking.both()
-    assert (first["id"], first) == (ID, second)
+    assert (first.id, first) == (ID, second)
     assert asking.ask() == first
     assert len(list(place.root.glob("20*"))) == 1
     assert len(place.scheduler.jobs) == 1
@@ -89,12 +89,12 @@ def test_where_the_first_fails_the_second_does_it(tmp_path: Path, monkeypatch: p
     asking.fails = SubmitRefused("no such queue")
     first, second = asking.both()
     assert first is asking.fails
-    assert second["id"] == ID
+    assert second.id == ID
     assert len(list(place.root.glob("20*"))) == 1
 
 
 def test_one_that_never_ends_is_told_and_not_repeated(tmp_path: Path) -> None:
-    root = tmp_path / "runs"
+    root = tmp_path / "new" / "runs"  # the first asking makes it
     with (
         arriving_code.submit_lock(root, ID),
         pytest.raises(SubmitUnclear, match=r"process [0-9]+ on") as caught,

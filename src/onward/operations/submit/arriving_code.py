@@ -68,6 +68,7 @@ def submit_lock(root: Path, id: str, *, patience: float = _PATIENCE) -> Iterator
     mark = arrival_folder(root, id).with_name(f"{id}.asked")
     told = {"host": socket.gethostname(), "pid": os.getpid(), "at": time.time()}
     give_up = time.monotonic() + patience
+    mark.parent.mkdir(parents=True, exist_ok=True)  # without a frozen copy, no code has come before
     while not take_file(mark, json.dumps(told)):
         if time.monotonic() > give_up:
             raise SubmitUnclear(
