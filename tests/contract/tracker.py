@@ -113,7 +113,7 @@ class TrackerContract:
         assert (after.state, after.ended, after.details, after.name) == ("finished", NOW, {"cause": "done"}, before.name)
         assert after.version > before.version
         assert tracker.runs.update(run, state="running", ended=None).ended is None
-        with pytest.raises(InvalidInput, match="no state"):
+        with pytest.raises(InvalidInput, match="is not a run state"):
             tracker.runs.update(run, state="sleeping")
         with pytest.raises(InvalidInput, match="colour"):
             tracker.runs.update(run, colour="red")

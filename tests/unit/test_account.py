@@ -108,7 +108,7 @@ def test_the_goodput_is_unknown_where_a_leg_had_its_time_and_nobody_saw_it_save(
     spent = effort(run, now=T + 999)
     assert spent.unknown == 100 and spent.goodput is None and spent.lost == 0
     said = dict(account_words(time_account(run, TrainingPace(), now=T + 999)))
-    assert said["goodput"] == "unknown: of 2 min only the training knows what stays"
+    assert said["goodput"] == "unknown: only the training knows what was useful of 2 min"
 
 
 def test_what_was_computed_before_a_crash_without_any_save_is_lost() -> None:

@@ -275,11 +275,11 @@ def test_a_rule_that_cannot_be_used_is_refused_with_words(scene: Scene, rule: di
 
 def test_names_are_unique_and_there_is_a_bound(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     made = scene.rule(AlertKind.FAILED, name="a")
-    with pytest.raises(Conflict, match="a rule called 'a' already"):
+    with pytest.raises(Conflict, match="already a rule named 'a'"):
         scene.rule(AlertKind.NAN, name="a")
     assert scene.tracker.alerts.save_rule(made, now=scene.clock.now()).name == "a"  # itself, again
     monkeypatch.setattr(alerts_module, "MOST", 1)
-    with pytest.raises(InvalidInput, match="1 rules already"):
+    with pytest.raises(InvalidInput, match="there are already 1 rules"):
         scene.rule(AlertKind.FAILED, name="b")
     with pytest.raises(NotFound, match="no rule 'x'"):
         scene.tracker.alerts.delete_rule("x")

@@ -218,9 +218,9 @@ def test_logged_models_are_named_searched_and_deleted_as_mlflow_does(scene: Scen
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        ("registered-models/create", "no model registry"),
-        ("model-versions/create", "no model registry"),
-        ("traces/search", "no traces"),
+        ("registered-models/create", "does not support MLflow's model registry"),
+        ("model-versions/create", "does not support MLflow's model registry"),
+        ("traces/search", "does not support MLflow's traces"),
         ("somewhere/else", "nothing at this address"),
     ],
 )

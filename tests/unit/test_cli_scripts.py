@@ -148,7 +148,7 @@ def test_options_of_sbatch_may_stand_before_a_command_and_before_a_script(onward
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--dependency=afterok:1", "--", "true"), "--dependency=afterok:1: Onward queues the legs of a run itself"),
+        (("--dependency=afterok:1", "--", "true"), "--dependency=afterok:1: Onward itself queues the legs of a run"),
         (("--output=x", "--", "true"), "--output=x: a command's output is in the run's logs"),
         (("--wrap=hostname",), "--wrap=hostname: write the command after --, as in onward submit -- sh -c"),
         (("-pe", "smp", "4", "--hold", "train_model.sh"), "-pe smp 4: is an option of qsub, and the script is written for Slurm"),

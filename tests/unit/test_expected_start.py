@@ -50,7 +50,7 @@ def test_sbatch_is_given_the_script_and_queues_nothing(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("at", "words"),
     [
-        (1030.0, "start at once"),
+        (1030.0, "start immediately"),
         (1000.0 + 3600, "in about 60 min"),
         (1000.0 + 10 * 3600, "in about 10 h"),
         (1000.0 + 5e5, "in about 5 d 18 h"),

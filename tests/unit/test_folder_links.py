@@ -253,7 +253,10 @@ def test_when_the_first_folder_is_gone_only_its_owner_may_bring_it_back(tracker:
     run = tracker.runs.get(victim.spec.id)
     assert (run.name, run.state, run.folder) == ("digits", "running", str(root / "2026-11-15_B_moved"))
     assert "mallory" in reasons(tracker)[false.dir.path.name]
-    assert "ada's" in reasons(tracker)[false.dir.path.name] or str(root / "2026-11-15_B_moved") in reasons(tracker)[false.dir.path.name]
+    assert (
+        "belongs to ada" in reasons(tracker)[false.dir.path.name]
+        or str(root / "2026-11-15_B_moved") in reasons(tracker)[false.dir.path.name]
+    )
 
 
 def test_a_folder_that_becomes_somebody_elses_is_no_longer_read(tracker: Tracker, root: Path, owners: dict[Path, int]) -> None:

@@ -223,7 +223,7 @@ def test_links_stay_behind_and_odd_names_come_as_they_can_be_asked_for(tracker: 
     done = take(tracker, place)
     assert done.files == 5
     assert [words.split(": ")[1] for words in done.problems] == [
-        "a#b is kept as a_b_, since no address may hold its name",
+        "a#b is stored as a_b_, because its name cannot be part of an address",
         "c%2Fd is stored as c_d, because its name cannot be part of an address",
     ]
     run = runs(tracker)["first"].info.run_id

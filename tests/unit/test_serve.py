@@ -481,7 +481,7 @@ def test_a_folder_that_cannot_be_read_is_waited_for_and_one_that_is_gone_is_told
     hidden.with_name("away").rename(hidden)
     gateway.until(lambda: all(gateway.of(id).outcome for id in ("a", "b")))
     assert [gateway.answer(id).state for id in ("a", "b")] == [OutcomeState.DONE, OutcomeState.FAILED]
-    assert "is no longer there" in gateway.answer("b").reason
+    assert "is gone" in gateway.answer("b").reason
 
 
 def test_a_run_that_was_made_just_before_a_crash_is_found_again(gateway: Gateway) -> None:

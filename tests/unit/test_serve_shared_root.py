@@ -330,7 +330,7 @@ def test_a_run_of_an_older_version_gets_its_mark_so_that_its_deletion_can_be_tol
     assert find_request([gateway.place.root], "r1") is not None
     shutil.rmtree(gateway.played().dir.path)
     gateway.until(lambda: gateway.of().outcome)
-    assert "is no longer there" in gateway.answer().reason
+    assert "is gone" in gateway.answer().reason
 
 
 def test_a_missing_folder_is_gone_only_where_its_root_is_seen_without_it(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def is_marked(run: RunDir) -> bool:
 
 def _take(path: Path, content: Mapping[str, Any]) -> None:
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         take_file(path, json.dumps(content))
     except OSError:
         if not path.exists():  # else it was made, by us or another, and only tidying up after it failed

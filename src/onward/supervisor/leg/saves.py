@@ -76,7 +76,7 @@ class LegSaves:
     def _is_stored_again(self, step: int) -> None:
         if self._missing_since is not None:
             gap = format_duration(self.clock.now() - self._missing_since)
-            self._warn(f"checkpoints are stored again, from step {step} on; after a gap of {gap}")
+            self._warn(f"checkpoints are stored again, from step {step} on, after a gap of {gap}")
             self._missing_since = None
         self._missed.clear()
 
