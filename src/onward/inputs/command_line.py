@@ -115,6 +115,22 @@ def usable_name(text: str) -> str:
     return (slug if slug[:1].isalpha() else f"run-{slug}" if slug else "run")[:64].rstrip("-._")
 
 
+def python_script(command: Sequence[str], cwd: Path) -> Path | None:
+    """The script that a command starts, also through torchrun and similar, if it is a file in `cwd`."""
+    command = with_optional(command, resuming=False)
+    entry = _entry(command)
+    names = [word for word in command[1:] if word.endswith(".py")]
+    if entry.kind == "python":
+        names = [entry.word, f"{entry.word}/__main__.py"]
+    elif entry.kind == "module":
+        path = entry.word.replace(".", "/")
+        names = [f"{path}.py", f"{path}/__main__.py", *names]
+    elif entry.kind != "program":
+        return None
+    found = next((cwd / name for name in names if _is_file(cwd / name)), None)
+    return found if found and found.resolve().is_relative_to(cwd.resolve()) else None
+
+
 def check_entry(command: Sequence[str], cwd: Path, path: str, *, prepared: bool = False) -> None:
     """What the command starts must be there: its program on `path` (a PATH) or as a file, its script in `cwd`.
 

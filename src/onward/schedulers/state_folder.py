@@ -35,6 +35,17 @@ def state_folder_problem(env: Mapping[str, str]) -> str:
     return f"{folder} {'cannot be written' if place == folder else 'cannot be created'}: {STATE_HINT}"
 
 
+def first_time(env: Mapping[str, str], what: str) -> bool:
+    """Whether the user has not been told yet; it is noted. False too where nothing can be noted."""
+    try:
+        mark = state_folder(env) / what
+        mark.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with mark.open("x"):
+            return True
+    except (OSError, InvalidInput):
+        return False
+
+
 def _home(env: Mapping[str, str]) -> Path:
     if env.get("HOME", "").startswith("/"):
         return Path(env["HOME"])

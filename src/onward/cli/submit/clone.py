@@ -13,7 +13,7 @@ from onward.cli.submit.commands import add_submit_flags, announce, show_preview
 if TYPE_CHECKING:
     from onward.model.spec import RunDraft
 
-_NOT_OURS = ("words", "no_freeze", "code_exclude", "scheduler_option")  # the code is the other run's, frozen or where it stands
+_NOT_OURS = ("words", "no_freeze", "quiet", "code_exclude", "scheduler_option")  # the code is the other run's, frozen or where it stands
 
 
 def clone(run: str, **options: Any) -> None:

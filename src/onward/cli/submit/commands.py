@@ -119,6 +119,7 @@ CodeExclude = Annotated[
     typer.Option("--code-exclude", metavar="GLOB", help="Link this path instead of copying it.", show_default=False),
 ]
 Foreign = Annotated[list[str] | None, typer.Option(_FOREIGN, hidden=True)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-Q", help="Print no hints.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact job script and command; queue nothing.")]
 
 
@@ -167,6 +168,7 @@ def submit(
     no_freeze: NoFreeze = False,
     code_exclude: CodeExclude = None,
     scheduler_option: Foreign = None,
+    quiet: Quiet = False,
     dry_run: DryRun = False,
     json: JsonOption = False,
 ) -> None:
@@ -181,10 +183,11 @@ def submit(
         return
     told = _submit(place, drafts)
     announce(place, told, json=json)
-    if not json and place.host is None:
+    if not json and not quiet:
         from onward.operations.repair.timer_hint import hint_once
 
-        for line in hint_once(open_context()):
+        _advise(drafts[0])
+        for line in hint_once(open_context()) if place.host is None else ():
             to_stderr(line)
 
 
@@ -206,6 +209,8 @@ def run(**options: Any) -> None:
     [told] = _submit(place, drafts)
     if words := _leg_words(told):
         to_stderr(f"{told.name} runs{words}".replace(",", "", 1))
+    if not options["quiet"]:
+        _advise(drafts[0])
     from onward.cli.runs.follow import follow
 
     follow(place, told.folder)
@@ -250,6 +255,13 @@ def _submit(place: Host, drafts: list[RunDraft]) -> list[SubmittedRun]:
                 error.hint = "; ".join(part for part in (error.hint, f"already queued: {', '.join(one.id for one in told)}") if part)
             raise
     return told
+
+
+def _advise(draft: RunDraft) -> None:
+    from onward.operations.submit.framework_hint import framework_hint
+
+    for line in framework_hint(open_context(), draft, cwd=current_folder()):
+        to_stderr(line)
 
 
 def show_preview(seen: PreviewedRun, *, host: str | None, tasks: int, json: bool) -> None:

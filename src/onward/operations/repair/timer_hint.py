@@ -9,22 +9,21 @@ from onward.errors import InvalidInput
 from onward.operations.context import OperationsContext
 from onward.operations.repair.timer import TendTimer
 from onward.operations.tracker_access.location import tracker_location
-from onward.schedulers.state_folder import state_folder
+from onward.schedulers.state_folder import first_time, state_folder
 
 HINT = (
     "runs continue by themselves; if all jobs of a run disappear, it waits for your next command. To have runs watched (shown once):",
     "  onward up    or    onward tend --install (a timer)    or in cron: */10 * * * * onward tend",
 )
+_MARK = "watching-hint-said"
 
 
 def hint_once(desk: OperationsContext) -> Sequence[str]:
     """Nothing where they are watched already, or it was said before. A state folder that cannot be written: nothing either."""
     try:
-        said = state_folder(desk.env) / "watching-hint-said"
-        if said.exists() or TendTimer(env=desk.env, folder=Path()).installed or tracker_location(desk.env).served_at():
+        said = (state_folder(desk.env) / _MARK).exists()
+        if said or TendTimer(env=desk.env, folder=Path()).installed or tracker_location(desk.env).served_at():
             return ()
-        said.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with said.open("x"):
-            return HINT
     except (OSError, InvalidInput):
         return ()
+    return HINT if first_time(desk.env, _MARK) else ()
