@@ -63,7 +63,7 @@ def test_in_a_terminal_a_long_page_goes_through_the_pager() -> None:
 @pytest.mark.parametrize(
     ("topic", "hint"),
     [
-        ("lightning", "did you mean coming-from-lightning?"),
+        ("sbatch", "did you mean coming-from-sbatch?"),
         ("parms", "did you mean params?"),
         ("submit", "it is a verb: onward submit --help"),
         ("xyzzy", "onward help lists them all"),

@@ -39,14 +39,14 @@ FRAMEWORKS = (  # the first that matches: what is built on others comes before t
         modules=("transformers", "trl"),
         sign=r"\w*(Trainer|TrainingArguments)",
         lines=(f"TrainingArguments(output_dir={_SAVE}, save_steps=…)", f"trainer.train(resume_from_checkpoint={_LOAD})"),
-        page="coming-from-hugging-face",
+        page="hugging-face",
     ),
     Framework(
         name="Lightning",
         modules=("lightning", "pytorch_lightning"),
         sign=r"Trainer|LightningCLI|\w+\.Trainer",
         lines=(f"ModelCheckpoint(dirpath={_SAVE}, every_n_train_steps=…)", f"trainer.fit(model, data, ckpt_path={_LOAD})"),
-        page="coming-from-lightning",
+        page="lightning",
     ),
     Framework(
         name="DeepSpeed",
@@ -56,7 +56,7 @@ FRAMEWORKS = (  # the first that matches: what is built on others comes before t
             f"engine.save_checkpoint({_SAVE})",
             'if path := os.environ.get("ONWARD_RESUME_DIR"): engine.load_checkpoint(path)',
         ),
-        page="concepts",
+        page="deepspeed",
     ),
     Framework(
         name="Accelerate",
@@ -66,7 +66,7 @@ FRAMEWORKS = (  # the first that matches: what is built on others comes before t
             f'accelerator.save_state({_SAVE} + f"/step_{{step}}")',
             f"{_IF_SAVED}accelerator.load_state(path)",
         ),
-        page="concepts",
+        page="hugging-face",
     ),
     Framework(
         name="Keras",
@@ -74,9 +74,9 @@ FRAMEWORKS = (  # the first that matches: what is built on others comes before t
         sign="fit",
         lines=(
             f'keras.callbacks.ModelCheckpoint({_SAVE} + "/model_{{epoch}}.keras")',
-            f"{_IF_SAVED}model = keras.models.load_model(path)",
+            f'{_IF_SAVED}model, first = keras.models.load_model(path), int(os.environ["ONWARD_RESUME_STEP"])  # fit(initial_epoch=first)',
         ),
-        page="concepts",
+        page="keras",
     ),
     Framework(
         name="JAX",
@@ -86,7 +86,7 @@ FRAMEWORKS = (  # the first that matches: what is built on others comes before t
             f"manager = orbax.checkpoint.CheckpointManager({_SAVE})",
             "if manager.latest_step() is not None: state = manager.restore(manager.latest_step())",
         ),
-        page="concepts",
+        page="jax",
     ),
     Framework(
         name="XGBoost",
@@ -94,9 +94,9 @@ FRAMEWORKS = (  # the first that matches: what is built on others comes before t
         sign="train",
         lines=(
             f"xgboost.callback.TrainingCheckPoint({_SAVE}, interval=…)",
-            f"xgboost.train(…, xgb_model={_LOAD})",
+            f"xgboost.train(params, data, rounds - done, xgb_model={_LOAD})  # done: rounds in that model",
         ),
-        page="concepts",
+        page="xgboost",
     ),
     Framework(
         name="LightGBM",
@@ -104,9 +104,9 @@ FRAMEWORKS = (  # the first that matches: what is built on others comes before t
         sign="train",
         lines=(
             f'callbacks=[lambda now: now.model.save_model({_SAVE} + f"/model_{{now.model.current_iteration()}}.txt")]',
-            f"lightgbm.train(…, init_model={_LOAD})",
+            f"lightgbm.train(params, data, rounds - done, init_model={_LOAD})  # done: rounds in that model",
         ),
-        page="concepts",
+        page="xgboost",
     ),
     Framework(
         name="plain PyTorch",
@@ -116,7 +116,7 @@ FRAMEWORKS = (  # the first that matches: what is built on others comes before t
             f'torch.save(state, {_SAVE} + f"/state_{{step}}.pt")',
             f"{_IF_SAVED}state = torch.load(path)",
         ),
-        page="concepts",
+        page="pytorch",
     ),
 )
 
