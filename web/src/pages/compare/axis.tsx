@@ -12,9 +12,11 @@ type Props = {
   set: (brush: Brush | null) => void;
   /** The last one: its name ends where it stands, or it would leave the page. */
   end: boolean;
+  /** Axes stand close: every other name is a row higher. */
+  raised: boolean;
 };
 
-export function AxisOf({ name, scale, x, top, height, brush, set, end }: Props) {
+export function AxisOf({ name, scale, x, top, height, brush, set, end, raised }: Props) {
   const start = useRef<number | null>(null);
   const shareAt = (event: PointerEvent) => {
     const box = (event.currentTarget as SVGElement).getBoundingClientRect();
@@ -34,7 +36,7 @@ export function AxisOf({ name, scale, x, top, height, brush, set, end }: Props) 
   };
   return (
     <g class="axis">
-      <text x={x} y={top - 24} text-anchor={end ? "end" : "middle"} class="name">
+      <text x={x} y={top - (raised ? 32 : 18)} text-anchor={end ? "end" : "middle"} class="name">
         {name.length > 22 ? `${name.slice(0, 21)}…` : name}
         <title>{name}</title>
       </text>

@@ -21,6 +21,7 @@ const axesCodec = list();
 const brushCodec = windowsCodec(([low, high]) => `${low.toFixed(3)}..${high.toFixed(3)}`);
 
 const TOP = 44;
+const CLOSE = 150; // px between axes: long names would overlap
 const HEIGHT = 340;
 const MOST = 12;
 
@@ -172,6 +173,7 @@ export function Parallel({ runs, keys, selection, sync }: Props) {
                     brush={brushes.get(axis) ?? null}
                     set={(to) => brush(axis, to)}
                     end={index === axes.length - 1}
+                    raised={x(1) - x(0) < CLOSE && (axes.length - index) % 2 === 0}
                   />
                 )
               );

@@ -131,7 +131,7 @@ export default function ExperimentsPage() {
                   <bdi>{one.name}</bdi>
                 </a>
               </th>
-              <td class="right" data-word="runs">
+              <td class="right" data-word={one.runs === 1 ? "run" : "runs"}>
                 {whole(one.runs)}
               </td>
               <td>

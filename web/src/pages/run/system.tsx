@@ -182,7 +182,7 @@ function Idle({ node, data }: { node: MachineNode; data: System }) {
                     />
                   ))}
                 </span>
-                {gpu.idle.length === 0 && <small>never for five minutes or more</small>}
+                {gpu.idle.length === 0 && <small>never for 5 min or more</small>}
               </td>
             </tr>
           ))}
