@@ -57,7 +57,7 @@ def live_leg(path: Path, leg: int) -> int:
     ending: Callable[[], bool] = lambda: signals.ending  # noqa: E731
     scene, run = wait_for_storage(
         "reading the run's folder",
-        lambda: _set_scene(own_run(path), leg, clock=clock, began=began),
+        lambda: _leg_context(own_run(path), leg, clock=clock, began=began),
         clock=clock,
         until=clock.now() + patience,
         ending=ending,
@@ -109,7 +109,7 @@ def live_leg(path: Path, leg: int) -> int:
         if training.fenced:
             return 0
         if not write_end(scene, outcome, training):
-            _leave(scene, local, training)
+            _remove_node_folder(scene, local, training)
             scene.journal.close()
             return 1
     except OnwardError as error:
@@ -129,7 +129,7 @@ def live_leg(path: Path, leg: int) -> int:
         scene.patiently("recording how the leg ended", scene.journal.flush)
         if successor:
             successor.give_up()
-        _leave(scene, local, training)
+        _remove_node_folder(scene, local, training)
         scene.patiently("deciding what the run does next", lambda: continue_or_close(scene))
     except OSError as error:
         log.error("the run's folder can no longer be used; the next leg finds out how this one ended: %s", error)
@@ -197,7 +197,7 @@ def _exit_code(scene: LegContext) -> int:
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 
 
-def _leave(scene: LegContext, local: LegLocal, training: TrainingWatch | None) -> None:
+def _remove_node_folder(scene: LegContext, local: LegLocal, training: TrainingWatch | None) -> None:
     """Remove the node's folder, unless it holds what must not be lost: the next leg on this node publishes it."""
     from onward.checkpoints.unpublished import unpublished
     from onward.supervisor.relay.artifacts import has_pending_artifacts
@@ -210,7 +210,7 @@ def _leave(scene: LegContext, local: LegLocal, training: TrainingWatch | None) -
         local.path.parent.rmdir()  # unless another leg of this run is on this node
 
 
-def _set_scene(dir: RunDir, leg: int, *, clock: Clock, began: float) -> tuple[LegContext, Run]:
+def _leg_context(dir: RunDir, leg: int, *, clock: Clock, began: float) -> tuple[LegContext, Run]:
     refuse_copy(dir)
     spec = read_spec(dir)
     scheduler = scheduler_for(spec.cluster)
