@@ -19,7 +19,7 @@ from onward.clock import ManualClock
 from onward.model.spec import CheckpointRule
 from onward.sdk.run import TrainingRun
 from onward.supervisor.leg import publisher_process
-from onward.supervisor.leg.train import was_cut_short
+from onward.supervisor.leg.after_training import was_cut_short
 
 LONG_AGO = 1_000_000.0
 KILLED = LONG_AGO + 1000.0

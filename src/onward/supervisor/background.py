@@ -112,6 +112,11 @@ class SystemSampler:
         self._sequence = 0
         self.state_bytes = 0  # that the training holds: in the memory of its GPUs, or without any in the host's
 
+    @property
+    def peak_rss(self) -> int:
+        """MiB"""
+        return self._host.peak_rss
+
     def sample(self) -> None:
         now = time.time()
         values = self._host.sample(now)

@@ -33,7 +33,7 @@ class LaunchCommand:
 def launch_command(
     scene: LegContext,
     local: LegLocal,
-    restored: tuple[tuple[Path, int], str] | None,
+    resume: tuple[Path, int] | None,
     env: Mapping[str, str],
     *,
     nodes: OtherNodes | None,
@@ -41,7 +41,6 @@ def launch_command(
 ) -> LaunchCommand:
     """What starts the training on all nodes. `others` are those that `nodes` are on, each with the checkpoint."""
     spec, dir, leg, hosts = scene.spec, scene.dir, scene.leg, scene.allocation.hosts
-    resume = restored[0] if restored else None
     if spec.script:
         return LaunchCommand(command=script_command(spec.script, dir), env=env, crew=RankGroup(local))
     if spec.launcher == "plain":

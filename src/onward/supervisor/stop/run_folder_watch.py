@@ -41,8 +41,8 @@ class FolderWatch:
         self._look.look_at_claims()
         return bool(self._look.fenced_by)
 
-    def end(self) -> None:
-        self._thread.stop()
+    def end(self, *, within: float) -> None:
+        self._thread.stop(within=within)
 
 
 class FolderLooks:

@@ -69,6 +69,6 @@ class TimeLimit:
             log.info("%s", self.news)
             self.deadline = found
 
-    def end(self) -> None:
+    def end(self, *, within: float) -> None:
         if self._thread:
-            self._thread.stop()
+            self._thread.stop(within=within)
