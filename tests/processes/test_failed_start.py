@@ -20,10 +20,11 @@ from onward.model.spec import Cluster, spec_to_json
 from onward.rundir.freeze import build_archive
 from onward.rundir.journal import Journal, read_events, read_spec
 from onward.rundir.layout import RunDir
-from onward.supervisor.leg import beside_training
+from onward.supervisor.leg.beside_training import TrainingCompanions
 from onward.supervisor.leg.context import LegContext
 from onward.supervisor.leg.train import train
 from onward.supervisor.preparation.environment import local_folder, relay_variables
+from onward.supervisor.stop.run_folder_watch import FolderWatch
 from onward.supervisor.stop.signals import Signals
 from tests.fakes import FakeScheduler
 from tests.histories import make_spec
@@ -36,10 +37,10 @@ LOOKERS = {"sampling", "looking for event files", "looking for the training's ow
 def lead_a_leg(folder: Path) -> None:
     """Its last companion cannot start. Prints what the failure was, once nothing is left that should not be."""
 
-    def cannot_start(run: RunDir, leg: int) -> None:
+    def cannot_start(companions: TrainingCompanions) -> FolderWatch:
         raise OSError("the run's folder is away")
 
-    beside_training.FolderWatch = cannot_start  # type: ignore[misc, assignment]
+    TrainingCompanions.watch_run_folder = cannot_start  # type: ignore[method-assign, assignment]
     run = RunDir(folder)
     spec, clock, journal = read_spec(run), SystemClock(), Journal(run.leg_journal(1))
     allocation = Allocation(job=JobId("7"), hosts=("node1",), deadline=clock.now() + 600)

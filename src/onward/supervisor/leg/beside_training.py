@@ -41,6 +41,8 @@ class TrainingCompanions(Companions):
         self.add(Turn.SAMPLES, Repeating("sampling", sampler.sample, every=sample_seconds(env)).stop)
         self._push_to_tracker()
         self._find_event_files(child, began=began)
+
+    def serve_pipeline(self) -> None:
         for thread in pipeline_companions(self._scene):
             self.add(Turn.PIPELINE, thread.stop)
 

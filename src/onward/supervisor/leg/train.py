@@ -77,6 +77,7 @@ class LegTraining:
         sampler = system_sampler(scene, self.local, child)
         self.companions.start(child, sampler, prepared.env, began=began)
         own_looks = self.companions.look_for_own_checkpoints(own_files)
+        self.companions.serve_pipeline()
         watch = self._watch_of(prepared, child, stager, sampler, length=length)
         code = watch.watch()
         gone = scene.clock.now()
