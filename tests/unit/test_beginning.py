@@ -23,11 +23,15 @@ from onward.rundir.journal import Journal, read_events, read_run
 from onward.sdk import contract
 from onward.supervisor import main
 from onward.supervisor.leg import handover as handover_module
-from onward.supervisor.leg import train
 from onward.supervisor.leg.begin import Successor, abandon_start, is_free, leg_of_job, may_begin
 from onward.supervisor.leg.context import LegContext
 from onward.supervisor.leg.end import continue_or_close, keep_untold
+from onward.supervisor.leg.train import LegTraining
+from onward.supervisor.preparation.before_training import PreparedTraining
 from onward.supervisor.preparation.environment import local_folder
+from onward.supervisor.ranks.rank_group import RankGroup
+from onward.supervisor.ranks.start import LaunchCommand
+from onward.supervisor.stop.signals import Signals
 from tests.desks import Place, PlayedRun
 from tests.fakes import FakeScheduler
 
@@ -277,10 +281,10 @@ def test_a_leg_leaves_its_folder_on_the_node_as_long_as_a_checkpoint_in_it_is_no
     folder = local.checkpoints / contract.step_folder(229)
     folder.mkdir()
     (folder / contract.COMMIT_FILE).write_text('{"step": 229, "seconds": 1.0}')
-    main._leave(last, local, None)
+    main._remove_node_folder(last, local, None)
     assert folder.exists()
     (run.dir.checkpoints / "leg-0001.step-00000229").mkdir()
-    main._leave(last, local, None)
+    main._remove_node_folder(last, local, None)
     assert not local.path.exists()
 
 
@@ -296,7 +300,10 @@ def test_a_training_whose_code_is_away_is_not_blamed_for_it(run: PlayedRun, monk
     begun, local = scene(run.begin(1), 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
 
     def start() -> None:
-        train._start_child(begun, local, ["/nowhere/train"], {}, NoStager(), threading.Event())  # type: ignore[arg-type]
+        launch = LaunchCommand(command=("/nowhere/train",), env={}, crew=RankGroup(local, None))
+        prepared = PreparedTraining(run=read_run(run.dir), resume=None, env={}, launch=launch)
+        training = LegTraining(scene=begun, local=local, signals=Signals(), woken=threading.Event(), companions=None)  # type: ignore[arg-type]
+        training._start_child(prepared, NoStager())  # type: ignore[arg-type]
 
     with pytest.raises(InvalidInput, match="cannot be started"):
         start()

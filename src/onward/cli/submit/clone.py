@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from onward.cli.context import RunArgument, open_hosts
 from onward.cli.output import to_stderr
-from onward.cli.submit.commands import add_submit_flags, announce, show_preview
+from onward.cli.submit.answer import announce, show_preview
+from onward.cli.submit.commands import add_submit_flags
 
 if TYPE_CHECKING:
     from onward.model.spec import RunDraft

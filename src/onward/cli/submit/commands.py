@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json as json_module
-import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from onward.cli.context import JsonOption, current_folder, folder_text, open_context, open_hosts
-from onward.cli.output import json_to_stdout, to_stderr, to_stdout
-from onward.model.quantity import duration_text
+from onward.cli.context import JsonOption, current_folder, open_context, open_hosts
+from onward.cli.output import to_stderr
+from onward.cli.submit.answer import announce, leg_words, show_preview
 
 if TYPE_CHECKING:
     from onward.inputs.scripts.submit_line import GivenOption
     from onward.model.spec import RunDraft
     from onward.operations.context import OperationsContext
-    from onward.operations.hosts.answers import PreviewedRun, SubmittedRun
+    from onward.operations.hosts.answers import SubmittedRun
     from onward.operations.hosts.local import Host
 
 Text = str | None
@@ -207,7 +206,7 @@ def run(**options: Any) -> None:
         show_preview(place.preview(drafts[0], cwd=current_folder()), host=place.host, tasks=1, json=False)
         return
     [told] = _submit(place, drafts)
-    if words := _leg_words(told):
+    if words := leg_words(told):
         to_stderr(f"{told.name} runs{words}".replace(",", "", 1))
     if not options["quiet"]:
         _advise(drafts[0])
@@ -262,20 +261,6 @@ def _advise(draft: RunDraft) -> None:
 
     for line in framework_hint(open_context(), draft, cwd=current_folder()):
         to_stderr(line)
-
-
-def show_preview(seen: PreviewedRun, *, host: str | None, tasks: int, json: bool) -> None:
-    if json:
-        json_to_stdout({"schema": 1, **vars(seen)})
-        return
-    to_stderr(f"nothing is queued; the run's folder would be {folder_text(host, seen.folder)}, its first job would be queued with")
-    to_stderr(f"  {shlex.join(seen.command)}")
-    for words in seen.notes:
-        to_stderr(f"  note: {words}")
-    if tasks > 1:
-        to_stderr(f"each of the {tasks} tasks becomes a run like this;")
-    to_stderr("this is the job script:")
-    to_stdout(seen.script.rstrip("\n"))
 
 
 def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
@@ -378,25 +363,3 @@ def _own_flags() -> set[str]:
     options = [info for hint in hints for info in getattr(hint, "__metadata__", ()) if isinstance(info, typer.models.OptionInfo)]
     names = [str(name) for option in options for name in (option.default, *(option.param_decls or ()))]
     return {name for name in names if name.startswith("--")}
-
-
-def _leg_words(told: SubmittedRun) -> str:
-    """How its time limit was read: `--time 24` are minutes, as with sbatch."""
-    return f", in legs of {duration_text(told.leg_seconds)}" if told.leg_seconds else ""
-
-
-def announce(place: Host, told: list[SubmittedRun], *, json: bool) -> None:
-    if json:
-        shown = [
-            {"id": one.id, "name": one.name, "folder": one.folder, "cluster": one.cluster, "job": one.job, "host": place.host}
-            for one in told
-        ]
-        json_to_stdout({"schema": 1, **shown[0]} if len(shown) == 1 else {"schema": 1, "runs": shown})
-        return
-    for one in told:
-        to_stdout(one.id)
-        where = f"{one.cluster}{_leg_words(one)}; folder {folder_text(place.host, one.folder)}"
-        to_stderr(f"{one.name}: leg 1 is job {one.job} on {where}")
-        for words in one.warnings:
-            to_stderr(f"  note: {words}")
-    to_stderr(f"  onward logs -f {told[0].id}    onward show {told[0].id}")
