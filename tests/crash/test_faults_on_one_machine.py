@@ -173,11 +173,11 @@ for i in range(0, len(ballast), 4096):
 time.sleep(3)
 run.finish()
 """
-    run = machine.submit(script, "--time", "1:00", "--mem", "150M", "--mem-max", "1G")
+    run = machine.submit(script, "--time", "1:00", "--mem", "200M", "--mem-max", "1G")
     shown = run.until_over()
     assert shown["state"] == "finished"
     assert [leg["end"] for leg in shown["legs"]] == ["out_of_memory", "done"]
-    assert [leg["mem"] for leg in shown["legs"]] == [150, 300]
+    assert [leg["mem"] for leg in shown["legs"]] == [200, 400]
 
 
 def test_a_cancel_by_hand_at_the_queue_itself_stays_cancelled(machine: Machine) -> None:

@@ -29,19 +29,22 @@ def hold_code() -> None:
     if archive.is_dir():
         return
     try:
-        with zipfile.ZipFile(BytesIO(archive.read_bytes())) as opened:
-            files = {name: opened.read(name) for name in opened.namelist()}
+        held = zipfile.ZipFile(BytesIO(archive.read_bytes()))
+        damaged = held.testzip()
     except zipfile.BadZipFile as error:
-        raise OSError(errno.EIO, f"it is not whole now: {error}", str(archive)) from error
-    sys.meta_path.insert(0, HeldCode(archive, files))
+        raise OSError(errno.EIO, f"it is not complete now: {error}", str(archive)) from error
+    if damaged:
+        raise OSError(errno.EIO, f"it is not complete now: {damaged} is damaged", str(archive))
+    sys.meta_path.insert(0, HeldCode(archive, held))
 
 
 class HeldCode(MetaPathFinder, InspectLoader):
     """Imports what was in the archive: our modules, and those of a plugin."""
 
-    def __init__(self, archive: Path, files: dict[str, bytes]) -> None:
+    def __init__(self, archive: Path, held: zipfile.ZipFile) -> None:
         self._archive = archive
-        self._files = files
+        self._held = held  # compressed: a job may have little memory
+        self._names = frozenset(held.namelist())
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         name = self._file_of(fullname)
@@ -58,15 +61,15 @@ class HeldCode(MetaPathFinder, InspectLoader):
 
     def get_source(self, fullname: str) -> str:
         """Also asked for by tracebacks."""
-        return self._files[self._known(fullname)].decode()
+        return self._held.read(self._known(fullname)).decode()
 
     def get_code(self, fullname: str) -> CodeType:
         name = self._known(fullname)
-        compiled = self._files.get(f"{name}c", b"")
+        compiled = self._held.read(f"{name}c") if f"{name}c" in self._names else b""
         if compiled.startswith(importlib.util.MAGIC_NUMBER):  # by a Python like this one
             code: CodeType = marshal.loads(compiled[_HEADER:])
             return code
-        return self.source_to_code(self._files[name], os.path.join(self._archive, name))
+        return self.source_to_code(self._held.read(name), os.path.join(self._archive, name))
 
     def _known(self, fullname: str) -> str:
         name = self._file_of(fullname)
@@ -76,4 +79,4 @@ class HeldCode(MetaPathFinder, InspectLoader):
 
     def _file_of(self, fullname: str) -> str | None:
         stem = fullname.replace(".", "/")
-        return next((name for name in (f"{stem}/__init__.py", f"{stem}.py") if name in self._files), None)
+        return next((name for name in (f"{stem}/__init__.py", f"{stem}.py") if name in self._names), None)
