@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -270,3 +271,11 @@ def wait_for(scheduler: Scheduler, job: JobId, states: tuple[JobState, ...], *, 
         over = status is not None and not status.state.live
         assert not over and time.monotonic() < end, f"job {job} did not become {' or '.join(states)}: {status}"
         time.sleep(0.05)
+
+
+def end_local_queue(folder: Path) -> None:
+    """End the keeper and the jobs of the queue below a state folder: a command of the test may have queued one, to repair a run."""
+    bench = LocalBench(folder)
+    bench.state = (folder / f"local-{socket.gethostname()}").resolve()
+    bench.queue = LocalQueue(bench.state)
+    bench.close()

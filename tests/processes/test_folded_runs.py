@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,17 @@ from onward.operations.hosts.local import LocalHost
 from onward.operations.pipelines.start import start_pipeline
 from onward.operations.runs.folded import fold_runs
 from onward.rundir.pipeline.layout import PipelineDir
+from tests.benches import end_local_queue
 from tests.desks import Place
 
 DRAFT = RunDraft(name="digits", experiment="digits", cluster="local", command=("true",))
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = Place(tmp_path)
+    yield place
+    end_local_queue(place.root.parent / "state")
 
 
 def pipeline(place: Place, *, stages: int) -> PipelineDir:

@@ -18,8 +18,7 @@ from onward.model.spec import spec_to_json
 from onward.operations.ssh.call import SshCaller
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
-from onward.schedulers.local.job_queue import LocalQueue
-from tests.benches import LocalBench, until
+from tests.benches import end_local_queue, until
 from tests.histories import make_spec
 from tests.hosts import Laptop, StandInHost
 from tests.servers import Running
@@ -49,10 +48,8 @@ run.finish()
 def host(tmp_path: Path) -> Iterator[StandInHost]:
     host = StandInHost(tmp_path / "far")
     yield host
-    bench = LocalBench(tmp_path)
-    bench.state = (host.folder / "queue" / f"local-{socket.gethostname()}").resolve()
-    bench.queue = LocalQueue(bench.state)
-    bench.close()
+    for place in (host.folder, tmp_path / "near"):
+        end_local_queue(place / "queue")
 
 
 @pytest.fixture
