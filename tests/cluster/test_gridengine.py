@@ -113,7 +113,7 @@ def test_a_run_whose_leg_is_deleted_saves_and_stays_cancelled_and_can_be_resumed
 
 def test_a_queue_whose_notice_is_short_is_told_at_submit(ge_alice: Person) -> None:
     said = ge_alice.onward("submit", "--time", "1:00", "-p", "short.q", "--", "python3", "train.py", "--epochs", "1").stderr
-    assert "queue short.q leaves 2 s between its notice and the kill" in said
+    assert "queue short.q leaves 2 s between its kill notice and the kill" in said
 
 
 def test_a_deletion_without_notice_is_asked_after_by_the_next_leg(ge_alice: Person) -> None:

@@ -91,7 +91,7 @@ def test_a_source_distribution_is_not_built_without_its_page(checkout: Path, whe
         command, env=variables(wheels, no_programs(tmp_path)), capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode != 0 and not list((tmp_path / "dist").glob("*"))
-    assert "a source distribution carries the page built, and it cannot be built here" in done.stdout + done.stderr
+    assert "a source distribution includes the built page, and it cannot be built here" in done.stdout + done.stderr
 
 
 def test_node_comes_from_pypi_where_the_machine_has_none(checkout: Path, tmp_path: Path) -> None:

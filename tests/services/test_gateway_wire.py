@@ -129,7 +129,7 @@ def test_poison_is_put_aside_at_once_with_its_reason_and_blocks_nobody(running: 
     poison = {
         "not JSON": b"\x00\x01\x02",
         "nested too deeply": b'{"a":' * 100_000,
-        "is no address": b'{"inputs": {"Image": "bm90IGFuIGFkZHJlc3M="}, "settings": {}}',
+        "is not an address": b'{"inputs": {"Image": "bm90IGFuIGFkZHJlc3M="}, "settings": {}}',
         "3,145,728 bytes, expected at most 1,048,576": b"x" * (3 << 20),
     }
     sent = {said: old.send_body(body) for said, body in poison.items()}

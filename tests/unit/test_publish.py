@@ -13,7 +13,8 @@ from onward.checkpoints import copying, disk_space
 from onward.checkpoints.copying import SourceChanged, write_at
 from onward.checkpoints.manifest import MANIFEST, verify
 from onward.checkpoints.publishing import publish as publishing
-from onward.checkpoints.publishing.publish import delete, publish, remove_partials, restore
+from onward.checkpoints.publishing.publish import publish, remove_partials, restore
+from onward.checkpoints.publishing.retention import delete
 from onward.checkpoints.restoring.newest import published_names_of, restore_newest
 from onward.errors import CheckpointDamaged, StorageError, StorageFull, TakenOver
 from onward.model.checkpoint import CheckpointName

@@ -12,6 +12,7 @@ import pytest
 from onward.checkpoints.manifest import Manifest, read_manifest, verify
 from onward.checkpoints.publishing import publish as publishing
 from onward.checkpoints.publishing import publisher as staging
+from onward.checkpoints.publishing import retention
 from onward.checkpoints.publishing.publish import publish
 from onward.checkpoints.publishing.publisher import CheckpointPublisher
 from onward.checkpoints.restoring.newest import published_checkpoints, published_names_of
@@ -160,7 +161,7 @@ def test_one_that_cannot_be_deleted_costs_neither_the_report_nor_the_next(
         raise PermissionError(errno.EACCES, "denied")
 
     with monkeypatch.context() as broken:
-        broken.setattr(staging, "delete", refuse)
+        broken.setattr(retention, "delete", refuse)
         bench.save(3)
         assert bench.work() == [("published", 3)]
     assert "cannot delete" in caplog.text

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 NOTES = ".shares"  # in a partial folder: what each rank has put there
 _PARTIAL = ".partial"
 _PARTIAL_NAME = re.compile(r"\.(leg-\d+\.step-\d+)(?P<own>\..+)?\.partial\Z")
-_DELETING = ".deleting-"
+DELETING = ".deleting-"
 _REPLACED = ".replaced-"
 
 
@@ -211,19 +211,9 @@ def remove_partials(store: Path, *, before_leg: int, stager_of: int | None = Non
         earlier = name.leg < before_leg and (may_be_deleted(name, published) or not any((path / NOTES).glob("rank-*.json")))
         if earlier or (found["own"] and name.leg == stager_of):
             shutil.rmtree(path, ignore_errors=True)
-    for path in store.glob(f"{_DELETING}*"):
-        if CheckpointName.parse(path.name.removeprefix(_DELETING)):
+    for path in store.glob(f"{DELETING}*"):
+        if CheckpointName.parse(path.name.removeprefix(DELETING)):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def delete(store: Path, name: CheckpointName) -> None:
-    """Take a checkpoint away: out of sight by one rename, then file by file."""
-    doomed = store / f"{_DELETING}{name}"
-    try:
-        os.rename(store / str(name), doomed)
-    except FileNotFoundError:
-        return
-    shutil.rmtree(doomed, ignore_errors=True)
 
 
 def copy_files(

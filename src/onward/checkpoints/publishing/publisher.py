@@ -18,8 +18,9 @@ from onward.checkpoints.disk_space import free_bytes
 from onward.checkpoints.manifest import read_manifest
 from onward.checkpoints.publishing.full_store import FullStoreRetry
 from onward.checkpoints.publishing.order import Steps, may_go_unpublished, may_skip, next_to_publish
-from onward.checkpoints.publishing.publish import SourceChanged, delete, publish, remove_partials
-from onward.checkpoints.restoring.newest import published_checkpoints, published_names_of
+from onward.checkpoints.publishing.publish import SourceChanged, publish, remove_partials
+from onward.checkpoints.publishing.retention import delete_old
+from onward.checkpoints.restoring.newest import published_names_of
 from onward.checkpoints.shares import node_files
 from onward.checkpoints.shares.gather import CheckpointShare, NotGathered, assemble, incomplete, lacking, next_shares, put_share, shares
 from onward.checkpoints.watching.candidate import Candidate
@@ -27,7 +28,7 @@ from onward.checkpoints.watching.listing import Fingerprint
 from onward.checkpoints.watching.watcher import SaveWatcher
 from onward.clock import Clock
 from onward.errors import CheckpointDamaged, StorageError, StorageFull
-from onward.model.checkpoint import CheckpointName, to_delete
+from onward.model.checkpoint import CheckpointName
 from onward.model.spec import CheckpointRule
 
 log = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ class CheckpointPublisher:
                 yield report
             if report and report.kind == "published":  # only now that it has been told: a stager killed here tells it again
                 self._drop(candidate)
-                self._retain()
+                delete_old(self._store, self._rule, leg=self._leg)
         for at, lacks in self._watcher.incomplete:
             yield from self._refuse(self._last_step + 1 if at is None else at, lacks, last_save=at is None)
         if self._shares:
@@ -207,7 +208,7 @@ class CheckpointPublisher:
                 stage_seconds=gathered.stage_seconds + self._clock.now() - began,
                 began=gathered.began,
             )
-            self._retain()
+            delete_old(self._store, self._rule, leg=self._leg)
 
     def _put(self, todo: Sequence[CheckpointShare]) -> Iterator[PublishReport]:
         for share in todo:
@@ -385,12 +386,3 @@ class CheckpointPublisher:
         self._watcher.done_with(candidate)
         if candidate.folder:
             shutil.rmtree(candidate.folder, ignore_errors=True)
-
-    def _retain(self) -> None:
-        """Old ones that cannot be let go now are tried again after the next checkpoint."""
-        remove_partials(self._store, before_leg=self._leg)  # shares of earlier legs that this one supersedes
-        for old in to_delete(published_checkpoints(self._store), self._rule):
-            try:
-                delete(self._store, old.name)
-            except OSError as error:
-                log.warning("cannot delete %s: %s", old.name, error)

@@ -1,8 +1,8 @@
 """From an accepted request to its run: exactly one, whoever dies and whenever, and however many gateways have the request.
 
-Which run a request has is marked in the root, beside the run folders. The mark is looked up before every try to make a run, and is made
-by exclusive create, when all of the folder is there and before any job is asked for. So a store that fails after the job was queued, or
-another gateway with a store of its own, finds the run that was made.
+Which run a request has is marked in the root (`rundir.root.request_marks`). The mark is looked up before every try to make a run. It is
+made by exclusive create, when the whole folder is there and before any job is asked for. So a store that fails after the job was queued,
+or another gateway with its own store, finds the run that was made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Chunks: the points of one series and leg, packed, with a summary for charts. Pure.
+"""Chunks: the points of one series and leg, cut into pieces and packed, with a summary for charts. Pure: `point_writer` stores them.
 
 A chunk holds up to FULL points in the order of (step, time). Whole numbers are kept as differences in the narrowest width, values as 4
 bytes where nothing is lost by it (what a float32 tensor yields) and else as 8; bytes of equal weight stand together, which zlib likes.
@@ -102,6 +102,15 @@ def in_order(columns: Columns) -> Columns:
         return columns
     rows = sorted(zip(steps, times, columns.values, strict=True), key=itemgetter(0, 1))
     return Columns([r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows])
+
+
+def split(columns: Columns) -> list[Columns]:
+    """Pieces of at most FULL points, about equally long."""
+    count = len(columns)
+    if count <= FULL:
+        return [columns]
+    size = -(-count // -(-count // FULL))
+    return [Columns(columns.steps[i : i + size], columns.times[i : i + size], columns.values[i : i + size]) for i in range(0, count, size)]
 
 
 def pack(columns: Columns) -> Packed:

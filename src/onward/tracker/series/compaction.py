@@ -19,8 +19,8 @@ from onward.tracker import schema
 from onward.tracker.db.database import Database
 from onward.tracker.db.raw_sql import execute, execute_many
 from onward.tracker.db.writer import Batch, Writer
-from onward.tracker.series.chunks import FULL, in_order, pack, unpack
-from onward.tracker.series.point_writer import ENOUGH, INSERT_CHUNK, chunk_row, joined, split
+from onward.tracker.series.chunks import FULL, in_order, pack, split, unpack
+from onward.tracker.series.point_writer import ENOUGH, INSERT_CHUNK, chunk_row, joined
 from onward.tracker.series.wide.tails import settle_all, waiting
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 
 from onward.tracker.db.raw_sql import execute_many, fetch, insert_into, marks, names, update_by_id
 from onward.tracker.db.writer import Batch
-from onward.tracker.series.chunks import FULL, Columns, Packed, in_order, pack, unpack
+from onward.tracker.series.chunks import FULL, Columns, Packed, in_order, pack, split, unpack
 from onward.tracker.series.last_and_best import SeriesRow, plain, recompute
 from onward.tracker.series.stitch import NOTHING
 
@@ -89,15 +89,6 @@ def write_points(batch: Batch, deliveries: Iterable[PointBatch]) -> int:
         recompute(batch, list(unclear.values()))
     execute_many(batch.connection, _UPDATE_SERIES, [(*row.changed(), batch.version, row.id) for row in changed.values()])
     return written
-
-
-def split(columns: Columns) -> list[Columns]:
-    """Pieces of at most FULL points, about equally long."""
-    count = len(columns)
-    if count <= FULL:
-        return [columns]
-    size = -(-count // -(-count // FULL))
-    return [Columns(columns.steps[i : i + size], columns.times[i : i + size], columns.values[i : i + size]) for i in range(0, count, size)]
 
 
 def chunk_row(series: int, leg: int, packed: Packed) -> tuple[Any, ...]:
