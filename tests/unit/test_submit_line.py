@@ -175,7 +175,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     said = caught.value.message.splitlines()
     assert [sentence.split(":")[0] for sentence in said] == ["--dependency=afterok", "--hold", "--output=out.txt", "--array=1-10%4"]
     assert "a command's output is in the run's logs" in said[2] and "submit a part of the array at a time" in said[3]
-    assert caught.value.hint == "docs/reference/scheduler-options.md says what becomes of each option"
+    assert caught.value.hint == "onward help scheduler-options lists what each option becomes"
 
 
 def test_our_own_flags_their_values_and_what_nobody_knows_stay() -> None:
