@@ -196,4 +196,4 @@ def test_a_host_key_that_is_not_known_is_never_taken_unseen(alice_from_afar: Tra
     )
     said = strange.onward("show", "x", check=False)
     assert said.returncode == 4, said.stderr
-    assert f"the host key of {HOST} is not known here" in said.stderr
+    assert f"the host key of {HOST} is unknown on this machine" in said.stderr

@@ -178,7 +178,7 @@ def test_the_queues_are_made_once_and_told_how_they_stand(site: Site, broker: Ra
 
     assert made.returncode == again.returncode == 0, made.stderr
     assert "queue onward.requests: made" in made.stdout and "queue hpc-jobs: made" in made.stdout
-    assert again.stdout.count(": there") == 6
+    assert again.stdout.count(": exists") == 6
     with OldProducer(broker, vhost) as old:
         old.channel.queue_delete("onward.control")
         old.channel.queue_declare("onward.control", durable=True)

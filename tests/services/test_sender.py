@@ -145,7 +145,7 @@ def test_a_request_is_asked_after_and_cancelled(sender: Sender, gateway: PlayedG
 
 
 def test_nobody_waits_for_ever_for_an_answer_that_was_taken_or_for_an_id_that_is(sender: Sender, gateway: PlayedGateway) -> None:
-    with pytest.raises(NotFound, match="its answer was taken before: trained"):
+    with pytest.raises(NotFound, match="its reply was already taken: trained"):
         sender.request("patchwise", id="old").wait(timeout=30)
     with pytest.raises(Conflict, match="another request with the id taken"):
         sender.request("patchwise", id="taken").wait(timeout=30)

@@ -90,7 +90,7 @@ async def _queue(connection: AbstractConnection, spec: QueueSpec) -> QueueCheck:
         if not there:
             raise _told(error, f"the queue {spec.name}") from error
         return QueueCheck(words=f"queue {spec.name}: exists, but not as Onward declares it: {_said(error)}", odd=True)
-    return QueueCheck(words=f"queue {spec.name}: {'there' if there else 'made'}", made=not there)
+    return QueueCheck(words=f"queue {spec.name}: {'exists' if there else 'made'}", made=not there)
 
 
 async def _exchange(connection: AbstractConnection) -> QueueCheck:
