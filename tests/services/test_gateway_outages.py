@@ -80,7 +80,7 @@ def test_a_broker_that_is_restarted_killed_or_cuts_us_off_is_come_back_to(
             assert set(replies(old, count=2)) == {"before-the-kill.reply", "after-the-kill.reply"}
             assert old.reply(sent) == {}, "the queues of the first protocol are gone with the broker, and are made again"
     said = caplog.text
-    assert "ended the" in said and "cannot be reached: Connection refused; trying again" in said
+    assert "stopped delivering messages" in said and "cannot be reached: Connection refused; trying again" in said
     assert own_broker.password not in said
 
 
