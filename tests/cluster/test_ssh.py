@@ -132,7 +132,7 @@ def test_a_run_that_is_cut_by_its_limit_finishes_and_is_followed_from_here(alice
         follower.kill()
         follower.wait()
     assert follower.returncode == 0, said
-    assert "trying again" in said
+    assert "retrying" in said
     assert f"{HOST} answers again" in said
     assert lines_of(out) == [f"step {n}" for n in range(160)], "each once, in their order"
     shown = alice.onward("show", id[:6], "--json").stdout

@@ -92,7 +92,7 @@ class TestThePluginOfTheExamples(SchedulerContract):
         return spooler
 
     def test_a_snapshot_that_a_plugin_does_not_offer_is_said_to_be_so(self, bench: Bench) -> None:
-        with pytest.raises(NotOffered, match="TaskSpooler does not tell of its nodes") as caught:
+        with pytest.raises(NotOffered, match="TaskSpooler does not report its nodes") as caught:
             snapshot_of(bench.scheduler)
         assert "snapshot" in caught.value.hint
 
