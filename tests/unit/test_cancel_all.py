@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from onward.model.run import LegEnd, RunState
 from onward.model.spec import RunDraft
 from onward.operations.pipelines.start import start_pipeline
 from onward.operations.runs.cancel_many import cancel_many, open_runs
+from onward.rundir.journal import Journal
 from tests.desks import Place
 from tests.unit.test_cli import Onward
 from tests.unit.test_cli import onward as onward
@@ -80,6 +83,66 @@ def test_a_scheduler_that_is_silent_is_asked_once_and_no_leg_of_the_others_begin
     assert all(run.run.cancel for run in runs)
     list(cancel_many(place.desk, [str(runs[0].dir.path)], silent=silent))
     assert place.scheduler.asked == once
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From here on nothing can be written to the disk of the runs."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def fill() -> None:
+        monkeypatch.setattr(Journal, "_append", refuse)
+        monkeypatch.setattr("onward.rundir.run_end.write_whole", refuse)
+        monkeypatch.setattr("onward.operations.pipelines.control.write_whole", refuse)
+
+    return fill
+
+
+def test_on_a_full_disk_the_jobs_of_all_are_ended_and_each_says_that_it_is_not_marked(
+    onward: Onward, place: Place, full_disk: Callable[[], None]
+) -> None:
+    folder = pipeline(place)
+    runs = [place.play(name).begin(1) for name in ("a", "b")]
+    full_disk()
+    said = onward("cancel", "--all", "--yes", "--json")
+    assert said.code == 1
+    told = {run["name"]: run for run in said.json["runs"]}
+    for run in runs:
+        assert f"the jobs of {run.spec.name} are cancelled, but the disk of {place.root} is full" in told[run.spec.name]["error"]
+        assert told[run.spec.name]["hint"] == f"free some space, then run onward cancel {run.spec.id} again"
+    assert "is full, so the run is not marked as cancelled" in told[folder.name]["error"]
+    assert told[folder.name]["hint"].endswith(f"then run onward pipeline cancel {folder.name} again")
+    assert not [job for job in place.scheduler.jobs.values() if job.status.state.live]
+
+
+def test_on_a_full_disk_a_cluster_that_is_silent_keeps_none_of_the_others_from_being_told(
+    place: Place, full_disk: Callable[[], None]
+) -> None:
+    runs = [place.play(name).begin(1) for name in ("a", "b")]
+    place.scheduler.down = True
+    full_disk()
+    told = list(cancel_many(place.desk, [str(run.dir.path) for run in runs], silent=set()))
+    assert told[0].error.startswith("a is not cancelled: its jobs could not be ended")
+    assert told[1].error == f"the disk of {place.root} is full, so b is not cancelled"
+
+
+def test_a_run_whose_folder_cannot_be_written_keeps_none_of_the_others_from_being_ended(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [place.play(name).begin(1) for name in ("a", "b")]
+    append = Journal._append
+
+    def refuse(journal: Journal) -> None:
+        if runs[0].dir.path in journal._path.parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        append(journal)
+
+    monkeypatch.setattr(Journal, "_append", refuse)
+    told = list(cancel_many(place.desk, [str(run.dir.path) for run in runs], silent=set()))
+    assert [(bool(one.error), one.exit_code) for one in told] == [(True, 1), (False, 0)]
+    assert runs[1].run.state is RunState.CANCELLED
 
 
 # ── the command ───────────────────────────────────────────────────────────────

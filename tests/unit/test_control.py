@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from onward.checkpoints.publishing.publish import publish
-from onward.errors import Conflict, SchedulerUnavailable, SubmitRefused, SubmitUnclear
+from onward.errors import Conflict, SchedulerUnavailable, StorageError, SubmitRefused, SubmitUnclear
 from onward.model import events as ev
 from onward.model.checkpoint import CheckpointName
 from onward.model.job import JobId, JobState
@@ -20,6 +23,8 @@ from onward.operations.runs.control import cancel, resume, stop
 from onward.rundir.journal import Journal, desk_journal, read_events
 from onward.rundir.run_end import close_run
 from tests.desks import Place, PlayedRun
+
+FullDisk = Callable[..., None]
 
 
 @pytest.fixture
@@ -169,6 +174,137 @@ def test_a_run_whose_submit_was_never_answered_is_cancelled_by_name(place: Place
     assert run.leg(1).job is None
     assert cancelled(run).state is RunState.CANCELLED
     assert live(run) == []
+
+
+# ── on a disk that takes nothing ──────────────────────────────────────────────
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
+    """From here on nothing can be written to the disk: neither to a journal nor as a mark."""
+
+    def fill(code: int = errno.ENOSPC) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(Journal, "_append", refuse)
+        monkeypatch.setattr("onward.rundir.run_end.write_whole", refuse)
+
+    return fill
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "next"),
+    [
+        (errno.ENOSPC, "is full", "free some space, then run onward cancel {id} again"),
+        (errno.EDQUOT, "is full (quota)", "free some space, then run onward cancel {id} again"),
+        (errno.EROFS, "is read-only", "run onward cancel {id} again when the disk can be written"),
+        (errno.EIO, "cannot be written (I/O error)", "run onward cancel {id} again when the disk can be written"),
+    ],
+)
+def test_cancelling_on_a_disk_that_takes_nothing_ends_all_jobs_and_says_what_is_left(
+    place: Place, full_disk: FullDisk, code: int, words: str, next: str
+) -> None:
+    run = place.play().begin(1)
+    full_disk(code)
+    with pytest.raises(StorageError) as caught:
+        cancelled(run)
+    assert caught.value.message == (
+        f"the jobs of digits are cancelled, but the disk of {place.root} {words}, so the run is not marked as cancelled"
+    )
+    assert caught.value.hint == next.format(id=run.spec.id)
+    assert live(run) == [] and not run.run.cancel
+
+
+def test_on_a_full_disk_the_queued_leg_is_ended_before_the_one_at_work(
+    place: Place, full_disk: FullDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other way round, the end of the one would start the other."""
+    run = place.play().begin(1)
+    third = run.queue(3, after=run.job(2))
+    ended: list[JobId] = []
+    cancel_for_real = place.scheduler.cancel
+
+    def noting(jobs: Sequence[JobId]) -> None:
+        ended.extend(jobs)
+        cancel_for_real(jobs)
+
+    monkeypatch.setattr(place.scheduler, "cancel", noting)
+    full_disk()
+    with pytest.raises(StorageError):
+        cancelled(run)
+    assert ended == [third, run.job(2), run.job(1)]
+
+
+def test_on_a_full_disk_a_job_whose_submit_was_never_answered_is_ended_by_its_name(place: Place, full_disk: FullDisk) -> None:
+    run = place.play()
+    name = next(iter(run.leg(1).submissions))
+    for path in run.dir.journals.iterdir():
+        path.unlink()
+    Journal(run.dir.desk_journal("1")).write(ev.Submitting(leg=1, at=run.now(), name=name))
+    full_disk()
+    with pytest.raises(StorageError):
+        cancelled(run)
+    assert live(run) == []
+
+
+def test_a_cancel_that_a_full_disk_kept_from_being_recorded_is_finished_by_the_next(
+    place: Place, full_disk: FullDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = place.play().begin(1)
+    full_disk()
+    with pytest.raises(StorageError):
+        cancelled(run)
+    monkeypatch.undo()
+    assert cancelled(run).state is RunState.CANCELLED
+    assert run.dir.done.exists()
+
+
+def test_on_a_full_disk_tend_finds_the_cancelled_jobs_and_queues_none(
+    place: Place, full_disk: FullDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = place.play().begin(1)
+    full_disk()
+    with pytest.raises(StorageError):
+        cancelled(run)
+    monkeypatch.undo()
+    run.later()
+    tend(place.desk)
+    assert run.run.state is RunState.CANCELLED
+    assert live(run) == []
+
+
+def test_where_neither_disk_nor_scheduler_takes_a_cancel_nothing_is_said_to_be_done(place: Place, full_disk: FullDisk) -> None:
+    run = place.play().begin(1)
+    place.scheduler.down = True
+    full_disk()
+    with pytest.raises(SchedulerUnavailable, match="digits is not cancelled: its jobs could not be ended") as caught:
+        cancelled(run)
+    assert os.strerror(errno.ENOSPC) in caught.value.message
+    assert "when the scheduler answers" in caught.value.hint
+
+
+@pytest.mark.parametrize("began", [True, False])
+def test_a_stop_that_cannot_be_recorded_says_so_and_names_what_helps(place: Place, full_disk: FullDisk, began: bool) -> None:
+    run = place.play()
+    if began:
+        run.begin(1)
+    before = live(run)
+    full_disk()
+    with pytest.raises(StorageError) as caught:
+        stopped(run)
+    assert f"the disk of {place.root} is full, so it cannot be recorded that digits is to stop" in caught.value.message
+    assert f"onward cancel {run.spec.id} ends its jobs all the same" in caught.value.message
+    assert caught.value.hint == f"free some space, then run onward stop {run.spec.id} again"
+    assert live(run) == before
+
+
+def test_an_error_that_is_none_of_the_disk_is_not_taken_for_one(place: Place, full_disk: FullDisk) -> None:
+    run = place.play().begin(1)
+    full_disk(errno.EACCES)
+    with pytest.raises(PermissionError):
+        cancelled(run)
+    assert len(live(run)) == 2
 
 
 # ── stop ──────────────────────────────────────────────────────────────────────

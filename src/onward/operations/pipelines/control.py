@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from onward.errors import Conflict, NotFound, OnwardError, SchedulerError, SchedulerUnavailable
+from onward.errors import Conflict, NotFound, OnwardError, SchedulerError, SchedulerUnavailable, StorageError
 from onward.model.pipelines.plan import PipelinePlan, StageKind
 from onward.model.pipelines.policy import StageState
 from onward.model.pipelines.task import TaskState, tasks_of
@@ -18,6 +18,7 @@ from onward.operations.remembered_roots import roots_text
 from onward.operations.runs.control import cancel, reopen, resume
 from onward.operations.runs.find import check_text, is_path
 from onward.operations.runs.record import is_ours
+from onward.operations.runs.unrecorded import unrecorded
 from onward.pipelines.advance import gather_facts, live_members, member_state, read_plan
 from onward.pipelines.build import Environments
 from onward.pipelines.checkpoints import run_of
@@ -74,12 +75,19 @@ def find_pipeline(desk: OperationsContext, text: str) -> PipelineDir:
 
 
 def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:
-    """Nothing more begins, and what runs is ended."""
+    """Nothing more begins, and what runs is ended: the jobs also where nothing can be written down."""
     _mine(dir)
+    name, again = dir.path.name, f"onward pipeline cancel {dir.path.name}"
     if dir.over.exists():
-        raise Conflict(f"{dir.path.name} is already over", hint="`onward pipeline show` says how it ended")
-    write_whole(dir.cancelled, json.dumps({"by": desk.user, "at": desk.clock.now()}))
+        raise Conflict(f"{name} is already over", hint="`onward pipeline show` says how it ended")
+    unmarked: StorageError | None = None
+    try:
+        write_whole(dir.cancelled, json.dumps({"by": desk.user, "at": desk.clock.now()}))
+    except OSError as error:
+        done, left = f"the jobs of {name} are cancelled", "the pipeline is not marked as cancelled"
+        unmarked = unrecorded(error, dir.path.parent, done=done, left=left, again=again)
     unreached: list[SchedulerError] = []
+    unstored: list[StorageError] = []
     for run in live_members(dir, read_plan(dir)).values():
         try:
             cancel(desk, run)
@@ -87,10 +95,15 @@ def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:
             continue
         except SchedulerError as error:
             unreached.append(error)
+        except StorageError as error:
+            unstored.append(error)
     if unreached:
-        raise SchedulerUnavailable(
-            unreached[0].message, hint=f"run onward pipeline cancel {dir.path.name} again when the scheduler answers"
-        )
+        raise SchedulerUnavailable(unreached[0].message, hint=f"run {again} again when the scheduler answers")
+    if unstored:
+        more = f"; {len(unstored) - 1} more runs of {name} could not be marked either" if unstored[1:] else ""
+        raise StorageError(unstored[0].message + more, hint=f"free some space, or repair that disk, then run {again} again")
+    if unmarked:
+        raise unmarked
     advance_pipeline(desk, dir)
 
 

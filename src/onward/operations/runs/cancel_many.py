@@ -53,6 +53,8 @@ def cancel_many(desk: OperationsContext, folders: Sequence[str], *, silent: set[
             yield CancelResult(folder=folder, state=_cancel_one(desk, Path(folder), silent))
         except OnwardError as error:
             yield CancelResult(folder=folder, error=error.message, hint=error.hint, exit_code=error.exit_code)
+        except OSError as error:  # the others are still to be ended
+            yield CancelResult(folder=folder, error=str(error), hint=f"check {folder}", exit_code=StorageError.exit_code)
 
 
 def _cancel_one(desk: OperationsContext, folder: Path, silent: set[str]) -> str:

@@ -17,6 +17,7 @@ from onward.operations.context import OperationsContext
 from onward.operations.repair.one_run import repair_run
 from onward.operations.runs.home import ensure_home
 from onward.operations.runs.record import is_ours, read_folder
+from onward.operations.runs.unrecorded import unrecorded
 from onward.operations.tracker_access.server import announce_run
 from onward.rundir.journal import Journal, desk_journal
 from onward.rundir.layout import RunDir
@@ -27,8 +28,32 @@ from onward.supervisor.leg.handover import Handover
 
 
 def cancel(desk: OperationsContext, dir: RunDir) -> Run:
-    """End the run now. From here on no leg begins, even if the scheduler cannot be reached to end the one at work."""
-    run = ask_to_cancel(desk, dir)
+    """End the run now. From here on no leg begins, even if the scheduler cannot be reached to end the one at work.
+
+    Its jobs are ended also where nothing can be written down: on a full disk.
+    """
+    _may_act(desk, dir)
+    try:
+        return _cancel(desk, dir)
+    except OSError as error:
+        run = read_folder(dir)
+        name, again = run.spec.name, f"onward cancel {run.spec.id}"
+        failed = unrecorded(
+            error, dir.root, done=f"the jobs of {name} are cancelled", left="the run is not marked as cancelled", again=again
+        )
+        try:
+            _end_jobs(desk, run)
+        except SchedulerError as silent:
+            raise SchedulerUnavailable(
+                f"{name} is not cancelled: its jobs could not be ended, and nothing can be recorded in {dir.path} "
+                f"({error.strerror}): {silent.message}",
+                hint=f"run {again} again when the scheduler answers",
+            ) from silent
+        raise failed from error
+
+
+def _cancel(desk: OperationsContext, dir: RunDir) -> Run:
+    run = _ask_to_cancel(desk, dir)
     if run.closed:
         return run
     journal = desk_journal(dir)
@@ -53,6 +78,14 @@ def cancel(desk: OperationsContext, dir: RunDir) -> Run:
 def ask_to_cancel(desk: OperationsContext, dir: RunDir) -> Run:
     """Write down that it is to end, and no more: no leg begins from here on, and `tend` ends its jobs."""
     _may_act(desk, dir)
+    try:
+        return _ask_to_cancel(desk, dir)
+    except OSError as error:
+        run = read_folder(dir)
+        raise unrecorded(error, dir.root, left=f"{run.spec.name} is not cancelled", again=f"onward cancel {run.spec.id}") from error
+
+
+def _ask_to_cancel(desk: OperationsContext, dir: RunDir) -> Run:
     run = read_folder(dir)
     if run.closed:
         return _ended_already(dir, run, "cancelled")
@@ -64,6 +97,16 @@ def ask_to_cancel(desk: OperationsContext, dir: RunDir) -> Run:
 def stop(desk: OperationsContext, dir: RunDir) -> Run:
     """Have the leg at work save and end, and the run with it; where none is at work, end the run as it stands."""
     _may_act(desk, dir)
+    try:
+        return _stop(desk, dir)
+    except OSError as error:
+        run = read_folder(dir)
+        name, id = run.spec.name, run.spec.id
+        left = f"it cannot be recorded that {name} is to stop; onward cancel {id} ends its jobs all the same, without a last checkpoint"
+        raise unrecorded(error, dir.root, left=left, again=f"onward stop {id}") from error
+
+
+def _stop(desk: OperationsContext, dir: RunDir) -> Run:
     run = _settled(desk, dir)
     journal = desk_journal(dir)
     if run.closed:
@@ -181,3 +224,16 @@ def _live_jobs(desk: OperationsContext, run: Run) -> list[JobId]:
     named = {JobId(s.job): s.name for leg in run.legs.values() for s in leg.submissions.values() if s.job}
     answers = desk.scheduler(run.spec.cluster).status(list(named))
     return [job for job, status in answers.items() if status.state.live and status.name == named[job]]
+
+
+def _end_jobs(desk: OperationsContext, run: Run) -> None:
+    """End every live job of the run and write nothing: those that wait first, the last of them first, since each holds the next."""
+    scheduler = desk.scheduler(run.spec.cluster)
+    legs = {s.name: leg for leg in run.legs.values() for s in leg.submissions.values()}
+    asked = [s for leg in run.legs.values() for s in leg.submissions.values()]
+    jobs = [JobId(s.job) for s in asked if s.job]
+    for unheard in (s.name for s in asked if s.stands and not s.job):
+        jobs += scheduler.find(unheard)
+    live = [(legs[status.name], job) for job, status in scheduler.status(jobs).items() if status.state.live and status.name in legs]
+    for _, job in sorted(live, key=lambda one: (one[0].claimed is not None, -one[0].number)):
+        scheduler.cancel([job])
