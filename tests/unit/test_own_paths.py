@@ -116,6 +116,48 @@ def test_files_that_were_there_before_the_run_are_not_its_own(work: Path) -> Non
     assert not watch.ready(now=LONG_AGO + 1000, closed=True)
 
 
+def test_an_old_file_that_is_never_written_is_left_out_and_holds_no_save_back(work: Path) -> None:
+    save(work / "pretrained.pt", "two days old", at=LONG_AGO - 172_800)
+    watch = watcher(work, "*.pt")
+    watch.ignore_present(before=LONG_AGO - 50)
+    save(work / "checkpoint.pt", "epoch 1")
+    [candidate] = watch.ready(now=LONG_AGO + 5, closed=True)
+    assert list(candidate.sources) == ["checkpoint.pt"]
+    assert watch.incomplete == []
+
+
+def test_old_files_with_numbers_hold_no_save_back_either(work: Path) -> None:
+    for name in ("model_90.pt", "optim_90.pt"):
+        save(work / name, "of an older try", at=LONG_AGO - 172_800)
+    watch = watcher(work, "*.pt")
+    watch.ignore_present(before=LONG_AGO - 50)
+    save(work / "model_5.pt", "epoch 5")
+    [candidate] = watch.ready(now=LONG_AGO + 5, closed=True)
+    assert (candidate.step, list(candidate.sources)) == (5, ["model_5.pt"])
+
+
+def test_an_old_file_belongs_to_the_checkpoint_once_it_is_written(work: Path) -> None:
+    save(work / "model.pt", "of an older try", at=LONG_AGO - 172_800)
+    watch = watcher(work, "*.pt")
+    watch.ignore_present(before=LONG_AGO - 50)
+    save(work / "model.pt", "epoch 1")
+    save(work / "optim.pt", "epoch 1")
+    [candidate] = watch.ready(now=LONG_AGO + 5, closed=True)
+    assert sorted(candidate.sources) == ["model.pt", "optim.pt"]
+
+
+def test_a_file_that_only_an_earlier_leg_wrote_goes_with_the_save_of_a_training_that_ended_by_itself(work: Path, store: Path) -> None:
+    save(work / "initial.pt", "written once")
+    save(work / "model.pt", "epoch 1")
+    watch = watcher(work, "*.pt", published=published(work, store, "*.pt"))
+    watch.ignore_present(before=LONG_AGO - 50)
+    save(work / "model.pt", "epoch 2", at=LONG_AGO + 900)
+    assert not watch.ready(now=LONG_AGO + 905, closed=True, killed=True)
+    assert watch.incomplete == [(None, "initial.pt had not been written again, as earlier saves did")]
+    [candidate] = watch.ready(now=LONG_AGO + 905, closed=True)
+    assert sorted(candidate.sources) == ["initial.pt", "model.pt"]
+
+
 def test_a_file_that_becomes_a_folder_is_followed(work: Path) -> None:
     save(work / "last", "a file")
     watch = watcher(work, "last")
@@ -172,6 +214,16 @@ def test_a_torn_file_under_a_new_name_is_set_aside(work: Path, store: Path) -> N
     tear(work / "epoch_2.pt")
     put_back(folder, work, ["epoch_*.pt"])
     assert sorted(entry.name for entry in work.iterdir()) == ["epoch_1.pt", "epoch_2.pt.incomplete"]
+
+
+def test_an_old_file_that_was_cut_off_before_the_run_stays_and_does_not_undo_what_is_newer(work: Path, store: Path) -> None:
+    save(work / "checkpoint.pt", "epoch 5")
+    folder = published(work, store, "*.pt")
+    save(work / "broken.pt", "of an older try")
+    tear(work / "broken.pt", at=LONG_AGO - 172_800)
+    save(work / "checkpoint.pt", "epoch 7", at=LONG_AGO + 400)
+    assert put_back(folder, work, ["*.pt"]) == []
+    assert sorted(entry.name for entry in work.iterdir()) == ["broken.pt", "checkpoint.pt"]
 
 
 def test_a_link_to_the_file_that_was_there_at_submit_is_replaced_and_not_written_through(work: Path, store: Path) -> None:

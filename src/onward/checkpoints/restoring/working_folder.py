@@ -24,10 +24,10 @@ def put_back(folder: Path, working: Path, patterns: Sequence[str], *, moved: Mov
     """
     manifest = read_manifest(folder)
     check_sizes(folder, manifest)
-    there = own_paths(working, patterns)
-    torn = [name for name in there if is_cut_off(working / name)]
+    there = set(own_paths(working, patterns))
     newest = max((entry.written for entry in manifest.files.values()), default=0)
     newer = [name for name in there if (working / name).stat().st_mtime_ns > newest]
+    torn = [name for name in {*newer, *manifest.files.keys() & there} if is_cut_off(working / name)]
     wanted = sorted(name for name, entry in manifest.files.items() if not _is(working / name, entry.size, entry.written))
     if newer and not torn:
         wanted = []

@@ -70,7 +70,7 @@ def unnumbered(sight: SaveObservation, rounds: SaveRounds, habits: SavePattern) 
     if continues(rounds):
         quiet = habits.quiet
     elif lacking:
-        if sight.closed and not rounds.seen_before():
+        if sight.closed and not rounds.seen_before() and (sight.killed or not rounds.only_resumed):
             return _no(sight, f"{_some(lacking)} had not been written again, as earlier saves did")
         quiet = _patience(sight, habits)
     elif not rounds.known and not stands_alone(sight.listing):

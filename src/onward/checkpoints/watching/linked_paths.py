@@ -49,8 +49,12 @@ class LinkedWatcher(SaveWatcher):
         self._patterns = patterns
         files = published.files.items() if published and published.made_by == OWN else ()
         self._known = {(name, entry.size, entry.written) for name, entry in files}
+        self._older: dict[str, FileVersion] = {}  # no work of the run's: left out until they are written
 
     def ignore_present(self, *, before: float = math.inf, all_here: bool = True) -> None:
+        """What was written before this moment, and was not published, is no part of any checkpoint until it is written again."""
+        there = filter(None, map(self._version, own_paths(self._working, self._patterns)))
+        self._older = {seen[0]: seen for seen in there if seen not in self._known and super(LinkedWatcher, self)._is_older(seen, before)}
         self._refresh()
         super().ignore_present(before=before, all_here=all_here)
 
@@ -67,8 +71,9 @@ class LinkedWatcher(SaveWatcher):
         return replace(super()._files(step, own, whole, again=again, rewritten=rewritten), made_by=OWN)
 
     def _refresh(self) -> int:
-        """Make the links those to the files that are there now, and say how many."""
-        wanted = set(own_paths(self._working, self._patterns))
+        """Make the links those to the files that are there now, and say how many files there are."""
+        found = own_paths(self._working, self._patterns)
+        wanted = {name for name in found if not self._was_there(name)}
         there = {os.path.relpath(os.path.join(at, name), self._links) for at, _, names in os.walk(self._links) for name in names}
         for name in there - wanted:
             (self._links / name).unlink(missing_ok=True)
@@ -79,4 +84,15 @@ class LinkedWatcher(SaveWatcher):
                 return self._refresh()
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(self._working.absolute() / name)
-        return len(wanted)
+        return len(found)
+
+    def _was_there(self, name: str) -> bool:
+        """It is older than the run, and has not been written since."""
+        return name in self._older and self._version(name) == self._older[name]
+
+    def _version(self, name: str) -> FileVersion | None:
+        try:
+            seen = (self._working / name).stat()
+        except OSError:
+            return None  # gone
+        return name, seen.st_size, seen.st_mtime_ns

@@ -19,6 +19,7 @@ class SaveRounds:
         self._seen: dict[str, FileVersion] = {}
         self._looked_at = 0.0
         self._rounds: deque[frozenset[str]] = deque(maxlen=_REMEMBERED)
+        self._resumed: frozenset[str] | None = None
         self._last_files: deque[str] = deque(maxlen=_REMEMBERED)
         self._published: frozenset[str] = frozenset()  # written by the round that was published last, until one is written again
         self._published_at = 0  # its newest write, nanoseconds
@@ -29,7 +30,8 @@ class SaveRounds:
         """What came from a checkpoint, and whether one round here wrote all of it."""
         self._seen = {seen[0]: seen for seen in files}
         if self._seen and as_a_round:
-            self._rounds.append(frozenset(self._seen))
+            self._resumed = frozenset(self._seen)
+            self._rounds.append(self._resumed)
 
     def look(self, files: Mapping[str, FileVersion], *, now: float) -> None:
         changed = frozenset(name for name, seen in files.items() if self._seen.get(name) != seen)
@@ -53,6 +55,11 @@ class SaveRounds:
     @property
     def known(self) -> bool:
         return bool(self._rounds)
+
+    @property
+    def only_resumed(self) -> bool:
+        """Nothing is known of how this training saves but what the checkpoint held that it started from."""
+        return len(self._rounds) == 1 and self._rounds[0] is self._resumed
 
     @property
     def pause(self) -> float | None:
