@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +69,7 @@ def watch_of(folder: Path, events: list[ev.Event], timer: Timer, *processes: int
         processes=lambda: processes,
         ours=(folder / "of-onward",),
         write=events.append,
-        clock=ManualClock(2e9),
+        clock=ManualClock(time.time()),
         timer=timer,
     )
 
@@ -179,16 +180,30 @@ def test_a_folder_with_very_many_files_costs_no_more_than_the_bound_and_is_looke
     assert told(events) == [["sample7.pt"]]
 
 
-def test_data_behind_links_is_looked_at_after_the_folders_own_files(tmp_path: Path) -> None:
-    data, work = tmp_path / "data", tmp_path / "work"
-    data.mkdir()
-    (work / "out").mkdir(parents=True)
-    for number in range(50):
-        (data / f"image{number}").touch()
-    (work / "a-data").symlink_to(data)
-    (work / "out" / "last.ckpt").touch()
-    assert "out/last.ckpt" in list_state_files(work, most=10).files
+def test_links_are_not_followed_to_files_or_folders(tmp_path: Path, events: list[ev.Event]) -> None:
+    elsewhere, work = tmp_path / "elsewhere", tmp_path / "work"
+    elsewhere.mkdir()
+    work.mkdir()
+    watch = watch_of(work, events, Timer())
+    (elsewhere / "model.pt").write_bytes(b"1")
+    (work / "folder").symlink_to(elsewhere)
+    (work / "last.pt").symlink_to(elsewhere / "model.pt")
+    watch.last_look()
+    assert told(events) == []
     assert not list_state_files(work / "gone").files
+    (work / "model.pt").write_bytes(b"1")
+    watch.last_look()
+    assert told(events) == [["model.pt"]]
+
+
+def test_a_file_from_before_the_leg_that_is_moved_into_the_folder_does_not_count(tmp_path: Path, events: list[ev.Event]) -> None:
+    watch = watch_of(tmp_path, events, Timer())
+    began = time.time()
+    for name, age in (("old.pt", 86_400), ("by-a-slow-clock.pt", 5)):
+        (tmp_path / name).write_bytes(b"1")
+        os.utime(tmp_path / name, (began - age, began - age))
+    watch.last_look()
+    assert told(events) == [["by-a-slow-clock.pt"]]
 
 
 def test_what_is_in_hidden_folders_and_among_logs_is_not_looked_at(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Two looks, both cheap. Which files its processes hold open for writing is read from /proc every few seconds: this finds files
 wherever they are, and costs the shared storage nothing. The working folder is listed once a minute, up to a bound.
-A file counts once it is closed: one that was open at the last look may be half of a save, or a log.
+A file counts once it is closed: one that was open at the last look may be half of a save, or a log. One that was written before the
+leg began does not count, wherever it was moved to since, and neither does a link.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _OPEN_FILES = 5.0  # seconds between two looks at open files
 _EVERY = 60.0  # seconds between two listings of the working folder
 _SHARE_OF_A_LEG = 0.1  # or less, in a short leg
 _SECONDS_PER_OPERATION = 0.5  # of the shared storage
+_CLOCKS_APART = 60.0  # seconds that a file server may be behind the node; what was there when the leg began is known without a clock
 _TELL = 600.0  # seconds between two events
 _MOST_NAMES = 5  # in an event
 _SYSTEM = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp")
@@ -55,6 +57,7 @@ class OwnFilesWatch:
         self._foreign = tuple(f"{os.path.realpath(path)}/" for path in (*map(str, ours), tempfile.gettempdir(), *_SYSTEM))
         self._write = write
         self._clock = clock
+        self._since = (clock.now() - _CLOCKS_APART) * 1e9  # nanoseconds
         self._timer = timer
         self._every = min(_EVERY, _SHARE_OF_A_LEG * limit) if limit else _EVERY
         self.pause = min(_OPEN_FILES, self._every)  # seconds between two calls of `look`
@@ -89,7 +92,7 @@ class OwnFilesWatch:
         self._next = self._timer() + self._rest(listing.operations)
 
     def _note(self, name: str, stamp: FileStamp) -> None:
-        if self._known.get(name) != stamp and stamp[0]:
+        if self._known.get(name) != stamp and stamp[0] and stamp[1] >= self._since:
             self._untold[name] = stamp
         self._known[name] = stamp
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,13 +24,12 @@ class FolderListing:
 
 
 def list_state_files(folder: Path, *, most: int = MOST_ENTRIES) -> FolderListing:
-    """Folders nearest to it first; those behind links last, since data sets lie there."""
+    """Folders nearest to it first. What is behind links is not the training's own: data sets and older tries lie there."""
     found = FolderListing()
     todo: deque[tuple[str, int]] = deque([("", 0)])
-    linked: deque[tuple[str, int]] = deque()
     left = most
-    while left > 0 and (todo or linked):
-        below, depth = (todo or linked).popleft()
+    while left > 0 and todo:
+        below, depth = todo.popleft()
         found.operations += 1
         try:
             with os.scandir(folder / below) as entries:
@@ -37,10 +37,10 @@ def list_state_files(folder: Path, *, most: int = MOST_ENTRIES) -> FolderListing
                     if (left := left - 1) < 0:
                         break
                     name = f"{below}/{entry.name}" if below else entry.name
-                    if entry.is_dir():
+                    if entry.is_dir(follow_symlinks=False):
                         if depth < _DEEPEST and not is_skipped(entry.name):
-                            (linked if entry.is_symlink() else todo).append((name, depth + 1))
-                    elif looks_like_state(name):
+                            todo.append((name, depth + 1))
+                    elif entry.is_file(follow_symlinks=False) and looks_like_state(name):
                         found.operations += 1
                         found.files |= stamps([name], folder)
         except OSError:
@@ -49,12 +49,13 @@ def list_state_files(folder: Path, *, most: int = MOST_ENTRIES) -> FolderListing
 
 
 def stamps(names: Iterable[str], folder: Path) -> dict[str, FileStamp]:
-    """Of those that are there. A name may be absolute."""
+    """Of those that are there and are files, not links to some. A name may be absolute."""
     found = {}
     for name in names:
         try:
-            seen = os.stat(folder / name)
+            seen = os.lstat(folder / name)
         except OSError:
             continue
-        found[name] = (seen.st_size, seen.st_mtime_ns, seen.st_ino)
+        if stat.S_ISREG(seen.st_mode):
+            found[name] = (seen.st_size, seen.st_mtime_ns, seen.st_ino)
     return found
