@@ -75,6 +75,41 @@ def test_a_path_names_a_file_a_pattern_several_and_a_folder_all_in_it(work: Path
     assert own_paths(work, ["logs"]) == own_paths(work, ["logs/**"]) == ["logs/v0/hparams.yaml", "logs/v0/last.ckpt"]
 
 
+def test_a_link_stays_in_the_working_folder_or_in_a_folder_that_a_pattern_spells_out(work: Path) -> None:
+    elsewhere = work.parent / "elsewhere"
+    save(elsewhere / "model.pt", "elsewhere")
+    save(work / "epoch_1.pt", "epoch 1")
+    (work / "last.pt").symlink_to("epoch_1.pt")
+    (work / "theirs.pt").symlink_to(elsewhere / "model.pt")
+    (work / "out").symlink_to(elsewhere)
+    assert own_paths(work, ["*.pt"]) == own_paths(work, ["**/*.pt"]) == ["epoch_1.pt", "last.pt"]
+    assert own_paths(work, ["*/*.pt"]) == own_paths(work, ["theirs.pt"]) == []
+    assert own_paths(work, ["out"]) == own_paths(work, ["out/*.pt"]) == own_paths(work, ["out/model.pt"]) == ["out/model.pt"]
+
+
+def test_a_link_that_leads_out_is_told_once(work: Path) -> None:
+    save(work.parent / "mine.pt", "elsewhere")
+    (work / "a.pt").symlink_to(work.parent / "mine.pt")
+    said: list[str] = []
+    watch = LinkedWatcher(work.parent / "links", work, ["*.pt"], warn=said.append)
+    watch.ignore_present(before=LONG_AGO - 50)
+    assert not watch.ready(now=LONG_AGO + 100, closed=True)
+    [words] = said
+    assert words.startswith("not published: a.pt, since a link leads out of the working folder to it; if the training saves there,")
+
+
+def test_a_new_link_to_an_old_file_is_no_save_and_one_to_a_new_file_goes_with_it(work: Path) -> None:
+    save(work / "kept" / "old.pt", "of an older try", at=LONG_AGO - 172_800)
+    watch = watcher(work, "*.pt")
+    watch.ignore_present(before=LONG_AGO - 50)
+    (work / "best.pt").symlink_to("kept/old.pt")
+    assert not watch.ready(now=LONG_AGO + 100, closed=True)
+    save(work / "kept" / "new.pt", "epoch 1")
+    (work / "last.pt").symlink_to("kept/new.pt")
+    [candidate] = watch.ready(now=LONG_AGO + 100, closed=True)
+    assert list(candidate.sources) == ["last.pt"]
+
+
 # ── publishing ────────────────────────────────────────────────────────────────
 
 

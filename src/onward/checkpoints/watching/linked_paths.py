@@ -9,8 +9,10 @@ import glob
 import math
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from onward.checkpoints.manifest import OWN, Manifest
@@ -20,39 +22,81 @@ from onward.checkpoints.watching.listing import FileVersion, Fingerprint
 from onward.checkpoints.watching.watcher import SaveWatcher
 
 _MOST_FILES = 10_000
-_SECONDS_PER_FILE = 1.0  # between two looks: each asks shared storage for every file
+_SECONDS_PER_FILE = 1.5  # between two looks: each asks shared storage for every file, up to three times
 _LONGEST_REST = 60.0
 
 
 def own_paths(folder: Path, patterns: Iterable[str]) -> list[str]:
-    """The files that the patterns name, relative to the folder. A pattern that names a folder means all in it."""
+    """The files that the patterns name, relative to the folder. A pattern that names a folder means all in it.
+
+    A link leads to a file of the training's own only where it stays in the folder, or in one that a pattern spells out.
+    """
+    return _own_and_led_out(folder, patterns)[0]
+
+
+def _own_and_led_out(folder: Path, patterns: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Also those that are not the training's own, since a link leads out to them."""
+    own: set[str] = set()
     found: set[str] = set()
     for pattern in patterns:
-        for name in glob.iglob(pattern, root_dir=folder, recursive=True):
+        named = _files_of(folder, pattern)
+        homes = tuple(f"{os.path.realpath(home)}/" for home in (folder, _spelled_out(folder, pattern)))
+        within = cache(os.path.realpath)  # each folder is asked for once
+        for name in named:
             path = folder / name
-            if path.is_file():
-                found.add(name)
-            elif "**" not in pattern:
-                found.update(os.path.relpath(os.path.join(at, file), folder) for at, _, files in os.walk(path) for file in files)
-            if len(found) >= _MOST_FILES:
-                break
-    return sorted(name for name in found if not any(file_names.unfinished(part) for part in name.split("/")))
+            leads_to = os.path.realpath(path) if path.is_symlink() else f"{within(path.parent)}/{path.name}"
+            if leads_to.startswith(homes):
+                own.add(name)
+        found |= named
+        if len(found) >= _MOST_FILES:
+            break
+    return sorted(own), sorted(found - own)
+
+
+def _files_of(folder: Path, pattern: str) -> set[str]:
+    found: set[str] = set()
+    for name in glob.iglob(pattern, root_dir=folder, recursive=True):
+        path = folder / name
+        if path.is_file():
+            found.add(name)
+        elif "**" not in pattern:
+            found.update(os.path.relpath(os.path.join(at, file), folder) for at, _, files in os.walk(path) for file in files)
+        if len(found) >= _MOST_FILES:
+            break
+    return {name for name in found if not any(file_names.unfinished(part) for part in name.split("/"))}
+
+
+def _spelled_out(folder: Path, pattern: str) -> Path:
+    """The folder that its beginning names without a wildcard."""
+    named = folder.joinpath(*takewhile(lambda part: not glob.has_magic(part), pattern.split("/")))
+    return named if named.is_dir() or named == folder else named.parent
 
 
 class LinkedWatcher(SaveWatcher):
     """`published`: the newest checkpoint that was made of these files; what is as it says is not new."""
 
-    def __init__(self, links: Path, folder: Path, patterns: Sequence[str], *, published: Manifest | None = None) -> None:
+    def __init__(
+        self,
+        links: Path,
+        folder: Path,
+        patterns: Sequence[str],
+        *,
+        published: Manifest | None = None,
+        warn: Callable[[str], None] = lambda words: None,
+    ) -> None:
         super().__init__(links)
         self._links = links
         self._working = folder
         self._patterns = patterns
         files = published.files.items() if published and published.made_by == OWN else ()
         self._known = {(name, entry.size, entry.written) for name, entry in files}
+        self._warn: Callable[[str], None] | None = warn  # once
+        self._before = -math.inf
         self._older: dict[str, FileVersion] = {}  # no work of the run's: left out until they are written
 
     def ignore_present(self, *, before: float = math.inf, all_here: bool = True) -> None:
         """What was written before this moment, and was not published, is no part of any checkpoint until it is written again."""
+        self._before = before
         there = filter(None, map(self._version, own_paths(self._working, self._patterns)))
         self._older = {seen[0]: seen for seen in there if seen not in self._known and super(LinkedWatcher, self)._is_older(seen, before)}
         self._refresh()
@@ -72,7 +116,10 @@ class LinkedWatcher(SaveWatcher):
 
     def _refresh(self) -> int:
         """Make the links those to the files that are there now, and say how many files there are."""
-        found = own_paths(self._working, self._patterns)
+        found, led_out = _own_and_led_out(self._working, self._patterns)
+        if led_out and self._warn:
+            self._warn(_not_published(led_out))
+            self._warn = None
         wanted = {name for name in found if not self._was_there(name)}
         there = {os.path.relpath(os.path.join(at, name), self._links) for at, _, names in os.walk(self._links) for name in names}
         for name in there - wanted:
@@ -84,11 +131,14 @@ class LinkedWatcher(SaveWatcher):
                 return self._refresh()
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(self._working.absolute() / name)
-        return len(found)
+        return len(found) + len(led_out)
 
     def _was_there(self, name: str) -> bool:
-        """It is older than the run, and has not been written since."""
-        return name in self._older and self._version(name) == self._older[name]
+        """It is older than the run and has not been written since, or a new link to such a file."""
+        if name not in self._older and not (self._working / name).is_symlink():
+            return False
+        seen = self._version(name)
+        return seen is not None and seen not in self._known and (seen == self._older.get(name) or super()._is_older(seen, self._before))
 
     def _version(self, name: str) -> FileVersion | None:
         try:
@@ -96,3 +146,11 @@ class LinkedWatcher(SaveWatcher):
         except OSError:
             return None  # gone
         return name, seen.st_size, seen.st_mtime_ns
+
+
+def _not_published(names: Sequence[str]) -> str:
+    which = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    return (
+        f"not published: {which}, since a link leads out of the working folder to it;"
+        " if the training saves there, make the folder a link instead of the file, and begin a pattern in checkpoints.paths with its name"
+    )

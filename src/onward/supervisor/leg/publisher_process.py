@@ -231,10 +231,14 @@ def _stage(options: argparse.Namespace) -> int:
 def _own_files(run: RunDir, local: LegLocal, spec: RunSpec) -> SaveWatcher:
     """Of the files that the training keeps in its working folder, those are new that are not as they were published last."""
     names = published_names_of(run.checkpoints)
+    published = None
     with contextlib.suppress(CheckpointDamaged):
         published = read_manifest(run.checkpoints / str(names[-1])) if names else None
-        return LinkedWatcher(local.own, working_folder(spec, run), spec.checkpoints.paths, published=published)
-    return LinkedWatcher(local.own, working_folder(spec, run), spec.checkpoints.paths)
+
+    def warn(words: str) -> None:
+        _say(PublishReport(kind="refused", step=0, reason=words))
+
+    return LinkedWatcher(local.own, working_folder(spec, run), spec.checkpoints.paths, published=published, warn=warn)
 
 
 class Heartbeat:
