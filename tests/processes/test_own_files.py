@@ -139,6 +139,8 @@ def test_a_file_anywhere_that_the_training_had_open_counts_once_it_is_closed(
     assert told(events) == []
     tell(writer, str(tmp_path / "tmp" / "cache.pt"))
     watch.look()
+    assert told(events) == []  # not yet: a kill closes files too
+    watch.look()
     assert told(events) == [[str(scratch / "exp.pt")]]
     tell(writer, "")
     watch.look()
@@ -160,6 +162,33 @@ def test_a_file_that_is_still_open_at_the_end_counts_only_if_its_format_says_tha
     watch.look()
     watch.last_look()
     assert told(events) == [["checkpoint.pth.tar"]]
+
+
+def test_a_file_that_only_a_kill_closed_does_not_count_whenever_the_next_look_comes(
+    tmp_path: Path, events: list[ev.Event], writer: subprocess.Popen[str]
+) -> None:
+    shell = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # what started the training lives a little longer
+    living = [shell.pid, writer.pid]
+    watch = OwnFilesWatch(
+        tmp_path,
+        leg=3,
+        limit=None,
+        processes=lambda: living,
+        ours=(),
+        write=events.append,
+        clock=ManualClock(time.time()),
+        timer=Timer(),
+    )
+    tell(writer, str(tmp_path / "state"))
+    watch.look()
+    writer.kill()
+    writer.wait()
+    watch.look()
+    shell.communicate()
+    living.clear()
+    watch.look()
+    watch.last_look()
+    assert told(events) == []
 
 
 def test_a_folder_with_very_many_files_costs_no_more_than_the_bound_and_is_looked_at_more_rarely(

@@ -2,8 +2,8 @@
 
 Two looks, both cheap. Which files its processes hold open for writing is read from /proc every few seconds: this finds files
 wherever they are, and costs the shared storage nothing. The working folder is listed once a minute, up to a bound.
-A file counts once it is closed: one that was open at the last look may be half of a save, or a log. One that was written before the
-leg began does not count, wherever it was moved to since, and neither does a link.
+A file counts once it is closed and the training lives on: one that a kill closed may be half of a save, or a log. One that was
+written before the leg began does not count, wherever it was moved to since, and neither does a link.
 """
 
 from __future__ import annotations
@@ -65,21 +65,24 @@ class OwnFilesWatch:
         self._known = listing.files
         self._next = timer() + self._rest(listing.operations)
         self._open: frozenset[str] = frozenset()  # real paths, at the last look
+        self._closed: frozenset[str] = frozenset()  # between the last two: by the training, if it lives at the next; else by a kill
         self._untold: dict[str, FileStamp] = {}
         self._tell_at = 0.0
 
     def look(self) -> None:
-        now_open = frozenset(path for path in opened_by(self._processes()) if self._may_be_state(path))
-        closed, self._open = self._open - now_open, now_open
-        for name, stamp in stamps(map(self._name, closed), self._folder).items():
-            self._note(name, stamp)
+        processes = list(self._processes())
+        if processes:  # else it has gone, and closed nothing by itself
+            now_open = frozenset(path for path in opened_by(processes) if self._may_be_state(path))
+            self._note_all(self._closed)
+            self._closed, self._open = self._open - now_open, now_open
         if self._timer() >= self._next:
             self._list()
         if self._untold and self._timer() >= self._tell_at:
             self._tell()
 
     def last_look(self) -> None:
-        """What was open at the last look was not seen to be closed by the training, and does not count."""
+        """What the training was not seen to outlive after closing it may be torn: it counts only if its format says that it is whole."""
+        self._note_all(path for path in self._open | self._closed if has_proper_end(Path(path)))
         self._list()
         if self._untold:
             self._tell()
@@ -87,9 +90,13 @@ class OwnFilesWatch:
     def _list(self) -> None:
         listing = list_state_files(self._folder)
         for name, stamp in listing.files.items():
-            if os.path.realpath(self._folder / name) not in self._open or has_proper_end(self._folder / name):
+            if os.path.realpath(self._folder / name) not in self._open | self._closed:
                 self._note(name, stamp)
         self._next = self._timer() + self._rest(listing.operations)
+
+    def _note_all(self, paths: Iterable[str]) -> None:
+        for name, stamp in stamps(map(self._name, paths), self._folder).items():
+            self._note(name, stamp)
 
     def _note(self, name: str, stamp: FileStamp) -> None:
         if self._known.get(name) != stamp and stamp[0] and stamp[1] >= self._since:
