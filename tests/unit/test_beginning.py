@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from onward.errors import InvalidInput
+from onward.errors import AlreadyClaimed, InvalidInput
 from onward.model import events as ev
 from onward.model.job import Allocation, JobId, JobState
-from onward.model.run import LegEnd
+from onward.model.policy.lifecycle import Close
+from onward.model.run import LegEnd, RunState
 from onward.rundir import journal as journal_module
 from onward.rundir import run_end
 from onward.rundir.claim import claim
 from onward.rundir.journal import Journal, read_events, read_run
+from onward.rundir.run_end import close_run
 from onward.sdk import contract
 from onward.supervisor import main
 from onward.supervisor.leg import handover as handover_module
@@ -310,3 +312,18 @@ def test_a_training_whose_code_is_away_is_not_blamed_for_it(run: PlayedRun, monk
     run.dir.path.rename(tmp_path / "away")
     with pytest.raises(FileNotFoundError):
         start()
+
+
+def test_a_run_that_was_cancelled_while_a_job_waited_for_its_storage_is_not_begun(run: PlayedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = job_starts(run, 1)
+
+    def full(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        closing = Close(state=RunState.CANCELLED, cause="cancelled by ada")
+        close_run(run.dir, Journal(run.dir.leg_journal(1)), closing, leg=1, at=run.now())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(main, "claim", full)
+    with pytest.raises(AlreadyClaimed, match=r"the run is over \(cancelled\)"):
+        main._claim(begun)
+    assert not run.dir.claim(1).exists()

@@ -160,6 +160,8 @@ def _claim(scene: LegContext) -> LegLocal:
     def attempt() -> None:
         nonlocal attempts
         attempts += 1
+        if attempts > 1 and (closed := read_run(scene.dir).closed):
+            raise AlreadyClaimed(f"the run is over ({closed.state}) since this job waited for its storage")
         claim(scene.dir, scene.leg, job=scene.allocation.job, repeated=attempts > 1)
 
     scene.patiently("claiming the leg", attempt)
