@@ -285,7 +285,8 @@ def test_states_have_colours_in_a_terminal_unless_nobody_wants_them(home: Home) 
     plain.read()
     plain.close()
     assert "\x1b" not in plain.raw
-    assert max(map(len, plain.lines())) <= 80
+    table = [line for line in plain.lines() if not line.startswith("runs under ")]  # a folder's name is not shortened
+    assert max(map(len, table)) <= 80
     assert "\x1b" not in home.onward("show", id).stdout
 
 
