@@ -28,8 +28,8 @@ from tests.workers import ITEM_COUNT, ITEMS, Field, benchmark
 KILLS = 60
 WORKERS = 2
 LONGEST = 0.3  # seconds that a worker is let live
-SHARDS = 40
-PATIENCE = 120.0  # seconds for all of it
+SHARDS = 80  # work for longer than the kills take, also where the killer gets little of the machine
+PATIENCE = 400.0  # seconds for all of it
 
 
 def forked(field: Field, number: int) -> int:
@@ -55,7 +55,10 @@ def play(folder: str, seed: str) -> None:
         time.sleep(chance.uniform(0, LONGEST))
         number = chance.choice(sorted(workers))
         os.kill(workers[number], signal.SIGKILL)
-        kills += os.waitstatus_to_exitcode(os.waitpid(workers[number], 0)[1]) == -signal.SIGKILL
+        status = os.waitstatus_to_exitcode(os.waitpid(workers[number], 0)[1])
+        if status == contract.EXIT_DONE:
+            sys.exit(f"all work was done after {kills} kills: too little work for this machine")
+        kills += status == -signal.SIGKILL
         workers[number] = forked(field, number)
     for pid in [*workers.values(), 0]:  # the last one: what the last that was killed held is open by now, whoever looked before
         status = os.waitstatus_to_exitcode(os.waitpid(pid or forked(field, 1), 0)[1])
