@@ -1061,7 +1061,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask for a run's status
+         * Get a run's status
          * @description As in Onward: submitted, running, waiting, finished, failed, cancelled.
          */
         get: operations["status_runs__run_id__get"];
