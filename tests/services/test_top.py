@@ -134,10 +134,10 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def env(folder: Path) -> dict[str, str]:
     """A workstation: one queue, of its own."""
-    place = populate(folder, at=time.time() - 3600)
+    place = populate(folder, at=time.time() - 35 * 60)  # all spans have two digits of minutes for half an hour: they wrap alike
     (folder / "settings.toml").write_text('cluster = "local"\n')
     own = {"ONWARD_ROOT": str(place.root), "ONWARD_STATE_DIR": str(folder / "state"), "ONWARD_SETTINGS": str(folder / "settings.toml")}
-    own["TZ"] = f"X{time.gmtime().tm_hour - 12:+d}"  # where it is noon, far from any other day
+    own["TZ"] = f"<noon>{time.gmtime().tm_hour - 12:+d}"  # far from any other day, whose times would have a date
     own |= {"COLUMNS": "70", "LINES": "20"}  # what a shell exported once is no longer true
     return {**own, "NO_COLOR": "1", "TERM": "screen-256color", "LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"], "HOME": str(folder)}
 

@@ -93,6 +93,12 @@ def test_facts_that_are_not_known_are_left_out() -> None:
     assert facts_of(told, now=NOON) == (("progress", "step 9 of 100, 0.5 steps/s"), ("code", "aaaaaaaaaaaa main with changes"))
 
 
+def test_when_a_run_will_be_done_is_said_with_its_legs_once() -> None:
+    told = {"finish": {"at": NOON + 3000, "legs": 1, "words": "at the pace of the last steps, in 1 more leg"}}
+    words = dict(facts_of(told, now=NOON))["finish"]
+    assert words.endswith(" (50m); at the pace of the last steps, in 1 more leg") and words.count("leg") == 1
+
+
 def test_a_page_that_cannot_be_drawn_says_so_in_its_place() -> None:
     block = failure_frame(ValueError("[red]"), width=40, height=6)
     assert len(block) == 6 and "internal error" in shown(block) and "[red]" in shown(block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onward.tui.drawing.text import clock, many, number, span
+from onward.tui.drawing.text import clock, number, span
 
 
 def facts_of(told: Mapping[str, Any], *, now: float) -> tuple[tuple[str, str], ...]:
@@ -36,8 +36,7 @@ def _progress(pace: Mapping[str, Any]) -> str:
 def _finish(told: Mapping[str, Any] | None, now: float) -> str:
     if not told:
         return ""
-    legs = f", {many(told['legs'], 'more leg')}" if told.get("legs") else ""
-    return f"about {clock(told['at'], now)} ({span(told['at'] - now)}{legs}); {told['words']}"
+    return f"about {clock(told['at'], now)} ({span(told['at'] - now)}); {told['words']}"
 
 
 def _risk(told: Mapping[str, Any] | None, now: float) -> str:
