@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from onward.errors import NotFound
 from onward.model import events as ev
 from onward.model.run import Run
 from onward.operations.repair.killed_submits import sweep_killed_submits
@@ -248,6 +249,54 @@ def test_a_long_spool_does_not_keep_others_waiting(place: Path, root: Path, monk
         for _ in range(60):
             tracker.files.look([root])
         assert len(tracker.series.points("longrun1", "loss")) == 40
+
+
+def test_one_folder_is_looked_at_alone_and_its_neighbours_are_not_even_listed(
+    place: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, beside = Folder(root, id="wanted01"), Folder(root, "2026-11-15_B_beside", id="beside01")
+    for folder in (wanted, beside):
+        folder.begin(1)
+        folder.log(1, 0, 1)
+
+    def listed(_: Path) -> list[str]:
+        raise AssertionError("the root is listed")
+
+    with Tracker.open(place) as tracker, counted(monkeypatch) as calls:
+        monkeypatch.setattr("onward.tracker.ingest.folders.selection._dated_names", listed)
+        looked = tracker.files.look_at([wanted.dir])
+        assert (looked.runs, looked.points, looked.more) == (1, 2, False)
+        assert tracker.files.look_at([wanted.dir]).changed == 0
+        assert not calls.under(beside.dir.path)
+        with pytest.raises(NotFound):
+            tracker.runs.get("beside01")
+
+
+def test_a_look_at_a_long_spool_says_that_more_is_left(place: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onward.tracker.ingest.folders.tail.TURN", 1)
+    monkeypatch.setattr(read_piece, "__kwdefaults__", {"piece": 100, "longest": 1000})
+    folder = Folder(root)
+    folder.begin(1)
+    folder.log(1, *range(10))
+    with Tracker.open(place) as tracker:
+        looks = 1
+        while tracker.files.look_at([folder.dir]).more:
+            looks += 1
+        assert looks > 2 and len(tracker.series.points("k3x9q2m7", "loss")) == 10
+
+
+def test_a_run_that_settled_is_looked_into_again_only_when_it_changed(place: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onward.tracker.ingest.folders.tail.SETTLED", -1.0)
+    folder = Folder(root)
+    folder.begin(1)
+    folder.event(ev.Closed(leg=1, at=NOW, state="failed", cause="it crashed"))
+    with Tracker.open(place) as tracker:
+        tracker.files.look_at([folder.dir])
+        with counted(monkeypatch) as calls:
+            tracker.files.look_at([folder.dir])
+        assert set(calls.under(folder.dir.path)) <= {str(folder.dir.journals), str(folder.dir.spool)}
+        folder.log(1, 0)
+        assert tracker.files.look_at([folder.dir]).points == 1
 
 
 def test_what_is_to_be_tended_is_told_while_a_look_is_at_work(place: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

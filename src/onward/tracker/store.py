@@ -11,7 +11,7 @@
     tracker.notices       cursor put due bundle sent failed history forget: the outbox of alerts
     tracker.series        metrics chart charts points
     tracker.models        logged models, datasets: create get of finish delete set_tags log add_inputs add_outputs
-    tracker.files         look(roots): take what is new in run folders
+    tracker.files         look(roots), look_at(run folders): take what is new in run folders
     tracker.event_files   look(folder, run): the same of TensorBoard's files in any folder
     tracker.push          announce piece: the same, sent by someone who can read them
     tracker.upkeep        start tidy shrink stop: compaction in the background

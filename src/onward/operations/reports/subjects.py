@@ -23,7 +23,6 @@ from onward.tracker.store import Tracker
 
 BUCKETS = 400  # of a line
 MOST_CHARTS = 40
-_ROUNDS = 10_000
 _FIRST = re.compile(r"loss|acc|err|score|reward|f1|auc|iou|bleu|ppl|perplexity", re.IGNORECASE)
 
 
@@ -71,17 +70,14 @@ class ReportSubject:
 
 def subjects_from_folders(dirs: Sequence[RunDir], metrics: Sequence[str], clock: Clock) -> list[ReportSubject]:
     """`metrics`: only these; none: those that people look at first."""
-    with tempfile.TemporaryDirectory(prefix="onward-report-") as own:
-        roots = list(dict.fromkeys(dir.root for dir in dirs))
-        only = {dir.path for dir in dirs}  # looking at one run must not read all that lie beside it
-        with Tracker.open(Path(own) / "report.db") as tracker:
-            for _ in range(_ROUNDS):
-                looked = tracker.files.look(roots, only=only)
-                if looked.problems:
-                    raise StorageError(looked.problems[0], hint="a report needs the complete run folder")
-                if not looked.points and not looked.changed:
-                    break
-            return [_subject(tracker, dir, metrics, clock.now()) for dir in dirs]
+    with tempfile.TemporaryDirectory(prefix="onward-report-") as own, Tracker.open(Path(own) / "report.db") as tracker:
+        more = True
+        while more:
+            looked = tracker.files.look_at(dirs)
+            if looked.problems:
+                raise StorageError(looked.problems[0], hint="a report needs the complete run folder")
+            more = looked.more
+        return [_subject(tracker, dir, metrics, clock.now()) for dir in dirs]
 
 
 def chosen_metrics(keys: Iterable[str], metrics: Sequence[str]) -> list[str]:

@@ -100,6 +100,11 @@ class RunFolders:
                         problems.append(f"{rounds.parent} cannot be listed: {error.strerror or error}")
         return found
 
+    def visit(self, dir: RunDir) -> FolderVisit:
+        """Of one run's folder, whenever it is asked for; what lies beside it is not listed."""
+        with self._lock:
+            return self._visit(self._rounds_of(dir.root, by_hand=False), dir, by_hand=False)
+
     def knows(self, path: Path) -> bool:
         """Whether a folder was there when its root was last listed. Of a root that is not looked at: no."""
         with self._lock:
@@ -123,7 +128,11 @@ class RunFolders:
             dir = RunDir(rounds.parent / name)
             if rounds.rests(name) and not by_hand:
                 self._swept[dir.path] = dir
-            yield FolderVisit(dir=dir, by_hand=by_hand, mark=rounds.mark(name), rounds=rounds, bare=self._bare, lock=self._lock)
+            yield self._visit(rounds, dir, by_hand=by_hand)
+
+    def _visit(self, rounds: FolderRotation, dir: RunDir, *, by_hand: bool) -> FolderVisit:
+        mark = rounds.mark(dir.path.name)
+        return FolderVisit(dir=dir, by_hand=by_hand, mark=mark, rounds=rounds, bare=self._bare, lock=self._lock)
 
     def _rounds_of(self, parent: Path, *, by_hand: bool) -> FolderRotation:
         if parent not in self._rounds:

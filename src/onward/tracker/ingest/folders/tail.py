@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -54,11 +54,14 @@ _WRITER = re.compile(r"^leg-\d+\.(.+)\.jsonl$")
 
 @dataclass(kw_only=True)
 class FolderTailReport:
-    """What one look found. `runs`: folders that were looked at. `problems`: folders and lines that cannot be read, in words."""
+    """What one look found. `runs`: folders that were looked at. `more`: a long spool was left in the middle, for the next look.
+    `problems`: folders and lines that cannot be read, in words.
+    """
 
     runs: int = 0
     changed: int = 0
     points: int = 0
+    more: bool = False
     problems: list[str] = field(default_factory=list)
 
 
@@ -91,19 +94,27 @@ class FolderTail:
         self.quarantine = Quarantine(database, writer)
         self._guard = threading.Lock()
 
-    def look(self, roots: Iterable[Path], *, only: Container[Path] | None = None) -> FolderTailReport:
-        """Take what is new under these runs folders, or in `only` some of their folders. One look at a time."""
+    def look(self, roots: Iterable[Path]) -> FolderTailReport:
+        """Take what is new under these runs folders. One look at a time."""
         looked = FolderTailReport()
         with self._guard:
-            for visit in self._folders.visits(roots, looked.problems):
-                if only is not None and visit.dir.path not in only:
-                    continue
-                looked.runs += 1
-                if not self.quarantine.rests(visit.dir):
-                    self._try(visit, looked)
+            self._look(self._folders.visits(roots, looked.problems), looked)
             self.quarantine.keep_only(self._folders.knows)
             self._hands.look(time.time())
         return looked
+
+    def look_at(self, dirs: Iterable[RunDir]) -> FolderTailReport:
+        """The same of these folders alone, however many lie beside them."""
+        looked = FolderTailReport()
+        with self._guard:
+            self._look(map(self._folders.visit, dirs), looked)
+        return looked
+
+    def _look(self, visits: Iterable[FolderVisit], looked: FolderTailReport) -> None:
+        for visit in visits:
+            looked.runs += 1
+            if not self.quarantine.rests(visit.dir):
+                self._try(visit, looked)
 
     def _try(self, visit: FolderVisit, looked: FolderTailReport) -> None:
         """Whatever is in one folder, the others are read. Trouble of the store itself is not the folder's."""
@@ -266,6 +277,7 @@ class FolderTail:
                 looked.problems.append(f"{path}: {answer.refused} lines were ignored: {answer.why}")
             read += piece.used
             if not piece.more or read >= TURN:
+                looked.more |= piece.more
                 return
 
     def _stored_position(self, run: str, name: str) -> Position:
