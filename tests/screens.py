@@ -125,6 +125,9 @@ class FakeSource:
         self.clusters: dict[str, ClusterSnapshot | None] = {}
         self.page: str | None = "http://lab:8765/runs/"
         self.closed = False
+        self.parts = 0  # answers about metrics until all of them are read
+        self.reading = False
+        self.unread: OnwardError | None = None  # why no metrics can be read
         self.notices: tuple[ListedAlert, ...] = ()
 
     def runs(self, filter: str) -> ListedRuns:
@@ -140,7 +143,10 @@ class FakeSource:
 
     def metrics(self, run: str) -> tuple[str, ...]:
         self._answer()
-        return self.keys
+        if self.unread:
+            raise self.unread
+        self.reading, self.parts = self.parts > 0, max(self.parts - 1, 0)
+        return () if self.reading else self.keys
 
     def series(self, runs: Sequence[str], keys: Sequence[str], *, points: int) -> tuple[ChartSeries, ...]:
         self._answer()

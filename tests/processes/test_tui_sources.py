@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -18,15 +22,20 @@ from onward.model.run import LegEnd
 from onward.operations.clusters.saved_snapshot import save_snapshot, saved_snapshot
 from onward.operations.tracker_access.api_client import ApiClient
 from onward.supervisor.telemetry.tracker_server import TrackerUnreachable
+from onward.tracker.ingest.folders import tail
+from onward.tracker.ingest.folders.spool_positions import read_piece
 from onward.tui.sources.choice import open_source
-from onward.tui.sources.interface import ChartSeries, DataSource, ListedAlerts
+from onward.tui.sources.interface import DataSource, ListedAlerts
 from onward.tui.sources.log_lines import PIECE, lines_of
 from onward.tui.sources.run_folders import FolderSource
 from onward.tui.sources.server import ServerSource
-from onward.tui.sources.spool_metrics import SpoolMetrics
+from tests import event_files
 from tests.desks import Place
 from tests.screens import cluster, metrics, populate
 from tests.servers import Running
+
+T = TypeVar("T")
+PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -35,8 +44,29 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def source(place: Place) -> FolderSource:
-    return FolderSource(place.desk)
+def opened() -> Iterator[Callable[[Place], FolderSource]]:
+    """Reads folders into a tracker of its own, which ends with the test."""
+    with ExitStack() as sources:
+
+        def open(place: Place) -> FolderSource:
+            return sources.enter_context(closing(FolderSource(place.desk)))
+
+        yield open
+
+
+@pytest.fixture
+def source(place: Place, opened: Callable[[Place], FolderSource]) -> FolderSource:
+    return opened(place)
+
+
+def read(source: DataSource, ask: Callable[[], T]) -> T:
+    """The answer once all that it is about is read."""
+    end = time.monotonic() + PATIENCE
+    answer = ask()
+    while source.reading:
+        assert time.monotonic() < end
+        answer = ask()
+    return answer
 
 
 def named(source: DataSource, name: str) -> str:
@@ -58,7 +88,7 @@ def test_folders_tell_of_runs_newest_first_without_asking_the_scheduler(place: P
     assert [row.fraction for row in rows] == [1.0, None, None, 0.22]
     for row in rows:
         source.detail(row.id)
-        source.series([row.id], source.metrics(row.id), points=100)
+        source.series([row.id], read(source, lambda row=row: source.metrics(row.id)), points=100)
         source.log(row.id, "out", leg=None, around=None)
     assert place.scheduler.asked == before
 
@@ -85,54 +115,109 @@ def test_what_changed_shows_at_the_next_look(place: Place, source: FolderSource)
 
 
 def test_legs_are_stitched_where_the_later_one_went_on(source: FolderSource) -> None:
-    (series,) = source.series([named(source, "digits")], ["train/loss"], points=1000)
+    run = named(source, "digits")
+    (series,) = read(source, lambda: source.series([run], ["train/loss"], points=1000))
     assert list(series.steps) == [float(n) for n in range(220)]
     assert series.legs == (100,) and series.points == 220
 
 
 def test_many_points_come_as_lowest_and_highest(source: FolderSource) -> None:
-    (series,) = source.series([named(source, "digits")], ["train/loss"], points=10)
-    assert len(series.steps) == 10 and series.points == 220
+    run = named(source, "digits")
+    (series,) = read(source, lambda: source.series([run], ["train/loss"], points=10))
+    assert 5 < len(series.steps) <= 10 and series.points == 220
     assert series.highs[0] == 1.0 and all(low < high for low, high in zip(series.lows, series.highs, strict=True))
 
 
 def test_new_points_are_read_from_where_the_last_look_ended(place: Place, source: FolderSource) -> None:
     run = place.play("grows").begin(1)
     metrics(run, 1, range(5), slope=5.0)
-    assert source.metrics(run.spec.id) == ("train/loss", "val/accuracy")
+    assert read(source, lambda: source.metrics(run.spec.id)) == ("train/loss", "val/accuracy")
     file = run.dir.spool / "leg-0001.train-7.jsonl"
     with file.open("a") as out:
         out.write(json.dumps({"n": 9, "t": run.now(), "s": 5, "m": {"new": 1.0}}) + '\nnoise\n{"n": 10, "t"')
-    assert "new" in source.metrics(run.spec.id)
+    assert "new" in read(source, lambda: source.metrics(run.spec.id))
     with file.open("a") as out:
         out.write(f': {run.now()}, "s": 6, "m": {{"new": 2.0}}}}\n')
-    assert source.series([run.spec.id], ["new"], points=10)[0].highs == (1.0, 2.0)
+    assert read(source, lambda: source.series([run.spec.id], ["new"], points=10))[0].highs == (1.0, 2.0)
 
 
-def test_a_history_that_takes_long_to_read_comes_in_parts_and_says_so(place: Place) -> None:
+def test_a_history_that_takes_long_to_read_comes_in_parts_and_says_so(
+    place: Place, source: FolderSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "TURN", 1)
+    monkeypatch.setattr(tail, "read_piece", partial(read_piece, piece=20_000))
     run = place.play("long").begin(1)
-    line = json.dumps({"n": 1, "t": 1.0, "s": 1, "m": {"a": 1.0}, "x": "y" * 500}) + "\n"
-    (run.dir.spool / "leg-0001.train-7.jsonl").write_text(line * 10_000)
-    long = SpoolMetrics(run.dir.spool)
-    seen: list[ChartSeries] = []
-    while not seen or not seen[-1].whole:
-        long.read(seconds=0)
-        series = long.series("r", "a", points=10, resumed={}, began=None)
-        assert series
-        seen.append(series)
-    assert len(seen) > 2 and [one.points for one in seen] == sorted({one.points for one in seen}) and seen[-1].points == 10_000
+    run.log(1, *({"t": float(n), "s": n, "m": {"a": 1.0}, "x": "y" * 500} for n in range(10_000)))
+    seen: list[int] = []
+
+    def ask() -> None:
+        found = source.series([run.spec.id], ["a"], points=10)
+        seen.append(found[0].points if found else 0)
+
+    read(source, ask)
+    assert seen == sorted(seen) and seen[0] < seen[-1] == 10_000
+
+
+def test_only_what_is_looked_at_is_read_and_once(place: Place, source: FolderSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[str] = []
+
+    def counted(root: Path, path: Path, *others: Any) -> Any:
+        pieces.append(f"{path.parents[1].name[13:]}/{path.name}")
+        return read_piece(root, path, *others)
+
+    monkeypatch.setattr(tail, "read_piece", counted)
+    for run in (named(source, "finished"), named(source, "digits"), named(source, "finished")):
+        read(source, partial(source.metrics, run))
+    legs = [f"digits/leg-000{leg}.{writer}.jsonl" for leg in (1, 2) for writer in ("system", "train-7")]
+    assert sorted(pieces) == [*legs, "finished/leg-0001.train-7.jsonl"]
+
+
+def test_event_files_of_tensorboard_show_too(place: Place, source: FolderSource) -> None:
+    run = place.play("board").begin(1)
+    event_files.training(run.dir.tensorboard / "events.out.tfevents.1.host", range(5), at=run.now(), tag="eval/acc")
+    assert read(source, lambda: source.metrics(run.spec.id)) == ("eval/acc",)
+
+
+def test_the_temporary_tracker_goes_with_the_screen(
+    place: Place, source: FolderSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    read(source, partial(source.metrics, named(source, "digits")))
+    assert [folder.name.startswith("onward-top-") for folder in scratch.iterdir()] == [True]
+    source.close()
+    assert list(scratch.iterdir()) == []
+
+
+def test_without_room_for_a_temporary_tracker_it_is_said_and_tried_again(
+    place: Place, source: FolderSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    run = named(source, "digits")
+    with pytest.raises(OSError, match="nowhere"):
+        while True:
+            source.metrics(run)
+    (tmp_path / "nowhere").mkdir()
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            assert "train/loss" in read(source, partial(source.metrics, run))
+            break
+        except OSError:  # of the try before
+            assert time.monotonic() < end
 
 
 def test_steps_out_of_order_are_drawn_in_order(place: Place, source: FolderSource) -> None:
     run = place.play("jumps").begin(1)
     run.log(1, *({"t": float(n), "s": step, "m": {"a": float(step)}} for n, step in enumerate((3, 1, 2))))
-    assert source.series([run.spec.id], ["a"], points=10)[0].highs == (1.0, 2.0, 3.0)
+    assert read(source, lambda: source.series([run.spec.id], ["a"], points=10))[0].highs == (1.0, 2.0, 3.0)
 
 
 def test_a_detail_says_why_what_next_and_what_became_of_the_time(source: FolderSource) -> None:
     broken = source.detail(named(source, "broken"))
     assert broken.row.next == "onward resume it" and broken.evidence == ("ValueError: shapes",)
-    digits = source.detail(named(source, "digits"))
+    digits = read(source, partial(source.detail, named(source, "digits")))
     facts = dict(digits.facts)
     assert facts["progress"].startswith("step 219 of 1000") and "checkpoint of step 199" in facts["at risk"]
     assert digits.timeline and [one.leg for one in digits.timeline.segments if one.kind == "leg"] == [1, 2]
@@ -175,11 +260,11 @@ def test_a_run_that_is_gone_is_not_found(source: FolderSource) -> None:
         source.detail("nothing")
 
 
-def test_without_a_picture_of_a_cluster_it_is_said_who_takes_one(tmp_path: Path) -> None:
+def test_without_a_picture_of_a_cluster_it_is_said_who_takes_one(tmp_path: Path, opened: Callable[[Place], FolderSource]) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text('cluster = "big"\n[clusters.big]\nscheduler = "slurm"\n')
     place = Place(tmp_path / "p", {"ONWARD_SETTINGS": str(settings), "ONWARD_STATE_DIR": str(tmp_path / "state")})
-    source = FolderSource(place.desk)
+    source = opened(place)
     assert "`onward cluster big` takes one" in source.picture(None).trouble
     save_snapshot(place.desk.env, "big", cluster())
     seen = source.picture("big")
@@ -261,18 +346,22 @@ def test_a_server_and_the_folders_tell_the_same_of_runs(served: tuple[Place, Run
             assert getattr(mine[name], what) == getattr(theirs[name], what), (name, what)
 
 
-def test_a_server_and_the_folders_draw_the_same(served: tuple[Place, Running], remote: ServerSource) -> None:
-    folders, run = FolderSource(served[0].desk), named(remote, "digits")
-    assert remote.metrics(run) == folders.metrics(run)
-    (theirs,), (mine,) = (one.series([run], ["train/loss"], points=1000) for one in (remote, folders))
-    assert (theirs.steps, theirs.legs, theirs.points) == (mine.steps, mine.legs, mine.points)
-    assert theirs.highs == pytest.approx(mine.highs, rel=1e-5)
-    assert [gpu.uuid for gpu in remote.detail(run).gpus] == [gpu.uuid for gpu in folders.detail(run).gpus]
+def test_a_server_and_the_folders_draw_the_same(
+    served: tuple[Place, Running], remote: ServerSource, opened: Callable[[Place], FolderSource]
+) -> None:
+    folders, run = opened(served[0]), named(remote, "digits")
+    assert remote.metrics(run) == read(folders, lambda: folders.metrics(run))
+    (theirs,), (mine,) = (read(one, partial(one.series, [run], ["train/loss"], points=1000)) for one in (remote, folders))
+    assert (theirs.steps, theirs.times, theirs.legs, theirs.points) == (mine.steps, mine.times, mine.legs, mine.points)
+    assert theirs.highs == pytest.approx(mine.highs, rel=1e-5) and theirs.began == mine.began
+    assert remote.detail(run).gpus == read(folders, partial(folders.detail, run)).gpus
 
 
-def test_a_server_tells_the_same_first_page_and_timeline(served: tuple[Place, Running], remote: ServerSource) -> None:
+def test_a_server_tells_the_same_first_page_and_timeline(
+    served: tuple[Place, Running], remote: ServerSource, opened: Callable[[Place], FolderSource]
+) -> None:
     run = named(remote, "broken")
-    theirs, mine = remote.detail(run), FolderSource(served[0].desk).detail(run)
+    theirs, mine = remote.detail(run), opened(served[0]).detail(run)
     assert theirs.evidence == mine.evidence and theirs.timeline == mine.timeline
     assert dict(theirs.facts)["command"] == dict(mine.facts)["command"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -104,13 +105,18 @@ class Terminal:
         return self.until(lambda text: all(word in text for word in words), " and ".join(words))
 
     def quiet(self) -> str:
-        """When it has come to rest."""
+        """When all is read, and it has come to rest."""
         before, end = "", time.monotonic() + PATIENCE
-        while (text := self.text()) != before:
+        while (text := self.text()) != before or "looking …" in text or "reading …" in text:
             assert time.monotonic() < end
             before = text
             time.sleep(0.4)
         return text
+
+    def pid(self) -> int:
+        """Of the program."""
+        shell = self.tmux("list-panes", "-F", "#{pane_pid}").strip()
+        return int(Path(f"/proc/{shell}/task/{shell}/children").read_text())
 
     def resize(self, width: int, height: int) -> None:
         self.tmux("resize-window", "-x", str(width), "-y", str(height))
@@ -221,6 +227,20 @@ def test_no_key_and_no_size_ends_it(folder: Path, env: dict[str, str], terminals
     assert "fault" not in text and "Traceback" not in text
     terminal.press("C-c")
     terminal.shows("left with 0")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_and_nothing_is_left_behind(
+    folder: Path, env: dict[str, str], terminals: Callable[..., Terminal], number: signal.Signals
+) -> None:
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    terminal = terminals(80, 24, {**env, "TMPDIR": str(scratch)}, "--folders")
+    terminal.shows("4 runs", "train/loss =")
+    assert [one.name.startswith("onward-top-") for one in scratch.iterdir()] == [True]
+    os.kill(terminal.pid(), number)
+    terminal.shows(f"left with {128 + number}")
+    assert list(scratch.iterdir()) == []
 
 
 def test_it_shows_what_a_server_tells_and_says_when_that_is_gone(

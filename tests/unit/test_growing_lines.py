@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import io
-import json
-from pathlib import Path
 
 from onward.rundir.files.growing import lines_from
-from onward.tui.sources.spool_metrics import SpoolMetrics
 
 
 def read(data: bytes, at: int = 0, *, piece: int = 8, longest: int = 32) -> tuple[bytes, bytes]:
@@ -25,13 +22,3 @@ def test_a_line_longer_than_a_piece_is_read_to_its_end() -> None:
 def test_of_a_line_longer_than_any_should_be_no_more_is_read_than_that() -> None:
     whole, rest = read(b"x" * 1000)
     assert whole == b"" and 32 <= len(rest) <= 40
-
-
-def test_the_terminal_reads_records_longer_than_the_pieces_it_reads(tmp_path: Path) -> None:
-    wide = {"s": 1, "t": 1.0, "m": {f"gradients/layer-{n:06d}": 0.5 for n in range(80_000)}}
-    record = json.dumps(wide) + "\n"
-    assert len(record) > 2 << 20
-    (tmp_path / "leg-0001.train-1.jsonl").write_text(record + '{"s": 2, "t": 2.0, "m": {"loss": 0.25}}\n')
-    metrics = SpoolMetrics(tmp_path)
-    metrics.read(seconds=60.0)
-    assert metrics.whole and metrics.last("gradients/layer-000000") == 0.5

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from onward.tui.drawing.chart import ChartLine, bucketed, chart, smoothed, sparkline
+from onward.tui.drawing.chart import ChartLine, chart, smoothed, sparkline
 from onward.tui.drawing.text import Block, bar, beside, boxed, clock, fit, line, many, number, plain, short, span, width_of, wrapped
 from tests.screens import HOSTILE
 
@@ -88,14 +88,6 @@ def test_smoothing_begins_at_the_first_value_and_keeps_gaps() -> None:
     assert smoothed([4.0, 4.0, math.nan, 4.0], 0.9)[:2] == pytest.approx([4.0, 4.0])
     assert math.isnan(smoothed([4.0, math.nan], 0.9)[1])
     assert smoothed([0.0, 1.0], 0.5)[1] == pytest.approx(2 / 3)
-
-
-def test_buckets_keep_spikes() -> None:
-    values = [0.0] * 1000
-    values[503] = 7.0
-    places, lows, highs = bucketed([float(n) for n in range(1000)], values, 10)
-    assert len(places) == 10 and max(highs) == 7.0 and min(lows) == 0.0
-    assert bucketed([1.0], [2.0], 10) == ([1.0], [2.0], [2.0])
 
 
 def test_a_sparkline_has_a_character_a_value_and_a_gap_for_none() -> None:

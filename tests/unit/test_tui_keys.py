@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onward.errors import HostUnreachable
+from onward.errors import HostUnreachable, StorageFull
 from onward.tui.app import TopApp
 from onward.tui.keys.bindings import KEYS
 from onward.tui.sources.interface import ListedAlert
@@ -437,6 +437,26 @@ def test_a_server_that_goes_away_leaves_what_was_shown_and_comes_back(source: Fa
         source.away = None
         text = await seat.press("r")
         assert "no answer" not in text and "refused" not in text
+
+    sit(source, play)
+
+
+def test_while_a_source_reads_it_is_asked_again_at_once(source: FakeSource) -> None:
+    source.parts = 3
+
+    async def play(seat: Seat) -> None:
+        assert source.parts == 0 and "train/loss" in seat.text and "reading" not in seat.text
+
+    sit(source, play)
+
+
+def test_runs_show_even_if_their_metrics_cannot_be_read(source: FakeSource) -> None:
+    source.unread = StorageFull("there is no room for /tmp/top.db", hint="make room")
+
+    async def play(seat: Seat) -> None:
+        assert "▶ alpha" in seat.text and "no room for /tmp/top.db – make room" in seat.text
+        source.unread = None
+        assert "train/loss" in await seat.press("r")
 
     sit(source, play)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from onward.model.analysis.timeline import Mark, Segment, Timeline
@@ -37,6 +39,15 @@ def test_a_run_under_the_cursor_is_not_shown_with_the_log_and_chart_of_the_one_b
     assert "stdout of leg 1" in page(ScreenState(chosen="id-a"), board)
     text = page(ScreenState(chosen="id-b"), board)
     assert "stdout of leg 1" not in text and "looking …" in text
+
+
+def test_while_metrics_are_read_a_page_says_so_and_does_not_call_the_run_without() -> None:
+    board = ScreenData(runs=ListedRuns(rows=(row("a"),)), run="id-a", reading=True)
+    for screen in (RUNS, RUN):
+        view = ScreenState(screen=screen, chosen="id-a", panes={RUN: 1})
+        text = page(view, board)
+        assert "looking …" in text and "no metrics" not in text and "logged yet" not in text
+        assert "reading … · loss" in page(view, replace(board, metrics=("loss",)))
 
 
 def test_what_the_list_leaves_out_is_said() -> None:

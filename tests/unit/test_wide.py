@@ -21,7 +21,6 @@ from onward.sdk.run import TrainingRun
 from onward.sdk.spool import WIDE, SpoolWriter
 from onward.sdk.unmanaged.folder import last_step
 from onward.tracker.ingest.spool_records import read_lines
-from onward.tui.sources.spool_metrics import SpoolMetrics
 
 
 def a_run(folder: Path) -> TrainingRun:
@@ -57,9 +56,6 @@ def test_five_thousand_metrics_take_at_most_ten_bytes_each_and_everyone_reads_th
     assert (reading.refused, [record.metrics for record in reading.records if record.metrics]) == (0, told)
     assert SpoolReader(path.parent).read().last == told[-1]
     assert leg_progress(path.parent, 1).last_step == 2 and first_step(path.parent, 1) == 0 and last_step(tmp_path) == 2
-    metrics = SpoolMetrics(path.parent)
-    metrics.read()
-    assert metrics.last(names[-1]) == told[-1][names[-1]]
 
 
 def test_numbers_of_other_kinds_and_those_that_are_none_are_packed_too(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,6 +58,8 @@ class TopApp(KeyActions, App[list[str]]):
         yield self.line
 
     def on_mount(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP):  # the terminal is left as it was, and nothing of the source remains
+            asyncio.get_running_loop().add_signal_handler(number, self.exit, self.links, 128 + number)
         self.canvas.focus()
         self.set_interval(self._every, self.news)
         self.news()
@@ -96,7 +100,7 @@ class TopApp(KeyActions, App[list[str]]):
         found.message = self.board.message
         self.board = found
         self.draw()
-        if self._again or asked.chosen != self.view.chosen:
+        if self._again or asked.chosen != self.view.chosen or found.reading:  # a source that reads has made us wait
             self._again = False
             self.news()
 

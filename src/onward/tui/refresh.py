@@ -20,17 +20,20 @@ class ScreenSize:
 
 
 def refresh_screen(source: DataSource, view: ScreenState, before: ScreenData, size: ScreenSize, now: float) -> ScreenData:
-    """A new board. Where the source fails, the old one with the trouble in words."""
+    """A new board. Where the source fails, with what it had told until then, and the trouble in words."""
+    board = replace(before, words=source.words, reading=False)
     try:
-        return _gathered(source, view, before, size, now)
+        _gather(source, view, board, size)
     except OnwardError as error:
-        return replace(before, trouble=f"{error.message}{f' – {error.hint}' if error.hint else ''}")
+        board.trouble = f"{error.message}{f' – {error.hint}' if error.hint else ''}"
     except OSError as error:
-        return replace(before, trouble=str(error))
+        board.trouble = str(error)
+    else:
+        board.trouble, board.heard = "", now
+    return board
 
 
-def _gathered(source: DataSource, view: ScreenState, before: ScreenData, size: ScreenSize, now: float) -> ScreenData:
-    board = replace(before, words=source.words)
+def _gather(source: DataSource, view: ScreenState, board: ScreenData, size: ScreenSize) -> None:
     if view.screen != RUN or board.runs is None:
         board.runs = source.runs("" if view.screen in (QUEUE, NODES) else view.filter)
     if view.screen in (QUEUE, NODES):
@@ -42,19 +45,18 @@ def _gathered(source: DataSource, view: ScreenState, before: ScreenData, size: S
         view.choose(rows[0].id if rows else None)
     run = view.chosen
     if view.screen in (RUNS, RUN) and run is not None:
-        _of_run(source, view, board, run, size)
-    board.trouble, board.heard = "", now
-    return board
+        _gather_run(source, view, board, run, size)
 
 
-def _of_run(source: DataSource, view: ScreenState, board: ScreenData, run: str, size: ScreenSize) -> None:
-    board.run = run
-    board.metrics = source.metrics(run)
+def _gather_run(source: DataSource, view: ScreenState, board: ScreenData, run: str, size: ScreenSize) -> None:
+    """On the board at once: it never holds one run's metrics beside another's log."""
+    metrics, reading = source.metrics(run), source.reading
     if view.screen == RUNS:
-        key = metric_of(view, board.metrics)
+        key = metric_of(view, metrics)
         keys = [key] if key else []
     else:
-        board.detail = source.detail(run)
-        keys = grid_keys(view, board.metrics, width=size.width, height=body_height(size.height))
-    board.series = source.series(overlay(view, board), keys, points=_POINTS) if keys else ()
+        board.detail, reading = source.detail(run), reading or source.reading
+        keys = grid_keys(view, metrics, width=size.width, height=body_height(size.height))
+    series = source.series(overlay(view, board), keys, points=_POINTS) if keys else ()
     board.log = source.log(run, view.stream, leg=view.leg, around=view.top)
+    board.run, board.metrics, board.series, board.reading = run, metrics, series, reading or source.reading

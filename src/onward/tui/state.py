@@ -91,6 +91,7 @@ class ScreenData:
     detail: ShownRun | None = None
     metrics: tuple[str, ...] = ()
     series: tuple[ChartSeries, ...] = ()
+    reading: bool = False  # more of the metrics is to come
     log: LogWindow | None = None
     picture: ShownCluster | None = None
     alerts: ListedAlerts | None = None

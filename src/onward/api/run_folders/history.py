@@ -9,7 +9,7 @@ from onward.api.services import Services
 from onward.model.analysis.eta import TrainingPace
 from onward.model.events import Event
 from onward.model.run import Run, fold
-from onward.operations.runs.record import InspectedRun, current_pace, progress
+from onward.operations.runs.record import folder_pace
 from onward.rundir.journal import read_folded
 from onward.rundir.layout import RunDir
 from onward.tracker.runs.rows import RunInfo
@@ -41,7 +41,7 @@ def history_of(svc: Services, info: RunInfo) -> RunHistory:
 def run_pace(svc: Services, history: RunHistory) -> TrainingPace:
     """How far and how fast: from the ends of its spool, as `onward show` has it, else from the newest points."""
     if history.dir is not None and history.info.source == "onward":
-        told = current_pace(progress(InspectedRun(dir=history.dir, run=history.run, answers=None, at=svc.clock.now())))
+        told = folder_pace(history.dir, history.run)
         if told.step is not None:
             return told
     with svc.tracker.reading_points() as connection:

@@ -30,10 +30,12 @@ def top(
     source = open_source(open_context(), folders=folders)
     try:
         with repair_while_open() if isinstance(source, FolderSource) else nullcontext():  # a server tends by itself
-            links = TopApp(source).run(mouse=False)
+            app = TopApp(source)
+            links = app.run(mouse=False)
     finally:
         source.close()
     for link in dict.fromkeys(links or ()):
         to_stdout(link)
     if links:
         to_stderr("  → if your browser is not logged in yet: onward token login")
+    raise typer.Exit(app.return_code or 0)

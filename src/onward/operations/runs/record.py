@@ -218,6 +218,11 @@ def current_pace(told: Mapping[str, Any]) -> TrainingPace:
     return TrainingPace(step=told["step"], total=told["total"], rate=told["steps_per_second"], at=told.get("at"))
 
 
+def folder_pace(dir: RunDir, run: Run) -> TrainingPace:
+    """From the ends of its spools, whatever its scheduler says."""
+    return current_pace(progress(InspectedRun(dir=dir, run=run, answers=None, at=0.0)))
+
+
 def reason(seen: InspectedRun) -> str:
     """Why the run is in the state it is in, in words."""
     if seen.copy_of and not seen.run.closed:

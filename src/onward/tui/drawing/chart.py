@@ -85,20 +85,6 @@ def smoothed(values: Sequence[float], weight: float) -> list[float]:
     return found
 
 
-def bucketed(xs: Sequence[float], ys: Sequence[float], most: int) -> tuple[list[float], list[float], list[float]]:
-    """At most so many: the x of each bucket's first point, its lowest and its highest finite value."""
-    if len(xs) <= most:
-        return list(xs), list(ys), list(ys)
-    places, lows, highs = [], [], []
-    for n in range(most):
-        first, end = n * len(xs) // most, (n + 1) * len(xs) // most
-        finite = [y for y in ys[first:end] if math.isfinite(y)]
-        places.append(xs[first])
-        lows.append(min(finite, default=math.nan))
-        highs.append(max(finite, default=math.nan))
-    return places, lows, highs
-
-
 class _Canvas:
     def __init__(self, across: int, down: int) -> None:
         self.across, self.down = across, down

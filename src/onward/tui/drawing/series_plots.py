@@ -9,16 +9,14 @@ from onward.tracker.series.stitch import SYSTEM_PREFIX
 from onward.tui.drawing.chart import ChartLine, chart, smoothed
 from onward.tui.drawing.text import Block, Line, cut, fit, number, plain, short, span, titled
 from onward.tui.sources.interface import ChartSeries
-from onward.tui.state import AXES, SMOOTH, ScreenState
+from onward.tui.state import AXES, SMOOTH, ScreenData, ScreenState
 
 _LETTERS = "abcdefgh"
 
 
-def plot(
-    view: ScreenState, key: str, series: Sequence[ChartSeries], names: dict[str, str], *, width: int, height: int, focus: bool = False
-) -> Block:
+def plot(view: ScreenState, key: str, board: ScreenData, names: dict[str, str], *, width: int, height: int, focus: bool = False) -> Block:
     """A title, the lines, and where there are several a legend."""
-    mine = [one for one in series if one.key == key and one.run in names]
+    mine = [one for one in board.series if one.key == key and one.run in names]
     order = [run for run in names if any(one.run == run for one in mine)]
     mine.sort(key=lambda one: order.index(one.run))
     legend = _legend(mine, names, width) if len(mine) > 1 and height > 6 else []
@@ -28,10 +26,10 @@ def plot(
     marks = [float(step) for step in mine[0].legs] if len(mine) == 1 and view.axis == 0 else []
     room = height - 1 - len(legend)
     shown = chart(curves, width=width, height=room, log=view.log_axis, words=_words(view, key), marks=marks)
-    return [titled(_title(view, key, mine, width), width, focus=focus), *legend, *shown]
+    return [titled(_title(view, key, mine, width, reading=board.reading), width, focus=focus), *legend, *shown]
 
 
-def _title(view: ScreenState, key: str, mine: Sequence[ChartSeries], width: int) -> str:
+def _title(view: ScreenState, key: str, mine: Sequence[ChartSeries], width: int, *, reading: bool) -> str:
     """Of a long key the end: it says more than its beginning."""
     known = list(mine[0].highs[-1:]) if len(mine) == 1 else []
     room = max(width - 16, 12)
@@ -39,7 +37,7 @@ def _title(view: ScreenState, key: str, mine: Sequence[ChartSeries], width: int)
     parts = [name + "".join(f" = {number(value)}" for value in known)]
     parts += ["log" if view.log_axis else "", f"by {AXES[view.axis]}" if view.axis else ""]
     parts += [f"smooth {SMOOTH[view.smooth]}" if view.smooth else ""]
-    if not all(one.whole for one in mine):
+    if reading:
         parts.insert(0, "reading …")
     if any(one.points > len(one.steps) for one in mine):
         parts.append(f"{sum(len(one.steps) for one in mine)} of {short(sum(one.points for one in mine))} points")

@@ -104,7 +104,7 @@ def overview_lines(detail: ShownRun, *, width: int, now: float) -> Block:
 def _charts(view: ScreenState, board: ScreenData, *, width: int, height: int, focus: bool) -> Block:
     keys = _page(view, board.metrics, width, height)
     if not keys:
-        words = "no metrics logged yet" if board.run == view.chosen else LOOKING
+        words = "no metrics logged yet" if board.run == view.chosen and not board.reading else LOOKING
         return boxed([titled("charts", width, focus=focus), line(fit(f"  {words}", width), "dim")], width, height)
     names = {run: row.name if (row := board.row(run)) else run for run in overlay(view, board)}
     across, down = (1, 1) if len(keys) == 1 else _grid(width, height)
@@ -116,7 +116,7 @@ def _charts(view: ScreenState, board: ScreenData, *, width: int, height: int, fo
     rows: Block = [titled(f"charts · {found}", width, focus=focus)]
     for y in range(down):
         cells = [
-            boxed(plot(view, key, board.series, names, width=wide, height=tall, focus=focus and key == chosen), wide, tall)
+            boxed(plot(view, key, board, names, width=wide, height=tall, focus=focus and key == chosen), wide, tall)
             for key in keys[y * across : (y + 1) * across]
         ]
         cells += [boxed([], wide, tall)] * (across - len(cells))

@@ -24,11 +24,11 @@ def runs_page(view: ScreenState, board: ScreenData, *, width: int, height: int, 
     if view.chosen is None:
         beyond = boxed([titled("chart", right)], right, above)
     elif key is None:
-        words = "this run has logged no metrics yet" if board.run == view.chosen else LOOKING
+        words = "this run has logged no metrics yet" if board.run == view.chosen and not board.reading else LOOKING
         note = line(fit(f"  {words}", right), "dim")
         beyond = boxed([titled("chart", right, focus=view.pane == "chart"), note], right, above)
     else:
-        beyond = plot(view, key, board.series, names, width=right, height=above, focus=view.pane == "chart")
+        beyond = plot(view, key, board, names, width=right, height=above, focus=view.pane == "chart")
     log = log_pane(view, board, width=right, height=height - above, focus=view.pane == "log")
     return beside(listed, [*boxed(beyond, right, above), *log])
 

@@ -58,7 +58,6 @@ class ChartSeries:
     points: int
     began: float | None = None  # where relative time begins
     legs: tuple[int, ...] = ()  # the first steps of legs after the first
-    whole: bool = True  # False: more is being read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +144,11 @@ class DataSource(Protocol):
         ...
 
     def series(self, runs: Sequence[str], keys: Sequence[str], *, points: int) -> tuple[ChartSeries, ...]: ...
+
+    @property
+    def reading(self) -> bool:
+        """Whether the last answer about metrics is a part, and more is to come."""
+        ...
 
     def log(self, run: str, stream: Stream, *, leg: int | None, around: int | None) -> LogWindow | None:
         """Some lines: the last ones, or those around a byte. `leg` None: the newest that has any."""

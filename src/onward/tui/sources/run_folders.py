@@ -1,17 +1,15 @@
-"""The screen's data from run folders alone: journals, spools and logs. No server, and no question to a scheduler."""
+"""The screen's data from run folders alone: journals and logs as they are, metrics by an ingest of its own. No server, no scheduler."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onward.errors import NotFound, OnwardError, StorageError
-from onward.model.analysis.eta import TrainingPace
 from onward.model.analysis.run_summary import RunSummary, summarise_run
 from onward.model.analysis.timeline import timeline
 from onward.model.events import Event
@@ -22,21 +20,18 @@ from onward.operations.context import OperationsContext
 from onward.operations.hosts.all_hosts import Hosts
 from onward.operations.remembered_roots import roots_text
 from onward.operations.runs.control import stop
-from onward.operations.runs.record import time_account
+from onward.operations.runs.record import folder_pace, time_account
 from onward.rundir.journal import read_history, read_spec
 from onward.rundir.layout import RunDir, leg_of
 from onward.rundir.logs.search import search_log
-from onward.rundir.progress import Progress, leg_progress
 from onward.rundir.run_end import is_over
-from onward.tui.sources.gpu_samples import gpus_of
+from onward.tui.sources.folder_ingest import FolderIngest
 from onward.tui.sources.interface import ChartSeries, ListedAlerts, ListedRun, ListedRuns, LogWindow, ShownCluster, ShownRun, Stream
 from onward.tui.sources.log_lines import lines_of
 from onward.tui.sources.run_facts import facts_of
-from onward.tui.sources.spool_metrics import SpoolMetrics
 
 _MOST = 500  # runs that are read
 _SETTLED = 30.0  # seconds after which a list of folders is made again
-_OPEN = 12  # runs whose metrics are held
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +59,7 @@ class FolderSource:
         self._rows: dict[Path, tuple[tuple[int, ...], ListedRun, RunSummary]] = {}
         self._listed: _Listed | None = None
         self._dirs: dict[str, RunDir] = {}
-        self._metrics: OrderedDict[str, SpoolMetrics] = OrderedDict()
+        self._ingest = FolderIngest()
         self._clusters = SnapshotCache(desk.settings, lambda name: ask_cluster(Hosts(desk, lambda _: None), name), desk.clock)
 
     @property
@@ -106,7 +101,7 @@ class FolderSource:
             row, held = known[1:]
             return row if held.begun_at is not None else replace(row, waited=held.queue_wait(now, over=read.run.closed is not None))
         run = read.run
-        held, pace = summarise_run(run), _pace(dir, run)
+        held, pace = summarise_run(run), folder_pace(dir, run)
         whole = run.closed is not None and run.closed.state == "finished" and pace.total
         last = run.last_leg
         row = ListedRun(
@@ -155,7 +150,7 @@ class FolderSource:
     def detail(self, run: str) -> ShownRun:
         dir = self._dir(run)
         read, now = self._look(dir), self._desk.clock.now()
-        pace, spec = _pace(dir, read.run), read.run.spec
+        pace, spec = folder_pace(dir, read.run), read.run.spec
         told = {
             **time_account(read.run, pace, now=now),
             "pace": {"step": pace.step, "total": pace.total, "rate": pace.rate},
@@ -169,35 +164,26 @@ class FolderSource:
         closed, last = read.run.closed, read.run.last_leg
         evidence = closed.evidence if closed else last.evidence if last else ""
         hosts = last.claimed.hosts if last and last.claimed else []
+        metrics = self._ingest.read([dir])
         return ShownRun(
             row=self._row(dir),
             evidence=tuple(evidence.splitlines()[-20:]),
             facts=facts_of(told, now=now),
             timeline=timeline(read.run, read.events, now=now),
-            gpus=gpus_of(self._opened(run), hosts[0] if hosts else ""),
+            gpus=metrics.gpus(run, hosts[0] if hosts else "") if metrics else (),
         )
 
     def metrics(self, run: str) -> tuple[str, ...]:
-        return self._opened(run).keys()
+        found = self._ingest.read([self._dir(run)])
+        return found.keys(run) if found else ()
 
     def series(self, runs: Sequence[str], keys: Sequence[str], *, points: int) -> tuple[ChartSeries, ...]:
-        found = []
-        for run in runs:
-            metrics, history = self._opened(run), self._look(self._dir(run)).run
-            resumed = {leg.number: leg.restored.step for leg in history.legs.values() if leg.restored}
-            began = min((leg.claimed.at for leg in history.legs.values() if leg.claimed), default=None)
-            drawn = (metrics.series(run, key, points=points, resumed=resumed, began=began) for key in keys)
-            found += [series for series in drawn if series]
-        return tuple(found)
+        found = self._ingest.read([self._dir(run) for run in runs])
+        return tuple(one for run in runs for one in found.series(run, keys, points=points)) if found else ()
 
-    def _opened(self, run: str) -> SpoolMetrics:
-        if run not in self._metrics:
-            self._metrics[run] = SpoolMetrics(self._dir(run).spool)
-            while len(self._metrics) > _OPEN:
-                self._metrics.popitem(last=False)
-        self._metrics.move_to_end(run)
-        self._metrics[run].read()
-        return self._metrics[run]
+    @property
+    def reading(self) -> bool:
+        return self._ingest.reading
 
     # ── logs ──────────────────────────────────────────────────────────────────
 
@@ -254,19 +240,7 @@ class FolderSource:
         return None
 
     def close(self) -> None:
-        pass
-
-
-def _pace(dir: RunDir, run: Run) -> TrainingPace:
-    told, total = Progress(), None
-    for number in sorted(run.legs, reverse=True):
-        if not run.legs[number].claimed:
-            continue
-        told = leg_progress(dir.spool, number)
-        total = total or (told.total if isinstance(told.total, int) and told.total > 0 else None)
-        if told.last_step is not None:
-            break
-    return TrainingPace(step=told.last_step, total=total, rate=told.steps_per_second, at=told.last_time)
+        self._ingest.close()
 
 
 def _changed(path: Path) -> int:

@@ -41,6 +41,8 @@ _RUNS = "/api/v1/runs"
 class ServerSource:
     """`close`: what is to be done when the screen ends, such as giving a token back."""
 
+    reading = False  # the server did that
+
     def __init__(self, api: ApiCalls, clock: Clock, *, close: Callable[[], None] = lambda: None) -> None:
         self._api = api
         self._clock = clock
