@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.rundir.freeze import build_archive
+from onward.rundir.freeze import build_archive, pack
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +112,31 @@ def test_freezing_twice_gives_the_same_modules(archive: Path, tmp_path: Path) ->
     with zipfile.ZipFile(archive) as first, zipfile.ZipFile(tmp_path / "again.pyz") as second:
         assert {i.filename: i.CRC for i in first.infolist()} == {i.filename: i.CRC for i in second.infolist()}
     assert os.listdir(tmp_path) == ["again.pyz"]
+
+
+def test_a_module_is_compiled_again_only_if_its_source_is_another() -> None:
+    def module(text: bytes, compiled: dict[str, bytes]) -> bytes:
+        with zipfile.ZipFile(io.BytesIO(pack("", {"module.py": text}, compiled=compiled))) as opened:
+            return opened.read("module.pyc")
+
+    first = module(b"x = 1", {})
+    earlier = {"module.pyc": first + b"as it was compiled earlier"}
+    assert module(b"x = 1", earlier) == earlier["module.pyc"]
+    assert module(b"x = 2", earlier) == module(b"x = 2", {}) != first
+    assert module(b"x = 1", {"module.pyc": b"of another Python" + first}) == first
+
+
+@pytest.mark.parametrize("damage", [b"", b"no archive", b"\0"])
+def test_a_damaged_archive_of_an_earlier_run_harms_no_later_one(archive: Path, tmp_path: Path, damage: bytes) -> None:
+    share = tmp_path / "supervisors"
+    build_archive(tmp_path / "first.pyz", share=share)
+    [kept] = share.iterdir()
+    content = kept.read_bytes()
+    kept.unlink()
+    kept.write_bytes(content.replace(b"usage: supervisor.pyz", b"usage: SUPERVISOR.pyz") if damage == b"\0" else damage)
+    build_archive(tmp_path / "second.pyz", share=share)
+    done = bare_python(str(tmp_path / "second.pyz"), cwd=tmp_path)
+    assert "usage: supervisor.pyz leg|stage" in done.stderr
 
 
 def test_only_what_lives_a_leg_is_frozen(archive: Path) -> None:

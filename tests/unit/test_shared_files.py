@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from onward.rundir.root.shared_files import unused_files, write_shared
+from onward.rundir.root.shared_files import newest_shared, unused_files, write_shared
 
 CONTENT = b"archive" * 1000
 
@@ -103,3 +103,15 @@ def test_only_what_no_run_has_is_unused(tmp_path: Path, shared: Path) -> None:
     [unused] = unused_files(shared)
     assert unused.read_bytes() == b"older" and used.exists()
     assert unused_files(tmp_path / "nowhere") == []
+
+
+def test_the_newest_is_found_if_nobody_else_can_have_written_it(tmp_path: Path, shared: Path) -> None:
+    assert newest_shared(shared, ".pyz") == b""
+    put(tmp_path, shared, "a", b"older")
+    newer = put(tmp_path, shared, "b", b"newer")
+    os.utime(newer, ns=(2**62, 2**62))
+    (shared / f"{os.getuid() + 1}-0.pyz").write_bytes(b"of another user")
+    (shared / f"{os.getuid()}-0.tmp").write_bytes(b"of another kind")
+    assert newest_shared(shared, ".pyz") == b"newer"
+    newer.chmod(0o666)
+    assert newest_shared(shared, ".pyz") == b""

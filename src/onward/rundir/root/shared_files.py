@@ -29,6 +29,17 @@ def write_shared(folder: Path, content: bytes, target: Path) -> None:
         write_whole(target, content)
 
 
+def newest_shared(folder: Path, suffix: str) -> bytes:
+    """The content of this user's newest file with this suffix; empty where there is none."""
+    try:
+        found = {entry.path: entry.stat(follow_symlinks=False).st_mtime_ns for entry in os.scandir(folder) if entry.name.endswith(suffix)}
+    except OSError:
+        return b""
+    own = [path for path in found if os.path.basename(path).startswith(f"{os.getuid()}-")]
+    read = _read_own(Path(max(own, key=found.__getitem__))) if own else None
+    return read[1] if read else b""
+
+
 def unused_files(folder: Path) -> list[Path]:
     """This user's files in the folder that no run has any more."""
     try:
@@ -52,13 +63,17 @@ def _link(kept: Path, target: Path, identity: tuple[int, int] | None) -> None:
 
 
 def _identity_of_same(path: Path, content: bytes) -> tuple[int, int] | None:
-    """Of a regular file of this user's that nobody else may write, with exactly this content."""
+    read = _read_own(path, size=len(content))
+    return read[0] if read and read[1] == content else None
+
+
+def _read_own(path: Path, *, size: int | None = None) -> tuple[tuple[int, int], bytes] | None:
+    """Identity and content of a regular file of this user's that nobody else may write."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     with open(handle, "rb") as file:
         seen = os.fstat(handle)
-        ours = stat.S_ISREG(seen.st_mode) and seen.st_uid == os.getuid() and not seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        same = ours and seen.st_size == len(content) and file.read() == content
-    return (seen.st_dev, seen.st_ino) if same else None
+        own = stat.S_ISREG(seen.st_mode) and seen.st_uid == os.getuid() and not seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return ((seen.st_dev, seen.st_ino), file.read()) if own and size in (None, seen.st_size) else None
