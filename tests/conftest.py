@@ -14,7 +14,7 @@ import pytest
 
 from tests import seeds
 
-pytest_plugins = ["tests.first_failures"]
+pytest_plugins = ["tests.first_failures", "tests.spread"]
 
 _LOCKS = Path(tempfile.gettempdir()) / "onward-tests"
 _GRIDENGINE = {"gridengine_bed", "ge_alice"}
