@@ -56,22 +56,25 @@ def onward_outside_jobs(person: Person) -> list[str]:
     return found
 
 
-def until(condition: Callable[[], object], *, within: float, what: str) -> None:
+def until(condition: Callable[[], object], *, within: float, what: str, pause: float = 0.5) -> None:
     give_up = time.monotonic() + within
     while not condition():
         assert time.monotonic() < give_up, f"{what} did not come within {within:.0f} s"
-        time.sleep(0.5)
+        time.sleep(pause)
 
 
 # ── time limits ───────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("notify", [True, False], ids=["with notify", "without notify"])
-def test_a_training_of_five_minutes_under_a_limit_of_one_minute_finishes(ge_alice: Person, unbroken: Unbroken, notify: bool) -> None:
+def test_a_training_of_two_and_a_half_minutes_under_a_limit_of_half_a_minute_finishes(
+    ge_alice: Person, unbroken: Unbroken, notify: bool
+) -> None:
+    """Five minutes under one minute are done on Slurm, which counts in minutes."""
     if not notify:
         ge_alice.write("settings.toml", WITHOUT_NOTIFY)
-    epochs = 65  # 2,990 steps of 0.1 s
-    run, out = training(ge_alice, "--time", "1:00", epochs=epochs, pause=0.1)
+    epochs = 33  # 1,518 steps of 0.1 s
+    run, out = training(ge_alice, "--time", "0:30", epochs=epochs, pause=0.1)
     run.until_step(20)
     assert onward_outside_jobs(ge_alice) == []
     run.until_over(within=900)
@@ -355,8 +358,12 @@ def test_where_jobs_may_not_submit_legs_are_queued_ahead_and_tend_tops_up(ge_ali
         ge_alice.onward("tend")
         return {event["leg"] for event in run.events() if event["kind"] == "submitted"} >= {1, 2, 3, 4, 5}
 
-    until(topped_up, within=90, what="topping up")
-    until(lambda: ge_alice.onward("tend") and run.show()["state"] == "finished", within=400, what="the end of the run")
+    def over() -> bool:
+        ge_alice.onward("tend")
+        return (run.folder / "params" / "done.json").exists()
+
+    until(topped_up, within=90, pause=3, what="topping up")
+    until(over, within=400, pause=3, what="the end of the run")
     until(lambda: run.jobs_left() == [], within=60, what="the leaving of surplus legs")
     shown = assert_whole(run, out=out, unbroken=unbroken(epochs))
     assert len(shown["legs"]) > 3  # type: ignore[arg-type]
