@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-gateway web test check unit cluster scale beds beds-down bench clean
+.PHONY: help demo demo-gateway web test system check unit cluster scale beds beds-down bench clean
 
 # The Python that also other users of this machine can run: the test bed submits as an ordinary user.
 PYTHON ?= $(shell bin=/usr/bin/python3; $$bin -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || bin=python3; echo $$bin)
@@ -34,10 +34,13 @@ demo-gateway: $(READY)
 web: $(READY)
 	@$(RUN)/python build_web.py --if-needed
 
-test: $(READY) beds web
+test:
+	@$(MAKE) --no-print-directory -j2 system web
+	@scripts/test
+
+system: beds
 	@scripts/chromium
 	@scripts/tmux
-	@scripts/test
 
 check: $(READY)
 	$(RUN)/ruff check .

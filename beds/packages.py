@@ -8,11 +8,13 @@ from pathlib import Path
 
 from beds.command import attempt, run
 from beds.errors import BedError
+from beds.place import locked
 
 _POLICY = Path("/usr/sbin/policy-rc.d")
 _ASIDE = _POLICY.with_name("policy-rc.d.before-onward-beds")
 _REFUSE = b"#!/bin/sh\n# onward-beds: installing, no service may start\nexit 101\n"
 _QUIET = {"DEBIAN_FRONTEND": "noninteractive", "UCF_FORCE_CONFFOLD": "1"}
+_APT_TURN = Path("/run/onward-apt")  # scripts/apt waits for the same lock
 _APT = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
 
 
@@ -36,7 +38,7 @@ def ensure(names: Sequence[str], *, answers: Sequence[str] = ()) -> list[str]:
         )
     if answers:
         run(["debconf-set-selections"], stdin="\n".join(answers) + "\n")
-    with _no_service_starts():
+    with locked(_APT_TURN), _no_service_starts():
         _install(wanted)
     return wanted
 
