@@ -22,6 +22,10 @@ from beds.gridengine_layout import ADMIN, ANSWERS, BINARIES, HOST_NAMES, MASTER,
 from beds.place import beds_folder, claim, locked, own_folder, require_root, write_whole
 from beds.process import Process
 
+_OLD = (
+    3600.0  # seconds: a qmaster that has run for hours may no longer start the jobs of a dead host elsewhere (seen after dozens of faults)
+)
+
 
 class GridEngineBed:
     """A real Grid Engine from Debian's packages. Every method that changes something needs root."""
@@ -209,6 +213,9 @@ class GridEngineBed:
 
     def _start_master(self) -> bool:
         """A database that a hard end left unreadable is made anew: its jobs were lost with that end."""
+        running = self.daemons.master.process()
+        if running and running.age > _OLD and self.cell.answers() and not self.cell.jobs():
+            self.daemons.master.stop()
         try:
             return self.daemons.start_master()
         except BedError as error:

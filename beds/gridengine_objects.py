@@ -81,14 +81,15 @@ class Cell:
 
     def delete_all(self, *, timeout: float = 30) -> int:
         """Delete every job, wait until they are gone, and say how many it were."""
-        jobs = self._jobs()
+        jobs = self.jobs()
         if jobs:
             self._try("qdel", *jobs)
-            if not until(lambda: not self._jobs(), timeout=timeout, pause=0.3):
-                self._try("qdel", "-f", *self._jobs())
+            if not until(lambda: not self.jobs(), timeout=timeout, pause=0.3):
+                self._try("qdel", "-f", *self.jobs())
         return len(jobs)
 
-    def _jobs(self) -> list[str]:
+    def jobs(self) -> list[str]:
+        """Every job that waits or runs."""
         rows = (row.split() for row in self._try("qstat", "-u", "*").out.splitlines())
         return sorted({row[0] for row in rows if row and row[0].isdigit()})
 

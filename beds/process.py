@@ -46,6 +46,11 @@ class Process:
         return state is not None and state not in _DEAD
 
     @property
+    def age(self) -> float:
+        """Seconds since it started."""
+        return float(Path("/proc/uptime").read_text().split()[0]) - self.started / os.sysconf("SC_CLK_TCK")
+
+    @property
     def paused(self) -> bool:
         return self.state == "T"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from beds.errors import BedError
 from beds.gridengine_daemons import NETWORK, host_named
 from beds.gridengine_layout import HOSTS, QUEUES, Layout
 from beds.gridengine_objects import instances
+from beds.process import Process
 from beds.ssh import with_block
 
 QSTAT = """\
@@ -95,3 +98,13 @@ def test_the_lines_of_one_bed_in_the_hosts_file_leave_others_alone(tmp_path: Pat
 def test_a_fault_that_makes_no_sense_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["fault", *words]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_process_knows_how_long_it_has_run() -> None:
+    started = time.time()
+    with subprocess.Popen(["sleep", "600"]) as child:
+        young, old = Process.of(child.pid), Process.of(1)
+        assert young and old
+        assert young.age + 0.02 >= 0 and young.age < old.age, "the first process of a machine is older"
+        assert young.age <= time.time() - started + 0.02
+        child.kill()
