@@ -251,10 +251,10 @@ def _read_own(value: Any) -> bool:
 def _read_path_below(value: Any) -> str:
     if not isinstance(value, str) or not value or any(ord(letter) < 32 for letter in value):
         raise _wrong("a file or pattern below the working folder, such as checkpoint.pt or lightning_logs/**")
-    parts = value.split("/")
-    if value.startswith(("/", "~")) or ".." in parts or value in (".", "*", "**", "./"):
+    parts = [part for part in value.split("/") if part.strip() not in ("", ".")]
+    if value.startswith(("/", "~")) or ".." in parts or all(part in ("*", "**") for part in parts):
         raise _wrong("a file or pattern below the working folder, such as checkpoint.pt or lightning_logs/**, and not all of it")
-    return "/".join(part for part in parts if part not in ("", "."))
+    return "/".join(parts)
 
 
 def choice(*words: str, later: Sequence[str] = ()) -> _Kind:

@@ -140,13 +140,25 @@ class CheckpointsIn(Section):
     best: BestIn | None = Field(default=None, description="Also keep the best checkpoint, by a metric.")
     own: OwnCheckpoints = Field(default=False, description="The training keeps its own checkpoints, where Onward does not see them.")
     paths: list[PathBelow] = Field(
-        default_factory=list, description="Where it keeps them, below its working folder: they are published, and restored if missing."
+        default_factory=list,
+        description="Where it keeps them, below its working folder: they are published, and restored if missing.",
+        json_schema_extra={"minItems": 1, "uniqueItems": True},
     )
 
     @model_validator(mode="before")
     @classmethod
     def _own_alone(cls, value: Any) -> Any:
         return {"own": value} if isinstance(value, str) else value
+
+    @field_validator("paths")
+    @classmethod
+    def _some_and_each_once(cls, paths: list[str]) -> list[str]:
+        if not paths:
+            raise custom_error("found no path, expected at least one, such as checkpoint.pt; leave paths out if there is none")
+        twice = [path for number, path in enumerate(paths) if path in paths[:number]]
+        if twice:
+            raise custom_error(f"found {twice[0]} twice, expected each path once")
+        return paths
 
     def to_model(self) -> CheckpointRule:
         best = BestRule(metric=self.best.metric, mode=self.best.mode) if self.best else None
