@@ -321,9 +321,10 @@ def test_links_lead_where_they_led_and_stay_inside_the_copy_where_they_were_insi
     assert (project.copy / "pkg" / "model.py").read_text() == "x = 1\n"
 
 
-def test_a_file_that_may_not_be_read_is_linked(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["secret.key", "alone/secret.key"])
+def test_a_file_that_may_not_be_read_is_linked_and_named(project: Project, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     project.write("train.py")
-    secret = project.write("secret.key")
+    secret = project.write(name)
     real = shutil.copy2
 
     def copy2(source: Path, target: Path) -> str | Path:
@@ -334,8 +335,10 @@ def test_a_file_that_may_not_be_read_is_linked(project: Project, monkeypatch: py
     monkeypatch.setattr(shutil, "copy2", copy2)
     frozen = project.freeze()
     assert project.copied() == ["train.py"]
-    assert project.linked() == {"secret.key": str(secret)}
+    assert project.linked() == {name: str(secret)}
     assert frozen.facts["files"] == 1
+    (note,) = frozen.notes
+    assert note.startswith(f"{name} cannot be read (Permission denied)") and f"code: {{exclude: [{name}]}}" in note
 
 
 def test_a_pipe_and_other_things_that_are_no_files_are_linked(project: Project) -> None:

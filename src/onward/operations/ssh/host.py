@@ -34,6 +34,7 @@ from onward.operations.hosts.local import Data
 from onward.operations.ssh.call import LOOK, PATIENCE, SshCaller
 from onward.operations.ssh.code_transfer import carry_code, drop_links
 from onward.operations.submit.code_snapshot import CodeSnapshot, freeze_code
+from onward.operations.submit.missing_paths import named_words, note_on_missing
 from onward.operations.tracker_access.server import register_run, tracker_settings
 from onward.schedulers.cluster_settings import ClusterSettings
 
@@ -218,16 +219,18 @@ class RemoteHost:
     def _carry(self, draft: RunDraft, cwd: Path, folder: str) -> CodeSnapshot:
         with tempfile.TemporaryDirectory(prefix="onward-") as scratch:
             code = Path(scratch) / "code"
-            alone = draft.inputs is not None
-            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._desk.root, alone=alone, words=draft.command)
+            alone, words = draft.inputs is not None, named_words(draft)
+            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._desk.root, alone=alone, words=words)
             left = drop_links(code)
+            missing = () if alone else note_on_missing(cwd, code / frozen.workdir, words, host=self.host)
             if left:
                 named = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
                 self._say(f"not copied to {self.host}, because it is data or excluded: {named}")
-            words = carry_code(self._caller_of(draft.cluster), code, folder, request=self._request("unpack", {"folder": folder}))
-            if words:
-                self._say(words)
-        return replace(frozen, facts={**frozen.facts, "from": f"{socket.gethostname()}:{frozen.facts['from']}"})
+            way = carry_code(self._caller_of(draft.cluster), code, folder, request=self._request("unpack", {"folder": folder}))
+            if way:
+                self._say(way)
+        facts = {**frozen.facts, "from": f"{socket.gethostname()}:{frozen.facts['from']}"}
+        return replace(frozen, facts=facts, notes=(*frozen.notes, *missing))
 
     def _entrusted(self, told: SubmittedRun, of: str) -> SubmittedRun:
         self._entrust(told.folder, of)

@@ -8,7 +8,7 @@ import operator
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,7 @@ class CodeSnapshot:
     facts: dict[str, ParamValue]
     diff: str  # uncommitted changes, where git knows
     diff_mode: int = 0o644  # who may read them: whoever may read all of the code
+    notes: tuple[str, ...] = ()  # for whoever submits
 
 
 def freeze_code(
@@ -65,10 +66,11 @@ def freeze_code(
     top_of_copy, inner = target, base.relative_to(base.parents[outside.above - 1]) if outside.above else Path(".")
     target = target / inner
     folder_of = _folders(base, target)
-    copied = {path for path in code if _copy(base / path, folder_of(path.parent) / path.name)}
+    refused = {path: why for path in code if (why := _copy(base / path, folder_of(path.parent) / path.name))}
+    copied = code.keys() - refused.keys()
     workdir = cwd.relative_to(base)
     folder_of(workdir)
-    folders = {Path("."), workdir, *workdir.parents, *(parent for path in copied for parent in path.parents)}
+    folders = {Path("."), workdir, *workdir.parents, *(parent for path in code for parent in path.parents)}
     _link_rest(base, target, folders, copied, of_runs)
     for path, real in outside.links.items():
         (top_of_copy / path).parent.mkdir(parents=True, exist_ok=True)
@@ -76,12 +78,22 @@ def freeze_code(
     facts: dict[str, ParamValue] = {"frozen": True, "from": str(base), "files": len(copied), "bytes": sum(code[path] for path in copied)}
     if outside.links:
         facts["outside"] = ", ".join(sorted(os.path.relpath(real, base) for real in outside.links.values()))
+    notes = _notes_on_unread({path: why for path, why in refused.items() if os.path.lexists(base / path)})
     if top is None:
-        return CodeSnapshot(workdir=str(inner / workdir), facts=facts, diff="")
+        return CodeSnapshot(workdir=str(inner / workdir), facts=facts, diff="", notes=notes)
     diff = _git(top, "diff", "HEAD", "--no-ext-diff") or ""
     modes = [_mode(base / path) for path in {Path("."), *copied, *(parent for path in copied for parent in path.parents)}]
     diff_mode = functools.reduce(operator.and_, modes, 0o644) | 0o600
-    return CodeSnapshot(workdir=str(inner / workdir), facts=facts | _git_facts(top, runs), diff=diff, diff_mode=diff_mode)
+    facts |= _git_facts(top, runs)
+    return CodeSnapshot(workdir=str(inner / workdir), facts=facts, diff=diff, diff_mode=diff_mode, notes=notes)
+
+
+def _notes_on_unread(refused: Mapping[Path, str]) -> tuple[str, ...]:
+    if not refused:
+        return ()
+    first, why = min(refused.items())
+    more = f" and {len(refused) - 1} more files" if len(refused) > 1 else ""
+    return (f"{first}{more} cannot be read ({why}), so the run has no copy; make it readable, or leave it out with code: {{exclude: [{first}]}}",)
 
 
 # ── what belongs to it ────────────────────────────────────────────────────────
@@ -195,14 +207,14 @@ def _mode(path: Path) -> int:
         return 0o700
 
 
-def _copy(source: Path, target: Path) -> bool:
-    """False for a file that we may not read, or that has gone meanwhile: it is linked, if anything."""
+def _copy(source: Path, target: Path) -> str:
+    """Why not, for a file that we may not read, or that has gone meanwhile: it is linked, if anything."""
     try:
         shutil.copy2(source, target)
-    except (PermissionError, FileNotFoundError):
+    except (PermissionError, FileNotFoundError) as error:
         target.unlink(missing_ok=True)
-        return False
-    return True
+        return error.strerror or str(error)
+    return ""
 
 
 def _link_rest(base: Path, target: Path, folders: set[Path], copied: set[Path], of_runs: IsRunFolder) -> None:

@@ -15,6 +15,7 @@ from onward.inputs.command_line import check_entry
 from onward.inputs.params.scheduler_options import check_extra
 from onward.inputs.scripts.contradictions import without_clashes
 from onward.inputs.scripts.preflight import check_folder, check_program, check_setup, check_syntax
+from onward.model import events as ev
 from onward.model.commands.placeholders import check_params
 from onward.model.identity import new_id
 from onward.model.policy.lifecycle import Continue
@@ -23,6 +24,7 @@ from onward.model.spec import Cluster, PipelineMembership, Resources, RunDraft, 
 from onward.operations.context import OperationsContext
 from onward.operations.submit.arriving_code import ArrivedCode
 from onward.operations.submit.code_snapshot import CodeSnapshot, freeze_code
+from onward.operations.submit.missing_paths import named_words, note_on_missing
 from onward.operations.submit.preflight import check_launcher_is_there, notes_on_python
 from onward.operations.submit.run_folders import next_folder, removed_if_it_fails, run_day, take_folder
 from onward.operations.tracker_access.server import announce_run, tracker_settings, withdraw_run
@@ -98,6 +100,8 @@ def submit(
         shutil.rmtree(dir.path, ignore_errors=True)
         raise
     handover.advise(run)
+    for words in frozen.notes:
+        handover.journal.write(ev.Warned(leg=run.first_leg, at=desk.clock.now(), text=words))
     return dir
 
 
@@ -236,7 +240,9 @@ def _check_programs(desk: OperationsContext, cluster: Cluster) -> None:
 
 def _freeze(draft: RunDraft, cwd: Path, dir: RunDir, root: Path) -> CodeSnapshot:
     if draft.freeze:
-        return freeze_code(cwd, dir.code, exclude=draft.exclude, runs=root, alone=draft.inputs is not None, words=draft.command)
+        words, alone = named_words(draft), draft.inputs is not None
+        frozen = freeze_code(cwd, dir.code, exclude=draft.exclude, runs=root, alone=alone, words=words)
+        return frozen if alone else replace(frozen, notes=(*frozen.notes, *note_on_missing(cwd, dir.code / frozen.workdir, words)))
     return CodeSnapshot(workdir=str(cwd), facts={"frozen": False}, diff="")
 
 
