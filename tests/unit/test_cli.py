@@ -557,6 +557,16 @@ def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place:
     assert re.search(rf"BAD  folder .*{copy} is a copy of {good.path}, the home of run \w+;", said)
 
 
+def test_a_line_of_a_journal_that_is_no_event_is_named_by_show_and_doctor_alone(onward: Onward, place: Place) -> None:
+    run = place.play().begin(1)
+    with run.dir.leg_journal(1).open("ab") as journal:
+        journal.write(b"nonsense\n")
+    assert "nonsense" not in onward("runs").err + onward("logs", "digits").err + onward("checkpoints", "digits").err
+    said = onward("show", "digits")
+    assert "not an event, and ignored: leg-0001.jsonl, line 3: 'nonsense'" in said.out and "nonsense" not in said.err
+    assert "lines that are not events, and are ignored: leg-0001.jsonl, line 3: 'nonsense'" in onward("doctor").out
+
+
 def test_doctor_passes_over_folders_that_others_keep_private(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     private = place.submit()
 
@@ -665,6 +675,20 @@ def test_before_the_job_has_started_there_is_nothing_and_that_is_said(onward: On
     assert "has printed nothing yet; -f waits for it" in said.err
 
 
+@pytest.mark.parametrize("follow", [(), ("-f",)])
+def test_a_leg_that_there_is_not_is_refused(onward: Onward, place: Place, follow: tuple[str, ...]) -> None:
+    run = place.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2).end(2, LegEnd.DONE)
+    said = onward("logs", "digits", "--leg", "99", *follow)
+    assert (said.code, said.out) == (3, "")
+    assert f"there is no leg 99: digits has legs 1 to 2\n  → onward show {run.spec.id} lists them" in said.err
+
+
+def test_a_leg_that_is_queued_has_printed_nothing_yet(onward: Onward, place: Place) -> None:
+    place.play().begin(1)
+    assert "leg 2 has printed nothing yet" in onward("logs", "digits", "--leg", "2").err
+    assert "digits has legs 1 to 2" in onward("logs", "digits", "--leg", "3").err
+
+
 def test_logs_come_leg_after_leg_with_titles_beside_them(onward: Onward, place: Place) -> None:
     run = place.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2)
     printed(run, 1, "out", "one\n")
@@ -680,7 +704,6 @@ def test_logs_come_leg_after_leg_with_titles_beside_them(onward: Onward, place: 
     [
         (("--leg", "1"), ["1 out", "1 err a", "1 err b"]),
         (("--leg", "2"), ["2 out a", "2 out b"]),
-        (("--leg", "7"), []),
         (("--err",), ["1 err a", "1 err b"]),
         (("--out",), ["1 out", "2 out a", "2 out b"]),
         (("--out", "--err", "--leg", "1"), ["1 out", "1 err a", "1 err b"]),

@@ -27,7 +27,7 @@ RUN = {"id", "name", "experiment", "state", "reason", "no_job_since", "silent_si
 RUN |= {"folder", "cluster", "user", "created", "legs", "progress"}
 DETAILS = {
     *("cause", "evidence", "next", "priority", "command", "params", "code"),
-    *("checkpoints", "own_files", "written", "effort", "risk", "finish"),
+    *("checkpoints", "own_files", "written", "broken_lines", "effort", "risk", "finish"),
 }
 LEG = {
     *("number", "job", "cluster", "state", "end", "reason", "submitted", "started", "deadline", "ended"),

@@ -15,7 +15,7 @@ from onward.model.policy.lifecycle import Close, Continue, NothingToDo, decide
 from onward.model.run import LegEnd, RunState
 from onward.model.spec import spec_to_json
 from onward.rundir.claim import claim
-from onward.rundir.journal import Journal, desk_journal, read_events, read_run
+from onward.rundir.journal import Journal, broken_lines, desk_journal, read_events, read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.run_end import ask_to_stop, close_run, end_of, is_over, is_to_stop, reopen_run
 from tests.histories import History, make_spec
@@ -68,12 +68,15 @@ def test_a_torn_last_line_is_ignored(run: RunDir) -> None:
 @pytest.mark.parametrize(
     "broken", [b"\0\0\0\0", b"{", b"[1, 2]", b"7", b'"kind"', b'{"kind":"warned"}', b'{"kind":"warned","leg":1}', b"\xff\xfe"]
 )
-def test_a_broken_line_in_the_middle_is_passed_over_and_named(run: RunDir, broken: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_line_in_the_middle_is_passed_over_and_named_to_whoever_asks(
+    run: RunDir, broken: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     lines = [warned(1).line().encode(), broken, warned(2).line().encode(), b""]
     run.leg_journal(1).write_bytes(b"\n".join(lines))
     with caplog.at_level(logging.WARNING):
         assert texts(run) == [warned(1).text, warned(2).text]
-    assert "leg-0001.jsonl" in caplog.text
+        (named,) = broken_lines(run)
+    assert named.startswith("leg-0001.jsonl, line 2: ") and not caplog.text
 
 
 def test_kinds_and_fields_of_a_newer_version_are_ignored(run: RunDir) -> None:

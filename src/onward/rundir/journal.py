@@ -102,15 +102,24 @@ class NotARunFolder(ValueError):
     """A folder that does not hold what a run's folder holds. Its words say where and what."""
 
 
-def read_events(run: RunDir) -> list[Event]:
+def read_events(run: RunDir, *, broken: list[str] | None = None) -> list[Event]:
+    """`broken`: gets each line that is not an event, with its place. They are passed over."""
     found: list[Event] = []
     try:
         with open_folder_beneath(run.root, run.journals) as folder:
             for name in sorted(os.listdir(folder)):
                 if name.endswith(".jsonl"):
-                    found += _read_file(folder, run.journals / name)
+                    found += _read_file(folder, run.journals / name, broken=[] if broken is None else broken)
     except FileNotFoundError:
         pass
+    return found
+
+
+def broken_lines(run: RunDir) -> list[str]:
+    """Lines of the journals that are not events, in words: for whoever asks about this run."""
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        read_events(run, broken=found)
     return found
 
 
@@ -160,7 +169,7 @@ def read_history(run: RunDir) -> list[Event]:
     return events + [claim_event(run, leg) for leg in claimed_legs(run) - told]
 
 
-def _read_file(folder: int, path: Path) -> list[Event]:
+def _read_file(folder: int, path: Path, *, broken: list[str]) -> list[Event]:
     """Whole lines only: the last one may be torn, by a kill in the middle of a write or because it is being written.
 
     All lines are decoded in one go, which halves the cost of looking at many runs; line by line only where one is broken.
@@ -170,12 +179,12 @@ def _read_file(folder: int, path: Path) -> list[Event]:
     try:
         return [event for event in map(event_of, json.loads(b"[%s]" % b",".join(lines))) if event]
     except (ValueError, TypeError, AttributeError, RecursionError):
-        return [event for event in (_parse_or_warn(path, line) for line in lines) if event]
+        return [event for number, line in enumerate(lines, 1) if (event := _parsed(line, f"{path.name}, line {number}", broken))]
 
 
-def _parse_or_warn(path: Path, line: bytes) -> Event | None:
+def _parsed(line: bytes, place: str, broken: list[str]) -> Event | None:
     try:
         return parse_event(line)
     except (ValueError, TypeError, AttributeError, RecursionError):
-        log.warning("%s contains a line that is not an event, ignored: %r", path, line[:200])
+        broken.append(f"{place}: {line[:80].decode(errors='replace')!r}")
         return None

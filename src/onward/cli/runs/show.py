@@ -82,6 +82,9 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     damaged = [c for c in entry["checkpoints"] if c["state"] == "damaged"]
     if damaged:
         facts.append(("damaged", f"{len(damaged)} of them: onward checkpoints {entry['id']} shows which"))
+    if broken := entry.get("broken_lines"):
+        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+        facts.append(("journal", f"not an event, and ignored: {broken[0]}{more}; in {entry['folder']}/journal"))
     facts += [
         ("command", shlex.join(entry["command"])),
         ("cluster", f"{entry['cluster']}, by {entry['user']}, {age_text(entry['created'])}"),

@@ -14,6 +14,7 @@ from onward.model.quantity import format_bytes
 from onward.operations.context import OperationsContext
 from onward.operations.runs.record import inspect_runs, is_ours, read_folder, run_record
 from onward.rundir.home import home_elsewhere
+from onward.rundir.journal import broken_lines
 from onward.rundir.layout import RunDir
 from onward.schedulers.state_folder import state_folder, state_folder_problem
 
@@ -75,6 +76,9 @@ def examine_folders(desk: OperationsContext) -> Iterator[Finding]:
             if not isinstance(error.__cause__, PermissionError):  # that one is somebody else's, who keeps it private
                 yield False, "folder", error.message
             continue
+        if broken := broken_lines(dir):
+            words = f"{dir.journals} contains lines that are not events, and are ignored: {broken[0]}"
+            yield False, "folder", f"{words}{f' and {len(broken) - 1} more' if len(broken) > 1 else ''}; restore the file from a backup"
         if (first := folders.setdefault(id, dir.path)) != dir.path:
             yield False, "folder", _shared_id(id, dir, RunDir(first))
     yield from ((False, "root", words) for words in desk.unread)

@@ -26,7 +26,7 @@ from onward.operations.hosts.answers import (
 )
 from onward.operations.runs.find import matching_runs, near_names
 from onward.operations.runs.folded import fold_runs
-from onward.operations.runs.logs import LegLogReader, follow_logs, read_logs
+from onward.operations.runs.logs import LegLogReader, check_leg, follow_logs, read_logs
 from onward.operations.runs.record import checkpoints, inspect_run, inspect_runs, read_folder, run_record, with_priority
 from onward.operations.runs.watch import watch_run
 from onward.operations.submit.preflight import notes_on_start
@@ -217,6 +217,8 @@ class LocalHost:
         offsets: Mapping[str, int] | None = None,
     ) -> Iterator[Data]:
         dir = RunDir(Path(run))
+        if leg and not supervisor:
+            check_leg(dir, leg, to_come=follow)
         reader = LegLogReader(dir, streams=streams, leg=leg, supervisor=supervisor, offsets=offsets)
         if follow:
             return follow_logs(self.desk, dir, reader, lines=lines)

@@ -9,8 +9,9 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from onward.errors import NotFound
 from onward.operations.context import OperationsContext
-from onward.operations.runs.record import reason
+from onward.operations.runs.record import read_folder, reason
 from onward.operations.runs.watch import RunWatch
 from onward.rundir.claim import newest_claim
 from onward.rundir.files.no_links import reading
@@ -88,6 +89,16 @@ class LegLogReader:
         for number in legs:
             for stream in self._streams:
                 yield f"leg {number} {STREAMS[stream]}", self._dir.log(number, stream)
+
+
+def check_leg(dir: RunDir, number: int, *, to_come: bool) -> None:
+    """Refuse a leg that there is not; `to_come`: one that the run may still get is waited for."""
+    run = read_folder(dir)
+    legs = [leg.number for leg in run.legs.values() if leg.claimed or leg.end or leg.submission]
+    if number in legs or (to_come and run.closed is None and number > max(legs, default=0)):
+        return
+    there = f"legs 1 to {max(legs)}" if len(legs) > 1 else "one leg, leg 1" if legs else "no leg yet"
+    raise NotFound(f"there is no leg {number}: {run.spec.name} has {there}", hint=f"onward show {run.spec.id} lists them")
 
 
 def read_logs(dir: RunDir, reader: LegLogReader, *, lines: int | None, rest: bool, legs: Sequence[int] | None = None) -> Iterator[Piece]:

@@ -27,7 +27,7 @@ from onward.operations.context import OperationsContext
 from onward.operations.runs.event_file_step import event_file_step
 from onward.operations.runs.written_files import written_files
 from onward.rundir.home import copied_folder, home_elsewhere
-from onward.rundir.journal import read_run
+from onward.rundir.journal import broken_lines, read_run
 from onward.rundir.layout import RunDir
 from onward.rundir.progress import Progress, first_step, leg_progress, signs_of_life
 from onward.schedulers.base import Scheduler, priority_of, why_of
@@ -175,6 +175,7 @@ def run_record(seen: InspectedRun, *, details: bool = True) -> dict[str, Any]:
             "checkpoints": checkpoints(seen.dir),
             "own_files": own_files(run),
             "written": written_files(seen.dir, run),
+            "broken_lines": broken_lines(seen.dir),
             **time_account(run, current_pace(result["progress"]), now=seen.at),
         }
     return result

@@ -92,8 +92,9 @@ def _notes_on_unread(refused: Mapping[Path, str]) -> tuple[str, ...]:
     if not refused:
         return ()
     first, why = min(refused.items())
-    more = f" and {len(refused) - 1} more files" if len(refused) > 1 else ""
-    return (f"{first}{more} cannot be read ({why}), so the run has no copy; make it readable, or leave it out with code: {{exclude: [{first}]}}",)
+    which = f"{first} and {len(refused) - 1} more files" if len(refused) > 1 else str(first)
+    advice = f"make it readable, or leave it out with code: {{exclude: [{first}]}}"
+    return (f"{which} cannot be read ({why}), so the run has no copy; {advice}",)
 
 
 # ── what belongs to it ────────────────────────────────────────────────────────
