@@ -46,6 +46,7 @@ def home(tmp_path: Path) -> Path:
 def submitted(scene: Scene) -> tuple[str, RunDir]:
     dir = submit(scene.place.desk, scene.place.draft(command=("python3", "train.py")), cwd=scene.place.project)
     (dir.artifacts / "plot.png").write_text("a plot")
+    (dir.code / "out").mkdir()
     dir.log(1, "out").write_text("a line\n")
     scene.opened.tracker.files.look(scene.place.desk.roots)
     return read_run(dir).spec.id, dir
@@ -116,6 +117,9 @@ def links(dir: RunDir, home: Path) -> dict[str, Callable[[], None]]:
     return {
         "artifacts": lambda: swap(dir.artifacts, home),
         "results": lambda: swap(dir.results, home),
+        "code": lambda: swap(dir.code, home),
+        "a folder in the code": lambda: swap(dir.code / "out", home),
+        "the list of the code": lambda: swap(dir.code_list, home / "id_rsa"),
         "logs": lambda: swap(dir.logs, home),
         "one log": lambda: swap(dir.log(1, "out"), home / "id_rsa"),
         "params": lambda: swap(dir.params, home),
@@ -137,6 +141,7 @@ def test_a_link_in_a_run_folder_leads_nobody_to_the_servers_files(scene: Scene, 
     scene.opened.tracker.files.look(scene.place.desk.roots)
     at = f"/api/v1/runs/{run}"
     paths = ["", "/overview", "/artifacts", "/artifacts/id_rsa", "/artifacts/artifacts/id_rsa", "/code-diff", "/checkpoints", "/logs"]
+    paths += ["/written", "/written?path=out", "/written/id_rsa", "/written/out/id_rsa"]
     paths += [f"/logs/1/{stream}{end}" for stream in ("out", "supervisor") for end in ("", "/file", "/lines", "/search?text=private")]
     for path in paths:
         answer = scene.client.get(at + path)

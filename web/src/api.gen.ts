@@ -1748,6 +1748,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/written": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what the training wrote to its working folder
+         * @description Files and folders of one level, by name, without the run's code and without links. Empty if the code was not frozen.
+         */
+        get: operations["listed_api_v1_runs__run_id__written_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/written/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a file that the training wrote
+         * @description As an attachment, like artifacts; 404 for the run's code.
+         */
+        get: operations["download_api_v1_runs__run_id__written__path__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/2.0/mlflow/experiments/create": {
         parameters: {
             query?: never;
@@ -5963,6 +6003,27 @@ export interface components {
             /** Cause */
             cause: string;
         };
+        /** WrittenFileOut */
+        WrittenFileOut: {
+            /** Path */
+            path: string;
+            /** Is Dir */
+            is_dir: boolean;
+            /** Bytes */
+            bytes: number | null;
+            /** Modified */
+            modified: number;
+        };
+        /** WrittenList */
+        WrittenList: {
+            /** Files */
+            files: components["schemas"]["WrittenFileOut"][];
+            /**
+             * More
+             * @description How many come after these; continue with `after` set to the last name.
+             */
+            more: number;
+        };
         /** @description RFC 9457: what went wrong, and what to do about it. */
         Problem: {
             type: string;
@@ -9458,6 +9519,79 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UnreadableFolders"];
+                };
+            };
+            /** @description It failed, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listed_api_v1_runs__run_id__written_get: {
+        parameters: {
+            query?: {
+                /** @description Only what is directly in this folder. */
+                path?: string;
+                /** @description Only names after this one. */
+                after?: string;
+                /** @description At most this many. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WrittenList"];
+                };
+            };
+            /** @description It failed, and why. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    download_api_v1_runs__run_id__written__path__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A run's id, of eight letters or of 32 hex digits. */
+                run_id: string;
+                /** @description Relative, with slashes. */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
                 };
             };
             /** @description It failed, and why. */

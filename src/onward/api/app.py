@@ -28,7 +28,7 @@ from onward.api.ingest.fast_path import FastPath
 from onward.api.mlflow import router as mlflow
 from onward.api.openapi import complete_openapi
 from onward.api.routes import alert_channels, alert_rules, pipelines, requests
-from onward.api.routes.files import artifacts, log_search, logs
+from onward.api.routes.files import artifacts, log_search, logs, written
 from onward.api.routes.ingest import records, scheduler_hints
 from onward.api.routes.metrics import aggregates, metric_keys, series, sparklines
 from onward.api.routes.runs import (
@@ -68,7 +68,7 @@ _ROUTES = (
     *(health, docs_page, experiments, crud, run_groups, actions, drafts, series, aggregates, metric_keys, param_diff, notes, artifacts),
     *(logs, checkpoints, code_diff, live_stream, records, export, tokens, routes, scheduler_hints, clusters),
     *(overview, timeline, log_search, sparklines, machine_usage, saved_views, filter_completion, params_form, expected_start),
-    *(alert_rules, alert_channels, best_runs, requests, pipelines, unreadable_folders),
+    *(alert_rules, alert_channels, best_runs, requests, pipelines, unreadable_folders, written),
 )
 
 

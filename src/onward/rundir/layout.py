@@ -114,6 +114,11 @@ class RunDir:
         """What was changed in the code and not committed, where there was such."""
         return self.params / "code.diff"
 
+    @property
+    def code_list(self) -> Path:
+        """Which files of `code/` are the code. See rundir/files/code_list.py."""
+        return self.params / "code-files.json"
+
     def launch(self, leg: int) -> Path:
         """How the ranks of a leg are started, for the tasks on all its nodes. For its owner's eyes only, and gone with the leg."""
         return self.params / f"leg-{leg:04d}.launch.json"

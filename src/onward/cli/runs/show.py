@@ -77,7 +77,9 @@ def _facts(entry: dict[str, Any]) -> list[tuple[str, str]]:
     written = entry.get("written")
     if written and written["count"]:
         names = ", ".join(one["path"] for one in written["newest"][:5])
-        more = f", … {written['count']} files" if written["count"] > 5 else ""
+        left = written["count"] - 5
+        more = f" and {left} more" if left > 0 else ""
+        more = more if written["all"] else f" and more than {max(left, 0)} more"
         facts.append(("wrote", f"{names}{more}; in {written['folder']}"))
     damaged = [c for c in entry["checkpoints"] if c["state"] == "damaged"]
     if damaged:

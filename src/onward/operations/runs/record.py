@@ -25,7 +25,7 @@ from onward.model.run import Leg, Run, RunState
 from onward.model.spec import Cluster
 from onward.operations.context import OperationsContext
 from onward.operations.runs.event_file_step import event_file_step
-from onward.operations.runs.written_files import written_files
+from onward.operations.runs.written_files import written_record
 from onward.rundir.home import copied_folder, home_elsewhere
 from onward.rundir.journal import broken_lines, read_run
 from onward.rundir.layout import RunDir
@@ -174,7 +174,7 @@ def run_record(seen: InspectedRun, *, details: bool = True) -> dict[str, Any]:
             "code": dict(spec.code),
             "checkpoints": checkpoints(seen.dir),
             "own_files": own_files(run),
-            "written": written_files(seen.dir, run),
+            "written": written_record(seen.dir),
             "broken_lines": broken_lines(seen.dir),
             **time_account(run, current_pace(result["progress"]), now=seen.at),
         }

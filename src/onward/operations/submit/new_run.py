@@ -28,6 +28,7 @@ from onward.operations.submit.missing_paths import named_words, note_on_missing
 from onward.operations.submit.preflight import check_launcher_is_there, notes_on_python
 from onward.operations.submit.run_folders import next_folder, removed_if_it_fails, run_day, take_folder
 from onward.operations.tracker_access.server import announce_run, tracker_settings, withdraw_run
+from onward.rundir.files.code_list import record_code
 from onward.rundir.freeze import build_archive
 from onward.rundir.home import record_home
 from onward.rundir.journal import desk_journal, read_run
@@ -267,6 +268,8 @@ def _write(dir: RunDir, spec: RunSpec, frozen: CodeSnapshot, *, environment: Map
         write_whole(dir.code_diff, frozen.diff, mode=frozen.diff_mode)
     write_whole(dir.environment, json.dumps(environment), mode=0o600)
     record_home(dir)
+    if spec.code.get("frozen") and spec.member is None:
+        record_code(dir, mode=frozen.diff_mode)
     if archive:
         same_file(archive, dir.supervisor)
     else:

@@ -110,6 +110,8 @@ TABLE: Final[dict[str, Right]] = {
     f"PUT {_RUN}/artifacts/{{path:path}}": WRITE_RUN,
     f"GET {_RUN}/artifacts/{{path:path}}": READ_RUN,
     f"DELETE {_RUN}/artifacts/{{path:path}}": WRITE,
+    f"GET {_RUN}/written": READ_RUN,
+    f"GET {_RUN}/written/{{path:path}}": READ_RUN,
     f"GET {_RUN}/logs": READ_RUN,
     f"GET {_RUN}/logs/{{leg}}/{{stream}}": READ_RUN,
     f"GET {_RUN}/logs/{{leg}}/{{stream}}/follow": READ_RUN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import PurePosixPath
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Protocol
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
@@ -104,8 +104,12 @@ def delete(svc: Svc, run_id: RunId, path: FilePath) -> None:
     forget_artifact(svc.tracker, run.run_id, path)
 
 
-def send_file(files: ArtifactFiles, path: str) -> StreamingResponse:
-    """A file that someone uploaded, made harmless for browsers."""
+class FileReader(Protocol):
+    def open(self, path: str) -> tuple[BinaryIO, StoredFile]: ...
+
+
+def send_file(files: FileReader, path: str) -> StreamingResponse:
+    """A file that someone else wrote, made harmless for browsers."""
     file, seen = files.open(path)
     name = quote(PurePosixPath(path).name)
     headers = {
