@@ -18,6 +18,7 @@ from onward.checkpoints.manifest import FileEntry, Manifest
 from onward.model import events as ev
 from onward.model.run import LegEnd
 from onward.model.spec import Cluster, Limits, Resources, RunSpec, spec_to_json
+from onward.rundir.files.code_list import record_code
 from onward.rundir.journal import Journal
 from onward.rundir.layout import RunDir
 
@@ -129,6 +130,10 @@ def tell(root: Path, now: float) -> None:
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 9L9 0" stroke="teal"/></svg>'
     )
     (artifacts / "metrics.json").write_text(json.dumps({"val/accuracy": 0.71, "epoch": 6}, indent=2))
+    record_code(told.dir, mode=0o644)
+    (told.dir.code / "outputs" / "samples").mkdir(parents=True)
+    (told.dir.code / "outputs" / "samples" / "epoch-6.txt").write_text("a small dog\n")
+    (told.dir.code / "history.csv").write_text("epoch,loss\n1,2.31\n2,1.74\n")
     died = _begin(root, "bert-large", DEAD, now - 5 * HOUR, {"lr": 0.0003, "batch_size": 64, "seed": 3})
     evidence = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has 39.39 GiB, of which 1.1 GiB is free."
     died.leg(1, waits=0.2 * HOUR, trains=1.1 * HOUR, end=LegEnd.CRASHED, reason="the training ended with exit code 1", evidence=evidence)

@@ -203,6 +203,29 @@ def test_files_are_looked_at_and_nothing_in_them_is_run(page: Page, finished: St
     assert Path(loaded.value.path()).read_text().startswith("<svg")
 
 
+def test_what_the_training_wrote_to_its_working_folder_is_paged_looked_at_and_downloaded(page: Page, finished: Started) -> None:
+    code = finished.dir / "code"
+    (code / "out").mkdir()
+    (code / "out" / "loss.csv").write_text("epoch,loss")
+    for number in range(450):
+        (code / f"{number:03d}.bin").touch()
+    open_run(page, finished, "/files")
+    written = page.locator(".files-list", has=page.get_by_role("navigation", name="Folder of working folder"))
+    expect(written.get_by_role("listitem")).to_have_count(200)
+    expect(page.get_by_role("button", name="train.py")).to_have_count(0)
+    expect(written.locator(".files-more")).to_contain_text("and 251 more")
+    written.get_by_role("link", name="Next 200").click()
+    page.get_by_role("link", name="Next 51").click()
+    page.get_by_role("link", name="out/").click()
+    page.get_by_role("button", name="loss.csv").click()
+    expect(page.get_by_role("figure")).to_contain_text("epoch,loss")
+    page.reload()
+    expect(page.get_by_role("figure")).to_contain_text("epoch,loss")
+    with page.expect_download() as loaded:
+        page.get_by_role("link", name="Download loss.csv").click()
+    assert Path(loaded.value.path()).read_text() == "epoch,loss"
+
+
 def test_a_run_that_only_records_says_why_there_is_nothing(page: Page, server: Running, token: str) -> None:
     demo = server.json("GET", "/api/v1/runs?limit=1&filter=source%20!%3D%20'onward'", token)["runs"][0]["id"]
     for tab, words in (("logs", "only records its metrics"), ("checkpoints", "only records its metrics"), ("system", "only records")):

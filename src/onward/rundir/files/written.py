@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from onward.rundir.layout import RunDir
 from onward.sdk.atomic_files import PART
 
 _NOT_SHOWN = ("__pycache__", ".ipynb_checkpoints")
+_USUAL = re.compile(r"[A-Za-z0-9_.=+@ -]{3,99}")
 _MOST_LOOKED_AT = 5_000  # entries, where a look goes through folders
 _MOST_LOOKS = 500  # files of the code of which a list asks whether they were written again
 
@@ -53,7 +55,9 @@ class WrittenFiles:
         file, seen = self._files.open(path)
         try:
             with self._files.inside(()) as top:
-                if _is_shown(path.split("/")) and not self._code.is_code(path, os.fstat(file.fileno()), folder=os.fstat(top).st_ino):
+                if all(map(_is_shown, path.split("/"))) and not self._code.is_code(
+                    path, os.fstat(file.fileno()), folder=os.fstat(top).st_ino
+                ):
                     return file, seen
         except BaseException:
             file.close()
@@ -64,6 +68,8 @@ class WrittenFiles:
     def list(self, path: str = "", *, after: str = "", most: int) -> WrittenPage:
         """Files and folders right under a path, by name; those behind the name `after`. Nothing where there is nothing."""
         folders = components(path) if path else []
+        if not all(map(_is_shown, folders)):
+            return WrittenPage(files=[], more=0)
         try:
             with self._files.inside(()) as top, self._files.inside(folders) as handle:
                 inode = os.fstat(top).st_ino
@@ -100,11 +106,12 @@ class WrittenFiles:
 
     def _names(self, handle: int, folders: list[str], inode: int) -> Iterator[str]:
         """What is asked of the storage about each name is asked of names of the code alone: beside them, there may be very many."""
+        prefix = "".join(f"{name}/" for name in folders)
         with os.scandir(handle) as entries:
             for entry in entries:
-                path = "/".join([*folders, entry.name])
-                if entry.name.endswith(PART) or not _is_shown([*folders, entry.name]):
+                if not _is_shown(entry.name):
                     continue
+                path = f"{prefix}{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
                     if path not in self._code.folders or self._holds_written([*folders, entry.name], inode):
                         yield entry.name
@@ -125,12 +132,14 @@ class WrittenFiles:
             return False
 
 
-def _is_shown(parts: list[str]) -> bool:
+def _is_shown(name: str) -> bool:
+    """Some addresses lead nowhere, and some names are nobody's."""
+    if _USUAL.fullmatch(name):
+        return name not in _NOT_SHOWN and not name.endswith(PART)
     try:
-        components(parts[-1])
+        return bool(components(name)) and name not in _NOT_SHOWN
     except InvalidInput:
-        return False  # no address leads to it
-    return not any(part in _NOT_SHOWN for part in parts)
+        return False
 
 
 def _stored(handle: int, name: str, folders: list[str]) -> StoredFile | None:

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { inWords, problemOf } from "../../api";
 import { bytes } from "../../format";
 import { Icon } from "../../parts/icon";
-import { fileAddress } from "./files";
+import type { File } from "./files";
 
 const PICTURES: Record<string, string> = {
   ...{ png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp" },
@@ -28,9 +28,9 @@ function base64(data: Uint8Array): string {
   return btoa(text);
 }
 
-type Props = { id: string; file: { path: string; bytes: number | null }; close: () => void };
+type Props = { address: string; file: File; close: () => void };
 
-export function Preview({ id, file, close }: Props) {
+export function Preview({ address, file, close }: Props) {
   const name = file.path.split("/").at(-1) ?? file.path;
   const most = (name.split(".").at(-1)?.toLowerCase() ?? "") in PICTURES ? PICTURE : TEXT;
   const large = (file.bytes ?? 0) > most;
@@ -41,7 +41,7 @@ export function Preview({ id, file, close }: Props) {
     if (large) return;
     const gone = new AbortController();
     const read = async () => {
-      const answer = await fetch(fileAddress(id, file.path), { credentials: "same-origin", signal: gone.signal });
+      const answer = await fetch(address, { credentials: "same-origin", signal: gone.signal });
       if (!answer.ok) throw await problemOf(answer);
       setShown(shownOf(name, new Uint8Array(await answer.arrayBuffer())));
     };
@@ -50,7 +50,7 @@ export function Preview({ id, file, close }: Props) {
       if (words) setShown({ none: `${words.what}. ${words.next}` });
     });
     return () => gone.abort();
-  }, [id, file.path, file.bytes]);
+  }, [address, file.bytes]);
   return (
     <figure class="preview" aria-label={`Preview of ${name}`}>
       <figcaption>
