@@ -188,6 +188,16 @@ def test_the_0_of_a_training_that_keeps_its_own_checkpoints_is_its_own_word_unle
     assert heard(make_spec()) is StopReason.DEADLINE
 
 
+def test_the_0_of_a_training_that_surely_heard_nothing_is_its_own_word(local: LegLocal) -> None:
+    def heard(spec: RunSpec, code: int = 0, *, ended: bool = False) -> StopReason | None:
+        return adjusted_exit(spec, code=code, asked=StopReason.DEADLINE, ended_by_us=ended, local=local, deaf=True)[1]
+
+    (local.spool / "leg-0001.train-r0.jsonl").touch()  # it may log through the SDK
+    assert heard(make_spec()) is heard(spec_of()) is None
+    assert heard(make_spec(), 1) is heard(make_spec(), ended=True) is StopReason.DEADLINE
+    assert heard(make_spec(stop_signal="USR1")) is StopReason.DEADLINE
+
+
 # ── what follows ──────────────────────────────────────────────────────────────
 
 

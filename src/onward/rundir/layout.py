@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -263,6 +264,16 @@ class LegLocal:
         return self.path / "stop"
 
     @property
+    def stop_link(self) -> Path:
+        """A link to this folder. A training finds the stop file through it, which shows whether it looked."""
+        return self.path / "through"
+
+    @property
+    def told_stop_file(self) -> Path:
+        """The stop file's path as a training is told it."""
+        return (self.stop_link if self.stop_link.is_symlink() else self.path) / self.stop_file.name
+
+    @property
     def left(self) -> Path:
         """There once the training has left by itself: its files are whole. Holds the time from which on files are its own."""
         return self.path / "training-left"
@@ -306,6 +317,8 @@ class LegLocal:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         for folder in (self.checkpoints, self.empty, self.spool, self.logs, self.tensorboard, self.ranks, self.artifacts):
             folder.mkdir(exist_ok=True)
+        with suppress(OSError):  # there already, or a file system without links
+            self.stop_link.symlink_to(".")
 
 
 def own_run(path: Path) -> RunDir:

@@ -20,6 +20,7 @@ from onward.supervisor.leg.publisher_process import PublisherProcess
 from onward.supervisor.leg.verdict import TrainingOutcome, last_words
 from onward.supervisor.leg.watch import TrainingWatch
 from onward.supervisor.preparation.batch_script import adjusted_exit
+from onward.supervisor.stop.stop_file_looks import StopFileLooks, may_go_by_the_clock
 from onward.supervisor.telemetry.host import MemoryWatch
 
 log = logging.getLogger(__name__)
@@ -70,8 +71,22 @@ def remove_launch_plan(scene: LegContext) -> None:
         scene.dir.launch(scene.leg).unlink(missing_ok=True)
 
 
+def _heard_nothing(scene: LegContext, training: TrainingWatch, looks: StopFileLooks) -> bool:
+    """Neither the stop file nor a signal, and it cannot know when its job ends. Of several ranks or nodes only this process is known."""
+    alone = scene.spec.launcher == "plain" and len(scene.allocation.hosts) == 1
+    return alone and looks.never() and not training.signals.came and not may_go_by_the_clock(scene.dir)
+
+
 def outcome_of(
-    scene: LegContext, training: TrainingWatch, run: Run, code: int, *, began: float, memory: MemoryWatch, peak_rss: int
+    scene: LegContext,
+    training: TrainingWatch,
+    run: Run,
+    code: int,
+    *,
+    began: float,
+    memory: MemoryWatch,
+    peak_rss: int,
+    looks: StopFileLooks,
 ) -> TrainingOutcome:
     """`run`: as it was before the training. `peak_rss`: MiB, where the kernel does not tell the memory's peak."""
     local, ranks, leg = training.local, training.crew.ranks, scene.leg
@@ -79,8 +94,9 @@ def outcome_of(
     failed = ranks.first_failure(before=training.ended_at or math.inf)
     if training.ended and failed is None and code not in (0, EXIT_AGAIN):
         code = code if code < 0 else -signal.SIGKILL  # ours, as its launcher puts it
+    deaf = training.asked is not None and code == 0 and _heard_nothing(scene, training, looks)
     code, asked = adjusted_exit(
-        scene.spec, code=code, asked=training.asked, ended_by_us=training.ended, local=local, own=run.checkpoints.own
+        scene.spec, code=code, asked=training.asked, ended_by_us=training.ended, local=local, own=run.checkpoints.own, deaf=deaf
     )
     return TrainingOutcome(
         code=code,

@@ -35,6 +35,7 @@ from onward.supervisor.processes.survivors import leg_mark
 from onward.supervisor.ranks.other_nodes import OtherNodes, start_node_agents
 from onward.supervisor.stop.plan import StopPlanner
 from onward.supervisor.stop.signals import Signals, ignoring_notices
+from onward.supervisor.stop.stop_file_looks import StopFileLooks
 from onward.supervisor.stop.store_probe import StoreProbe
 from onward.supervisor.telemetry.host import MemoryWatch
 
@@ -73,6 +74,7 @@ class LegTraining:
         start_stager = partial(self._start_stager, prepared.resume, since=began)
         stager = start_stager()
         memory = MemoryWatch()
+        looks = StopFileLooks(self.local)
         child = self._start_child(prepared, stager)
         sampler = system_sampler(scene, self.local, child)
         self.companions.start(child, sampler, prepared.env, began=began)
@@ -97,7 +99,7 @@ class LegTraining:
         carry_the_last_files(scene, self.local)
         watch.stop_seconds = gone - watch.asked_at if watch.asked_at else None
         remove_launch_plan(scene)
-        return outcome_of(scene, watch, prepared.run, code, began=began, memory=memory, peak_rss=sampler.peak_rss), watch
+        return outcome_of(scene, watch, prepared.run, code, began=began, memory=memory, peak_rss=sampler.peak_rss, looks=looks), watch
 
     def _start_stager(self, resume: Resume | None, *, since: float) -> PublisherProcess:
         scene = self.scene

@@ -128,18 +128,18 @@ def _signal_steps(job: str, word: str) -> None:
 
 
 def adjusted_exit(
-    spec: RunSpec, *, code: int, asked: StopReason | None, ended_by_us: bool, local: LegLocal, own: bool = False
+    spec: RunSpec, *, code: int, asked: StopReason | None, ended_by_us: bool, local: LegLocal, own: bool = False, deaf: bool = False
 ) -> tuple[int, StopReason | None]:
     """The exit code and the asking that count. What a script that heard nothing exits with is its own word, as if it had not been
-    asked; what its shell made of being ended or signalled by us (143, or the code of a trap) is not. So it is with the 0 of a
-    training that keeps its `own` checkpoints."""
+    asked; what its shell made of being ended or signalled by us (143, or the code of a trap) is not. So it is with the 0 of any
+    training that surely heard nothing (`deaf`), or that keeps its `own` checkpoints."""
     if asked not in (StopReason.DEADLINE, StopReason.WARNING, StopReason.REQUEST):
         return code, asked
     if spec.script is None:
-        heard_nothing = own and not ended_by_us and not spec.stop_signal and not uses_onward(local)
+        heard_nothing = (deaf or (own and not uses_onward(local))) and not ended_by_us and not spec.stop_signal
         return code, None if heard_nothing and code == 0 else asked
     if ended_by_us:
         return (code if code in (0, EXIT_AGAIN) or code < 0 else -signal.SIGTERM), asked
-    if not spec.stop_signal and not uses_onward(local):
+    if not spec.stop_signal and (deaf or not uses_onward(local)):
         return code, None
     return (128 - code if code > 128 else code), asked

@@ -135,7 +135,7 @@ def training_environment(
 def local_variables(local: LegLocal) -> dict[str, str]:
     """What differs from node to node."""
     return {
-        contract.STOP_FILE: str(local.stop_file),
+        contract.STOP_FILE: str(local.told_stop_file),
         contract.CHECKPOINT_DIR: str(local.checkpoints),
         contract.SPOOL_DIR: str(local.spool),
         contract.TENSORBOARD_DIR: str(local.tensorboard),

@@ -34,6 +34,11 @@ class Signals:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     @property
+    def came(self) -> bool:
+        """Any of them. The training may have had it too."""
+        return bool(self._came)
+
+    @property
     def warned(self) -> bool:
         """The job will end soon."""
         return any(number in self._came for number in _WARNINGS if number != self._delete_notice)
