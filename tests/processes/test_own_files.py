@@ -6,12 +6,14 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from onward.clock import ManualClock
 from onward.model import events as ev
+from onward.model.run import Leg
 from onward.supervisor.own_files.state_names import looks_like_state
 from onward.supervisor.own_files.watch import OwnFilesWatch
 from onward.supervisor.own_files.working_folder import list_state_files
@@ -105,6 +107,27 @@ def test_the_last_look_tells_what_came_since_however_short_the_leg_was(tmp_path:
     (tmp_path / "checkpoint.pt").write_bytes(b"22")
     watch.last_look()
     assert told(events) == [["checkpoint.pt"]]
+
+
+def test_the_last_saves_of_a_leg_that_was_killed_with_its_supervisor_are_told_by_the_next(tmp_path: Path, events: list[ev.Event]) -> None:
+    now = time.time()
+    with zipfile.ZipFile(tmp_path / "checkpoint.pth.tar", "w") as archive:
+        archive.writestr("state", "of epoch 7")
+    (tmp_path / "torn.pt").write_bytes((tmp_path / "checkpoint.pth.tar").read_bytes()[:30])
+    (tmp_path / "older.bin").write_bytes(b"1")
+    for name, ago in (("checkpoint.pth.tar", 20), ("torn.pt", 10), ("older.bin", 500)):
+        os.utime(tmp_path / name, (now - ago, now - ago))
+    watch = watch_of(tmp_path, events, Timer())
+    killed = Leg(number=2, started=now - 100, ended=now - 5)
+    watch.tell_of_killed_leg(killed)
+    [saved] = events
+    assert isinstance(saved, ev.SelfSaved) and (saved.leg, saved.files) == (2, ["checkpoint.pth.tar"])
+    assert saved.written == pytest.approx(now - 20)
+    own = ev.Ended(leg=2, at=now - 5, end="crashed", reason="as told")
+    for leg in (replace(killed, self_saved=[saved]), replace(killed, own=own), replace(killed, started=None)):
+        watch.tell_of_killed_leg(leg)
+    watch.last_look()
+    assert len(events) == 1, "told once, and a leg that had a last word told it itself"
 
 
 @pytest.fixture

@@ -103,6 +103,21 @@ def test_of_legs_that_save_by_themselves_what_came_before_their_last_file_is_kep
     assert at_risk and at_risk.seconds == 30
 
 
+def test_what_a_leg_does_before_its_first_own_save_is_at_risk_in_seconds_and_not_in_all_steps_of_the_run() -> None:
+    run, events = told(
+        *(asked(1, 0), began(1, 0), own(1, 90), ended(1, 100, LegEnd.TIME_LIMIT), asked(2, 10)),
+        *(began(2, 100),),
+    )
+    spent = effort(run, now=T + 140)
+    assert (spent.kept, spent.lost, spent.at_risk, spent.unknown) == (90, 10, 40, 0) and spent.goodput == 0.9
+    at_risk = work_at_risk(run, now=T + 140, last_step=5000)
+    assert at_risk and (at_risk.seconds, at_risk.steps) == (40, None)
+    later, _ = told(*events, own(2, 130))
+    at_risk = work_at_risk(later, now=T + 140, last_step=5000)
+    assert at_risk and (at_risk.seconds, at_risk.steps) == (10, None)
+    assert effort(later, now=T + 140).goodput == pytest.approx(120 / 130)
+
+
 def test_the_goodput_is_unknown_where_a_leg_had_its_time_and_nobody_saw_it_save() -> None:
     run, _ = told(asked(1, 0), began(1, 0), ended(1, 100, LegEnd.TIME_LIMIT), asked(2, 10), began(2, 100), ended(2, 200, LegEnd.DONE))
     spent = effort(run, now=T + 999)

@@ -83,12 +83,13 @@ def work_at_risk(run: Run, *, now: float, last_step: int | None) -> WorkAtRisk |
     if last is None or last.end or run.closed or last.claimed is None:
         return None
     newest = max(last.published, key=lambda p: p.step, default=None)
-    own = max((saved.written for saved in last.self_saved), default=None) if newest is None and not last.restored else None
+    by_itself = not any(leg.published for leg in run.legs.values()) and wrote_own_files(run)
+    own = max((saved.written for saved in last.self_saved), default=None) if by_itself else None
     step = newest.step if newest else last.restored.step if last.restored else None
     since = _taken(newest) if newest else own if own is not None else last.started if last.started is not None else last.claimed.at
     since = min(since, now)
     steps = None if last_step is None else last_step - step if step is not None else last_step + 1
-    steps = steps if steps is not None and steps > 0 else None
+    steps = steps if steps is not None and steps > 0 and not by_itself else None  # which step its own file is of, only it knows
     return WorkAtRisk(seconds=now - since, steps=steps, since_step=step, since=since)
 
 
@@ -143,11 +144,11 @@ def _kept(run: Run, leg: Leg, legs: list[Leg], *, began: float, end: float) -> f
         own = max((saved.written for saved in leg.self_saved), default=None)
         if own is not None:
             return max(0.0, min(own, end) - began)
+        if wrote_own_files(run):
+            return 0.0  # it is seen when it saves, and in this leg it was not
         if leg.end in (LegEnd.TIME_LIMIT, LegEnd.PREEMPTED, LegEnd.AGAIN) and not leg.missed:
             return None  # it had its time; what it made of it, only it knows
-        if leg.end is None and (saves_by_itself(run) or wrote_own_files(run)):
-            return None
-        return 0.0
+        return None if leg.end is None and saves_by_itself(run) else 0.0
     later = [other for other in legs if other.number > leg.number and other.started is not None]
     cut = min((other.restored.step if other.restored else -1 for other in later), default=None)
     stays = [p for p in leg.published if cut is None or p.step <= cut]

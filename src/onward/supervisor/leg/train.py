@@ -70,6 +70,9 @@ class LegTraining:
         prepared = prepare_training(scene, self.local, self.signals, nodes, self.companions)
         length = deadline - scene.clock.now() if deadline else None
         own_files = self.companions.own_files_watch(self.children, length=length)
+        if before := prepared.run.legs.get(scene.leg - 1):
+            with never_hurts_training("looking for what the leg before saved last"):
+                own_files.tell_of_killed_leg(before)
         began = scene.clock.now()
         start_stager = partial(self._start_stager, prepared.resume, since=began)
         stager = start_stager()

@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from onward.checkpoints.watching.file_endings import has_proper_end
 from onward.checkpoints.watching.open_files import opened_by
 from onward.clock import Clock
 from onward.model import events as ev
+from onward.model.run import Leg
 from onward.supervisor.own_files.state_names import is_skipped, looks_like_state
 from onward.supervisor.own_files.working_folder import FileStamp, list_state_files, stamps
 
@@ -26,7 +27,7 @@ _EVERY = 60.0  # seconds between two listings of the working folder
 _SHARE_OF_A_LEG = 0.1  # or less, in a short leg
 _SECONDS_PER_OPERATION = 0.5  # of the shared storage
 _CLOCKS_APART = 60.0  # seconds that a file server may be behind the node; what was there when the leg began is known without a clock
-_TELL = 600.0  # seconds between two events
+_TELL = 60.0  # seconds between two events: so old what a run says is at risk may be
 _MOST_NAMES = 5  # in an event
 _SYSTEM = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp")
 
@@ -87,6 +88,20 @@ class OwnFilesWatch:
         if self._untold:
             self._tell()
 
+    def tell_of_killed_leg(self, leg: Leg) -> None:
+        """To be called before the training starts, of the leg before: if it was killed with its supervisor, nobody told its last saves.
+
+        What is there of them, and whole by its format, is what the training goes on from.
+        """
+        if leg.own or not leg.started:
+            return
+        since = max((saved.written for saved in leg.self_saved), default=leg.started)
+        until = leg.ended or self._clock.now()
+        late = {name: stamp for name, stamp in self._known.items() if stamp[0] and since < stamp[1] / 1e9 <= until}
+        whole = {name: stamp for name, stamp in late.items() if has_proper_end(self._folder / name)}
+        if whole:
+            self._write(self._event(leg.number, whole))
+
     def _list(self) -> None:
         listing = list_state_files(self._folder)
         for name, stamp in listing.files.items():
@@ -104,13 +119,15 @@ class OwnFilesWatch:
         self._known[name] = stamp
 
     def _tell(self) -> None:
-        newest = sorted(self._untold, key=lambda name: self._untold[name][1], reverse=True)
-        now = self._clock.now()
-        written = min(now, self._untold[newest[0]][1] / 1e9)
-        size = sum(stamp[0] for stamp in self._untold.values())
-        self._write(ev.SelfSaved(leg=self._leg, at=now, files=newest[:_MOST_NAMES], bytes=size, written=written))
+        self._write(self._event(self._leg, self._untold))
         self._untold.clear()
         self._tell_at = self._timer() + min(_TELL, 10 * self._every)
+
+    def _event(self, leg: int, files: Mapping[str, FileStamp]) -> ev.SelfSaved:
+        newest = sorted(files, key=lambda name: files[name][1], reverse=True)
+        now = self._clock.now()
+        size = sum(stamp[0] for stamp in files.values())
+        return ev.SelfSaved(leg=leg, at=now, files=newest[:_MOST_NAMES], bytes=size, written=min(now, files[newest[0]][1] / 1e9))
 
     def _rest(self, operations: int) -> float:
         return max(self._every, operations * _SECONDS_PER_OPERATION)
