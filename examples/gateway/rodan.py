@@ -51,6 +51,8 @@ class Rodan:
     password: str = field(default_factory=lambda: secrets.token_hex(8))
     token: str = field(default_factory=lambda: secrets.token_hex(20))
     logs_in_by: tuple[str, ...] = ("username", "email")  # old ones know `username` alone, Rodan 3.1 `email` alone
+    refuses_with: int = 401  # a login that it does not know
+    said: Mapping[str, object] = field(default_factory=dict)  # with the token, such as when it expires
     port: int = 0
     tls: ssl.SSLContext | None = None
     seen: list[Seen] = field(default_factory=list)
@@ -132,9 +134,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path != "/api/auth/token/":
             self._json(404, {"detail": "Not found."})
         elif self._logs_in(given):
-            self._json(200, {**self._user(), "token": self.rodan.token})
+            self._json(200, {**self._user(), "token": self.rodan.token, **self.rodan.said})
         else:
-            self._json(401, {"is_logged_in": False, "detail": "Unable to log in with provided credentials."})
+            self._json(self.rodan.refuses_with, {"is_logged_in": False, "detail": "Unable to log in with provided credentials."})
 
     def log_message(self, format: str, *args: Any) -> None:
         """Quiet: what is asked may hold tokens."""

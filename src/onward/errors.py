@@ -25,6 +25,7 @@
     ├── PreparationFailed          1   a module, conda, venv or setup line before the training failed
     ├── InputsFailed               6   transient: a request's file could not be fetched
     │   └── InputRefused           1   permanent: missing, not allowed, too large, or not as announced
+    │       └── TokenRefused       1   the application refuses the token with which a file is fetched
     ├── NotDelivered               6   transient: a channel of alerts did not answer, or was too busy
     │   └── DeliveryRefused        1   permanent: it refuses this notice
     ├── TooMany                    1   transient: more at once, or faster, than is allowed
@@ -151,6 +152,10 @@ class InputsFailed(OnwardError):
 class InputRefused(InputsFailed):
     transient = False
     exit_code = 1
+
+
+class TokenRefused(InputRefused):
+    pass
 
 
 class NotDelivered(OnwardError):

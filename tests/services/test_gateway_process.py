@@ -3,106 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from beds.rabbitmq import USER, RabbitMQ
+from beds.rabbitmq import RabbitMQ
 from beds.waiting import until
 from onward.tracker.requests.store import Requests
 from tests.gateway_old import OldProducer
+from tests.gateway_site import PATIENCE, GatewaySite
 from tests.servers import Running
-
-PATIENCE = 90.0
-
-RECIPE = """\
-name: shout
-recipe:
-  settings:
-    word: {type: str, max: 100, default: hello}
-  outputs:
-    Said: {file: said.txt, required: true}
-train:
-  command: PYTHON shout.py
-"""
-SHOUT = """\
-import json, os, pathlib
-asked = json.loads(pathlib.Path(os.environ["ONWARD_REQUEST_FILE"]).read_text())
-print({key: value for key, value in os.environ.items() if "PASSWORD" in key})
-pathlib.Path(os.environ["ONWARD_ARTIFACTS_DIR"], "said.txt").write_text(asked["settings"]["word"].upper())
-"""
-DIES = """\
-import os, signal
-from onward.cli.main import main
-from onward.tracker.requests.store import Requests
-Requests.set_run = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-main()
-"""
-
-
-class Site:
-    """A folder with settings and a recipe, and the environment of the first gateway around it."""
-
-    def __init__(self, folder: Path, server: RabbitMQ, vhost: str) -> None:
-        self.folder = folder
-        recipe = folder / "recipes" / "shout"
-        recipe.mkdir(parents=True)
-        (recipe / "recipe.yaml").write_text(RECIPE.replace("PYTHON", sys.executable))
-        (recipe / "shout.py").write_text(SHOUT)
-        self.settings = f"""
-cluster = "local"
-[gateway]
-url = "{server.url(vhost, tls=True)}"
-ca-file = "{server.authority.certificate}"
-recipes = "{folder / "recipes"}"
-[gateway.v1]
-enabled = true
-recipe = "shout"
-"""
-        (folder / "settings.toml").write_text(self.settings)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("ONWARD_")}
-        own = {"ONWARD_STATE_DIR": f"{folder}/state", "ONWARD_SETTINGS": f"{folder}/settings.toml", "ONWARD_ROOT": f"{folder}/runs"}
-        self.login = {"RABBITMQ_USER": USER, "RABBITMQ_PASSWORD": server.password}
-        self.env = {**kept, **own, **self.login}
-
-    def start(self, *words: str, dies: bool = False) -> subprocess.Popen[bytes]:
-        """`dies`: as soon as a job is queued, before its store knows of it."""
-        argv = [sys.executable, "-c", DIES, "gateway", *words] if dies else self.argv(*words)
-        with (self.folder / "err").open("ab") as err:
-            process = subprocess.Popen(argv, env=self.env, stderr=err, stdout=err, stdin=subprocess.DEVNULL)
-        said = self.log.count("listening at")
-        assert until(lambda: self.log.count("listening at") >= said + 1 or process.poll() is not None, timeout=PATIENCE), self.log
-        assert process.poll() is None, self.log
-        return process
-
-    def run(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.argv(*words), env={**self.env, **env}, capture_output=True, text=True, timeout=PATIENCE, check=False)
-
-    @staticmethod
-    def argv(*words: str) -> list[str]:
-        return [sys.executable, "-m", "onward", "gateway", *words]
-
-    @property
-    def log(self) -> str:
-        return (self.folder / "err").read_text()
-
-    def texts(self) -> str:
-        """All that lies in the folder, as text."""
-        files = [path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()]
-        return "\n".join(path.read_bytes().decode(errors="replace") for path in files)
 
 
 @pytest.fixture
-def site(tmp_path: Path, broker: RabbitMQ, vhost: str) -> Iterator[Site]:
-    yield Site(tmp_path, broker, vhost)
+def site(tmp_path: Path, broker: RabbitMQ, vhost: str) -> Iterator[GatewaySite]:
+    yield GatewaySite(tmp_path, broker, vhost)
 
 
-def test_one_that_is_killed_and_one_that_is_stopped_leave_every_request_to_the_next(site: Site, broker: RabbitMQ, vhost: str) -> None:
+def test_one_that_is_killed_and_one_that_is_stopped_leave_every_request_to_the_next(
+    site: GatewaySite, broker: RabbitMQ, vhost: str
+) -> None:
     process = site.start()
     try:
         with OldProducer(broker, vhost) as old:
@@ -128,7 +50,7 @@ def test_one_that_is_killed_and_one_that_is_stopped_leave_every_request_to_the_n
 
 
 def test_a_request_whose_gateway_died_when_its_job_was_queued_has_one_run_and_one_answer_though_another_has_its_own_store(
-    site: Site, broker: RabbitMQ, vhost: str
+    site: GatewaySite, broker: RabbitMQ, vhost: str
 ) -> None:
     def runs() -> list[Path]:
         return [path for path in (site.folder / "runs").glob("20*") if (path / "params" / "spec.json").exists()]
@@ -161,7 +83,7 @@ def test_a_request_whose_gateway_died_when_its_job_was_queued_has_one_run_and_on
     assert "Traceback" not in site.log
 
 
-def test_from_cron_it_takes_what_is_there_and_leaves(site: Site, broker: RabbitMQ, vhost: str) -> None:
+def test_from_cron_it_takes_what_is_there_and_leaves(site: GatewaySite, broker: RabbitMQ, vhost: str) -> None:
     with OldProducer(broker, vhost) as old:
         sent = old.send({}, {})
 
@@ -173,7 +95,7 @@ def test_from_cron_it_takes_what_is_there_and_leaves(site: Site, broker: RabbitM
         assert old.reply(sent) == {"Said": "SEVMTE8=\n"}
 
 
-def test_the_queues_are_made_once_and_told_how_they_stand(site: Site, broker: RabbitMQ, vhost: str) -> None:
+def test_the_queues_are_made_once_and_told_how_they_stand(site: GatewaySite, broker: RabbitMQ, vhost: str) -> None:
     made, again = site.run("declare"), site.run("declare")
 
     assert made.returncode == again.returncode == 0, made.stderr
@@ -188,7 +110,9 @@ def test_the_queues_are_made_once_and_told_how_they_stand(site: Site, broker: Ra
     assert "existing queues are used as they are" in odd.stderr
 
 
-def test_a_login_a_host_or_rights_that_are_missing_are_told_by_exit_code_and_sentence(site: Site, broker: RabbitMQ, vhost: str) -> None:
+def test_a_login_a_host_or_rights_that_are_missing_are_told_by_exit_code_and_sentence(
+    site: GatewaySite, broker: RabbitMQ, vhost: str
+) -> None:
     wrong = site.run(RABBITMQ_PASSWORD="hunter2")
     assert (wrong.returncode, "the broker refused the login" in wrong.stderr, "hunter2" in wrong.stderr) == (4, True, False)
 
@@ -207,7 +131,7 @@ def test_a_login_a_host_or_rights_that_are_missing_are_told_by_exit_code_and_sen
     assert (away.returncode, "cannot be reached: Connection refused" in away.stderr) == (6, True)
 
 
-def test_a_server_has_one_inside(site: Site, broker: RabbitMQ, vhost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_has_one_inside(site: GatewaySite, broker: RabbitMQ, vhost: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in site.login.items():
         monkeypatch.setenv(name, value)
     with Running(site.folder / "server", "--gateway", settings=site.settings, root=site.folder / "runs") as server:

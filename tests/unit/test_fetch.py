@@ -20,10 +20,10 @@ import pytest
 from beds.certificates import Authority
 from examples.gateway.rodan import Rodan
 from onward.clock import SystemClock
-from onward.errors import InputRefused, InputsFailed, StorageFull
+from onward.errors import InputRefused, InputsFailed, StorageFull, TokenRefused
 from onward.model.requests.inputs import FileFetch, RunInputs, is_link_local
 from onward.rundir.layout import RunDir
-from onward.rundir.request_inputs import forget_addresses, read_inputs, write_inputs
+from onward.rundir.request_inputs import answer_token, ask_for_token, forget_addresses, read_inputs, write_inputs
 from onward.sdk.atomic_files import PART
 from onward.supervisor.preparation import request_inputs as module
 from onward.supervisor.preparation.download import Downloaded, DownloadTerms, download
@@ -339,6 +339,37 @@ def test_a_full_disk_is_called_so(leg: Leg, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("onward.rundir.request_inputs.write_whole", lambda path, data, mode: path.write_text(data))
     with pytest.raises(StorageFull, match="'Image' could not be stored: No space left on device"):
         leg.work()
+
+
+def test_a_token_that_was_revoked_is_asked_for_again_and_the_leg_goes_on(leg: Leg, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TOKEN_LOOK", 0.01)
+    leg.rodan.token = "another"
+
+    def answered(dir: RunDir) -> None:
+        ask_for_token(dir)
+        answer_token(dir, "another")
+
+    monkeypatch.setattr(module, "ask_for_token", answered)
+    assert leg.work()
+    assert leg.asked == 3, "the second file is fetched with the new one at once"
+
+
+def test_a_token_than_which_there_is_no_better_is_a_refusal(leg: Leg, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TOKEN_LOOK", 0.01)
+    monkeypatch.setattr(module, "ask_for_token", lambda dir: answer_token(dir, leg.rodan.token))
+    leg.rodan.behave(AT, "403")
+    with pytest.raises(TokenRefused, match="answered 403"):
+        leg.work()
+    assert leg.asked == 1
+
+
+def test_a_leg_waits_for_a_token_as_long_as_somebody_may_come_and_another_leg_may_try(leg: Leg, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TOKEN_LOOK", 0.01)
+    monkeypatch.setattr(module, "_TOKEN_PATIENCE", 0.05)
+    with pytest.raises(InputsFailed, match="nobody logged in again") as caught:
+        leg.work(token="old")
+    assert caught.value.transient
+    assert leg.work(token="old", stopped=lambda: True) is False
 
 
 def test_a_run_that_is_over_knows_neither_token_nor_address_any_more(leg: Leg) -> None:

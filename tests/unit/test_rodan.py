@@ -140,3 +140,48 @@ def test_the_password_may_lie_in_a_file_that_is_its_owners_alone(tmp_path: Path)
 def test_half_a_login_says_what_it_has_not(env: dict[str, str], url: str | None, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         RodanLogin.of(env, url)
+
+
+# ── tokens that do not last ───────────────────────────────────────────────────
+
+
+def test_a_token_that_was_revoked_is_forgotten_and_one_login_serves_all_who_were_refused_with_it(rodan: Rodan) -> None:
+    mine = login(rodan)
+    old = mine.token()
+    rodan.token = "another"
+    assert [mine.token(refused=old) for _ in range(5)] == ["another"] * 5
+    assert len(rodan.seen) == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"expires_in": 60},
+        {"expiry": "1970-01-01T00:01:00Z"},
+        {"expires_at": 60},
+        {"token": "e30.eyJleHAiOjYwfQ.c2ln"},  # a JSON Web Token with exp 60
+    ],
+)
+def test_a_token_is_not_used_for_longer_than_the_answer_says(rodan: Rodan, said: dict[str, object]) -> None:
+    rodan.said = said
+    mine = login(rodan)
+    mine.clock = ManualClock(0.0)
+    mine.token()
+    mine.clock.sleep(59)
+    mine.token()
+    assert len(rodan.seen) == 1
+    mine.clock.sleep(1)
+    mine.token()
+    assert len(rodan.seen) == 2
+
+
+@pytest.mark.parametrize("way", ["username", "email"])
+@pytest.mark.parametrize("otherwise", [401, 422, 500])
+def test_a_rodan_that_reads_one_field_alone_gets_the_name_or_the_address_that_belongs_there(rodan: Rodan, way: str, otherwise: int) -> None:
+    rodan.logs_in_by, rodan.refuses_with = (way,), otherwise
+    mine = login(rodan, "hpc", RODAN_EMAIL="hpc@example.org")
+    assert mine.token() == rodan.token
+    asked = len(rodan.seen)
+    mine.clock.sleep(301)
+    mine.token()
+    assert len(rodan.seen) == asked + 1, "the way that worked is tried first"

@@ -14,15 +14,18 @@ from typing import Any
 import pytest
 
 from onward.errors import HostUnreachable, InvalidInput, LoginRefused, NotFound, OnwardError
+from onward.inputs.recipes.definition import RecipeInput
+from onward.inputs.recipes.numbered_names import NumberedName
 from onward.model.job import JobState
 from onward.model.requests.inputs import RunInputs
 from onward.model.requests.outcome import OutcomeState
-from onward.model.requests.request import OutgoingKind, Request, RequestState
+from onward.model.requests.request import OutgoingKind, Request, RequestInput, RequestState
 from onward.model.run import LegEnd
 from onward.model.spec import Limits, Resources
 from onward.operations.clusters.saved_snapshot import save_snapshot
 from onward.operations.requests.context import InputLogin
 from onward.rundir.layout import RunDir, runs_under
+from onward.rundir.request_inputs import ask_for_token, is_token_asked, read_inputs
 from tests.serving import Gateway
 
 ONE_LEG: dict[str, Any] = {"draft": {"limits": Limits(max_legs=1, max_restarts=0)}}
@@ -283,7 +286,7 @@ def test_only_so_many_runs_are_open_at_once_and_the_urgent_go_first(tmp_path: Pa
 def test_a_wrong_login_is_told_and_a_silent_application_is_waited_for(tmp_path: Path) -> None:
     trouble: list[OnwardError] = [HostUnreachable("rodan does not answer"), LoginRefused("rodan refused the login of ada")]
 
-    def login(request: Request) -> InputLogin:
+    def login(request: Request, *, refused: str = "") -> InputLogin:
         raise trouble.pop(0)
 
     gateway = Gateway(tmp_path, login=login)
@@ -296,8 +299,32 @@ def test_a_wrong_login_is_told_and_a_silent_application_is_waited_for(tmp_path: 
     gateway.close()
 
 
+def test_a_job_that_asks_for_another_token_gets_it_and_one_without_a_better_is_told_so(tmp_path: Path) -> None:
+    told: list[str] = []
+    tokens = iter(["first", "second", "second"])
+
+    def login(request: Request, *, refused: str = "") -> InputLogin:
+        told.append(refused)
+        return InputLogin(token=next(tokens), origin="https://rodan.lab")
+
+    gateway = Gateway(tmp_path, login=login)
+    gateway.ask(inputs=(RequestInput(name="Image", url="https://rodan.lab/page.png"),))
+    gateway.recipe(inputs=(RecipeInput(name=NumberedName(text="Image"), most=1 << 20),))
+    gateway.settings = replace(gateway.settings, hosts=("rodan.lab",))
+    gateway.serve = gateway.another()
+    gateway.step()
+    dir = gateway.played().dir
+    for token in ("second", "second"):
+        ask_for_token(dir)
+        gateway.step(10)
+        order = read_inputs(dir)
+        assert order is not None and (order.token, is_token_asked(dir)) == (token, False)
+    assert told == ["", "first", "second"]
+    gateway.close()
+
+
 def test_a_login_goes_to_the_job_with_the_one_place_that_may_see_it(tmp_path: Path) -> None:
-    gateway = Gateway(tmp_path, login=lambda request: InputLogin(token="s3cret", origin="https://rodan.lab"))
+    gateway = Gateway(tmp_path, login=lambda request, **_: InputLogin(token="s3cret", origin="https://rodan.lab"))
     seen: list[RunInputs] = []
     gateway.ask()
     submit = gateway.serve._submitter._draft

@@ -14,7 +14,7 @@ from onward.gateway.rabbitmq.connection import Broker, forget_secrets
 from onward.inputs.recipes.catalog import read_recipes
 from onward.model.requests.gateway_settings import GatewaySettings
 from onward.operations.context import OperationsContext
-from onward.operations.requests.context import RequestSettings
+from onward.operations.requests.context import RequestSettings, no_login
 from onward.operations.requests.result_files import collect
 from onward.operations.requests.service import RequestService
 from onward.operations.tracker_access.location import TrackerLocation
@@ -69,7 +69,7 @@ def open_gateway(
         settings=RequestSettings(
             collect=collect,
             hosts=allowed_hosts(settings),
-            login=logins.rodan or (lambda request: None),
+            login=logins.rodan or no_login,
             tends=tends or (lambda: place.served_at() is None),
         ),
     )

@@ -102,6 +102,11 @@ class RunDir:
         """Where its inputs come from, with the token that opens them: for its owner alone."""
         return self.params / "secrets" / "inputs.json"
 
+    @property
+    def token_refused(self) -> Path:
+        """A job's question for another token. It goes when the order has one."""
+        return self.params / "secrets" / "token.refused"
+
     def script(self, leg: int) -> Path:
         return self.params / f"leg-{leg:04d}.sh"
 

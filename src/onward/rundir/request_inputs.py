@@ -38,6 +38,23 @@ def read_inputs(dir: RunDir) -> RunInputs | None:
         return None
 
 
+def ask_for_token(dir: RunDir) -> None:
+    """The application refuses the order's token: whoever submitted the run can log in again."""
+    write_whole(dir.token_refused, "", mode=0o600)
+
+
+def is_token_asked(dir: RunDir) -> bool:
+    return dir.token_refused.exists()
+
+
+def answer_token(dir: RunDir, token: str) -> None:
+    """`token` may be the same one: then there is no better."""
+    given = read_inputs(dir)
+    if given and given.token and token != given.token:
+        _write_order(dir, replace(given, token=token))
+    dir.token_refused.unlink(missing_ok=True)
+
+
 def forget_addresses(dir: RunDir) -> None:
     """The run is over: nothing is fetched any more, and nobody shall find the token, or an address that has a key in it."""
     given = read_inputs(dir)

@@ -1,13 +1,13 @@
 """Rodan's door: a token for its files, by the login that the first gateway used.
 
-`POST /api/auth/token/` with `username` and `password`; newer ones (from 3.1 on) want `email` instead, so both are tried, the likelier
-first. Neither the password nor the token is ever part of a message; a redirect is not followed, since it would carry the password on.
+`POST /api/auth/token/` with `username` and `password`; newer ones (from 3.1 on) want `email` instead, so both are tried, first the one
+that worked last. A token is used for some minutes, never longer than the answer says, and not after Rodan has refused it. Neither the
+password nor the token is ever part of a message; a redirect is not followed, since it would carry the password on.
 """
 
 from __future__ import annotations
 
 import http.client
-import json
 import re
 import ssl
 import threading
@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from onward.clock import Clock, SystemClock
+from onward.contrib.rodan.token import RodanToken, token_in
 from onward.errors import InputsFailed, InvalidInput, NotAllowed
 from onward.model.requests.inputs import host_words
 from onward.model.requests.request import Request
@@ -25,9 +26,7 @@ from onward.supervisor.telemetry.tracker_server import read_token
 
 _PATIENCE = 10.0  # seconds
 _LARGEST = 1 << 16  # bytes of an answer
-_GOOD_FOR = 300.0  # seconds that a token is used again, before the next is asked for
-_REFUSED = (400, 401, 403)
-_TOKEN = re.compile(r"[!-~]{1,512}\Z")
+_OTHER_WAY = (400, 401, 403, 422, 500)  # perhaps it wants the other field: a Rodan without the one it reads may even fail
 _HINT = "RODAN_USER and RODAN_PASSWORD (or RODAN_PASSWORD_FILE) set the login, gateway.v1.rodan or RODAN_HOST the address"
 
 
@@ -37,16 +36,18 @@ class RodanLogin:
 
     url: str  # https://rodan.example.org
     user: str  # a name, or an e-mail address
+    email: str = ""  # where it is another one
     password: str = field(repr=False)
     ca_file: Path | None = None
     clock: Clock = field(default_factory=SystemClock)
-    _token: str = field(default="", repr=False)
-    _until: float = 0.0
+    _token: RodanToken | None = None
+    _worked: str = ""  # the field that it knew us by last
 
     @classmethod
     def of(cls, env: Mapping[str, str], url: str | None) -> RodanLogin | None:
         """By the settings and the variables that the first gateway had; None where they name no login."""
-        user = env.get("RODAN_USER") or env.get("RODAN_USERNAME") or env.get("RODAN_EMAIL")
+        email = env.get("RODAN_EMAIL") or ""
+        user = env.get("RODAN_USER") or env.get("RODAN_USERNAME") or email
         where = url or env.get("RODAN_URL") or (f"http://{env['RODAN_HOST']}" if env.get("RODAN_HOST") else "")
         password = env.get("RODAN_PASSWORD") or _password_in(env.get("RODAN_PASSWORD_FILE"))
         if not user and not password:
@@ -55,42 +56,53 @@ class RodanLogin:
             missing = [what for what, there in (("a user", user), ("a password", password), ("an address", where)) if not there]
             raise InvalidInput(f"the login at Rodan lacks {' and '.join(missing)}", hint=_HINT)
         ca_file = Path(env["SSL_CERT_FILE"]) if env.get("SSL_CERT_FILE") else None
-        return cls(url=_checked(where), user=user, password=password, ca_file=ca_file)
+        return cls(url=_checked(where), user=user, email=email, password=password, ca_file=ca_file)
 
-    def __call__(self, request: Request) -> InputLogin | None:
-        """What `ServeSettings.login` wants. Senders of the second protocol give addresses that open by themselves."""
-        return InputLogin(token=self.token(), origin=self.url) if request.protocol == "v1" and request.inputs else None
+    def __call__(self, request: Request, *, refused: str = "") -> InputLogin | None:
+        """What `RequestSettings.login` wants. Senders of the second protocol give addresses that open by themselves."""
+        return InputLogin(token=self.token(refused=refused), origin=self.url) if request.protocol == "v1" and request.inputs else None
 
-    def token(self) -> str:
-        """NotAllowed where Rodan refuses the login, InputsFailed where it does not answer."""
-        if not self._token or self.clock.now() >= self._until:
-            self._token, self._until = self._log_in(), self.clock.now() + _GOOD_FOR
-        return self._token
+    def token(self, *, refused: str = "") -> str:
+        """NotAllowed where Rodan refuses the login, InputsFailed where it does not answer. `refused`: one that it no longer accepts."""
+        if self._token is None or self._token.text == refused or self.clock.now() >= self._token.until:
+            self._token = None
+            self._token = self._log_in()
+        return self._token.text
 
-    def _log_in(self) -> str:
-        ways = ("email", "username") if "@" in self.user else ("username", "email")
-        for way in ways:
-            status, body = self._post({way: self.user, "password": self.password})
-            if status not in _REFUSED:
-                return self._token_in(status, body)
+    def _log_in(self) -> RodanToken:
+        failed = 0
+        for way, name in self._ways():
+            status, body = self._post({way: name, "password": self.password})
+            if status not in _OTHER_WAY:
+                found = self._token_in(status, body)
+                self._worked = way
+                return found
+            failed = max(failed, status)
+        if failed >= 500:
+            raise self._out_of_order(failed)
         raise NotAllowed(f"Rodan at {self._place} refused the login of {self.user!r}", hint=_HINT)
 
-    def _token_in(self, status: int, body: bytes) -> str:
+    def _ways(self) -> list[tuple[str, str]]:
+        """The likelier first."""
+        ways = [("username", self.user), ("email", self.email or self.user)]
+        likely = self._worked or ("email" if "@" in self.user else "username")
+        return sorted(ways, key=lambda way: way[0] != likely)
+
+    def _token_in(self, status: int, body: bytes) -> RodanToken:
         if status == 429 or status >= 500:
-            raise InputsFailed(f"Rodan at {self._place} answered {status} to a login", hint="Onward retries")
+            raise self._out_of_order(status)
         if 300 <= status < 400:
             raise NotAllowed(
                 f"Rodan at {self._place} redirects logins, the password is not resent",
                 hint="set the address that it redirects to",
             )
-        try:
-            told = json.loads(body)
-            token = told["token"] if status == 200 else None
-        except (ValueError, KeyError, TypeError):
-            token = None
-        if not isinstance(token, str) or not _TOKEN.match(token):
+        found = token_in(body, now=self.clock.now()) if status in (200, 201) else None
+        if found is None:
             raise NotAllowed(f"Rodan at {self._place} answered a login with {status} but no token", hint="check its address")
-        return token
+        return found
+
+    def _out_of_order(self, status: int) -> InputsFailed:
+        return InputsFailed(f"Rodan at {self._place} answered {status} to a login", hint="Onward retries")
 
     def _post(self, form: Mapping[str, str]) -> tuple[int, bytes]:
         parts = urlsplit(self.url)

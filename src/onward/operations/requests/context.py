@@ -30,13 +30,23 @@ class InputLogin:
     origin: str  # the one place that gets to see it, such as https://rodan.example.org
 
 
+class LogsIn(Protocol):
+    def __call__(self, request: Request, *, refused: str = "") -> InputLogin | None:
+        """`refused`: a token that the application no longer accepts, so that this must be another one, if there is one."""
+        ...
+
+
+def no_login(request: Request, *, refused: str = "") -> InputLogin | None:
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RequestSettings:
     runs: int = 100  # of requests, that may be open at once; the others wait their turn
     submits: int = 5  # in one step: a step should not take long
     deadline: float | None = 30 * 86_400.0  # seconds, for requests whose recipe and sender set none
     hosts: tuple[str, ...] = ()  # from which inputs may be fetched
-    login: Callable[[Request], InputLogin | None] = lambda request: None
+    login: LogsIn = no_login
     tends: Callable[[], bool] = lambda: True  # False while a server does
     collect: Callable[[RunDir, Recipe, Sequence[str]], Iterable[OutcomeFile]] = (
         collect  # results of a run that is done, by its inputs' names

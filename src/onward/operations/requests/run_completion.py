@@ -17,6 +17,7 @@ from onward.operations.requests.context import RequestContext
 from onward.operations.runs.control import ask_to_cancel, cancel
 from onward.operations.runs.record import InspectedRun, progress, read_folder
 from onward.rundir.layout import RunDir
+from onward.rundir.request_inputs import forget_addresses
 from onward.rundir.root.layout import RootDir
 from onward.rundir.root.presence import Presence, presence_of
 from onward.rundir.root.request_marks import RequestMark, mark_request
@@ -43,6 +44,8 @@ class RunFollower:
             self._missing.pop(record.id, None)
             run = read_folder(dir)
             if run.closed:
+                with suppress(OSError, ValueError):  # a token that came while the run was being closed
+                    forget_addresses(dir)
                 self._settle(record, self.outcome(record, dir, run))
                 return True
         elif self._is_deleted(record, dir):

@@ -16,10 +16,11 @@ from onward.errors import Conflict, InvalidInput, NotFound, OnwardError, Schedul
 from onward.inputs.recipes.definition import Recipe
 from onward.model.identity import new_id
 from onward.model.requests.outcome import Outcome, OutcomeState
-from onward.model.requests.request import Request, RequestEnding, RequestRecord
+from onward.model.requests.request import RequestEnding, RequestRecord
 from onward.model.spec import RunDraft
 from onward.operations.requests.answers import RequestAnswers
-from onward.operations.requests.context import InputLogin, RequestContext
+from onward.operations.requests.context import RequestContext
+from onward.operations.requests.input_logins import InputLogins
 from onward.operations.submit.new_run import submit
 from onward.rundir.layout import RunDir
 from onward.rundir.root.layout import RootDir
@@ -33,10 +34,10 @@ _FIRST_WAIT, _LONGEST_WAIT = 5.0, 300.0  # seconds between tries
 
 
 class RequestSubmitter:
-    def __init__(self, parts: RequestContext, answers: RequestAnswers) -> None:
+    def __init__(self, parts: RequestContext, answers: RequestAnswers, logins: InputLogins) -> None:
         self._parts = parts
         self._answers = answers
-        self._silent: dict[str, tuple[float, OnwardError]] = {}  # by protocol: until when its application is left alone
+        self._logins = logins
 
     def made_before(self, record: RequestRecord) -> bool:
         """Whether its run is there, or was answered for, and that was only not written down in this store. It is now."""
@@ -93,22 +94,10 @@ class RequestSubmitter:
                 f"the recipe {recipe.name} runs on {draft.cluster}, which this gateway reaches through ssh",
                 hint=f"run the gateway on {host}",
             )
-        login = self._login(asked)
+        login = self._logins.login(asked)
         if login is None or draft.inputs is None:
             return draft
         return replace(draft, inputs=replace(draft.inputs, token=login.token, token_for=login.origin))
-
-    def _login(self, asked: Request) -> InputLogin | None:
-        """An application that does not answer is left alone for a while, whoever asks: each question would wait for it again."""
-        until, trouble = self._silent.get(asked.protocol, (0.0, None))
-        if trouble and self._parts.now() < until:
-            raise trouble
-        try:
-            return self._parts.settings.login(asked)
-        except OnwardError as error:
-            if error.transient:
-                self._silent[asked.protocol] = (self._parts.now() + _FIRST_WAIT, error)
-            raise
 
     def _make(self, record: RequestRecord, draft: RunDraft, cwd: Path, *, root: Path, run: str) -> bool:
         def admit(dir: RunDir) -> bool:

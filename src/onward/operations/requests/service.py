@@ -20,6 +20,7 @@ from onward.operations.context import OperationsContext
 from onward.operations.repair.tend import tend
 from onward.operations.requests.answers import RequestAnswers
 from onward.operations.requests.context import RecipeLookup, RequestContext, RequestSettings
+from onward.operations.requests.input_logins import InputLogins
 from onward.operations.requests.progress import ProgressReporter
 from onward.operations.requests.run_completion import RunFollower
 from onward.operations.requests.run_submission import RequestSubmitter, ended_unsubmitted
@@ -58,7 +59,8 @@ class RequestService:
         self._parts = parts
         self._office = RequestServerElection(requests.database)
         self._answers = RequestAnswers(parts)
-        self._submitter = RequestSubmitter(parts, self._answers)
+        self._logins = InputLogins(parts)
+        self._submitter = RequestSubmitter(parts, self._answers, self._logins)
         self._follower = RunFollower(parts, self._answers)
         self._teller = ProgressReporter(parts)
         self._limits: dict[str, tuple[float, float | None]] = {}  # by recipe: when it was read, and what it said
@@ -73,6 +75,7 @@ class RequestService:
             return ServiceStep(served=False)
         followed = self._parts.requests.followed()
         settled = sum(self._guarded(record, self._follow) for record in followed)
+        self._logins.renew(followed)
         for record, words in self._teller.tell([record for record in followed if record.ending is None]):
             settled += self._guarded(record, partial(self._follower.refused, words=words))
         room = min(self._parts.settings.runs - len(followed) + settled, self._parts.settings.submits)

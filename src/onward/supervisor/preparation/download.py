@@ -20,7 +20,7 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from onward.errors import InputRefused, InputsFailed, InvalidInput
+from onward.errors import InputRefused, InputsFailed, InvalidInput, TokenRefused
 from onward.model.quantity import format_bytes
 from onward.model.requests.inputs import FileFetch, check_address, host_words, is_link_local, origin, too_large
 from onward.sdk.atomic_files import draft_of
@@ -29,6 +29,7 @@ _PATIENCE = 30.0  # seconds without a byte
 _CHUNK = 1 << 18
 _MOST_REDIRECTS = 5
 _AGAIN = (408, 425, 429)
+_NO_LOGIN = (401, 403)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_KIND = ("", "application/octet-stream", "binary/octet-stream")  # says nothing
 _LOOK_SECONDS = 0.1
@@ -57,6 +58,8 @@ def download(one: FileFetch, target: Path, terms: DownloadTerms, *, most: int) -
     parts = _checked(one.url, terms, what)
     for _ in range(_MOST_REDIRECTS + 1):
         with _answer(parts, terms, what) as response:
+            if response.status in _NO_LOGIN and _gets_token(parts, terms):
+                raise TokenRefused(_status_words(response, parts, what), hint="is the file there, and may this site read it?")
             if response.status not in _REDIRECTS:
                 _must_be_good(response, one, parts, what, min(most, one.most))
                 return _stream(response, one, target, what, most=min(most, one.most), cut=terms.cut)
@@ -93,7 +96,7 @@ def _followed(parts: SplitResult, location: str, terms: DownloadTerms, what: str
 def _must_be_good(response: http.client.HTTPResponse, one: FileFetch, parts: SplitResult, what: str, most: int) -> None:
     status = response.status
     if status != HTTPStatus.OK:
-        words = f"cannot fetch {what}: {host_words(parts)} answered {status} {http.client.responses.get(status, '')}".rstrip()
+        words = _status_words(response, parts, what)
         if status in _AGAIN or status >= 500:
             raise InputsFailed(words, hint="it is retried")
         raise InputRefused(words, hint="is the file there, and may this site read it?" if status < 500 else "")
@@ -109,6 +112,11 @@ def _must_be_good(response: http.client.HTTPResponse, one: FileFetch, parts: Spl
         raise InputRefused(too_large(one.name, most))
     if one.size is not None and response.length != one.size:
         raise InputRefused(_other_size(what, response.length, one.size))
+
+
+def _status_words(response: http.client.HTTPResponse, parts: SplitResult, what: str) -> str:
+    status = response.status
+    return f"cannot fetch {what}: {host_words(parts)} answered {status} {http.client.responses.get(status, '')}".rstrip()
 
 
 def _stream(
@@ -149,7 +157,7 @@ def _other_size(what: str, found: int, expected: int) -> str:
 @contextlib.contextmanager
 def _answer(parts: SplitResult, terms: DownloadTerms, what: str) -> Iterator[http.client.HTTPResponse]:
     headers = {"Accept-Encoding": "identity", "User-Agent": "onward", "Connection": "close"}
-    if terms.token and terms.token_for and origin(urlsplit(terms.token_for)) == origin(parts):
+    if _gets_token(parts, terms):
         headers["Authorization"] = f"Token {terms.token}"
     connection, path = _connection(parts, terms)
     with contextlib.closing(connection), _cut_off(connection, terms.cut):
@@ -163,6 +171,10 @@ def _answer(parts: SplitResult, terms: DownloadTerms, what: str) -> Iterator[htt
             raise InputsFailed(f"{what}: {host_words(parts)} cannot be reached: {_words(error)}", hint="it is retried") from error
         with contextlib.closing(response):
             yield response
+
+
+def _gets_token(parts: SplitResult, terms: DownloadTerms) -> bool:
+    return bool(terms.token and terms.token_for) and origin(urlsplit(terms.token_for)) == origin(parts)
 
 
 class _Connection(http.client.HTTPConnection):

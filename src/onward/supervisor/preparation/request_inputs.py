@@ -6,15 +6,15 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from onward.clock import Clock
-from onward.errors import InputRefused, InputsFailed, StorageError, StorageFull
+from onward.errors import InputRefused, InputsFailed, StorageError, StorageFull, TokenRefused
 from onward.model.quantity import format_bytes, format_duration
 from onward.model.requests.inputs import FileFetch, RunInputs
 from onward.rundir.layout import RunDir
-from onward.rundir.request_inputs import read_inputs
+from onward.rundir.request_inputs import ask_for_token, is_token_asked, read_inputs
 from onward.sdk import contract
 from onward.sdk.atomic_files import make_folder_in, write_whole
 from onward.supervisor.leg.context import LegContext
@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 _TRIES = 6
 _FIRST_PAUSE = 1.0  # seconds; doubled from try to try
 _LOOK_SECONDS = 0.2
+_TOKEN_PATIENCE = 300.0  # seconds until whoever submitted the run has logged in again
+_TOKEN_LOOK = 2.0  # seconds between looks for it, on shared storage
 
 
 def fetch_inputs(scene: LegContext, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
@@ -89,6 +91,32 @@ class InputFetch:
         return True
 
     def _fetch(self, one: FileFetch, *, most: int) -> Downloaded | None:
+        try:
+            return self._tried(one, most=most)
+        except TokenRefused:
+            if not self._has_another_token(one):
+                raise
+        return None if self._stopped() else self._tried(one, most=most)
+
+    def _has_another_token(self, one: FileFetch) -> bool:
+        """Tokens expire, and are revoked. A job has no password: whoever submitted the run logs in again, and writes the order anew."""
+        log.warning("the application refuses the token for input %r; waiting for another", one.name)
+        ask_for_token(self._dir)
+        until = min(self._clock.now() + _TOKEN_PATIENCE, self._until)
+        while is_token_asked(self._dir):
+            if self._stopped():
+                return True
+            if self._clock.now() >= until:
+                raise InputsFailed(
+                    f"the application refuses the token for input {one.name!r}, and nobody logged in again",
+                    hint="is the gateway running?",
+                )
+            self._wait(_TOKEN_LOOK)
+        order, refused = read_inputs(self._dir), self._terms.token
+        self._terms = replace(self._terms, token=order.token if order else refused)
+        return self._terms.token != refused
+
+    def _tried(self, one: FileFetch, *, most: int) -> Downloaded | None:
         pause = _FIRST_PAUSE
         for attempt in range(1, _TRIES + 1):
             began = self._clock.now()
