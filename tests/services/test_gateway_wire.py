@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -226,39 +228,66 @@ def test_what_nobody_waits_for_any_more_is_dropped_unless_it_is_the_answer(runni
     assert running.requests.outbox.due(now=time.time() + 1e6) == []
 
 
-def test_results_go_inside_or_by_address_and_by_address_alone_where_the_broker_takes_no_large_messages(
-    own_broker: RabbitMQ, tmp_path: Path
-) -> None:
-    own_broker.control("eval", "application:set_env(rabbit, max_message_size, 2000000).")
-    small, large = b"a" * 1000, b"b" * (4 << 20)
-    for name, data in (("small", small), ("large", large)):
-        (tmp_path / name).write_bytes(data)
+def results_of(folder: Path, **sizes: int) -> Callable[[RequestRecord], Outcome]:
+    """Every request ends with files of these names and sizes."""
 
     def ends(record: RequestRecord) -> Outcome:
-        results = tuple(
-            OutcomeFile(name=name, path=str(tmp_path / name), size=len(data), sha256=hashlib.sha256(data).hexdigest())
-            for name, data in (("small", small), ("large", large))
-        )
-        return Outcome(state=OutcomeState.DONE, reason="done", results=results)
+        results = []
+        for name, size in sizes.items():
+            path = folder / f"{name}.h5"
+            if not path.exists():
+                path.write_bytes(os.urandom(size))
+            results.append(OutcomeFile(name=name, path=str(path), size=size, sha256=hashlib.sha256(path.read_bytes()).hexdigest()))
+        return Outcome(state=OutcomeState.DONE, reason="done", results=tuple(results))
 
-    answers: list[dict[str, Any]] = []
-    for inline in (1, 8):  # MiB: with 8 the reply is larger than this broker takes
-        store = tmp_path / f"{inline}.db"
-        with (
-            OldProducer(own_broker) as old,
-            gateway_at(
-                broker_at(own_broker), store, settings=GatewaySettings(inline=inline, v1=V1), ends=ends, server="https://onward.test"
-            ),
-        ):
-            own_queue(old.channel)
-            publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="mine")
-            answers.append(told(old.channel, "mine")["results"])
-            first = old.send({}, {})
-            assert "larger than the broker's largest message" in old.reply(first)["error"]
+    return ends
 
-    assert ["data" in answers[0][name] for name in ("small", "large")] == [True, False]
-    assert ["url" in answers[1][name] for name in ("small", "large")] == [True, True]
-    assert answers[0]["large"]["url"].startswith("https://onward.test/api/v1/requests/a/results/large?expires=")
+
+@pytest.mark.parametrize("server", ["https://onward.test", None])
+def test_what_a_broker_has_no_room_for_comes_by_address_or_with_its_reason_and_the_small_ones_are_inside(
+    own_broker: RabbitMQ, tmp_path: Path, server: str | None
+) -> None:
+    own_broker.control("eval", "application:set_env(rabbit, max_message_size, 2000000).")
+    ends = results_of(tmp_path, small=6, large=4 << 20)
+    with (
+        OldProducer(own_broker) as old,
+        gateway_at(broker_at(own_broker), tmp_path / "requests.db", settings=GatewaySettings(v1=V1), ends=ends, server=server),
+    ):
+        own_queue(old.channel)
+        for id in ("a", "b"):  # the second knows what the first found out
+            publish(old.channel, "onward.requests", {"id": id, "recipe": "echo"}, reply_to="mine")
+            answer = told(old.channel, "mine")
+            large = answer["results"]["large"]
+            assert base64.b64decode(answer["results"]["small"]["data"]) == (tmp_path / "small.h5").read_bytes()
+            assert ("url" in large, "reason" in large, "data" in large) == (server is not None, server is None, False)
+        if server:
+            assert large["url"].startswith("https://onward.test/api/v1/requests/b/results/large?expires=")
+        else:
+            assert "too large for a message of this broker; it is kept as large.h5" in large["reason"]
+        error = old.reply(old.send({}, {}))["error"]
+        assert "large cannot be sent: it is too large for a message of this broker" in error and "small" not in error
+
+
+def test_a_large_reply_is_sent_piece_by_piece_and_waits_like_any_other(
+    broker: RabbitMQ, vhost: str, old: OldProducer, tmp_path: Path
+) -> None:
+    at = broker_at(broker, vhost, tls=True)
+    with gateway_at(at, tmp_path / "requests.db", ends=results_of(tmp_path, large=5 << 20)) as running:
+        publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="later", correlation_id="7")
+        assert until(lambda: any(one.error for one in running.requests.outbox.of("a")), timeout=PATIENCE)
+        assert running.requests.outbox.of("a")[0].error == "the broker has no queue 'later'"
+        own_queue(old.channel, "later")
+        properties, raw = taken(old.channel, "later")
+
+        assert base64.b64decode(json.loads(raw)["results"]["large"]["data"]) == (tmp_path / "large.h5").read_bytes()
+        assert (properties.correlation_id, properties.message_id, properties.delivery_mode) == ("7", "a.reply", 2)
+        assert until(lambda: running.requests.outbox.of("a")[0].sent is not None, timeout=PATIENCE)
+
+        own_queue(old.channel, "narrow", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+        publish(old.channel, "narrow", {"first": 1})
+        publish(old.channel, "onward.requests", {"id": "b", "recipe": "echo"}, reply_to="narrow")
+        assert until(lambda: any(one.error for one in running.requests.outbox.of("b")), timeout=PATIENCE)
+        assert running.requests.outbox.of("b")[0].error == "the queue 'narrow' accepts no more messages"
 
 
 def test_a_store_that_does_not_answer_is_waited_for(running: Running, old: OldProducer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,18 @@ def files() -> Iterator[str]:
         thread.join()
 
 
+def test_a_result_that_did_not_come_is_told_with_its_reason_and_the_others_are_kept(tmp_path: Path) -> None:
+    results = {"Large": told(reason="it is too large; it is kept in the run r-1", next="ask for it"), "Model 0": inline()}
+    answer = reply_from_body({"id": "r1", "state": "done", "results": results})
+
+    with pytest.raises(
+        NotFound, match="the result Large did not come with the reply: it is too large; it is kept in the run r-1"
+    ) as caught:
+        answer.save(tmp_path / "out")
+    assert caught.value.hint == "ask for it"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["Model 0"]
+
+
 def test_results_inside_the_message_and_by_address_become_files_of_their_names(files: str, tmp_path: Path) -> None:
     body = {
         "kind": "reply",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from onward.contrib.rodan import messages
 from onward.gateway.messages.incoming import Incoming, Refusal
 from onward.gateway.messages.packed_results import PackedResult
 from onward.model.requests.gateway_settings import V1Settings
+from onward.model.requests.outcome import OutcomeFile
 from onward.model.requests.request import Outgoing, OutgoingKind, Request, RequestInput
 
 SETTINGS = V1Settings(enabled=True, rodan="https://rodan.test/rodan")
@@ -26,8 +29,8 @@ def read(body: object, **properties: Any) -> Request | Refusal:
 
 def reply(payload: dict[str, Any], parcels: dict[str, PackedResult] | None = None, kind: OutgoingKind = OutgoingKind.REPLY) -> Any:
     message = Outgoing(id="a", request="v1-a", kind=kind, protocol="v1", reply_to="q", correlation_id="c", payload=payload, made=1.0)
-    raw = messages.body_of(message, parcels)
-    return None if raw is None else json.loads(raw)
+    body = messages.body_of(message, parcels)
+    return None if body is None else json.loads(bytes(body))
 
 
 def test_a_message_of_the_old_application_is_a_request_for_the_sites_recipe() -> None:
@@ -110,9 +113,11 @@ def test_a_path_without_a_rodan_to_fetch_it_from_is_the_sites_to_mend() -> None:
     assert "cannot fetch /uploads/a.png" in found.reason and "gateway.v1.rodan" in found.next
 
 
-def test_results_are_base64_with_line_breaks_by_their_names() -> None:
+def test_results_are_base64_with_line_breaks_by_their_names(tmp_path: Path) -> None:
     data = bytes(range(256))
-    answer = reply({"state": "done"}, {"Model 0": PackedResult(size=256, sha256="", media_type="", data=data)})
+    (tmp_path / "m").write_bytes(data)
+    inside = OutcomeFile(name="Model 0", path=str(tmp_path / "m"), size=256, sha256=hashlib.sha256(data).hexdigest())
+    answer = reply({"state": "done"}, {"Model 0": PackedResult(size=256, sha256="", media_type="", inside=inside)})
 
     assert list(answer) == ["Model 0"]
     assert answer["Model 0"].count("\n") == 5 and base64.b64decode(answer["Model 0"]) == data

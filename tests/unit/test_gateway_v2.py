@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from onward.gateway.messages import v2
 from onward.gateway.messages.incoming import Incoming, Refusal
 from onward.gateway.messages.packed_results import PackedResult
 from onward.gateway.messages.v2 import Control, ControlKind
+from onward.model.requests.outcome import OutcomeFile
 from onward.model.requests.request import Outgoing, OutgoingKind, Request, RequestInput
 
 BODY: dict[str, Any] = {
@@ -102,19 +105,22 @@ def test_questions_are_cancel_and_status() -> None:
         assert isinstance(control(wrong), Refusal)
 
 
-def test_a_reply_holds_its_results_or_their_addresses_and_never_a_path() -> None:
+def test_a_reply_holds_its_results_or_their_addresses_or_why_not_and_never_a_path(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"hi")
+    inside = OutcomeFile(name="A", path=str(tmp_path / "a"), size=2, sha256=hashlib.sha256(b"hi").hexdigest())
     payload = {"state": "done", "reason": "done", "run": None, "results": [{"name": "A", "path": "/secret/place"}]}
     message = Outgoing(
         id="m", request="job:1", kind=OutgoingKind.REPLY, protocol="v2", reply_to="q", correlation_id="c", payload=payload, made=7.0
     )
     parcels = {
-        "A": PackedResult(file="a.hdf5", size=2, sha256="aa", media_type="x/y", data=b"hi"),
+        "A": PackedResult(file="a.hdf5", size=2, sha256="aa", media_type="x/y", inside=inside),
         "B": PackedResult(file="b.hdf5", size=9, sha256="bb", media_type="x/y", url="https://a/b", expires=99),
+        "C": PackedResult(file="c.hdf5", size=9, sha256="cc", media_type="x/y", trouble="it is too large", next="ask for it"),
     }
 
-    raw = v2.body_of(message, parcels)
+    raw = bytes(v2.body_of(message, parcels))
 
-    assert b"/secret" not in raw
+    assert b"/secret" not in raw and str(tmp_path).encode() not in raw
     assert json.loads(raw) == {
         "kind": "reply",
         "id": "job:1",
@@ -124,5 +130,6 @@ def test_a_reply_holds_its_results_or_their_addresses_and_never_a_path() -> None
         "results": {
             "A": {"file": "a.hdf5", "size": 2, "sha256": "aa", "media_type": "x/y", "data": base64.b64encode(b"hi").decode()},
             "B": {"file": "b.hdf5", "size": 9, "sha256": "bb", "media_type": "x/y", "url": "https://a/b", "expires": 99},
+            "C": {"file": "c.hdf5", "size": 9, "sha256": "cc", "media_type": "x/y", "reason": "it is too large", "next": "ask for it"},
         },
     }

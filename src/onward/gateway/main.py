@@ -93,7 +93,7 @@ class Gateway:
         self._loop = asyncio.get_running_loop()
         if self._over.is_set():
             return
-        publisher = Publisher(self._parts.requests.outbox, self._replies, self._parts.clock)
+        publisher = Publisher(self._parts.broker, self._parts.requests.outbox, self._replies, self._parts.clock)
         serving = threading.Thread(target=self._serve, args=(publisher,), name="onward-serve", daemon=True)
         serving.start()
         try:
@@ -151,7 +151,7 @@ class Gateway:
             await asyncio.wait_for(self._stopped.wait(), seconds)
 
     async def _once(self) -> None:
-        publisher = Publisher(self._parts.requests.outbox, self._replies, self._parts.clock)
+        publisher = Publisher(self._parts.broker, self._parts.requests.outbox, self._replies, self._parts.clock)
         try:
             async with self._parts.broker.connected(name="onward gateway --once") as connection:
                 await self._declare(connection)

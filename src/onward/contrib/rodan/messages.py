@@ -5,7 +5,6 @@ It has no recipe, so all ask for the same; no id, so the correlation id is it; a
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import re
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 
 from onward.errors import InvalidInput
 from onward.gateway.messages.incoming import Incoming, Refusal, read_object
+from onward.gateway.messages.message_body import Base64File, MessageBody
 from onward.gateway.messages.packed_results import PackedResult
 from onward.model.requests.gateway_settings import V1Settings
 from onward.model.requests.outcome import OutcomeState
@@ -61,7 +61,7 @@ def _reply_to(incoming: Incoming, settings: V1Settings) -> str | None:
     return None if named == settings.results and not incoming.correlation_id else named
 
 
-def body_of(message: Outgoing, parcels: Mapping[str, PackedResult] | None = None) -> bytes | None:
+def body_of(message: Outgoing, parcels: Mapping[str, PackedResult] | None = None) -> MessageBody | None:
     """As it goes over the wire; None: this protocol has no such message."""
     match message.kind:
         case OutgoingKind.PROGRESS | OutgoingKind.STATUS:
@@ -71,10 +71,10 @@ def body_of(message: Outgoing, parcels: Mapping[str, PackedResult] | None = None
         case OutgoingKind.REPLY:
             if message.payload["state"] != OutcomeState.DONE or parcels is None:
                 return _error(message.payload)
-            left = [name for name, one in parcels.items() if one.data is None]
+            left = [f"{name} cannot be sent: {one.trouble}" for name, one in parcels.items() if one.inside is None]
             if left:
-                return _error({"reason": f"the training is done, but {', '.join(left)} cannot be sent: {parcels[left[0]].trouble}"})
-            return json.dumps({name: base64.encodebytes(one.data or b"").decode() for name, one in parcels.items()}).encode()
+                return _error({"reason": f"the training is done, but {'; '.join(left)}"})
+            return MessageBody((b"{", *_results(parcels), b"}"))
 
 
 def _tables(body: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -103,8 +103,14 @@ def _inputs(given: Mapping[str, Any], rodan: str | None) -> Iterator[RequestInpu
             yield RequestInput(name=name, url=f"{parts.scheme}://{parts.netloc}{value}")
 
 
-def _error(payload: Mapping[str, Any]) -> bytes:
+def _results(parcels: Mapping[str, PackedResult]) -> Iterator[bytes | Base64File]:
+    for number, (name, one) in enumerate(parcels.items()):
+        assert one.inside is not None
+        yield from (b", " if number else b"", json.dumps(name).encode(), b': "', Base64File(result=one.inside, lines=True), b'"')
+
+
+def _error(payload: Mapping[str, Any]) -> MessageBody:
     """One text for all that there is to say."""
     words = [str(payload[key]) for key in ("reason", "next") if payload.get(key)]
     tail = str(payload.get("log_tail") or "").strip()
-    return json.dumps({"error": "\n".join([". ".join(words), *([tail] if tail else [])])}).encode()
+    return MessageBody((json.dumps({"error": "\n".join([". ".join(words), *([tail] if tail else [])])}).encode(),))

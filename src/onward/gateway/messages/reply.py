@@ -36,6 +36,8 @@ class ResultFile:
     data: str | None = None  # base64
     url: str | None = None
     expires: float | None = None  # when the address closes
+    reason: str = ""  # why it has neither data nor an address, and where it is
+    next: str = ""
 
     def read(self) -> bytes:
         """All of it, in memory."""
@@ -67,6 +69,8 @@ class ResultFile:
         if self.url is not None:
             yield from _fetched(self.name, self.url)
             return
+        if self.data is None and self.reason:
+            raise NotFound(f"the result {self.name} did not come with the reply: {self.reason}", hint=self.next)
         try:
             yield base64.b64decode(self.data or "", validate=False)
         except (binascii.Error, ValueError) as error:
@@ -96,7 +100,8 @@ class GatewayReply:
         names = {name: file_name(name, result.file) for name, result in self.results.items()}
         if len(set(names.values())) < len(names):
             raise InvalidInput(f"two results of {self.id} share a file name", hint="read them one by one: answer.results[NAME].save(path)")
-        return [result.save(folder / names[name]) for name, result in self.results.items()]
+        late = sorted(self.results.items(), key=lambda one: bool(one[1].reason))  # whatever is missing, the rest is kept
+        return [result.save(folder / names[name]) for name, result in late]
 
 
 def file_name(name: str, file: str = "") -> str:
@@ -113,7 +118,7 @@ def reply_from_body(body: Mapping[str, Any]) -> GatewayReply:
 
 
 def _result(name: str, told: Mapping[str, Any]) -> ResultFile:
-    kept = ("size", "sha256", "media_type", "file", "data", "url", "expires")
+    kept = ("size", "sha256", "media_type", "file", "data", "url", "expires", "reason", "next")
     return ResultFile(name=name, **{key: told[key] for key in kept if told.get(key) is not None})
 
 

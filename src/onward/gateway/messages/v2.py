@@ -11,16 +11,16 @@ Whoever knows a request's id may cancel it and ask for it: it should not be a nu
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from onward.errors import InvalidInput
 from onward.gateway.messages.incoming import Incoming, Refusal, read_object
+from onward.gateway.messages.message_body import Base64File, MessageBody
 from onward.gateway.messages.packed_results import PackedResult
 from onward.inputs.recipes.request_body import REQUEST_ID, read_request
 from onward.model.requests.request import Outgoing, Request, RequestInput
@@ -81,21 +81,29 @@ def control_of(incoming: Incoming, *, most: int) -> Control | Refusal:
     return Control(kind=ControlKind(kind), id=own, by=(incoming.user_id or _text(body.get("sender")) or _ANYBODY)[:100])
 
 
-def body_of(message: Outgoing, parcels: Mapping[str, PackedResult] | None = None) -> bytes:
+def body_of(message: Outgoing, parcels: Mapping[str, PackedResult] | None = None) -> MessageBody:
     """As it goes over the wire. `parcels`: its results, packed."""
     told = {key: value for key, value in message.payload.items() if key != "results" and value is not None}
-    if parcels is not None:
-        told["results"] = {name: _result(one) for name, one in parcels.items()}
-    return json.dumps({"kind": str(message.kind), "id": message.request, "at": message.made, **told}).encode()
+    head = json.dumps({"kind": str(message.kind), "id": message.request, "at": message.made, **told}).encode()
+    if parcels is None:
+        return MessageBody((head,))
+    parts: list[bytes | Base64File] = [head[:-1], b', "results": {']
+    for number, (name, one) in enumerate(parcels.items()):
+        parts += [b", " if number else b"", json.dumps(name).encode(), b": ", *_result(one)]
+    return MessageBody((*parts, b"}}"))
 
 
-def _result(parcel: PackedResult) -> dict[str, Any]:
+def _result(parcel: PackedResult) -> Iterator[bytes | Base64File]:
     found: dict[str, Any] = {"file": parcel.file, "size": parcel.size, "sha256": parcel.sha256, "media_type": parcel.media_type}
-    if parcel.data is not None:
-        found["data"] = base64.b64encode(parcel.data).decode()
     if parcel.url is not None:
         found |= {"url": parcel.url, "expires": parcel.expires}
-    return found
+    if parcel.trouble:
+        found |= {"reason": parcel.trouble, "next": parcel.next}
+    text = json.dumps(found).encode()
+    if parcel.inside is None:
+        yield text
+    else:
+        yield from (text[:-1], b', "data": "', Base64File(result=parcel.inside), b'"}')
 
 
 def _filled(request: Request, **values: Any) -> Request:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager
@@ -84,6 +85,11 @@ class Broker:
 
     def fell_silent(self) -> HostUnreachable:
         return HostUnreachable(f"{self.words} stopped answering", hint="check the network and the broker")
+
+    def open_socket(self, *, timeout: float) -> socket.socket:
+        """A plain one, for what the library cannot do."""
+        sock = socket.create_connection((self.host, self.port), timeout=timeout)
+        return self._context().wrap_socket(sock, server_hostname=self.host) if self.tls else sock
 
     async def check(self) -> None:
         """Raise where trying again cannot help: a login or certificate that is wrong. A broker that is away may come."""

@@ -10,13 +10,16 @@ import asyncio
 import contextlib
 import logging
 import struct
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onward.clock import Clock
-from onward.errors import HostUnreachable, NotAllowed
+from onward.errors import StorageError
 from onward.gateway.messages.encoding import ReplyEncoder
+from onward.gateway.messages.message_body import MessageBody
+from onward.gateway.rabbitmq.connection import Broker
+from onward.gateway.rabbitmq.large_message import send_large
+from onward.gateway.rabbitmq.publish_errors import NO_ROOM, MessageTooLarge, is_too_large, no_confirm, no_queue, not_allowed
 from onward.model.requests.request import Outgoing, OutgoingKind
 from onward.tracker.requests.outbox import Outbox
 
@@ -27,18 +30,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BATCH = 50
-_LARGE = 1 << 20  # bytes; one that the broker finds too large ends its channel, so the large ones have one each
+_LARGE = 1 << 20  # bytes; larger ones are sent piece by piece, over a connection of their own
 _PATIENCE = 30.0  # seconds for a confirm
 _LOOK_AGAIN = 2.0  # seconds, if nobody wakes it sooner
 
 
 class Publisher:
-    def __init__(self, outbox: Outbox, replies: ReplyEncoder, clock: Clock) -> None:
+    def __init__(self, broker: Broker, outbox: Outbox, replies: ReplyEncoder, clock: Clock) -> None:
+        self._broker = broker
         self._outbox = outbox
         self._replies = replies
         self._clock = clock
         self.wake = asyncio.Event()
-        self._heavy = asyncio.Lock()  # large ones go one by one: each is in memory several times over
+        self._heavy = asyncio.Lock()  # large ones go one by one, each with a connection and a thread
+        self._most: int | None = None  # bytes of a message that the broker takes, once it refused one
         self.may = False  # one gateway of several sends, lest all send the same
 
     async def run(self, connection: AbstractConnection) -> None:
@@ -82,28 +87,35 @@ class Publisher:
 
     async def _send(self, connection: AbstractConnection, channel: AbstractChannel, message: Outgoing) -> str | None:
         """None: the broker has it. A sentence: why this one could not be sent. Whatever raises concerns the connection."""
-        async with self._heavy if _weight(message) > _LARGE else contextlib.nullcontext():
+        async with self._heavy if _weight(message) > _LARGE // 2 else contextlib.nullcontext():
             return await self._composed(connection, channel, message)
 
     async def _composed(self, connection: AbstractConnection, channel: AbstractChannel, message: Outgoing) -> str | None:
+        last = None
+        while True:
+            try:
+                body = await asyncio.to_thread(self._replies.body, message, most=self._most)
+            except Exception as error:  # one that we stumble over must not keep the others back
+                log.exception("internal error: the reply to request %s cannot be encoded", message.request)
+                return f"internal error: {type(error).__name__}: {error}"
+            if body is None:
+                return "this protocol has no such message"
+            try:
+                return await self._publish(connection, channel, message, body)
+            except MessageTooLarge as error:
+                if last is not None and body.size >= last:  # there is nothing left to leave out
+                    return str(error)
+                last, self._most = body.size, error.most or body.size // 2
+
+    async def _publish(self, connection: AbstractConnection, channel: AbstractChannel, message: Outgoing, body: MessageBody) -> str | None:
+        if body.size <= min(self._most or _LARGE, _LARGE):
+            return await _publish(channel, message, bytes(body))
+        queue = message.reply_to or ""
         try:
-            body = await asyncio.to_thread(self._replies.body, message)
-        except Exception as error:  # one that we stumble over must not keep the others back
-            log.exception("internal error: the reply to request %s cannot be encoded", message.request)
-            return f"internal error: {type(error).__name__}: {error}"
-        if body is None:
-            return "this protocol has no such message"
-        if len(body) <= _LARGE:
-            return await _publish(channel, message, body)
-        async with _channel_for(connection) as own:
-            why = await _publish(own, message, body)
-        if why != _TOO_LARGE:
-            return why
-        light = await asyncio.to_thread(self._replies.body, message, light=True)
-        return await _publish(channel, message, light or b"{}")
-
-
-_TOO_LARGE = "the message is too large for the broker"
+            properties = _message(message, b"").properties
+            return await asyncio.to_thread(send_large, self._broker, queue=queue, properties=properties, body=body)
+        except StorageError as error:  # a file changed while it was sent: looked at again when it is sent again
+            return error.message
 
 
 def _weight(message: Outgoing) -> int:
@@ -119,23 +131,17 @@ async def _publish(channel: AbstractChannel, message: Outgoing, body: bytes) -> 
     except (TypeError, ValueError, OverflowError, struct.error) as error:  # before it has left us
         return f"it cannot be encoded as a message: {error}"
     except PublishError:
-        return f"the broker has no queue {queue[:200]!r}"
+        return no_queue(queue)
     except DeliveryError:
-        return f"the queue {queue[:200]!r} accepts no more messages"
+        return NO_ROOM.format(queue=queue[:200])
     except ChannelPreconditionFailed as error:
-        if "larger than" in str(error) and len(body) > _LARGE:
-            return _TOO_LARGE
-        raise
+        raise (MessageTooLarge(str(error)) if is_too_large(str(error)) else error) from error
     except ChannelClosed as error:
         if "ACCESS_REFUSED" in str(error):
-            hint = "rabbitmqctl set_permissions: the gateway's user must be able to write to amq.default"
-            raise NotAllowed("the gateway's user may not send replies", hint=hint) from error
+            raise not_allowed() from error
         raise
     except TimeoutError as error:
-        raise HostUnreachable(
-            f"the broker confirmed no message for {_PATIENCE:.0f} s",
-            hint="out of memory or disk? `rabbitmqctl status` shows alarms",
-        ) from error
+        raise no_confirm(_PATIENCE) from error
     return None
 
 
@@ -150,16 +156,3 @@ def _message(message: Outgoing, body: bytes) -> Message:
         message_id=message.id,
         type=str(message.kind),
     )
-
-
-@asynccontextmanager
-async def _channel_for(connection: AbstractConnection) -> AsyncIterator[AbstractChannel]:
-    """One that may be ended by what is sent on it."""
-    from aio_pika.exceptions import AMQPError
-
-    channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
-    try:
-        yield channel
-    finally:
-        with contextlib.suppress(AMQPError):
-            await channel.close()
