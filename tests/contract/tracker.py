@@ -17,8 +17,10 @@ from onward.errors import Conflict, InvalidInput, NotFound, StorageUnavailable
 from onward.model.identity import hex_id
 from onward.model.metric import Point
 from onward.model.run import LegEnd
+from onward.model.spec import PipelineMembership
 from onward.tracker.db.writer import Batch
 from onward.tracker.ingest.journals_to_rows import write_run
+from onward.tracker.runs.memberships import write_membership
 from onward.tracker.runs.registry import NewRun, RunQuery
 from onward.tracker.store import Tracker
 from tests.histories import History
@@ -481,6 +483,44 @@ class TrackerContract:
             tracker.ingest.points(run, [("best", 1, NOW, float(n)), ("best", 2, NOW, 100.0)])
             tracker.runs.update(run, state="failed" if n == 3 else "finished", started=NOW + n * 86400, ended=NOW + n * 86400 + 60 * n)
         return tracker
+
+    @pytest.fixture
+    def piped(self, many: Tracker) -> Tracker:
+        """Runs 1 to 3 are of one pipeline, run 5 is of another, of the same name elsewhere."""
+        for n, root in ((1, "/a"), (2, "/a"), (3, "/a"), (5, "/b")):
+            inner = many.runs.search(RunQuery(filter=f"name = 'run-{n}'")).runs[0].info.inner
+            member = PipelineMembership(pipeline=f"{root}/runs/2026-11-15_A_digits", stage="train")
+            many.write(lambda batch, inner=inner, member=member: write_membership(batch, inner, member))
+        return many
+
+    def test_one_run_stands_for_all_of_its_pipeline_that_are_asked_for(self, piped: Tracker) -> None:
+        def lines(**asked: Any) -> tuple[str, int | None, list[dict[str, int]]]:
+            page = piped.runs.search(RunQuery(fold=True, count=True, standings=True, **asked))
+            return "".join(view.info.name[-1] for view in page.runs), page.total, [one.states for one in page.folded.values()]
+
+        assert lines() == ("5430", 4, [{"finished": 2, "failed": 1}, {"finished": 1}])
+        assert lines(order=["name"]) == ("0345", 4, [{"finished": 2, "failed": 1}, {"finished": 1}])
+        assert lines(order=["metrics.loss desc"])[0] == "4350"
+        assert lines(filter="state = finished") == ("5420", 4, [{"finished": 2}, {"finished": 1}])
+        assert lines(limit=2)[0] + lines(limit=2, offset=2)[0] == "5430"
+        piped.runs.archive(piped.runs.search(RunQuery(filter="name = 'run-3'")).runs[0].info.run_id)
+        assert lines() == ("5420", 4, [{"finished": 2}, {"finished": 1}])
+        assert lines(archived=True) == ("3", 1, [{"failed": 1}])
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("pipeline = '2026-11-15_A_digits'", "1235"),
+            ("pipeline = '/a/runs/2026-11-15_A_digits'", "123"),
+            ("pipeline like '%digits' and state = failed", "3"),
+            ("pipeline != '/a/runs/2026-11-15_A_digits'", "5"),
+            ("pipeline in ('2026-11-15_A_other', '2026-11-15_A_digits') and not pipeline like '/a/%'", "5"),
+            ("pipeline is null", "04"),
+            ("pipeline is not null", "1235"),
+        ],
+    )
+    def test_runs_are_found_by_their_pipeline(self, piped: Tracker, text: str, found: str) -> None:
+        assert "".join(view.info.name[-1] for view in piped.runs.search(RunQuery(filter=text, order=["name"])).runs) == found
 
     @pytest.mark.parametrize(
         ("text", "found"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,10 @@ BEFORE = [f"{step:04d}" for step in range(1, int(migrate.HEAD))]
 _RUN = (
     "INSERT INTO runs (id, run_id, hex_id, experiment, name, state, source, folder, created, updated, version)"
     " VALUES (1, :id, :hex, 0, 'digits', 'running', 'onward', :folder, 1, 1, 1)"
+)
+_WITH_DETAILS = (
+    "INSERT INTO runs (id, run_id, hex_id, experiment, name, state, source, created, updated, version, details)"
+    " VALUES (:id, :run, :hex, 0, 'digits', 'running', 'onward', 1, 1, 1, :details)"
 )
 
 
@@ -65,6 +70,20 @@ class UpgradeContract:
             assert tracker.runs.view(run).metrics["loss"].points == 51
             with tracker.reading() as connection:
                 assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+    def test_a_store_of_before_knows_which_of_its_runs_a_pipeline_queued(self, bare: str | Path) -> None:
+        told = [{"spec": {"member": {"pipeline": "/runs/2026-11-15_A_digits"}}}, {"spec": {"member": None}}, {"spec": {"member": {"x": 1}}}]
+        with made_at(bare, "0008") as old:
+            for n, details in enumerate(told):
+                row = {"id": n + 1, "run": f"run{n}", "hex": hex_id(f"run{n}"), "details": json.dumps(details)}
+                old.write(lambda batch, row=row: batch.connection.execute(text(_WITH_DETAILS), row))
+        with Tracker.open(bare) as tracker:
+            page = tracker.runs.search(RunQuery(fold=True, standings=True))
+            assert {view.info.run_id: view.pipeline for view in page.runs} == {
+                "run0": "/runs/2026-11-15_A_digits",
+                "run1": None,
+                "run2": None,
+            }
 
     def test_a_store_of_before_tells_of_its_old_runs_once_it_has_looked_again(self, bare: str | Path, tmp_path: Path) -> None:
         (tmp_path / "runs").mkdir()

@@ -77,6 +77,22 @@ def test_they_are_listed_newest_first_in_pages_and_runs_are_none(scene: Scene, p
     assert one["tasks"] == {"open": 0, "claimed": 0, "done": 1, "failed": 1}
 
 
+def test_those_that_are_named_are_told_and_names_that_mean_nothing_are_left_out(scene: Scene, piped: Piped) -> None:
+    bare(scene, "2026-11-15_B_x")
+    told = good(scene.client.get(f"{AT}?name={NAME}&name=2026-11-15_C_gone&name=..%2Fsecret"))
+    assert ([one["id"] for one in told["pipelines"]], told["next"], told["problems"]) == ([NAME], None, [])
+
+
+def test_in_the_list_of_runs_a_pipeline_is_one_row_with_its_runs_counted(scene: Scene, piped: Piped) -> None:
+    runs = good(scene.client.get("/api/v1/runs"))["runs"]
+    assert len(runs) > 2
+    assert {run["pipeline"]["id"] for run in runs} == {NAME} and {run["pipeline"]["states"] is None for run in runs} == {True}
+    [row] = good(scene.client.get("/api/v1/runs?fold=true&count=true"))["runs"]
+    assert sum(row["pipeline"]["states"].values()) == len(runs)
+    inner = {"filter": f"pipeline = '{row['pipeline']['folder']}'", "count": True}
+    assert good(scene.client.post("/api/v1/runs/search", inner))["total"] == len(runs)
+
+
 def test_a_line_follows_a_pipeline_that_ends_and_goes_on(scene: Scene, piped: Piped) -> None:
     def state() -> str:
         return str(good(scene.client.get(AT))["pipelines"][0]["state"])

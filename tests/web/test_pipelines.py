@@ -47,6 +47,28 @@ def test_the_list_says_how_far_each_is_and_why_it_ended_and_leads_there(page: Pa
     expect(page.get_by_label("Search pipelines")).to_have_value("SWEEP")
 
 
+def test_in_the_list_of_runs_a_pipeline_is_one_line_that_opens_and_can_be_unfolded(page: Page) -> None:
+    page.goto("/")
+    runs = page.get_by_role("grid", name="Runs")
+    line = runs.get_by_role("row").filter(has_text="moons pipeline")
+    expect(line).to_contain_text("2 running, 2 submitted, 2 finished")
+    expect(runs.get_by_role("row").filter(has_text="sweep pipeline")).to_contain_text("the loss is not finite")
+    expect(line.get_by_role("progressbar", name="2 of 4 stages finished")).to_be_visible()
+    expect(runs.get_by_role("row").filter(has_text="moons-train")).to_have_count(0)
+    line.get_by_role("button", name="Runs of moons").click()
+    expect(runs.get_by_role("row").filter(has_text="moons-")).to_have_count(6)
+    page.reload()
+    expect(runs.get_by_role("row").filter(has_text="moons-")).to_have_count(6)
+    line.get_by_role("button", name="Runs of moons").click()
+    expect(runs.get_by_role("row").filter(has_text="moons-")).to_have_count(0)
+    page.get_by_role("button", name="Fold pipelines").click()
+    expect(runs.get_by_role("row").filter(has_text="moons-")).to_have_count(6)
+    expect(line).to_have_count(0)
+    page.get_by_role("button", name="Fold pipelines").click()
+    line.get_by_role("link", name="moons").click()
+    expect(page.get_by_role("heading", name="moons")).to_be_visible()
+
+
 def test_one_shows_its_stages_with_what_they_wait_for_and_leads_to_their_runs(page: Page) -> None:
     page.goto(f"/pipelines/{GOING}")
     stages = page.get_by_role("region", name="Stage graph").get_by_role("listitem")

@@ -30,6 +30,7 @@ class Stop:
 STOPS = {
     "runs": Stop("/", ".table-row .cell a, .card a"),
     "runs-in-groups": Stop("/?group=experiment&open=%3Ddemo:%20digits", ".table-row .cell a, .card a"),
+    "runs-of-a-pipeline": Stop(f"/?open=@{SWEEP},@{GOING}", ".within"),
     "new-run": Stop("/new", ".new-form"),
     "run": Stop(f"/runs/{AT_WORK}", ".timeline svg"),
     "run-that-died": Stop(f"/runs/{DEAD}", ".timeline svg"),

@@ -4363,6 +4363,23 @@ export interface components {
              */
             problems: string[];
         };
+        /** PipelineOfRun */
+        PipelineOfRun: {
+            /**
+             * Id
+             * @description The name of the pipeline's folder.
+             */
+            id: string;
+            /** Folder */
+            folder: string;
+            /**
+             * States
+             * @description In a list with `fold`: this run stands for its pipeline's runs that match; how many are in each state.
+             */
+            states: {
+                [key: string]: number;
+            } | null;
+        };
         /** PipelineRow */
         PipelineRow: {
             /**
@@ -5289,6 +5306,8 @@ export interface components {
              */
             gpu_use: number | null;
             legs: components["schemas"]["LegCounts"];
+            /** @description The pipeline that queued it. */
+            pipeline: components["schemas"]["PipelineOfRun"] | null;
         };
         /** RunSearch */
         RunSearch: {
@@ -5350,6 +5369,12 @@ export interface components {
              * @default false
              */
             count: boolean;
+            /**
+             * Fold
+             * @description One row for each pipeline: the newest of its runs that match, with their number in each state.
+             * @default false
+             */
+            fold: boolean;
         };
         /** SavedOut */
         SavedOut: {
@@ -6299,6 +6324,8 @@ export interface operations {
                 params?: boolean;
                 /** @description Whether to count all that match. */
                 count?: boolean;
+                /** @description One row for each pipeline: the newest of its runs that match, with their number in each state. */
+                fold?: boolean;
             };
             header?: never;
             path?: never;
@@ -9377,6 +9404,8 @@ export interface operations {
                 limit?: number;
                 /** @description `next` of the previous page. */
                 before?: string | null;
+                /** @description Only these, by their folders' names. */
+                name?: string[] | null;
             };
             header?: never;
             path?: never;

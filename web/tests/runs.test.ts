@@ -6,7 +6,9 @@ vi.stubGlobal("window", { location: { pathname: "/", search: "" }, addEventListe
 const { chosenColumns, columnOf, metricsOf, orderOf, quoted, sortCodec, USUAL } = await import(
   "../src/pages/runs/columns"
 );
-const { all, groupFilter } = await import("../src/pages/runs/rows");
+const { all, groupFilter } = await import("../src/pages/runs/terms");
+const { Rows } = await import("../src/pages/runs/rows");
+const { nameOf, stateBy } = await import("../src/pages/runs/pipeline");
 const { fitting, isWhole, wordAt } = await import("../src/pages/runs/words");
 const { curveOf, pathOf } = await import("../src/pages/runs/spark");
 
@@ -134,4 +136,64 @@ test("what was offered for an earlier text and does not go with the word any mor
   expect(fitting(before, "batch", 5)).toEqual(of("params.batch_size "));
   expect(fitting(before, "params.batch_size ", 18)).toEqual([]);
   expect(fitting(of("'32' ", "'64' "), "params.batch_size = 6", 21)).toEqual(of("'64' "));
+});
+
+describe("a pipeline in the list", () => {
+  const states = (given: Record<string, number>) => given;
+
+  test("is named without the date of its folder", () => {
+    expect(nameOf("2026-11-15_D_moons")).toBe("moons");
+    expect(nameOf("moons")).toBe("moons");
+  });
+
+  test("stands as its runs say while it has not spoken itself", () => {
+    expect(stateBy(states({ finished: 3, submitted: 1, failed: 1 }))).toBe("running");
+    expect(stateBy(states({ finished: 3, failed: 1, cancelled: 2 }))).toBe("failed");
+    expect(stateBy(states({ finished: 3 }))).toBe("finished");
+  });
+
+  test("opens: its runs come below its line, and what is below moves down", async () => {
+    const head = (id: string, folder: string) => ({
+      id,
+      pipeline: { id: folder, folder: `/runs/${folder}`, states: { finished: 150 } },
+    });
+    const plain = (id: string) => ({ id, pipeline: null });
+    const asked: unknown[] = [];
+    vi.stubGlobal("fetch", async (address: URL | string, given?: { body?: string }) => {
+      const path = String(address);
+      const body = JSON.parse(given?.body ?? "{}");
+      asked.push(path.includes("search") ? [body.filter, body.fold, body.offset] : path);
+      if (path.includes("run-groups")) return Response.json({ groups: [], more: false, read_as: "filter", note: "" });
+      if (path.includes("pipelines")) return Response.json({ pipelines: [], next: null, problems: [] });
+      if (body.fold) return Response.json({ runs: [plain("a"), head("b", "2026-11-15_A_x"), plain("c")], total: 3 });
+      const runs = Array.from({ length: body.offset ? 50 : 100 }, (_, at) => plain(`in-${body.offset + at}`));
+      return Response.json({ runs, total: body.count ? 150 : null, next: null });
+    });
+    vi.stubGlobal("window", {
+      location: { pathname: "/", search: "", origin: "http://x" },
+      addEventListener: () => {},
+    });
+    const query = { filter: "", order: "created desc", group: "", state: "", archived: false, metrics: [], fold: true };
+    const rows = new Rows(query, new Set());
+    await rows.start();
+    expect(rows.lines).toBe(3);
+    const line = rows.line(1);
+    expect(line?.kind).toBe("pipeline");
+    if (line) rows.toggle(line);
+    expect(rows.lines).toBe(153);
+    expect(rows.openKeys()).toEqual(["@2026-11-15_A_x"]);
+    rows.want(0, 152);
+    await vi.waitFor(() => expect(rows.ids()).toHaveLength(152));
+    expect(asked).toContainEqual(["pipeline = '/runs/2026-11-15_A_x'", false, 100]);
+    const at = (number: number) => {
+      const found = rows.line(number);
+      return found?.kind === "run" ? found.row?.id : found?.kind;
+    };
+    expect([0, 1, 2, 151, 152].map(at)).toEqual(["a", "pipeline", "in-0", "in-149", "c"]);
+    expect(rows.line(153)).toBeNull();
+    const open = rows.line(1);
+    if (open) rows.toggle(open);
+    expect(rows.lines).toBe(3);
+    expect(at(2)).toBe("c");
+  });
 });

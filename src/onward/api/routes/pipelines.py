@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field
 
 from onward.api.access.caller import ApiCaller
 from onward.api.dependencies import Svc, Who
@@ -24,6 +25,7 @@ from onward.tracker.runs.summaries import summaries_of
 
 router = APIRouter(prefix="/api/v1/pipelines", tags=["pipelines"])
 
+PipelineFolder = Annotated[str, Field(max_length=250)]
 PipelineName = Annotated[str, Path(min_length=1, max_length=250, description="The name of the pipeline's folder.")]
 Baseline = Annotated[
     str | None, Query(max_length=250, description="The baseline: a stage, a model or STAGE@STEP; default: the one in its file.")
@@ -36,10 +38,14 @@ def listed(
     text: Annotated[str, Query(max_length=250, description="Part of a folder's name.")] = "",
     limit: Annotated[int, Query(ge=1, le=200, description="The most to return.")] = 50,
     before: Annotated[str | None, Query(max_length=250, description="`next` of the previous page.")] = None,
+    name: Annotated[list[PipelineFolder] | None, Query(description="Only these, by their folders' names.", max_length=200)] = None,
 ) -> Response:
     """Those under the server's roots, newest first."""
     must_be_storable(text)
-    found, following, problems = svc.pipelines.page(text=text, limit=limit, before=before)
+    if name is None:
+        found, following, problems = svc.pipelines.page(text=text, limit=limit, before=before)
+    else:
+        (found, problems), following = svc.pipelines.named(name), None
     return json_response({"pipelines": [pipeline_row(one) for one in found], "next": following, "problems": problems})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -11,6 +13,7 @@ from onward.model.analysis.eta import TrainingPace
 from onward.model.analysis.run_summary import RunSummary
 from onward.model.analysis.why import NO_JOB
 from onward.model.run import RunState
+from onward.tracker.runs.memberships import FoldedPipeline
 from onward.tracker.runs.rows import RunInfo, RunView
 
 _RECORDERS = {"mlflow": "an MLflow client", "by-hand": "its script", "seed": "its script"}
@@ -44,8 +47,17 @@ class RunSummaryOut(RunOut):
     gpu_use: float | None = Field(description="0 to 1: the mean over its GPUs and about the last five minutes; null without samples.")
 
 
+class PipelineOfRun(BaseModel):
+    id: str = Field(description="The name of the pipeline's folder.")
+    folder: str
+    states: dict[str, int] | None = Field(
+        description="In a list with `fold`: this run stands for its pipeline's runs that match; how many are in each state."
+    )
+
+
 class RunRow(RunSummaryOut):
     legs: LegCounts
+    pipeline: PipelineOfRun | None = Field(description="The pipeline that queued it.")
 
 
 class RunDetails(RunSummaryOut):
@@ -61,8 +73,15 @@ class RunPage(BaseModel):
     note: str = Field(description="If the filter was read as text: why.")
 
 
-def row_record(view: RunView, now: float) -> dict[str, Any]:
-    return {**summary_record(view, now), "legs": _legs(view.info, view.standing)}
+def row_record(view: RunView, now: float, folded: Mapping[str, FoldedPipeline]) -> dict[str, Any]:
+    return {**summary_record(view, now), "legs": _legs(view.info, view.standing), "pipeline": _pipeline(view.pipeline, folded)}
+
+
+def _pipeline(folder: str | None, folded: Mapping[str, FoldedPipeline]) -> dict[str, Any] | None:
+    if folder is None:
+        return None
+    told = folded.get(folder)
+    return {"id": PurePath(folder).name, "folder": folder, "states": told.states if told else None}
 
 
 def summary_record(view: RunView, now: float) -> dict[str, Any]:

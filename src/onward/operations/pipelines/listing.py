@@ -7,7 +7,8 @@ a run's is never taken for a pipeline's again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -33,13 +34,17 @@ class PipelineList:
         with self._lock:
             found = sorted(self._dirs(text.casefold()), key=lambda dir: _age(dir.path.name), reverse=True)
             left = [dir for dir in found if before is None or _age(dir.path.name) < _age(before)]
-            lines, wrong = [], []
-            for dir in left[:limit]:
-                try:
-                    lines.append(self._line(dir))
-                except (OnwardError, OSError, ValueError, KeyError, TypeError) as error:
-                    wrong.append(f"{dir.path.name}: {error}")
+            lines, wrong = self._lines(left[:limit])
         return lines, left[limit - 1].path.name if len(left) > limit else None, wrong
+
+    def named(self, names: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
+        """Lines of those with these folder names, as far as they are here, and what cannot be read."""
+        dirs = []
+        for name in names:
+            with suppress(NotFound):
+                dirs.append(self.find(name))
+        with self._lock:
+            return self._lines(dirs)
 
     def find(self, name: str) -> PipelineDir:
         """By its folder's name alone: nothing but what lies right under a root can be meant."""
@@ -64,6 +69,15 @@ class PipelineList:
                     yield dir
                 elif RunDir(path).is_run():
                     self._runs.add(path)
+
+    def _lines(self, dirs: Iterable[PipelineDir]) -> tuple[list[dict[str, Any]], list[str]]:
+        lines, wrong = [], []
+        for dir in dirs:
+            try:
+                lines.append(self._line(dir))
+            except (OnwardError, OSError, ValueError, KeyError, TypeError) as error:
+                wrong.append(f"{dir.path.name}: {error}")
+        return lines, wrong
 
     def _line(self, dir: PipelineDir) -> dict[str, Any]:
         ended = dir.over.stat().st_mtime_ns if dir.over.exists() else None

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, inspect, text
 from onward.errors import StorageError
 from onward.tracker.db.database import Database
 
-HEAD = "0008"  # the newest step
+HEAD = "0009"  # the newest step
 _SCRIPTS = Path(__file__).parents[1] / "migrations"
 _LOCK = 0x6F6E_7761_7265
 

@@ -14,6 +14,7 @@ from onward.model.spec import spec_to_json
 from onward.model.storable_text import clean
 from onward.tracker import schema
 from onward.tracker.db.writer import Batch
+from onward.tracker.runs.memberships import write_membership
 from onward.tracker.runs.params import write_params
 from onward.tracker.runs.registry import NewRun, create_run, write_legs
 from onward.tracker.runs.summaries import write_summary
@@ -52,6 +53,7 @@ def write_run(batch: Batch, run: Run, folder: str | None) -> Mapping[str, Any]:
         "updated": batch.now,
     }
     batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(values))
+    write_membership(batch, row["id"], spec.member)
     write_summary(batch, row["id"], run)
     if spec.params and run.changes.get("params"):
         write_params(batch, row["id"], run.first_leg, run.changes["params"])

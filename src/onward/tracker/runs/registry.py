@@ -22,6 +22,7 @@ from onward.tracker.db.writer import Batch, Writer
 from onward.tracker.ingest.receive import no_run, run_row
 from onward.tracker.runs.experiments import DEFAULT, ensure_experiment
 from onward.tracker.runs.legs import legs_of, upsert
+from onward.tracker.runs.memberships import FoldedPipeline, folded, one_of_each
 from onward.tracker.runs.params import write_params, write_tags
 from onward.tracker.runs.rows import RunInfo, RunView, run_info, run_query, views
 from onward.tracker.search.filter import filter_condition
@@ -72,6 +73,7 @@ class RunQuery:
     params: bool = True
     standings: bool = False
     count: bool = False
+    fold: bool = False  # one run for each pipeline: its newest that is asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,7 @@ class RunSearchPage:
     runs: list[RunView]
     next: int | None  # the offset of the next page
     total: int | None  # where it was asked for
+    folded: Mapping[str, FoldedPipeline] = field(default_factory=dict)  # by the pipeline's folder, where it was asked for
 
 
 class Runs:
@@ -143,7 +146,8 @@ class Runs:
         told = filter_condition(query.filter, now=time.time())
         terms += [term for term in (told, mentions(query.text)) if term is not None]
         targets = parse_orders(query.order)
-        base = select(_runs.c.id).where(*terms)
+        chosen = [one_of_each(terms), *terms] if query.fold else terms
+        base = select(_runs.c.id).where(*chosen)
         plain = not (query.metrics or query.keys or query.filter or query.order)
         with self._database.reading() if plain else self._database.reading_points() as connection:
             ids = _ids(connection, walk_index(base, targets), query)
@@ -155,10 +159,12 @@ class Runs:
             for i in range(0, len(ids), 500):
                 for row in connection.execute(run_query().where(_runs.c.id.in_(ids[i : i + 500]))).mappings():
                     rows[row["id"]] = run_info(row)
-            total = connection.execute(select(func.count()).select_from(_runs).where(*terms)).scalar_one() if query.count else None
+            total = connection.execute(select(func.count()).select_from(_runs).where(*chosen)).scalar_one() if query.count else None
             asked = {"metrics": query.metrics, "keys": query.keys, "params": query.params, "standings": query.standings}
             found = views(connection, [rows[id] for id in ids if id in rows], **asked)  # type: ignore[arg-type]
-        return RunSearchPage(runs=found, next=query.offset + query.limit if more else None, total=total)
+            pipelines = sorted({view.pipeline for view in found if view.pipeline}) if query.fold else []
+            counted = folded(connection, pipelines, terms)
+        return RunSearchPage(runs=found, next=query.offset + query.limit if more else None, total=total, folded=counted)
 
     def changes(self, after: int, *, limit: int = 1000) -> list[RunInfo]:
         """Runs that changed after a version, in that order: what a live stream tells."""

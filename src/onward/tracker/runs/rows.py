@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, select
 
 from onward.model.analysis.run_summary import RunSummary
 from onward.tracker import schema
+from onward.tracker.runs.memberships import pipelines_of
 from onward.tracker.runs.summaries import summaries_of
 
 _runs, _params, _tags, _series, _experiments = schema.runs, schema.params, schema.tags, schema.series, schema.experiments
@@ -67,6 +68,7 @@ class RunView:
     tags: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     standing: RunSummary | None = None  # where it was asked for, and there is one
+    pipeline: str | None = None  # the folder of the pipeline that queued it; told with the standing
 
 
 def run_query() -> Any:
@@ -107,7 +109,11 @@ def views(
     """The runs with their params, tags and metrics, by one query a table. `keys`: of the metrics, only these."""
     ids = [info.inner for info in infos]
     held = summaries_of(connection, ids) if standings else {}
-    made = {info.inner: RunView(info=info, params={}, tags={}, metrics={}, standing=held.get(info.inner)) for info in infos}
+    queued = pipelines_of(connection, ids) if standings else {}
+    made = {
+        info.inner: RunView(info=info, params={}, tags={}, metrics={}, standing=held.get(info.inner), pipeline=queued.get(info.inner))
+        for info in infos
+    }
     for i in range(0, len(ids), 500):
         some = ids[i : i + 500]
         if params:

@@ -73,6 +73,14 @@ standings = Table(  # what a list says of a run in one line: apart from `runs`, 
     Column("gpu_at", Double),  # of the sample that it was last reckoned with
 )
 
+memberships = Table(  # runs that a pipeline queued: apart from `runs`, as few runs are
+    "memberships",
+    metadata,
+    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("pipeline", String(600), nullable=False),  # its folder
+)
+Index("ix_memberships_pipeline_run", memberships.c.pipeline, memberships.c.run)
+
 legs = Table(
     "legs",
     metadata,

@@ -24,6 +24,7 @@ FIELDS = {
     "user": "who started it",
     "experiment": "its experiment's name",
     "cluster": "where it runs",
+    "pipeline": "the name of the pipeline that queued it",
     "source": "what created it: onward, mlflow …",
     "reason": "why it ended",
     "created": "a date, or '7d' for seven days ago",

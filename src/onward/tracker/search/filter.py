@@ -43,7 +43,7 @@ _FIELDS = {
     **dict.fromkeys(("ended", "end_time"), "ended"),
     **dict.fromkeys(("step", "last_step"), "last_step"),
     **dict.fromkeys(("leg", "legs"), "leg"),
-    **{name: name for name in ("updated", "experiment", "cluster", "source", "folder", "reason", "duration")},
+    **{name: name for name in ("updated", "experiment", "cluster", "source", "folder", "reason", "duration", "pipeline")},
     **{name: name for name in SUMMARY_FIELDS},
 }
 _BEST = {"last": "last_value", "min": "min_value", "max": "max_value"}

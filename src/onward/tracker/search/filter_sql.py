@@ -14,6 +14,7 @@ from onward.tracker.search.filter_values import FilterValues
 from onward.tracker.search.summary_columns import SUMMARY_FIELDS, summary_column
 
 _runs, _params, _tags, _series, _experiments = schema.runs, schema.params, schema.tags, schema.series, schema.experiments
+_members = schema.memberships
 _TIMES = {"created", "started", "ended", "updated", "checkpoint"}
 _NUMBERS = {"last_step", "leg", "duration", "progress", "queue_wait", "gpu_use"}
 
@@ -111,10 +112,20 @@ def _field(name: str, test: Comparison | None) -> ColumnElement[bool]:
     if name == "id":
         each = (test.on(_runs.c.run_id, "text"), test.on(_runs.c.hex_id, "text"))
         return and_(*each) if test.negated else or_(*each)
+    if name == "pipeline":
+        return _pipeline(test)
     kind = "time" if name in _TIMES else "number" if name in _NUMBERS else "state" if name == "state" else "text"
     if name == "state" and test.sign in ("like", "ilike"):
         kind = "text"
     return test.on(column, kind)
+
+
+def _pipeline(test: Comparison) -> ColumnElement[bool]:
+    """By the pipeline's folder, where a path is given, else by the folder's name."""
+    c = _members.c.pipeline
+    whole = all("/" in unquote(word.text) for word in test.words)
+    column = c if whole else func.replace(c, func.rtrim(c, func.replace(c, "/", "")), "")
+    return _runs.c.id.in_(select(_members.c.run).where(test.on(column, "text")))
 
 
 def run_column(name: str) -> ColumnElement[Any]:
@@ -123,6 +134,8 @@ def run_column(name: str) -> ColumnElement[Any]:
             return _runs.c.run_id
         case "experiment":
             return select(_experiments.c.name).where(_experiments.c.id == _runs.c.experiment).scalar_subquery()
+        case "pipeline":
+            return select(_members.c.pipeline).where(_members.c.run == _runs.c.id).scalar_subquery()
         case "duration":
             return case((_runs.c.started.is_(None), null()), else_=func.coalesce(_runs.c.ended, _runs.c.updated) - _runs.c.started)
         case "started":

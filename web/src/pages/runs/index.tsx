@@ -15,9 +15,10 @@ import { useRows } from "./feed";
 import { FilterBox } from "./filterbox";
 import { RunLine } from "./line";
 import { NoRuns } from "./none";
-import { all, groupKey, type Part, type Rows } from "./rows";
+import type { Line, Rows } from "./rows";
 import "./runs.css";
 import { States } from "./states";
+import { all } from "./terms";
 import { Unreadable } from "./unreadable";
 import { Views } from "./views";
 import { type Room, useKnownKeys } from "./words";
@@ -28,6 +29,7 @@ const STATE = text("");
 const CURVE = text("");
 const OPENED = list();
 const ARCHIVED = flag();
+const FOLD = flag(true);
 const METRICS: readonly Room[] = ["metrics"];
 const ROW = 32;
 const CARD = 76;
@@ -46,18 +48,21 @@ export default function RunsPage() {
   const [curve, setCurve] = useParam("curve", CURVE);
   const [opened, setOpened] = useParam("open", OPENED);
   const [archived, setArchived] = useParam("archived", ARCHIVED);
+  const [fold, setFold] = useParam("fold", FOLD);
   const cards = useNarrow();
   const drawn = useCurve(curve);
-  const query = { filter, order: orderOf(sort), group, state, archived, metrics: metricsOf(columns) };
+  const whole = !filter && !group && !state && !archived && sort.id === "created"; // else single runs are looked for
+  const order = orderOf(sort);
+  const query = { filter, order, group, state, archived, metrics: metricsOf(columns), fold: fold && whole };
   const { rows, reload, changed } = useRows(query, new Set(opened));
   const [current, setCurrent] = useState(-1);
   const version = rows?.version.value ?? 0;
-  const place = useMemo(() => placeOf(JSON.stringify(query)), [filter, sort, group, state, archived]);
+  const place = useMemo(() => placeOf(JSON.stringify(query)), [filter, sort, group, state, archived, fold]);
   const inView = useMemo(() => (first: number, last: number) => rows?.want(first, last), [rows, version]);
 
-  const toggle = (part: Part) => {
-    rows?.toggle(part);
-    setOpened(rows?.parts.filter((one) => one.open).map((one) => groupKey(one.value)) ?? []);
+  const toggle = (line: Line) => {
+    rows?.toggle(line);
+    setOpened(rows?.openKeys() ?? []);
   };
   useListKeys({ rows, current, setCurrent, toggle });
   const shown = useMemo(() => columns.map(inTable), [columns]);
@@ -94,6 +99,8 @@ export default function RunsPage() {
             set={(to) => setState(to, { push: true })}
             archived={archived}
             setArchived={(to) => setArchived(to, { push: true })}
+            fold={whole && rows?.pipelines ? fold : null}
+            setFold={(to) => setFold(to, { push: true })}
           />
         )}
         <span class="runs-age">
@@ -188,7 +195,7 @@ function select(rows: Rows, id: string, number: number, many: boolean): void {
 }
 
 function All({ rows }: { rows: Rows }) {
-  const ids = rows.parts.flatMap((part) => (part.open ? [...part.pages.values()].flat().map(({ id }) => id) : []));
+  const ids = rows.ids();
   const all = ids.length > 0 && ids.every((id) => selected.value.has(id));
   return (
     <input
@@ -204,7 +211,7 @@ type ListKeys = {
   rows: Rows | null;
   current: number;
   setCurrent: (number: number) => void;
-  toggle: (part: Part) => void;
+  toggle: (line: Line) => void;
 };
 
 function useListKeys({ rows, current, setCurrent, toggle }: ListKeys): void {
@@ -212,7 +219,7 @@ function useListKeys({ rows, current, setCurrent, toggle }: ListKeys): void {
   const most = (rows?.lines ?? 0) - 1;
   const to = (number: number) => setCurrent(Math.max(0, Math.min(most, number)));
   const open = () => {
-    if (line?.kind === "group") toggle(line.part);
+    if (line?.kind === "group" || line?.kind === "pipeline") toggle(line);
     else if (line?.row) go(href(`/runs/${encodeURIComponent(line.row.id)}`));
   };
   useKeys("Runs", [
@@ -222,7 +229,7 @@ function useListKeys({ rows, current, setCurrent, toggle }: ListKeys): void {
     { keys: "PageUp", does: "Page up", act: () => to(current - 20) },
     { keys: "Home", does: "First run", act: () => to(0) },
     { keys: ["End", "G"], does: "Last run", act: () => to(most) },
-    { keys: ["Enter", "o"], does: "Open the run or group", act: open },
+    { keys: ["Enter", "o"], does: "Open the run, group or pipeline", act: open },
     {
       keys: ["x", " "],
       does: "Select the run",

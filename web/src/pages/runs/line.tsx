@@ -7,6 +7,7 @@ import { Icon } from "../../parts/icon";
 import type { TableColumn } from "../../parts/table";
 import { go, href } from "../../url";
 import { Cell } from "./cells";
+import { PipelineCard, PipelineLine } from "./pipeline";
 import type { Line, Part, Row } from "./rows";
 
 type Props = {
@@ -17,7 +18,7 @@ type Props = {
   cards: boolean;
   selected: Signal<ReadonlySet<string>>;
   group: string;
-  toggle: (part: Part) => void;
+  toggle: (line: Line) => void;
   select: (id: string, many: boolean) => void;
 };
 
@@ -26,14 +27,18 @@ export class RunLine extends Component<Props> {
   override shouldComponentUpdate(next: Props): boolean {
     const { line, columns, curve, cards, group } = this.props;
     const other = columns !== next.columns || curve !== next.curve || cards !== next.cards || group !== next.group;
-    if (other || line?.kind !== next.line?.kind || line?.kind === "group") return true;
-    return line?.kind === "run" && next.line?.kind === "run" && (line.row !== next.line.row || line.row === null);
+    if (other || line?.kind !== "run" || next.line?.kind !== "run") return true;
+    return line.row !== next.line.row || line.row === null || line.part.within !== next.line.part.within;
   }
 
   override render() {
-    const { line, number, cards } = this.props;
+    const { line, number, columns, cards, group, toggle } = this.props;
     if (line?.kind === "group")
-      return <GroupLine part={line.part} group={this.props.group} toggle={this.props.toggle} number={number} />;
+      return <GroupLine part={line.part} group={group} toggle={() => toggle(line)} number={number} />;
+    if (line?.kind === "pipeline") {
+      const given = { line, number, toggle: () => toggle(line) };
+      return cards ? <PipelineCard {...given} /> : <PipelineLine {...given} columns={columns} />;
+    }
     const row = line?.row ?? null;
     if (!row) return <div class="table-row waiting" role="row" aria-rowindex={number + 2} aria-busy="true" />;
     return cards ? <Card {...this.props} row={row} /> : <CellRow {...this.props} row={row} />;
@@ -55,12 +60,13 @@ function Tick({ row, selected, select }: WithRow) {
 }
 
 function CellRow(props: WithRow) {
-  const { row, number, columns, curve, selected } = props;
+  const { row, line, number, columns, curve, selected } = props;
   const on = selected.value.has(row.id);
+  const within = line?.kind === "run" && line.part.within;
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Enter opens the run; see the list's keys
     <div
-      class={on ? "table-row on" : "table-row"}
+      class={["table-row", on && "on", within && "within"].filter(Boolean).join(" ")}
       role="row"
       tabIndex={-1}
       aria-rowindex={number + 2}
@@ -83,10 +89,17 @@ function CellRow(props: WithRow) {
 }
 
 function Card(props: WithRow) {
-  const { row, number, selected, curve } = props;
+  const { row, line, number, selected, curve } = props;
   const on = selected.value.has(row.id);
+  const within = line?.kind === "run" && line.part.within;
   return (
-    <div class={on ? "card on" : "card"} role="row" tabIndex={-1} aria-rowindex={number + 2} aria-selected={on}>
+    <div
+      class={["card", on && "on", within && "within"].filter(Boolean).join(" ")}
+      role="row"
+      tabIndex={-1}
+      aria-rowindex={number + 2}
+      aria-selected={on}
+    >
       <div class="card-tick" role="gridcell">
         <Tick {...props} />
       </div>
@@ -110,22 +123,12 @@ function Card(props: WithRow) {
   );
 }
 
-function GroupLine({
-  part,
-  group,
-  toggle,
-  number,
-}: {
-  part: Part;
-  group: string;
-  toggle: (part: Part) => void;
-  number: number;
-}) {
+function GroupLine({ part, group, toggle, number }: { part: Part; group: string; toggle: () => void; number: number }) {
   const name = group.replace(/^(params|tags)\./, "");
   return (
     <div class="group" role="row" aria-rowindex={number + 2}>
       <div role="gridcell">
-        <button type="button" class="quiet" tabIndex={-1} aria-expanded={part.open} onClick={() => toggle(part)}>
+        <button type="button" class="quiet" tabIndex={-1} aria-expanded={part.open} onClick={toggle}>
           <Icon name={part.open ? "down" : "right"} />
           <span class="muted">{name}</span>
           <bdi class="clip">{part.value ?? "none"}</bdi>

@@ -3,7 +3,7 @@
  * What is known stays: a changed run is changed where it stands, and new runs are counted but not put in, unless asked. */
 import { signal } from "@preact/signals";
 import { type Got, get, inWords, post } from "../../api";
-import { quoted } from "./columns";
+import { all, groupFilter, groupKey, inQuotes } from "./terms";
 
 export type Row = Got<"/api/v1/runs">["runs"][number];
 export type Query = {
@@ -15,19 +15,36 @@ export type Query = {
   state: string;
   archived: boolean;
   metrics: readonly string[];
+  /** The runs of a pipeline are one line. */
+  fold: boolean;
 };
 export type Part = {
   value: string | null;
+  /** What its runs have in common; empty: nothing. */
+  filter: string;
   count: number;
   states: Readonly<Record<string, number>>;
   open: boolean;
   header: boolean;
   pages: Map<number, readonly Row[]>;
+  /** Opened pipelines, by the index of their line, in order. */
+  inner: Map<number, Part>;
+  /** It is an opened pipeline's. */
+  within: boolean;
 };
-export type Line = { kind: "group"; part: Part } | { kind: "run"; row: Row | null; part: Part; index: number };
+export type Folded = { row: Row; pipeline: Pipeline; states: Readonly<Record<string, number>> };
+export type Line =
+  | { kind: "group"; part: Part }
+  | ({ kind: "pipeline"; part: Part; index: number; open: boolean; own: Own | null } & Folded)
+  | { kind: "run"; row: Row | null; part: Part; index: number };
+/** What a pipeline says of itself. */
+export type Own = Got<"/api/v1/pipelines">["pipelines"][number];
+type Pipeline = NonNullable<Row["pipeline"]>;
 
 export const PAGE = 100;
 const MOST_REFRESHED = 150;
+const LONGEST = 15_000; // letters of a filter
+const OVER = ["finished", "failed", "cancelled"];
 
 export class Rows {
   /** Moves on whenever something to show has changed. */
@@ -43,6 +60,7 @@ export class Rows {
   readAs: "filter" | "text" = "filter";
   note = "";
   moreGroups = false;
+  private readonly own = new Map<string, Own>();
   private readonly asking = new Map<string, Promise<void>>();
   private readonly at = new Map<string, { part: Part; page: number }>();
   private readonly left = new AbortController();
@@ -57,8 +75,13 @@ export class Rows {
     return this.parts.reduce((sum, part) => sum + part.count, 0);
   }
 
+  /** Whether any of the runs that were read is a pipeline's. */
+  get pipelines(): boolean {
+    return this.read().some(({ pipeline }) => pipeline !== null);
+  }
+
   get lines(): number {
-    return this.parts.reduce((sum, part) => sum + (part.header ? 1 : 0) + (part.open ? part.count : 0), 0);
+    return this.parts.reduce((sum, part) => sum + (part.header ? 1 : 0) + (part.open ? within(part) : 0), 0);
   }
 
   /** Reads what is needed first: how many there are in each state, and the groups or the first page. */
@@ -68,7 +91,7 @@ export class Rows {
       if (this.query.filter.trim()) await counting; // which says whether it is a filter or words
       if (this.query.group) await this.readGroups();
       else {
-        const part: Part = { value: null, count: 0, states: {}, open: true, header: false, pages: new Map() };
+        const part = partOf({ filter: "", open: true });
         await this.readPage(part, 0);
         this.parts = [part];
       }
@@ -97,20 +120,53 @@ export class Rows {
     const asked = { by: group, filter, archived, state: state || null };
     const got = await get("/api/v1/run-groups", { query: asked, signal: this.left.signal });
     this.moreGroups = got.more;
-    this.parts = got.groups.map(({ value, runs, states }) => ({
-      value,
-      count: runs,
-      states,
-      open: this.opened.has(groupKey(value)),
-      header: true,
-      pages: new Map(),
-    }));
+    this.parts = got.groups.map(({ value, runs, states }) =>
+      partOf({
+        value,
+        filter: groupFilter(group, value),
+        count: runs,
+        states,
+        open: this.opened.has(groupKey(value)),
+        header: true,
+      }),
+    );
     this.readAt.value = Date.now() / 1000;
   }
 
-  toggle(part: Part): void {
-    part.open = !part.open;
+  toggle(line: Line): void {
+    if (line.kind === "group") line.part.open = !line.part.open;
+    if (line.kind === "pipeline")
+      line.open ? line.part.inner.delete(line.index) : this.open(line.part, line.index, line);
     this.changed();
+  }
+
+  /** Have a pipeline's runs below its line. */
+  private open(part: Part, index: number, { pipeline, states }: Pick<Folded, "pipeline" | "states">): void {
+    const filter = groupFilter("pipeline", pipeline.folder);
+    const count = Object.values(states).reduce((sum, runs) => sum + runs, 0);
+    part.inner.set(index, partOf({ value: pipeline.id, filter, count, open: true, within: true }));
+    part.inner = new Map([...part.inner].sort(([one], [other]) => one - other));
+  }
+
+  /** Groups and pipelines that are open, as the address holds them. */
+  openKeys(): string[] {
+    const groups = this.parts.filter(({ header, open }) => header && open).map(({ value }) => groupKey(value));
+    return [...groups, ...this.parts.flatMap(({ inner }) => [...inner.values()].map(({ value }) => `@${value}`))];
+  }
+
+  /** The runs that were read and have a line of their own. */
+  ids(): string[] {
+    return this.read().flatMap((row) => (row.pipeline?.states ? [] : [row.id]));
+  }
+
+  private read(): Row[] {
+    const open = this.parts.filter((part) => part.open).flatMap((part) => [part, ...part.inner.values()]);
+    return open.flatMap(({ pages }) => [...pages.values()].flat());
+  }
+
+  /** Lines that stand for pipelines. */
+  private folded(): Folded[] {
+    return this.read().flatMap(foldedOf);
   }
 
   line(number: number): Line | null {
@@ -121,13 +177,29 @@ export class Rows {
         left -= 1;
       }
       if (!part.open) continue;
-      if (left < part.count) {
-        const row = part.pages.get(Math.floor(left / PAGE))?.[left % PAGE] ?? null;
-        return { kind: "run", row, part, index: left };
-      }
-      left -= part.count;
+      if (left < within(part)) return this.lineIn(part, left);
+      left -= within(part);
     }
     return null;
+  }
+
+  private lineIn(part: Part, number: number): Line {
+    let above = 0; // lines of opened pipelines
+    for (const [index, inner] of part.inner) {
+      const from = number - above - index - 1;
+      if (from < 0) break;
+      if (from < inner.count) return this.lineAt(inner, from);
+      above += inner.count;
+    }
+    return this.lineAt(part, number - above);
+  }
+
+  private lineAt(part: Part, index: number): Line {
+    const row = part.pages.get(Math.floor(index / PAGE))?.[index % PAGE] ?? null;
+    const [folded] = row ? foldedOf(row) : [];
+    if (!folded) return { kind: "run", row, part, index };
+    const own = this.own.get(folded.pipeline.folder) ?? null;
+    return { kind: "pipeline", part, index, open: part.inner.has(index), own, ...folded };
   }
 
   /** Have the lines from `first` to `last` read, where they are not yet. */
@@ -142,12 +214,12 @@ export class Rows {
         .catch((error: unknown) => {
           this.fault.value = inWords(error);
         });
-      number += PAGE - (line.index % PAGE) - 1;
+      number += Math.min(PAGE - (line.index % PAGE), part.count - line.index) - 1;
     }
   }
 
   private readPage(part: Part, page: number): Promise<void> {
-    const key = `${this.parts.indexOf(part)}/${page}`;
+    const key = `${part.filter}/${page}`;
     const before = this.asking.get(key);
     if (before) return before;
     const asked = this.ask(part, page).finally(() => this.asking.delete(key));
@@ -156,9 +228,9 @@ export class Rows {
   }
 
   private async ask(part: Part, page: number): Promise<void> {
-    const { filter, order, archived, metrics, group, state } = this.query;
+    const { filter, order, archived, metrics, state, fold } = this.query;
     const words = this.readAs === "text";
-    const terms = [words ? "" : filter, state && `state = ${state}`, group && groupFilter(group, part.value)];
+    const terms = [words ? "" : filter, state && `state = ${state}`, part.filter];
     const got = await post("/api/v1/runs/search", {
       body: {
         text: words ? filter : "",
@@ -168,12 +240,18 @@ export class Rows {
         limit: PAGE,
         offset: page * PAGE,
         count: page === 0,
+        fold: fold && !part.within,
         metrics: metrics.length ? metrics : false,
       },
       signal: this.left.signal,
     });
     part.pages.set(page, got.runs);
     for (const row of got.runs) this.at.set(row.id, { part, page });
+    got.runs.forEach((row, at) => {
+      for (const folded of foldedOf(row))
+        if (this.opened.has(`@${folded.pipeline.id}`)) this.open(part, page * PAGE + at, folded);
+    });
+    void this.readOwn(got.runs.flatMap(foldedOf));
     if (got.total !== null) part.count = got.total;
     else if (got.next === null) part.count = page * PAGE + got.runs.length;
     this.readAt.value = Date.now() / 1000;
@@ -196,14 +274,60 @@ export class Rows {
     for (const row of got.runs) {
       const place = this.at.get(row.id);
       const page = place?.part.pages.get(place.page);
+      const kept = ({ pipeline }: Row) => (pipeline?.states ? { ...row, pipeline } : row); // it still stands for all
       if (place && page)
         place.part.pages.set(
           place.page,
-          page.map((one) => (one.id === row.id ? row : one)),
+          page.map((one) => (one.id === row.id ? kept(one) : one)),
         );
     }
     this.readAt.value = Date.now() / 1000;
     this.changed();
+  }
+
+  /** How pipelines stand by their own account. They are not waited for: their folders may be slow. */
+  private async readOwn(lines: readonly Folded[]): Promise<void> {
+    const name = lines.slice(0, MOST_REFRESHED).map(({ pipeline }) => pipeline.id);
+    if (!name.length) return;
+    try {
+      const got = await get("/api/v1/pipelines", { query: { name }, signal: this.left.signal });
+      for (const own of got.pipelines) this.own.set(own.folder, own);
+      this.changed();
+    } catch {
+      // then the states of their runs must do
+    }
+  }
+
+  /** Count the runs of pipelines anew that are not over. */
+  private async lookAtPipelines(): Promise<void> {
+    const going = this.folded().filter(({ pipeline, states }) => {
+      const own = this.own.get(pipeline.folder);
+      return own ? !OVER.includes(own.state) : Object.keys(states).some((state) => !OVER.includes(state));
+    });
+    const some: Folded[] = [];
+    let long = 0;
+    for (const one of going) {
+      long += one.pipeline.folder.length + 8;
+      if (long < LONGEST && some.length < MOST_REFRESHED) some.push(one);
+    }
+    if (!some.length) return;
+    const filter = `pipeline in (${some.map(({ pipeline }) => inQuotes(pipeline.folder)).join(", ")})`;
+    const got = await post("/api/v1/runs/search", {
+      body: { filter, archived: this.query.archived, fold: true, limit: some.length, metrics: false, params: false },
+      signal: this.left.signal,
+    });
+    const states = new Map(got.runs.map(({ pipeline }) => [pipeline?.folder, pipeline?.states]));
+    for (const { row, pipeline } of some) {
+      const { part, page } = this.at.get(row.id) ?? {};
+      const now = states.get(pipeline.folder);
+      const rows = page === undefined ? undefined : part?.pages.get(page);
+      if (!now || !rows || page === undefined) continue;
+      part?.pages.set(
+        page,
+        rows.map((one) => (one.id === row.id ? { ...one, pipeline: { ...pipeline, states: now } } : one)),
+      );
+    }
+    await this.readOwn(some);
   }
 
   knows(id: string): boolean {
@@ -230,7 +354,11 @@ export class Rows {
       body: { ...body, limit: 500, metrics: false, params: false },
       signal: this.left.signal,
     });
-    this.fresh.value = got.runs.filter(({ id }) => !this.at.has(id)).length;
+    const folded = new Set(this.folded().map(({ pipeline }) => pipeline.folder));
+    this.fresh.value = got.runs.filter(
+      ({ id, pipeline }) => !this.at.has(id) && !folded.has(pipeline?.folder ?? ""),
+    ).length;
+    await this.lookAtPipelines();
     await this.count();
     this.changed();
   }
@@ -240,19 +368,18 @@ export class Rows {
   }
 }
 
-/** A group's value as the address holds it. */
-export function groupKey(value: string | null): string {
-  return value === null ? "-" : `=${value}`;
+function partOf(given: Partial<Part>): Part {
+  const none = { value: null, filter: "", count: 0, states: {}, open: false, header: false, within: false };
+  return { ...none, pages: new Map(), inner: new Map(), ...given };
 }
 
-export function groupFilter(by: string, value: string | null): string {
-  const [, room, key] = /^(params|tags)\.(.+)$/s.exec(by) ?? [];
-  const name = room && key ? `${room}.${quoted(key)}` : by;
-  return value === null ? `${name} is null` : `${name} = '${value.replace(/\\/g, "\\\\").replace(/'/g, "\\'")}'`;
+/** Lines of a part that is open. */
+function within(part: Part): number {
+  return [...part.inner.values()].reduce((sum, { count }) => sum + count, part.count);
 }
 
-/** Several filters as one; empty ones say nothing. */
-export function all(filters: readonly string[]): string {
-  const said = filters.filter((one) => one.trim());
-  return said.length > 1 ? said.map((one) => `(${one})`).join(" and ") : (said[0] ?? "");
+/** What a row stands for, where it stands for a pipeline. */
+function foldedOf(row: Row): Folded[] {
+  const { pipeline } = row;
+  return pipeline?.states ? [{ row, pipeline, states: pipeline.states }] : [];
 }

@@ -9,9 +9,12 @@ type Props = {
   set: (state: string) => void;
   archived: boolean;
   setArchived: (archived: boolean) => void;
+  /** Null: there is nothing to fold. */
+  fold: boolean | null;
+  setFold: (fold: boolean) => void;
 };
 
-export function States({ states, state, set, archived, setArchived }: Props) {
+export function States({ states, state, set, archived, setArchived, fold, setFold }: Props) {
   const all = Object.values(states).reduce((sum, runs) => sum + runs, 0);
   const shown = STATES.filter((one) => states[one] || one === state);
   return (
@@ -34,6 +37,17 @@ export function States({ states, state, set, archived, setArchived }: Props) {
       <button type="button" class="quiet" aria-pressed={archived} onClick={() => setArchived(!archived)}>
         Archived
       </button>
+      {fold !== null && (
+        <button
+          type="button"
+          class="quiet"
+          aria-pressed={fold}
+          title="Show the runs of a pipeline as one line"
+          onClick={() => setFold(!fold)}
+        >
+          Fold pipelines
+        </button>
+      )}
     </div>
   );
 }

@@ -30,6 +30,7 @@ LIST_FILTER = (
     f"{_FILTER} Text that is not a filter and has no comparison is searched for as words in names, ids, experiments, users and tags."
 )
 _METRICS = "Whether to return metrics: `true`, `false`, or comma-separated names of those to return."
+_FOLD = "One row for each pipeline: the newest of its runs that match, with their number in each state."
 _ORDER = "Such as `metrics.loss asc` or `state, created desc`: by the first, ties by the next; comma-separated or repeated."
 
 
@@ -64,6 +65,7 @@ class RunSearch(In):
     metrics: bool | list[Key] = Field(default=True, description="Whether to return metrics, or the names of those to return.")
     params: bool = Field(default=True, description="Whether to return params and tags.")
     count: bool = Field(default=False, description="Whether to count all that match.")
+    fold: bool = Field(default=False, description=_FOLD)
 
 
 class RunParamsIn(In):
@@ -87,6 +89,7 @@ def listed(
     metrics: Annotated[str, Query(description=_METRICS, max_length=5000)] = "true",
     params: Annotated[bool, Query(description="Whether to return params and tags.")] = True,
     count: Annotated[bool, Query(description="Whether to count all that match.")] = False,
+    fold: Annotated[bool, Query(description=_FOLD)] = False,
 ) -> Response:
     """Newest first, unless another order is given. Filtered, ordered and paged by the database."""
     for text in (filter, metrics, *(order or ())):
@@ -104,6 +107,7 @@ def listed(
         keys=keys,
         params=params,
         count=count,
+        fold=fold,
     )
     return _found(svc, experiment, query, note)
 
@@ -205,7 +209,7 @@ def _found(svc: Services, experiments: list[str] | None, query: RunQuery, note: 
     page = svc.tracker.runs.search(replace(query, experiments=ids, standings=True))
     now = svc.clock.now()
     read_as = "text" if query.text and not query.filter else "filter"
-    rows = [row_record(view, now) for view in page.runs]
+    rows = [row_record(view, now, page.folded) for view in page.runs]
     return json_response({"runs": rows, "next": page.next, "total": page.total, "read_as": read_as, "note": note})
 
 

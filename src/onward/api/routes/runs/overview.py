@@ -132,7 +132,7 @@ def overview(svc: Svc, run_id: RunId) -> Response:
     view = svc.tracker.runs.view(run_of(svc, run_id).run_id, metrics=False)
     history, now = history_of(svc, view.info), svc.clock.now()
     at_pace = run_pace(svc, history)
-    row = row_record(view, now)
+    row = row_record(view, now, {})
     first = (best.metric,) if (best := history.run.spec.checkpoints.best) else ()
     with svc.tracker.reading_points() as connection:
         shown = key_metrics(connection, view.info, first=first)
