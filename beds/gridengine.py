@@ -249,8 +249,8 @@ class GridEngineBed:
 
     def _configure(self) -> None:
         print_of_it = hashlib.sha256(config.everything(self.layout).encode()).hexdigest()
-        told = self.layout.applied.exists() and self.layout.applied.read_text() == print_of_it
-        if told and "unknown" not in self.cell.unusable().values():
+        text = self.layout.applied.exists() and self.layout.applied.read_text() == print_of_it
+        if text and "unknown" not in self.cell.unusable().values():
             self._report("config", "unchanged")
             return
         self.cell.configure()

@@ -89,12 +89,12 @@ def tend(count: int) -> tuple[float, int]:
 
         command._PASSED = (*command._PASSED, "BENCH_CALLS", "BENCH_QUEUE")  # type: ignore[assignment]
         os.environ.update(BENCH_CALLS=str(work / "calls"), BENCH_QUEUE=str(work / "queue"), PATH=f"{work}:{os.environ['PATH']}")
-        desk = OperationsContext(env={**os.environ, "ONWARD_ROOT": str(work / "runs")})
+        context = OperationsContext(env={**os.environ, "ONWARD_ROOT": str(work / "runs")})
         costs = []
         for _ in range(5):
             (work / "calls").write_text("")
             before = resource.getrusage(resource.RUSAGE_SELF)
-            done = tend_all(desk)
+            done = tend_all(context)
             after = resource.getrusage(resource.RUSAGE_SELF)
             assert done.looked_at == count and not done.acted and not done.problems, done
             costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.crash.conftest import LocalRun, Machine, wait_for_the_keeper
-from tests.scale.seen import SeenLeg, legs, told
+from tests.scale.seen import SeenLeg, legs, legs_text
 
 _TRAINING = Path(__file__).with_name("large_state_training.py")
 _KILL_AFTER = 0.6  # of the second leg's length
@@ -143,12 +143,12 @@ def main() -> int:
     good = True
     try:
         unbroken = train(machine, options, limit=None)
-        print(f"unbroken: {unbroken.leg_seconds:.0f} s, {unbroken.step_seconds:.2f} s a step\n{told(unbroken.found)}", flush=True)
+        print(f"unbroken: {unbroken.leg_seconds:.0f} s, {unbroken.step_seconds:.2f} s a step\n{legs_text(unbroken.found)}", flush=True)
         for limit in options.legs:
             result = train(machine, options, limit=limit)
             same = result.weights == unbroken.weights
             useful = options.steps * result.step_seconds
-            print(f"\nlegs of {limit} s, leg {result.killed} killed -9:\n{told(result.found)}")
+            print(f"\nlegs of {limit} s, leg {result.killed} killed -9:\n{legs_text(result.found)}")
             print(f"weights {'equal' if same else 'DIFFER FROM'} the unbroken run's; steps trained twice: {result.trained - options.steps}")
             print("\n".join(result.lost) or "no committed step lost at a planned end")
             print(f"goodput: {useful:.0f} s of steps in {result.leg_seconds:.0f} s of legs = {useful / result.leg_seconds:.2f}", flush=True)

@@ -61,8 +61,8 @@ class OnwardRun:
         command = [self._person.python, "training.py", *self._work.words(self.trace)]
         self._person.write("training.py", TRAINING.read_text())
         flags = ["--json", "--name", "bench", "--time", f"{minutes}:{seconds:02d}", "--mem", "200M"]
-        told = json.loads(self._person.run(self._person.python, "-m", "onward", "submit", *flags, "--", *command))
-        self._folder = Path(told["folder"])
+        body = json.loads(self._person.run(self._person.python, "-m", "onward", "submit", *flags, "--", *command))
+        self._folder = Path(body["folder"])
 
     def over(self) -> bool:
         return (self._folder / "params" / "done.json").exists()
@@ -209,8 +209,8 @@ def allocated(person: Person, jobs: list[str]) -> float:
 def _wallclock(person: Person, job: str) -> float:
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
-        told = person.run("qacct", "-j", job, check=False)
-        times = [_seconds(found[1].strip()) for found in re.finditer(r"^(?:start|end)_time\s+(.*)$", told, re.MULTILINE)]
+        output = person.run("qacct", "-j", job, check=False)
+        times = [_seconds(found[1].strip()) for found in re.finditer(r"^(?:start|end)_time\s+(.*)$", output, re.MULTILINE)]
         if len(times) >= 2:
             return sum(end - start for start, end in zip(times[::2], times[1::2], strict=False))
         time.sleep(1)

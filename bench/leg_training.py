@@ -76,22 +76,22 @@ def main() -> int:
     parser.add_argument("--save-every", type=float, required=True)
     parser.add_argument("--leave-after", type=float)
     parser.add_argument("--state", type=Path)
-    told = parser.parse_args()
-    how = {"steps": told.steps, "pause": told.pause, "save_every": told.save_every, "leave_after": told.leave_after}
-    if told.state:
-        state: Path = told.state
+    options = parser.parse_args()
+    how = {"steps": options.steps, "pause": options.pause, "save_every": options.save_every, "leave_after": options.leave_after}
+    if options.state:
+        state: Path = options.state
         first = read_state(state)
-        trace = Trace(told.trace, first=first)
+        trace = Trace(options.trace, first=first)
         train(trace, first=first, save=lambda step: write_state(state, step), asked=lambda: False, **how)
         trace.write("end")
         return 0
 
     import onward
 
-    run = onward.init(total_steps=told.steps)
+    run = onward.init(total_steps=options.steps)
     resumed = run.resume()
     first = read_state(resumed / "state.json") if resumed else 0
-    trace = Trace(told.trace, first=first)
+    trace = Trace(options.trace, first=first)
 
     def save(step: int) -> None:
         with run.checkpoint(step) as folder:

@@ -165,21 +165,21 @@ def main() -> None:
     parser.add_argument("--bed", choices=BEDS, action="append", help="only this one; may be repeated")
     parser.add_argument("--part", choices=PARTS, action="append", help="only this one; may be repeated")
     parser.add_argument("--short", action="store_true", help="fewer legs: to see that it works")
-    told = parser.parse_args()
-    beds = [bed for bed in told.bed or BEDS if is_up(bed)]
-    for missing in set(told.bed or BEDS) - set(beds):
+    options = parser.parse_args()
+    beds = [bed for bed in options.bed or BEDS if is_up(bed)]
+    for missing in set(options.bed or BEDS) - set(beds):
         print(f"{missing}: the bed is not wholly up, and left out (python3 -m beds status)")
     if not beds:
         raise SystemExit("no bed is up: python3 -m beds up")
     began = time.monotonic()
-    for part in told.part or PARTS:
+    for part in options.part or PARTS:
         match part:
             case "pause":
-                pause(beds, replace(PAUSE, steps=80, links=4) if told.short else PAUSE)
+                pause(beds, replace(PAUSE, steps=80, links=4) if options.short else PAUSE)
             case "goodput":
-                goodput(beds, replace(GOODPUT, steps=700, links=3) if told.short else GOODPUT)
+                goodput(beds, replace(GOODPUT, steps=700, links=3) if options.short else GOODPUT)
             case _:
-                kills(beds, replace(KILLS, steps=450) if told.short else KILLS)
+                kills(beds, replace(KILLS, steps=450) if options.short else KILLS)
     print(f"took {time.monotonic() - began:.0f} s")
 
 

@@ -74,15 +74,15 @@ def onward(person: Person, tasks: int, seconds: float, slots: int) -> Took:
     person.write("pipeline.yaml", text.replace("WORKERS", str(slots // each)))
     person.run("mkdir", "model")
     began = time.monotonic()
-    told = json.loads(person.run(person.python, "-m", "onward", "pipeline", "run", "pipeline.yaml", "--json"))
-    over = Path(told["folder"], "params", "over.json")
+    body = json.loads(person.run(person.python, "-m", "onward", "pipeline", "run", "pipeline.yaml", "--json"))
+    over = Path(body["folder"], "params", "over.json")
     while not over.exists():
         time.sleep(0.1)
     took = time.monotonic() - began
     ended = json.loads(over.read_text())
     if ended["state"] != "finished":
         raise SystemExit(f"the pipeline ended {ended}")
-    return Took(seconds=took, jobs=jobs_of(Path(told["folder"])))
+    return Took(seconds=took, jobs=jobs_of(Path(body["folder"])))
 
 
 def one_job_each(person: Person, tasks: int, seconds: float, slots: int) -> Took:

@@ -123,10 +123,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Scheduler calls per minute with many runs.")
     parser.add_argument("--bed", choices=BEDS, action="append", help="only this one; may be repeated")
     parser.add_argument("--runs", type=int, nargs="+", default=[1, 100, 1000])
-    told = parser.parse_args()
-    for bed in told.bed or BEDS:
+    options = parser.parse_args()
+    for bed in options.bed or BEDS:
         if is_up(bed):
-            measure(bed, sorted(told.runs))
+            measure(bed, sorted(options.runs))
         else:
             print(f"{bed}: the bed is not up (python3 -m beds up)")
 

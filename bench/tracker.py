@@ -47,19 +47,19 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, action="append", help="only this part; may be repeated")
     parser.add_argument("--keep", metavar="FOLDER", type=Path, help="work here, and leave what is there afterwards")
     parser.add_argument("--patience", metavar="FACTOR", type=float, default=1.0, help="so many times the time, on a machine that is busy")
-    told = parser.parse_args()
+    options = parser.parse_args()
     peers_python()
     print(f"# bench/tracker.py, {machine()}\n\nPeers: {', '.join(f'{name} {version}' for name, version in peers_versions().items())}.")
     table = Table()
     began = time.monotonic()
-    for part in told.only or PARTS:
+    for part in options.only or PARTS:
         title, limit = PARTS[part]
-        left = _WHOLE * told.patience - (time.monotonic() - began)
+        left = _WHOLE * options.patience - (time.monotonic() - began)
         table.begin(title)
         start = time.monotonic()
-        with _folder(told.keep, part) as work:
+        with _folder(options.keep, part) as work:
             try:
-                with _at_most(min(limit * told.patience, left)):
+                with _at_most(min(limit * options.patience, left)):
                     importlib.import_module(f"bench.tracker_{part}").measure(table, work)
             except TimeIsUp:
                 table.note(f"**{part} was stopped after {time.monotonic() - start:.0f} s: its time was up.**")

@@ -99,11 +99,11 @@ def main() -> None:
     log, close = SYSTEMS[system](folder)
     count = os.open(folder / "steps", os.O_WRONLY | os.O_CREAT, 0o644) if float(pause) else -1
 
-    def told(step: int) -> None:
+    def answer(step: int) -> None:
         if count >= 0:  # someone will kill us, and wants to know how far we were
             os.pwrite(count, b"%08d" % (step + 1), 0)
 
-    waits = train(log, metrics=int(metrics), steps=int(steps), seconds=float(seconds), pause=float(pause), done=told)
+    waits = train(log, metrics=int(metrics), steps=int(steps), seconds=float(seconds), pause=float(pause), done=answer)
     close()
     first, *rest = waits
     rest.sort()

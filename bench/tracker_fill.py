@@ -46,7 +46,7 @@ def fill_onward_runs(folder: Path, count: int) -> None:
     def make(number: int) -> None:
         params, metrics = described(number)
         made = tracker.runs.create(NewRun(experiment="bench", name=f"run-{number}", params=params, source="by-hand", leg=1))
-        tracker.ingest.points(made.run_id, [(key, 100, STAMP / 1000 + number, told) for key, told in metrics.items()])
+        tracker.ingest.points(made.run_id, [(key, 100, STAMP / 1000 + number, one) for key, one in metrics.items()])
 
     with Tracker.open(folder / "onward.db") as tracker, ThreadPoolExecutor(100) as many:  # many share a flush to disk
         for _ in many.map(make, range(count)):
@@ -83,7 +83,7 @@ def fill_mlflow_runs(db: Path, count: int) -> None:
         store.executemany(
             "insert into tags (key, value, run_uuid) values ('mlflow.runName', ?, ?)", [(f"run-{n}", i) for n, i in enumerate(ids)]
         )
-        params = [(key, told, id) for id, (given, _) in zip(ids, described_all, strict=True) for key, told in given.items()]
+        params = [(key, one, id) for id, (given, _) in zip(ids, described_all, strict=True) for key, one in given.items()]
         store.executemany("insert into params (key, value, run_uuid) values (?, ?, ?)", params)
         latest = [(k, v, STAMP + n, 100, ids[n]) for n, (_, metrics) in enumerate(described_all) for k, v in metrics.items()]
         store.executemany(_LATEST, latest)

@@ -46,13 +46,13 @@ def measure(table: Table, work: Path) -> None:
         cold, bare = _cold(_SCRIPT, {"ONWARD_ROOT": str(root)}), _cold("pass", {})
     with mlflow_up(work / "mlflow") as server:
         theirs = _all_at_once(lambda number: _start(server, _MLFLOW, number))
-    told = f"mlflow's server: {theirs[0]} in {theirs[1]:.1f} s"
+    answer = f"mlflow's server: {theirs[0]} in {theirs[1]:.1f} s"
     ways = (("onward.init() and log()", by_sdk), ("our API", native), ("MLflow's protocol", same))
     for what, (good, seconds) in ways:
         table.row(
             f"{COUNT} processes start a run by {what}",
             onward=f"{good} succeed, the last after {seconds:.2f} s",
-            peers=told if what == "MLflow's protocol" else "–",
+            peers=answer if what == "MLflow's protocol" else "–",
             goal="all within 5 s",
             met=good == COUNT and seconds <= 5,
         )

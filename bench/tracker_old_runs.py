@@ -28,8 +28,8 @@ from onward.model.spec import spec_to_json
 from onward.operations.repair.tend import tend
 from onward.rundir.layout import RunDir
 from onward.tracker.store import Tracker
-from tests.desks import Place
 from tests.histories import make_spec
+from tests.sandbox import Sandbox
 
 _AT = 1_700_000_000.0
 _RECORD = '{"n":0,"t":1700000000.0,"s":1,"m":{"loss":1.0}}\n'
@@ -40,13 +40,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--open", type=int, default=20)
     parser.add_argument("--seconds", type=int, default=60, help="looks that are counted, one a second of a real server")
-    told = parser.parse_args()
-    print(f"# bench/tracker_old_runs.py, {machine()}, {told.runs:,} runs that are over, {told.open} open")
+    options = parser.parse_args()
+    print(f"# bench/tracker_old_runs.py, {machine()}, {options.runs:,} runs that are over, {options.open} open")
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder))
-        root = place.desk.root
+        sandbox = Sandbox(Path(folder))
+        root = sandbox.context.root
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:  # so that its memory is not counted
-            apart.submit(_make, root, Path(folder) / "onward.db", told.runs, told.open).result()
+            apart.submit(_make, root, Path(folder) / "onward.db", options.runs, options.open).result()
         with Tracker.open(Path(folder) / "onward.db") as tracker:
             began, cpu = time.perf_counter(), time.process_time()
             with _Counted(str(root)) as calls:
@@ -54,10 +54,10 @@ def main() -> None:
             print(f"first look: {time.perf_counter() - began:.2f} s, {time.process_time() - cpu:.2f} s CPU, {calls}")
             began, cpu = time.perf_counter(), time.process_time()
             with _Counted(str(root)) as calls:
-                for second in range(told.seconds):
+                for second in range(options.seconds):
                     tracker.files.look([root])
                     if second % 30 == 0:
-                        tend(place.desk, among=tracker.files.open_folders())
+                        tend(sandbox.context, among=tracker.files.open_folders())
             took, spent = time.perf_counter() - began, time.process_time() - cpu
             print(f"a minute of looks and tending: {took:.2f} s, {spent:.2f} s CPU, {calls}")
             print(f"most memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")

@@ -64,14 +64,14 @@ class Server:
 
     def call(self, method: str, path: str, body: Any = None, *, timeout: float = 180) -> tuple[int, bytes]:
         """By one connection that is kept."""
-        told = {"Content-Type": "application/json", **self.headers}
+        fields = {"Content-Type": "application/json", **self.headers}
         text = None if body is None else json.dumps(body)
         for again in (True, False):
             connection = self._connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
             again = again and self._connection is not None  # it may have been closed for want of use
             self._connection = None
             try:
-                connection.request(method, path, text, told)
+                connection.request(method, path, text, fields)
                 answer = connection.getresponse()
                 found = answer.status, answer.read()
             except (ConnectionError, http.client.HTTPException):

@@ -78,8 +78,8 @@ def _body(chance: random.Random) -> str:
     for step in range(STEPS):
         at = round(STAMP / 1000 + step / 10 + chance.random() / 100, 6)
         for metric in range(METRICS):
-            told = 2 / (1 + step / 50) + chance.gauss(0, 0.05)
-            exact = struct.unpack("f", struct.pack("f", told))[0] if metric % 2 else told
+            answer = 2 / (1 + step / 50) + chance.gauss(0, 0.05)
+            exact = struct.unpack("f", struct.pack("f", answer))[0] if metric % 2 else answer
             points.append(f'{{"name":"metric_{metric}","value":{exact!r},"timestamp":{at!r},"step":@@@@@@{step:02d}}}')
     return f'{{"points":[{",".join(points)}]}}'
 

@@ -35,9 +35,9 @@ def main() -> None:
     parser.add_argument("--metrics", type=int, default=5000)
     parser.add_argument("--records", type=int, default=400)
     parser.add_argument("--watched", action="store_true")
-    told = parser.parse_args()
-    print(f"# bench/tracker_wide.py, {machine()}, {told.records} records of {told.metrics:,} metrics{', watched' * told.watched}")
-    names = [f"layers/{n:05d}/grad_norm" for n in range(told.metrics)]
+    options = parser.parse_args()
+    print(f"# bench/tracker_wide.py, {machine()}, {options.records} records of {options.metrics:,} metrics{', watched' * options.watched}")
+    names = [f"layers/{n:05d}/grad_norm" for n in range(options.metrics)]
     noise = random.Random(1)
     with tempfile.TemporaryDirectory() as folder:
         run = Folder(Path(folder), id="widerun1")
@@ -46,17 +46,17 @@ def main() -> None:
             tracker.upkeep.start()
             tracker.files.look([Path(folder)])
             whole, making = time.process_time(), 0.0
-            for n in range(told.records):
+            for n in range(options.records):
                 began = time.thread_time()
                 values = {name: noise.gauss(0, 1) for name in names}
                 with run.path(1).open("a") as file:
                     file.write(json.dumps({"n": n, "t": NOW + n, "s": n, "m": values}, separators=(",", ":")) + "\n")
                 making += time.thread_time() - began
                 tracker.files.look([Path(folder)])
-                if told.watched and n % 5 == 0:
+                if options.watched and n % 5 == 0:
                     tracker.series.chart("widerun1", names[7], buckets=500)
             spent = time.process_time() - whole - making
-            points = told.records * told.metrics
+            points = options.records * options.metrics
             print(f"taken in: {number(points / spent)} points per CPU second")
             began = time.process_time()
             tracker.upkeep.tidy(resting=0)
@@ -64,10 +64,10 @@ def main() -> None:
                 tracker.upkeep.shrink()
             spent += time.process_time() - began
             print(f"with all compaction: {number(points / spent)} points per CPU second")
-            assert len(tracker.series.points("widerun1", names[7])) == told.records
+            assert len(tracker.series.points("widerun1", names[7])) == options.records
         size = (Path(folder) / "onward.db").stat().st_size
         print(f"on disk: {size / points:.1f} bytes a point; spool {run.path(1).stat().st_size / points:.1f}")
-        _pushed(Path(folder), min(told.records, 100), names, noise)
+        _pushed(Path(folder), min(options.records, 100), names, noise)
         print(f"most memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

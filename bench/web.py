@@ -29,12 +29,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The page under load, in a browser.")
     parser.add_argument("--keep", metavar="FOLDER", type=Path, help="work here, and leave what is there afterwards")
     parser.add_argument("--alone", action="store_true", help="without MLflow's page beside it")
-    told = parser.parse_args()
-    work = told.keep.absolute() if told.keep else Path(tempfile.mkdtemp(prefix="onward-bench-web-", dir="/var/tmp"))
+    options = parser.parse_args()
+    work = options.keep.absolute() if options.keep else Path(tempfile.mkdtemp(prefix="onward-bench-web-", dir="/var/tmp"))
     try:
-        _measure(work, alone=told.alone)
+        _measure(work, alone=options.alone)
     finally:
-        if not told.keep:
+        if not options.keep:
             shutil.rmtree(work, ignore_errors=True)
 
 

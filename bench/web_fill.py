@@ -16,7 +16,7 @@ from bench.tracker_fill import STAMP, fill_onward_runs, value
 from onward.model.run import LegEnd
 from onward.tracker.runs.registry import NewRun
 from onward.tracker.store import Tracker
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from onward.rundir.layout import RunDir
@@ -84,11 +84,11 @@ def _wide(tracker: Tracker) -> str:
 
 def _gaps(tracker: Tracker) -> str:
     run = _new(tracker, "gaps")
-    told = [
+    entries = [
         ("loss", step, STAMP / 1000 + step, math.nan if step % 500 > 350 else math.inf if step == 77 else value(step))
         for step in range(5000)
     ]
-    tracker.ingest.points(run, told)
+    tracker.ingest.points(run, entries)
     return run
 
 
@@ -107,7 +107,7 @@ def _hostile(tracker: Tracker, name: str) -> None:
 
 def _legs(folder: Path) -> RunDir:
     """A run of Onward's own, whose last leg wrote a great deal."""
-    played = Place(folder).play("legs", experiment="page")
+    played = Sandbox(folder).play("legs", experiment="page")
     for leg in range(1, LEGS + 1):
         played.begin(leg).later(1200).publish(leg, leg * 100).later(1800)
         steps = range((leg - 1) * 100, leg * 100)

@@ -58,12 +58,12 @@ class Window:
         self._tools.on("Network.responseReceived", self._answered)
         self._tools.on("Network.loadingFinished", self._loaded)
 
-    def _answered(self, told: Any) -> None:
-        self._kinds[told["requestId"]] = "answers" if "api/" in told["response"]["url"].partition("?")[0] else "page"
+    def _answered(self, expected: Any) -> None:
+        self._kinds[expected["requestId"]] = "answers" if "api/" in expected["response"]["url"].partition("?")[0] else "page"
 
-    def _loaded(self, told: Any) -> None:
-        kind = self._kinds.get(told["requestId"], "page")
-        self.bytes[kind] = self.bytes.get(kind, 0) + int(told["encodedDataLength"])
+    def _loaded(self, expected: Any) -> None:
+        kind = self._kinds.get(expected["requestId"], "page")
+        self.bytes[kind] = self.bytes.get(kind, 0) + int(expected["encodedDataLength"])
 
     def opened(self, path: str, selector: str) -> float:
         """Milliseconds from the navigation until what is sought was painted."""
@@ -97,8 +97,8 @@ class Window:
         return (self._task_seconds() - before) / seconds
 
     def _task_seconds(self) -> float:
-        told = self._tools.send("Performance.getMetrics")["metrics"]
-        return next(float(one["value"]) for one in told if one["name"] == "TaskDuration")
+        answer = self._tools.send("Performance.getMetrics")["metrics"]
+        return next(float(one["value"]) for one in answer if one["name"] == "TaskDuration")
 
     def heap(self) -> float:
         """MB of JavaScript's memory after a collection."""

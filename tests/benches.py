@@ -256,8 +256,8 @@ class GridEngineBench:
         binaries = os.environ["SGE_BINARY_PATH"]
         asked = subprocess.run([f"{binaries}/qstat", "-u", self.user], capture_output=True, text=True, check=True, timeout=60)
         jobs = [line.split()[0] for line in asked.stdout.splitlines()[2:]]
-        told = subprocess.run([f"{binaries}/qstat", "-j", ",".join(jobs) or "0"], capture_output=True, text=True, timeout=60).stdout
-        ours = [block.split()[0] for block in told.split("job_number:")[1:] if f"{self.folder}/" in block]
+        output = subprocess.run([f"{binaries}/qstat", "-j", ",".join(jobs) or "0"], capture_output=True, text=True, timeout=60).stdout
+        ours = [block.split()[0] for block in output.split("job_number:")[1:] if f"{self.folder}/" in block]
         if ours:
             subprocess.run([f"{binaries}/qdel", *ours], check=False, capture_output=True, timeout=60)
 

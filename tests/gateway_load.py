@@ -96,8 +96,8 @@ class Site:
         state = str(self.folder / "state").encode()
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                told = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
-                if state in told and int(process.name) != os.getpid():
+                text = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+                if state in text and int(process.name) != os.getpid():
                     os.kill(int(process.name), signal.SIGKILL)
             except OSError:
                 continue
@@ -140,10 +140,10 @@ class Client:
         """Until it is confirmed; twice is once."""
         id = f"load-{number}"
         body = json.dumps({"id": id, "recipe": "instant", "settings": {"Number": number}}).encode()
-        told = pika.BasicProperties(reply_to=ANSWERS, correlation_id=id, message_id=id, delivery_mode=2, content_type="application/json")
+        answer = pika.BasicProperties(reply_to=ANSWERS, correlation_id=id, message_id=id, delivery_mode=2, content_type="application/json")
         while True:
             try:
-                self.channel().basic_publish("", REQUESTS, body, told, mandatory=True)
+                self.channel().basic_publish("", REQUESTS, body, answer, mandatory=True)
             except UnroutableError:  # the gateway has not made its queues yet
                 time.sleep(0.2)
                 continue

@@ -40,11 +40,11 @@ def shown() -> str:
 
 
 def _walk(lines: dict[str, str]) -> Iterator[tuple[int, str, str]]:
-    def place(name: str) -> tuple[int, list[str]]:
+    def tree_position(name: str) -> tuple[int, list[str]]:
         first, *rest = name.split("/")
         return (ROOMS.index(first) if first in ROOMS else len(ROOMS)), [first, *rest]
 
-    for name in sorted(lines, key=place):
+    for name in sorted(lines, key=tree_position):
         yield name.count("/") + 1, name.split("/")[-1], lines[name]
 
 

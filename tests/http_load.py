@@ -67,8 +67,8 @@ class Load:
             with contextlib.closing(http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)) as connection:
                 try:
                     while not self._over.is_set():
-                        told = {"name": "loss", "value": step / 2, "step": step, "timestamp": 1.7e9 + step}  # a retry sends the same
-                        connection.request("POST", f"/t/{self._token}/runs/{run}/metrics", body=json.dumps(told))
+                        fields = {"name": "loss", "value": step / 2, "step": step, "timestamp": 1.7e9 + step}  # a retry sends the same
+                        connection.request("POST", f"/t/{self._token}/runs/{run}/metrics", body=json.dumps(fields))
                         answer = connection.getresponse()
                         body = answer.read()
                         if answer.status == 200:

@@ -19,7 +19,7 @@ from onward.api.app import ApiServer, make_server
 from onward.operations.tracker_access.location import OpenTracker, tracker_location
 from onward.tracker.access.tokens import Rights, Scope
 from onward.tracker.runs.registry import NewRun
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 PAGE = Path(__file__).parents[1] / "docs/reference/rights.md"
 RECORDED = Path(__file__).parent / "recorded/rights.tsv"
@@ -151,10 +151,10 @@ class Walk:
 
     def __init__(self, folder: Path, opened: OpenTracker) -> None:
         (folder / "settings.toml").write_text("[server]\nrequests = 0\n")
-        place = Place(folder / "desk", {"ONWARD_SETTINGS": str(folder / "settings.toml")})
-        self._now, self._tokens = place.clock.now(), opened.tokens
+        sandbox = Sandbox(folder / "desk", {"ONWARD_SETTINGS": str(folder / "settings.toml")})
+        self._now, self._tokens = sandbox.clock.now(), opened.tokens
         at = tracker_location({"HOME": str(folder)}, str(folder / "tracker.db"))
-        self.server: ApiServer = make_server(opened.tracker, opened.tokens, place.desk, at, hosts=HostRules(), tend=False)
+        self.server: ApiServer = make_server(opened.tracker, opened.tokens, sandbox.context, at, hosts=HostRules(), tend=False)
         self.admin = self._secret(Scope.USER, rights=Rights.ADMIN)
         self.runs = {name: self._run(name) for name in ("mine", "other", "ended")}
         self.tokens: dict[str, str | None] = {

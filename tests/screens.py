@@ -26,7 +26,7 @@ from onward.tui.sources.interface import (
     Stream,
 )
 from onward.tui.sources.log_lines import lines_of
-from tests.desks import NOON, Place, PlayedRun
+from tests.sandbox import NOON, PlayedRun, Sandbox
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -40,12 +40,12 @@ HOSTILE = (
 )
 
 
-def populate(folder: Path, *, at: float = NOON) -> Place:
+def populate(folder: Path, *, at: float = NOON) -> Sandbox:
     """A run at work in its second leg, one that failed, one that waits, one that finished; all from about this time."""
-    place = Place(folder)
-    place.clock.sleep(at - NOON)
-    train(place.play("digits"), legs=2)
-    failed = place.play("broken").begin(1, successor=False)
+    sandbox = Sandbox(folder)
+    sandbox.clock.sleep(at - NOON)
+    train(sandbox.play("digits"), legs=2)
+    failed = sandbox.play("broken").begin(1, successor=False)
     metrics(failed, 1, range(12), slope=9.0)
     write_log(failed, 1, "err", ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: shapes do not match"])
     failed.write(
@@ -57,12 +57,12 @@ def populate(folder: Path, *, at: float = NOON) -> Place:
         )
     )
     failed.dir.done.write_text("{}")
-    place.play("patient")
-    done = place.play("finished").begin(1)
+    sandbox.play("patient")
+    done = sandbox.play("finished").begin(1)
     metrics(done, 1, range(100), slope=30.0, total=100)
     write_log(done, 1, "out", [f"epoch {n}" for n in range(40)])
     done.end(1, LegEnd.DONE)
-    return place
+    return sandbox
 
 
 def train(run: PlayedRun, *, legs: int) -> PlayedRun:

@@ -26,8 +26,8 @@ from onward.model.requests.request import OutgoingKind
 from onward.model.run import LegEnd
 from onward.operations.context import OperationsContext
 from onward.rundir.layout import runs_under
-from tests.desks import NOON, Place, PlayedRun
 from tests.fakes import FakeJob, FakeScheduler
+from tests.sandbox import NOON, PlayedRun, Sandbox
 from tests.serving import Gateway
 
 STEPS = 3  # of one life
@@ -61,10 +61,10 @@ class KeptScheduler(FakeScheduler):
             file.write(json.dumps([job, fake.status.name, fake.after, fake.status.state, str(fake.script)]) + "\n")
 
 
-class KeptPlace(Place):
+class KeptSandbox(Sandbox):
     """A place that was made by somebody who is dead."""
 
-    def __init__(self, folder: Path, now: float) -> None:  # of a folder that a Place has made
+    def __init__(self, folder: Path, now: float) -> None:  # of a folder that a Sandbox has made
         self.folder, self.root, self.project = folder, folder / "runs", folder / "project"
         self.clock = ManualClock(now)
         kept = KeptScheduler(self.clock, folder / "jobs")
@@ -76,7 +76,7 @@ class KeptPlace(Place):
             "ONWARD_ROOT": str(self.root),
             "ONWARD_STATE_DIR": str(folder),
         }
-        self.desk = OperationsContext(env=env, clock=self.clock, make_scheduler=lambda _: kept)
+        self.context = OperationsContext(env=env, clock=self.clock, make_scheduler=lambda _: kept)
 
 
 class Course:
@@ -85,7 +85,7 @@ class Course:
     def __init__(self, folder: Path) -> None:
         self._folder = self._store = folder
         self._now = NOON
-        Place(folder)
+        Sandbox(folder)
         self._alone(lambda gateway: gateway.ask())
 
     def switch(self) -> None:
@@ -112,8 +112,8 @@ class Course:
         """Whatever is queued and may begin trains to its end."""
 
         def play(gateway: Gateway) -> None:
-            for dir in runs_under(gateway.place.root):
-                run = PlayedRun(gateway.place, dir)
+            for dir in runs_under(gateway.sandbox.root):
+                run = PlayedRun(gateway.sandbox, dir)
                 leg = run.run.legs.get(1)
                 if leg and leg.job and not leg.claimed and not run.run.closed:
                     run.begin(1, successor=False).end(1, LegEnd.DONE)
@@ -126,8 +126,8 @@ class Course:
     def told(self) -> dict[str, Any]:
         def tell(gateway: Gateway) -> Any:
             return {
-                "runs": len(runs_under(gateway.place.root)),
-                "jobs": len({job.status.name for job in gateway.place.scheduler.jobs.values()}),
+                "runs": len(runs_under(gateway.sandbox.root)),
+                "jobs": len({job.status.name for job in gateway.sandbox.scheduler.jobs.values()}),
                 "answers": self.answers(gateway),
                 "state": str(gateway.of().state),
             }
@@ -140,7 +140,7 @@ class Course:
         return [message.payload["state"] for message in due if message.kind is OutgoingKind.REPLY]
 
     def _ask(self, question: Callable[[Gateway], Any]) -> Any:
-        gateway = Gateway(self._store, KeptPlace(self._folder, self._now))
+        gateway = Gateway(self._store, KeptSandbox(self._folder, self._now))
         try:
             return question(gateway)
         finally:
@@ -196,20 +196,20 @@ def courses(folder: Path, every: int, *, takeover: bool) -> Iterator[dict[str, A
             killed = killed or done < 0
             left -= max(done, 0)
             course.train()
-        told = course.told()
+        answer = course.told()
         if takeover and killed:
             course.switch()
             course.life(None)
             first = course.told()
-            told = {**first, "answers": first["answers"] + told["answers"]}
-        yield {"stroke": stroke, "killed": killed, **told}
+            answer = {**first, "answers": first["answers"] + answer["answers"]}
+        yield {"stroke": stroke, "killed": killed, **answer}
         stroke += every
 
 
 def main(folder: str, every: str = "1", how: str = "") -> None:
-    Place(Path(folder, "warm")).submit()  # what is compiled once is compiled before any process is made
-    for told in courses(Path(folder), int(every), takeover=how == "takeover"):
-        print(json.dumps(told), flush=True)
+    Sandbox(Path(folder, "warm")).submit()  # what is compiled once is compiled before any process is made
+    for one in courses(Path(folder), int(every), takeover=how == "takeover"):
+        print(json.dumps(one), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from onward.operations.requests.context import RequestSettings
 from onward.operations.requests.service import RequestService, ServiceStep
 from onward.rundir.layout import RunDir
 from onward.tracker.requests.store import Requests
-from tests.desks import Place, PlayedRun
+from tests.sandbox import PlayedRun, Sandbox
 
 
 class Recipes(dict[str, Recipe]):
@@ -34,15 +34,17 @@ def made_results(dir: RunDir, recipe: Recipe, inputs: Sequence[str]) -> list[Out
 class Gateway:
     """All of it but the broker."""
 
-    def __init__(self, folder: Path, place: Place | None = None, **settings: Any) -> None:
-        self.place = place or Place(folder, {"ONWARD_STATE_DIR": str(folder / "state")})
+    def __init__(self, folder: Path, sandbox: Sandbox | None = None, **settings: Any) -> None:
+        self.sandbox = sandbox or Sandbox(folder, {"ONWARD_STATE_DIR": str(folder / "state")})
         self.requests = Requests.open(folder / "onward.requests.db")
-        self.recipes = Recipes(digits=Recipe(name="digits", folder=self.place.project, draft=self.place.draft(), most=1 << 20, seconds=60))
+        self.recipes = Recipes(
+            digits=Recipe(name="digits", folder=self.sandbox.project, draft=self.sandbox.draft(), most=1 << 20, seconds=60)
+        )
         self.settings = RequestSettings(**{"collect": made_results, **settings})
         self.serve = self.another()
 
     def another(self) -> RequestService:
-        return RequestService(desk=self.place.desk, requests=self.requests, recipes=self.recipes, settings=self.settings)
+        return RequestService(context=self.sandbox.context, requests=self.requests, recipes=self.recipes, settings=self.settings)
 
     def close(self) -> None:
         self.serve.close()
@@ -60,7 +62,7 @@ class Gateway:
 
     def step(self, seconds: float = 0.0, *, times: int = 1) -> ServiceStep:
         for _ in range(times):
-            self.place.clock.sleep(seconds)
+            self.sandbox.clock.sleep(seconds)
             stepped = self.serve.step()
         return stepped
 
@@ -77,7 +79,7 @@ class Gateway:
     def played(self, id: str = "r1") -> PlayedRun:
         folder = self.of(id).folder
         assert folder is not None, f"{id} has no run"
-        return PlayedRun(self.place, RunDir(Path(folder)))
+        return PlayedRun(self.sandbox, RunDir(Path(folder)))
 
     def sent(self, kind: OutgoingKind, id: str = "r1") -> list[Outgoing]:
         return [message for message in self.requests.outbox.of(id) if message.kind is kind]
@@ -91,4 +93,4 @@ class Gateway:
         return outcome
 
     def now(self) -> float:
-        return self.place.clock.now()
+        return self.sandbox.clock.now()

@@ -21,10 +21,10 @@ def batch(number: int) -> list[tuple[str, int, float, float]]:
 
 
 def main() -> None:
-    place, run, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    address, run, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
     root = Path(sys.argv[4]) if len(sys.argv) > 4 else None
     numbers = itertools.count(first)
-    tracker = Tracker.open(place)
+    tracker = Tracker.open(address)
 
     def send() -> None:
         for number in numbers:

@@ -85,7 +85,7 @@ class Field:
         local = self.root / "node" / f"{number}-{leg}"
         (local / "checkpoints").mkdir(parents=True)
         (local / "spool").mkdir()
-        told = {
+        fields = {
             contract.RUN_DIR: str(run.path),
             contract.LEG: str(leg),
             contract.CHECKPOINT_DIR: str(local / "checkpoints"),
@@ -93,7 +93,7 @@ class Field:
             contract.STOP_FILE: str(local / "stop"),
             **({contract.DEADLINE: str(deadline)} if deadline else {}),
         }
-        return {**{key: value for key, value in os.environ.items() if not key.startswith("ONWARD_")}, **told}
+        return {**{key: value for key, value in os.environ.items() if not key.startswith("ONWARD_")}, **fields}
 
     def start(self, number: int = 1, *, deadline: float | None = None) -> subprocess.Popen[bytes]:
         env = self.leg(number, deadline=deadline)

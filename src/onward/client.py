@@ -67,8 +67,8 @@ class Client:
 
     def run(self, run: str) -> dict[str, Any]:
         """Everything about one run, as the server returns it."""
-        told: dict[str, Any] = self._api.get(f"/api/v1/runs/{quote(run, safe='')}")
-        return told
+        body: dict[str, Any] = self._api.get(f"/api/v1/runs/{quote(run, safe='')}")
+        return body
 
     def experiments(self, *, frame: Frame | None = None) -> Any:
         return self._table(self._api.get("/api/v1/experiments")["experiments"], frame)
@@ -115,9 +115,9 @@ class Client:
         offset: int | None = 0
         while offset is not None and (limit is None or offset < limit):
             most = page if limit is None else min(page, limit - offset)
-            told = self._api.get(path, {**asked, "limit": most, "offset": offset})
-            yield from told[of]
-            offset = told["next"]
+            body = self._api.get(path, {**asked, "limit": most, "offset": offset})
+            yield from body[of]
+            offset = body["next"]
 
     def _table(self, rows: Rows, frame: Frame | None) -> Any:
         return as_table(rows, frame or self._frame)
@@ -171,27 +171,27 @@ def _many(given: str | Iterable[str]) -> list[str]:
 
 
 def _nearest() -> ApiClient:
-    desk = OperationsContext(env=os.environ)
-    named = tracker_settings(desk)
+    context = OperationsContext(env=os.environ)
+    named = tracker_settings(context)
     if named is not None and named.token_file is not None:
         try:
             return ApiClient(named.url, read_token(named.token_file.expanduser(), folder=False), timeout=60.0)
         except OSError as error:
             raise NotFound(f"the tracker's token cannot be read from {named.token_file}: {error.strerror}") from error
-    place = tracker_location(os.environ)
-    url = place.served_at()
+    location = tracker_location(os.environ)
+    url = location.served_at()
     if url is None:
         raise NotFound("no server is set, and none runs here", hint='onward.Client("https://…", token="owu_…"), or start one: onward up')
     from onward.tracker.access.tokens import Rights, Scope
 
     now = time.time()
-    with open_tracker(place) as opened:
+    with open_tracker(location) as opened:
         token, secret = opened.tokens.create(
-            Scope.USER, name=f"{desk.user}: onward.Client", rights=Rights.READ, expires=now + 3600 * _HOURS, now=now
+            Scope.USER, name=f"{context.user}: onward.Client", rights=Rights.READ, expires=now + 3600 * _HOURS, now=now
         )
 
     def give_back() -> None:
-        with open_tracker(place) as again:
+        with open_tracker(location) as again:
             again.tokens.revoke(token.id, now=time.time())
 
     atexit.register(give_back)

@@ -70,7 +70,7 @@ class Sender:
         """Publish it; the broker has it on disk when this returns. `inputs`: addresses, or `{"url", "sha256", "size"}`; `deadline`: unix
         seconds. With an `id` of your own it may be sent again and again: there is one run and one answer for it."""
         own = checked_id(id if id is not None else secrets.token_hex(16))
-        told = {
+        request = {
             "id": own,
             "recipe": recipe,
             "inputs": {name: {"url": one} if isinstance(one, str) else dict(one) for name, one in (inputs or {}).items()},
@@ -80,7 +80,7 @@ class Sender:
             **({"priority": priority} if priority else {}),
             **({"sender": self.name} if self.name else {}),
         }
-        _run(self._publish(REQUESTS, told, reply_to=reply_queue(own)))
+        _run(self._publish(REQUESTS, request, reply_to=reply_queue(own)))
         return Sent(self, own)
 
     def sent(self, id: str) -> Sent:
@@ -189,15 +189,15 @@ class Sent:
     async def _must_be_to_come(self, channel: AbstractChannel) -> None:
         """One whose answer was taken, and that was sent again, is not answered again: nobody should wait for it for ever."""
         try:
-            told = await self._asked(channel, "status", patience=_SOON)
+            state = await self._asked(channel, "status", patience=_SOON)
         except (NotFound, HostUnreachable):
             return
-        for _ in range(10 if told.get("outcome") else 0):
+        for _ in range(10 if state.get("outcome") else 0):
             await asyncio.sleep(_SOON / 10)
             if (await self._queue(channel)).declaration_result.message_count:
                 return
-        if told.get("outcome"):
-            words = f"request {self.id} is over, and its reply was already taken: {told['outcome'].get('reason', '')}"
+        if state.get("outcome"):
+            words = f"request {self.id} is over, and its reply was already taken: {state['outcome'].get('reason', '')}"
             raise NotFound(words, hint="the run's page has the results; to train again, send it with another id")
 
     async def _status(self) -> Mapping[str, Any]:

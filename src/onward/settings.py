@@ -210,15 +210,15 @@ def _tracker(read: TrackerIn, env: Mapping[str, str]) -> TrackerSettings | None:
 
 
 def _server(read: ServerIn, env: Mapping[str, str]) -> ServerSettings:
-    told = {key: value for key, value in read.model_dump(exclude={"code"}).items() if value is not None}
-    return ServerSettings(code=tuple(folder for folder in (_expanded(one, env) for one in read.code) if folder), **told)
+    fields = {key: value for key, value in read.model_dump(exclude={"code"}).items() if value is not None}
+    return ServerSettings(code=tuple(folder for folder in (_expanded(one, env) for one in read.code) if folder), **fields)
 
 
 def _gateway(read: GatewayIn, env: Mapping[str, str]) -> GatewaySettings:
-    told: dict[str, Any] = {key: value for key, value in read.model_dump(exclude={"hosts", "v1"}).items() if value is not None}
-    told |= {key: _expanded(getattr(read, key), env) for key in _GATEWAY_FILES}
+    fields: dict[str, Any] = {key: value for key, value in read.model_dump(exclude={"hosts", "v1"}).items() if value is not None}
+    fields |= {key: _expanded(getattr(read, key), env) for key in _GATEWAY_FILES}
     v1 = V1Settings(**{key: value for key, value in read.v1.model_dump().items() if value is not None})
-    return GatewaySettings(hosts=tuple(host.lower() for host in read.hosts), v1=v1, **told)
+    return GatewaySettings(hosts=tuple(host.lower() for host in read.hosts), v1=v1, **fields)
 
 
 def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
@@ -240,52 +240,52 @@ def _contradictions(read: SettingsIn, env: Mapping[str, str]) -> list[str]:
     if read.cluster is not None and read.cluster not in known:
         problems.append(f"cluster: found {read.cluster!r}, expected one of {', '.join(dict.fromkeys(known))}")
     for name, profile in read.clusters.items():
-        place = f"clusters.{name}"
-        problems += [f"{place}.root: {said}" for said in _unset(profile.root, env) if not profile.ssh]
+        where = f"clusters.{name}"
+        problems += [f"{where}.root: {said}" for said in _unset(profile.root, env) if not profile.ssh]
         if profile.ssh and name == "local":
-            problems.append(f"{place}.ssh: local is this machine, expected another name for a profile of {profile.ssh}")
+            problems.append(f"{where}.ssh: local is this machine, expected another name for a profile of {profile.ssh}")
         if name in _RESERVED:
-            problems.append(f"{place}: {name} is reserved, expected another name for a profile")
+            problems.append(f"{where}: {name} is reserved, expected another name for a profile")
         elif profile.scheduler is None and name not in SCHEDULERS:
-            problems.append(f"{place}.scheduler: missing, expected {_either(known_names())}")
+            problems.append(f"{where}.scheduler: missing, expected {_either(known_names())}")
         elif name in SCHEDULERS and profile.scheduler not in (None, name):
-            problems.append(f"{place}.scheduler: found {profile.scheduler!r}, expected {name!r} for a profile of that name")
+            problems.append(f"{where}.scheduler: found {profile.scheduler!r}, expected {name!r} for a profile of that name")
         elif (profile.scheduler or name) != "local":
             problems += [
-                f"{place}.{key}: only a local cluster has slots; expected {place}.defaults.{instead}"
+                f"{where}.{key}: only a local cluster has slots; expected {where}.defaults.{instead}"
                 for key, instead in (("cpus", "cpus-per-task"), ("mem", "mem"), ("gpus", "gpus"))
                 if getattr(profile, key) is not None
             ]
-        problems += _misplaced(place, profile, profile.scheduler or name)
+        problems += _misplaced(where, profile, profile.scheduler or name)
     return problems
 
 
-def _misplaced(place: str, profile: ClusterIn, scheduler: str) -> list[str]:
+def _misplaced(where: str, profile: ClusterIn, scheduler: str) -> list[str]:
     """Keys that only one kind of scheduler has a use for."""
     problems = []
     if scheduler != "gridengine" and scheduler in SCHEDULERS:
-        problems += [f"{place}.{key}: only a gridengine cluster has this" for key in ("names", "notify") if getattr(profile, key)]
-        problems += [f"{place}.notify: only a gridengine cluster has this"] if profile.notify is False else []
+        problems += [f"{where}.{key}: only a gridengine cluster has this" for key in ("names", "notify") if getattr(profile, key)]
+        problems += [f"{where}.notify: only a gridengine cluster has this"] if profile.notify is False else []
     if scheduler in SCHEDULERS and profile.options:
-        problems.append(f"{place}.options: only clusters of a plugin have these, but {scheduler} is built in")
+        problems.append(f"{where}.options: only clusters of a plugin have these, but {scheduler} is built in")
     if scheduler == "local" and profile.legs_ahead:
-        problems.append(f"{place}.legs-ahead: jobs of the local queue may submit, so no legs are queued ahead")
+        problems.append(f"{where}.legs-ahead: jobs of the local queue may submit, so no legs are queued ahead")
     if (profile.legs_ahead or 0) > _MOST_AHEAD:
-        problems.append(f"{place}.legs-ahead: found {profile.legs_ahead}, expected at most {_MOST_AHEAD}: each is a job in the queue")
-    return problems + (_misnamed(place, profile.names) if scheduler == "gridengine" else [])
+        problems.append(f"{where}.legs-ahead: found {profile.legs_ahead}, expected at most {_MOST_AHEAD}: each is a job in the queue")
+    return problems + (_misnamed(where, profile.names) if scheduler == "gridengine" else [])
 
 
-def _misnamed(place: str, names: Mapping[str, str]) -> list[str]:
+def _misnamed(where: str, names: Mapping[str, str]) -> list[str]:
     problems = []
     spelled = [key.replace("_", "-") for key in names]
     for index, (key, name) in enumerate(names.items()):
         alike = spelled[index]
         if alike not in KNOWN_NAMES:
-            problems.append(f"{place}.names.{key}: unknown key{did_you_mean(key, KNOWN_NAMES)}; expected one of {', '.join(KNOWN_NAMES)}")
+            problems.append(f"{where}.names.{key}: unknown key{did_you_mean(key, KNOWN_NAMES)}; expected one of {', '.join(KNOWN_NAMES)}")
         elif alike in spelled[:index]:
-            problems.append(f"{place}.names.{key}: found twice, with - and with _; expected once")
+            problems.append(f"{where}.names.{key}: found twice, with - and with _; expected once")
         elif problem := misnamed(alike, name):
-            problems.append(f"{place}.names.{key}: found {name!r}, {problem}")
+            problems.append(f"{where}.names.{key}: found {name!r}, {problem}")
     return problems
 
 

@@ -77,8 +77,8 @@ class Person:
         return self.run(self.python, "-m", "onward", *argv, timeout=timeout, check=check)
 
     def submit(self, *argv: str) -> RunOnBed:
-        told = json.loads(self.onward("submit", "--json", *argv).stdout)
-        return RunOnBed(person=self, id=told["id"], folder=Path(told["folder"]))
+        body = json.loads(self.onward("submit", "--json", *argv).stdout)
+        return RunOnBed(person=self, id=body["id"], folder=Path(body["folder"]))
 
     def write(self, name: str, text: str) -> Path:
         path = self.home / name

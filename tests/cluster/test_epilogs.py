@@ -128,12 +128,12 @@ def test_slurms_controller_tells_of_a_jobs_end(bed: SlurmBed, alice: Person, fol
         assert line == f"EpilogSlurmctld={folder}/epilog-slurmctld"
         with slurm_setting(bed, line):
             job = job_of(alice, "--time", "5:00")
-            wait_for(lambda: any(told == job and ours for told, ours, _ in up.hints()), up, lambda: (alice.home / "up.err").read_text())
+            wait_for(lambda: any(one == job and ours for one, ours, _ in up.hints()), up, lambda: (alice.home / "up.err").read_text())
             foreign = alice.run("sbatch", "--parsable", "--wrap", "true").stdout.strip()
-            wait_for(lambda: any(told == foreign for told, _, _ in up.hints()), up, lambda: "")
-        told = {job: (ours, text) for job, ours, text in up.hints()}
-        assert told[foreign][0] is False  # of every job of the cluster; only ours make the server look
-        assert "alice" in told[job][1]
+            wait_for(lambda: any(one == foreign for one, _, _ in up.hints()), up, lambda: "")
+        fields = {job: (ours, text) for job, ours, text in up.hints()}
+        assert fields[foreign][0] is False  # of every job of the cluster; only ours make the server look
+        assert "alice" in fields[job][1]
 
 
 @contextlib.contextmanager
@@ -159,5 +159,5 @@ def test_grid_engines_queue_tells_of_a_jobs_end(gridengine_bed: GridEngineBed, g
         assert line == f"epilog {ADMIN}@{folder}/epilog-gridengine $job_id"
         with queue_epilog(gridengine_bed, "all.q", line.removeprefix("epilog ")):
             job = job_of(ge_alice, "--time", "5:00", "--partition", "all.q")
-            wait_for(lambda: any(told == job and ours for told, ours, _ in up.hints()), up, lambda: (ge_alice.home / "up.err").read_text())
+            wait_for(lambda: any(one == job and ours for one, ours, _ in up.hints()), up, lambda: (ge_alice.home / "up.err").read_text())
     assert gridengine_bed.is_up()  # an epilog that fails puts a queue into an error state

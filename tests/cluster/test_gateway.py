@@ -280,9 +280,9 @@ def assert_nowhere(site: Site, secrets: set[str]) -> None:
             path = Path(folder, name)
             if path.is_symlink() or not path.is_file():
                 continue
-            told = path.read_bytes()
+            text = path.read_bytes()
             for secret in secrets:
-                if secret.encode() in told:
+                if secret.encode() in text:
                     assert path.stat().st_mode & 0o077 == 0, f"{path} has a secret, and others may read it"
                     assert path.suffix not in (".log", ".sh", ".out", ".err"), f"{path} has a secret"
     for process in Path("/proc").glob("[0-9]*"):

@@ -83,12 +83,12 @@ def results(folder: Path) -> list[str]:
     return [path.parent.name for path in sorted((folder / "results" / "tasks").glob("*/result.json"))]
 
 
-def assert_all_but_the_broken(folder: Path, told: dict[str, Any]) -> None:
-    broken = {one["id"] for one in told["failed_tasks"]}
-    assert broken and all(".margin." in id and "shard-1-of-2" in id for id in broken), told
-    assert told["tasks"]["failed"] == len(broken) and told["tasks"]["done"] == len(results(folder))
-    assert sum(told["tasks"].values()) == told["tasks"]["done"] + len(broken), "every other cell is filled"
-    assert "is broken" in told["failed_tasks"][0]["evidence"]
+def assert_all_but_the_broken(folder: Path, record: dict[str, Any]) -> None:
+    broken = {one["id"] for one in record["failed_tasks"]}
+    assert broken and all(".margin." in id and "shard-1-of-2" in id for id in broken), record
+    assert record["tasks"]["failed"] == len(broken) and record["tasks"]["done"] == len(results(folder))
+    assert sum(record["tasks"].values()) == record["tasks"]["done"] + len(broken), "every other cell is filled"
+    assert "is broken" in record["failed_tasks"][0]["evidence"]
 
 
 def mend_and_finish(person: Person, folder: Path) -> dict[str, Any]:
@@ -100,9 +100,9 @@ def mend_and_finish(person: Person, folder: Path) -> dict[str, Any]:
 def test_the_examples_pipeline_fills_its_table_with_nothing_alive_outside_jobs(alice: Person) -> None:
     bring(alice)
     folder = closed_in_the_middle(alice)
-    told = until_over(alice, folder, within=900)
-    assert told["state"] == "failed" and "tasks failed" in told["cause"]
-    assert_all_but_the_broken(folder, told)
+    answer = until_over(alice, folder, within=900)
+    assert answer["state"] == "failed" and "tasks failed" in answer["cause"]
+    assert_all_but_the_broken(folder, answer)
     legs = json.loads(alice.onward("show", f"{folder}-train", "--json").stdout)["legs"]
     assert len(legs) >= 4, "the training took four jobs"
     tried = list((folder / "results" / "tasks").glob("*.noise.*/claim-*.json"))
@@ -112,8 +112,8 @@ def test_the_examples_pipeline_fills_its_table_with_nothing_alive_outside_jobs(a
     first = next(line for line in log.splitlines() if "worker-001 is queued" in line)
     assert first[:19] < time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(legs[-1]["ended"])), "benchmarks ran while it trained"
     assert Path(f"{folder.parent}/.environments").is_dir()
-    told = mend_and_finish(alice, folder)
-    assert told["state"] == "finished" and told["tasks"]["failed"] == 0
+    answer = mend_and_finish(alice, folder)
+    assert answer["state"] == "finished" and answer["tasks"]["failed"] == 0
     assert alice.queue() == [] or not any(line.split()[1].startswith("moons") and "PENDING" in line for line in alice.queue())
 
 
@@ -121,7 +121,7 @@ def test_the_examples_pipeline_fills_its_table_with_nothing_alive_outside_jobs(a
 def test_the_same_file_on_grid_engine(ge_alice: Person) -> None:
     bring(ge_alice)
     folder = closed_in_the_middle(ge_alice, "--cluster", "gridengine", "--set", "steps=90", "--set", "patience=0.1")
-    told = until_over(ge_alice, folder, within=600)
-    assert_all_but_the_broken(folder, told)
+    answer = until_over(ge_alice, folder, within=600)
+    assert_all_but_the_broken(folder, answer)
     assert set(items(folder, "noise").values()) == {1} and len(items(folder, "noise")) == 100
     assert mend_and_finish(ge_alice, folder)["state"] == "finished"

@@ -374,5 +374,5 @@ def test_ranks_whose_address_space_is_too_small_get_more_of_it(ge_alice: Person)
 def test_torchrun_over_hosts_of_grid_engine_is_refused_at_submit(ge_alice: Person) -> None:
     ge_alice.write("settings.toml", SPREAD)
     flags = ("--launcher", "torchrun", "--nodes", "2", "--ntasks-per-node", "2", "--time", "1:00")
-    told = ge_alice.onward("submit", *flags, "--", "python3", "train.py", check=False)
-    assert told.returncode == 2 and "torchrun over 2 nodes" in told.stderr, told.stderr
+    output = ge_alice.onward("submit", *flags, "--", "python3", "train.py", check=False)
+    assert output.returncode == 2 and "torchrun over 2 nodes" in output.stderr, output.stderr

@@ -81,8 +81,8 @@ def test_a_script_for_sbatch_outlives_its_limit_and_ends_as_if_unbroken(alice: P
     wait_for(lambda: growing.exists() and "epoch 3:" in growing.read_text(), within=120, what=lambda: f"lines in {growing}\n{run.log()}")
 
     assert until_done(run)["state"] == "finished", run.log()
-    told = ends(run)
-    assert len(told) >= 3 and "time_limit" in [end for _, end in told] and told[-1][1] == "done", run.log()
+    answer = ends(run)
+    assert len(answer) >= 3 and "time_limit" in [end for _, end in answer] and answer[-1][1] == "done", run.log()
     result = "experiments/exp-001/checkpoints/last.json"
     arguments = ("--experiment-id", "exp-001", "--learning-rate", "0.001", "--batch-size", "32", "--epochs", "100")
     assert (alice.home / result).read_bytes() == unbroken_result(SBATCH, tmp_path, *arguments, result=result)
@@ -109,9 +109,9 @@ exit $1
 
 def test_each_task_of_an_array_is_a_run_and_its_exit_code_is_not_dropped(alice: Person) -> None:
     alice.write("says.sh", SAYS)
-    told = json.loads(alice.onward("submit", "--json", "--max-restarts", "0", "says.sh", "3", "two words").stdout)["runs"]
-    assert [one["name"] for one in told] == ["says-2", "says-4"]
-    for one, task in zip(told, (2, 4), strict=True):
+    body = json.loads(alice.onward("submit", "--json", "--max-restarts", "0", "says.sh", "3", "two words").stdout)["runs"]
+    assert [one["name"] for one in body] == ["says-2", "says-4"]
+    for one, task in zip(body, (2, 4), strict=True):
         run = RunOnBed(person=alice, id=one["id"], folder=Path(one["folder"]))
         closed = until_done(run)
         assert closed["state"] == "failed" and "exit code 3" in json.dumps(run.events()), run.log()
@@ -234,8 +234,8 @@ def test_a_script_for_qsub_outlives_its_limit_and_ends_as_if_unbroken(ge_alice: 
     copied(ge_alice, QSUB, "job.qsub", project="ml")
     run = ge_alice.submit("--time", "1:00", "--max-legs", "9", "--env", "EPOCH_SECONDS=2.2", "job.qsub")
     assert until_done(run)["state"] == "finished", run.log()
-    told = ends(run)
-    assert len(told) >= 3 and "time_limit" in [end for _, end in told] and told[-1][1] == "done", run.log()
+    answer = ends(run)
+    assert len(answer) >= 3 and "time_limit" in [end for _, end in answer] and answer[-1][1] == "done", run.log()
     result = "checkpoints/checkpoint.json"
     assert (ge_alice.home / result).read_bytes() == unbroken_result(QSUB, tmp_path, result=result)
     for number, job in enumerate(jobs(run), start=1):
@@ -255,8 +255,8 @@ echo task $SGE_TASK_ID of $SGE_TASK_LAST, job $JOB_NAME $JOB_ID, word $WORD, her
 def test_tasks_variables_and_a_folder_for_outputs_on_grid_engine(ge_alice: Person) -> None:
     ge_alice.environment.update(HERS="mine", OTHER="not passed on")
     ge_alice.write("says.qsub", QSAYS)
-    told = json.loads(ge_alice.onward("submit", "--json", "says.qsub").stdout)["runs"]
-    for one, task in zip(told, (2, 3), strict=True):
+    body = json.loads(ge_alice.onward("submit", "--json", "says.qsub").stdout)["runs"]
+    for one, task in zip(body, (2, 3), strict=True):
         run = RunOnBed(person=ge_alice, id=one["id"], folder=Path(one["folder"]))
         assert until_done(run)["state"] == "finished", run.log()
         [job] = jobs(run)

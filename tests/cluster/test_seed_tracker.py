@@ -52,8 +52,8 @@ def test_the_notes_script_cut_twice_is_one_run_with_its_jobs_and_one_curve(alice
         while not server.json("GET", "/api/v1/runs?filter=state%20=%20finished", token)["runs"]:
             assert time.monotonic() < until, server.log
             time.sleep(0.3)
-        told: Any = server.json("GET", "/api/v1/runs", token)
-        assert [one["id"] for one in told["runs"]] == [run.id]
+        body: Any = server.json("GET", "/api/v1/runs", token)
+        assert [one["id"] for one in body["runs"]] == [run.id]
         seen: Any = server.json("GET", f"/api/v1/runs/{run.id}", token)
         assert (seen["experiment_name"], seen["params"]["epochs"]) == ("seeds", "24")
         jobs = [leg["job"] for leg in seen["legs"]]
@@ -79,8 +79,8 @@ def test_the_notes_script_started_by_hand_logs_to_a_server(alice: Person, tmp_pa
         for _ in range(2):  # a job that Slurm starts again
             command = [alice.python, "seed.py", "--epochs", "6", "--pause", "0"]
             subprocess.run(command, cwd=tmp_path, env=env, check=True, capture_output=True, timeout=120)
-        told: Any = server.json("GET", "/api/v1/runs?filter=source = 'seed'".replace(" ", "%20"), token)["runs"]
-        [one] = told
+        body: Any = server.json("GET", "/api/v1/runs?filter=source = 'seed'".replace(" ", "%20"), token)["runs"]
+        [one] = body
         assert (one["experiment_name"], one["leg"], one["params"]["seed"]) == ("seeds", 2, "1")
         points: Any = server.json("GET", f"/api/v1/runs/{one['id']}/points?metric=train_loss", token)["points"]
         assert [point["step"] for point in points] == list(range(6))

@@ -70,8 +70,8 @@ def test_a_run_goes_on_through_its_legs_where_only_one_job_may_be_submitted(one_
 def test_the_owner_is_told_at_submit_that_only_one_job_may_be_submitted(one_job: Person) -> None:
     one_job.write("legs.py", LEGS)
     run = one_job.submit("--time", "10:00", "--mem", "300M", "--", "python3", "legs.py", "60")
-    [told] = [event["text"] for event in run.events() if event["kind"] == "warned"]
-    assert "MaxSubmitJobs" in told and "puts its own job back into the queue" in told
+    [entries] = [event["text"] for event in run.events() if event["kind"] == "warned"]
+    assert "MaxSubmitJobs" in entries and "puts its own job back into the queue" in entries
     shown = run.until(lambda r: "waits for a place" in r["reason"], what="the limit in the run's reason")
     assert shown["state"] == "running"
 

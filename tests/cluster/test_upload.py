@@ -43,8 +43,8 @@ def archive(alice: Person) -> Iterator[Path]:
 
 def started(alice: Person, host: str) -> Path:
     alice.write("pipeline.yaml", FILE.format(host=host, name=alice.home.name))
-    told = json.loads(alice.onward("pipeline", "run", "pipeline.yaml", "--json").stdout)
-    return Path(told["folder"])
+    body = json.loads(alice.onward("pipeline", "run", "pipeline.yaml", "--json").stdout)
+    return Path(body["folder"])
 
 
 def test_logs_and_the_table_arrive_at_another_host_and_their_checksums_hold_there(alice: Person, archive: Path) -> None:
@@ -64,10 +64,10 @@ def test_logs_and_the_table_arrive_at_another_host_and_their_checksums_hold_ther
 def test_a_host_that_asks_a_question_is_a_problem_that_show_tells_and_the_pipeline_finishes(alice: Person, archive: Path) -> None:
     folder = started(alice, MFA_HOST)
     give_up = time.monotonic() + 90
-    told = json.loads(alice.onward("pipeline", "show", str(folder), "--json").stdout)
-    while told["state"] == "running" or not told["upload"]["problems"]:
-        assert time.monotonic() < give_up, told
+    body = json.loads(alice.onward("pipeline", "show", str(folder), "--json").stdout)
+    while body["state"] == "running" or not body["upload"]["problems"]:
+        assert time.monotonic() < give_up, body
         time.sleep(0.5)
-        told = json.loads(alice.onward("pipeline", "show", str(folder), "--json").stdout)
-    assert told["state"] == "finished" and "Permission denied" in told["upload"]["problems"][0]
+        body = json.loads(alice.onward("pipeline", "show", str(folder), "--json").stdout)
+    assert body["state"] == "finished" and "Permission denied" in body["upload"]["problems"][0]
     assert not archive.exists()

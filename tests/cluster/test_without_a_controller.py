@@ -32,9 +32,9 @@ def test_a_submit_that_times_out_but_succeeded_gives_one_job(bed: SlurmBed, alic
         time.sleep(8)
     finally:
         bed.continue_controller()
-    told, said = submitting.communicate(timeout=90)
+    result, said = submitting.communicate(timeout=90)
     assert submitting.returncode == 0, said
-    answer = json.loads(told)
+    answer = json.loads(result)
     run = RunOnBed(person=alice, id=answer["id"], folder=Path(answer["folder"]))
     run.until_over(within=60)
     assert_whole(run, out=out, unbroken=unbroken(2))

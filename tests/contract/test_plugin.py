@@ -142,10 +142,10 @@ def test_a_run_outlives_its_jobs_on_a_plugin_that_only_the_desk_has_installed(sp
         return done.stdout
 
     assert "Task Spooler v" in onward("clusters")
-    told = json.loads(onward("submit", "--json", "--cluster", "box", "--time", "0:05", "--", sys.executable, "train.py"))
-    folder = Path(told["folder"])
+    body = json.loads(onward("submit", "--json", "--cluster", "box", "--time", "0:05", "--", sys.executable, "train.py"))
+    folder = Path(body["folder"])
     until((folder / "params" / "done.json").exists, seconds=180, what="the end of the run")
-    shown = json.loads(onward("show", told["id"], "--json"))
+    shown = json.loads(onward("show", body["id"], "--json"))
     log = (folder / "logs" / "supervisor.log").read_text()
     assert (shown["state"], shown["legs"][0]["end"]) == ("finished", "time_limit"), log
     steps = [line for leg in sorted((folder / "logs").glob("leg-*.out")) for line in leg.read_text().splitlines()]

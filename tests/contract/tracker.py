@@ -37,8 +37,8 @@ def record(n: int, step: int, **metrics: float) -> dict[str, Any]:
 
 
 @pytest.fixture
-def tracker(place: str | Path) -> Iterator[Tracker]:
-    with Tracker.open(place) as opened:
+def tracker(address: str | Path) -> Iterator[Tracker]:
+    with Tracker.open(address) as opened:
         yield opened
 
 
@@ -149,9 +149,9 @@ class TrackerContract:
             tracker.runs.delete_note(run, note)
 
     def test_what_a_list_says_of_a_run_is_written_with_its_journals_and_samples(self, tracker: Tracker) -> None:
-        told = History().submitted(1).leg(LegEnd.TIME_LIMIT, steps=[5])
-        tracker.write(lambda batch: write_run(batch, told.run, None))
-        name = told.spec.id
+        records = History().submitted(1).leg(LegEnd.TIME_LIMIT, steps=[5])
+        tracker.write(lambda batch: write_run(batch, records.run, None))
+        name = records.spec.id
         sample = {"n": 0, "t": NOW, "kind": "system", "m": {"gpu/a/percent": 50.0}}
         tracker.ingest.records(name, 1, "system", [sample])
         (view,) = tracker.runs.search(RunQuery(standings=True)).runs
@@ -168,9 +168,9 @@ class TrackerContract:
 
     def test_runs_are_filtered_and_ordered_by_what_a_list_says_of_them(self, tracker: Tracker) -> None:
         for n, (use, total) in enumerate([(0.9, 100), (0.1, 20)]):
-            told = History().submitted(1).leg(LegEnd.TIME_LIMIT, steps=[5])
-            told.spec = replace(told.spec, id=f"run{n}")
-            tracker.write(partial(write_run, run=told.run, folder=None))
+            records = History().submitted(1).leg(LegEnd.TIME_LIMIT, steps=[5])
+            records.spec = replace(records.spec, id=f"run{n}")
+            tracker.write(partial(write_run, run=records.run, folder=None))
             sample = {"n": 0, "t": NOW, "kind": "system", "m": {"gpu/a/percent": 100 * use}}
             tracker.ingest.records(f"run{n}", 1, "system", [sample])
             tracker.ingest.records(f"run{n}", 1, "train", [{"n": 0, "t": NOW, "kind": "init", "total": total}, record(1, 9, loss=1.0)])
@@ -226,8 +226,8 @@ class TrackerContract:
     # ── points ────────────────────────────────────────────────────────────────
 
     def test_points_come_out_as_they_went_in_nan_and_infinities_too(self, tracker: Tracker, run: str) -> None:
-        told = [("loss", 0, NOW, math.nan), ("loss", 1, NOW + 0.001, math.inf), ("loss", 2, NOW + 1, -math.inf), ("acc", 5, NOW, 0.25)]
-        assert tracker.ingest.points(run, told).points == 4
+        entries = [("loss", 0, NOW, math.nan), ("loss", 1, NOW + 0.001, math.inf), ("loss", 2, NOW + 1, -math.inf), ("acc", 5, NOW, 0.25)]
+        assert tracker.ingest.points(run, entries).points == 4
         found = tracker.series.points(run, "loss")
         assert [str(p.value) for p in found] == ["nan", "inf", "-inf"]
         assert [p.time for p in found] == [NOW, NOW + 0.001, NOW + 1]
@@ -281,13 +281,13 @@ class TrackerContract:
     # ── once ──────────────────────────────────────────────────────────────────
 
     def test_a_point_that_is_sent_again_is_stored_once(self, tracker: Tracker, run: str) -> None:
-        told = [*points("loss", range(100)), ("loss", 50, NOW, math.nan)]
-        tracker.ingest.points(run, told)
-        again = tracker.ingest.points(run, told)
+        entries = [*points("loss", range(100)), ("loss", 50, NOW, math.nan)]
+        tracker.ingest.points(run, entries)
+        again = tracker.ingest.points(run, entries)
         assert (again.points, again.repeated) == (0, 101)
         tracker.upkeep.tidy(resting=0)
-        assert tracker.ingest.points(run, told[20:30]).repeated == 10
-        assert tracker.ingest.points(run, [("loss", 20, NOW + 20, 20.5), told[21], told[21], ("loss", 200, NOW, 1.0)]).points == 2
+        assert tracker.ingest.points(run, entries[20:30]).repeated == 10
+        assert tracker.ingest.points(run, [("loss", 20, NOW + 20, 20.5), entries[21], entries[21], ("loss", 200, NOW, 1.0)]).points == 2
         assert len(tracker.series.points(run, "loss")) == 103
         assert tracker.series.metrics(run)["loss"].points == 103
 
@@ -299,19 +299,19 @@ class TrackerContract:
         assert tracker.series.metrics(run)["loss"].points == 40
 
     def test_numbered_records_are_taken_once_in_whatever_order_they_come(self, tracker: Tracker, run: str) -> None:
-        told = [record(n, n, loss=float(n)) for n in range(50)]
-        assert tracker.ingest.records(run, 1, "train-7", told[30:]).points == 20
-        assert tracker.ingest.records(run, 1, "train-7", told).points == 30
-        assert tracker.ingest.records(run, 1, "train-7", told[::-1]).repeated == 50
+        entries = [record(n, n, loss=float(n)) for n in range(50)]
+        assert tracker.ingest.records(run, 1, "train-7", entries[30:]).points == 20
+        assert tracker.ingest.records(run, 1, "train-7", entries).points == 30
+        assert tracker.ingest.records(run, 1, "train-7", entries[::-1]).repeated == 50
         assert values(tracker, run, "loss") == [(n, float(n)) for n in range(50)]
-        assert tracker.ingest.records(run, 1, "train-8", told[:1]).points == 1  # another writer's
-        assert tracker.ingest.records(run, 2, "train-7", told[49:]).points == 1  # another leg's
+        assert tracker.ingest.records(run, 1, "train-8", entries[:1]).points == 1  # another writer's
+        assert tracker.ingest.records(run, 2, "train-7", entries[49:]).points == 1  # another leg's
 
     def test_a_process_number_that_comes_twice_in_a_leg_is_another_writer(self, tracker: Tracker, run: str) -> None:
         first = [{**record(n, n, loss=1.0), "t": NOW + n} for n in range(3)]
         second = [{**record(n, 10 + n, loss=2.0), "t": NOW + 100 + n} for n in range(3)]
-        for told in (first, second, first, second):
-            tracker.ingest.records(run, 1, "train-7", told)
+        for one in (first, second, first, second):
+            tracker.ingest.records(run, 1, "train-7", one)
         assert values(tracker, run, "loss") == [(0, 1.0), (1, 1.0), (2, 1.0), (10, 2.0), (11, 2.0), (12, 2.0)]
 
     def test_what_is_no_record_is_passed_over_and_counted(self, tracker: Tracker, run: str) -> None:
@@ -328,12 +328,12 @@ class TrackerContract:
         assert "not a record" in taken.why
 
     def test_records_carry_params_tags_and_figures_of_the_machine(self, tracker: Tracker, run: str) -> None:
-        told: list[dict[str, Any]] = [
+        entries: list[dict[str, Any]] = [
             {"n": 0, "t": NOW, "kind": "init", "total": 1000, "params": {"lr": 0.1}},
             {"n": 1, "t": NOW + 1, "kind": "tags", "tags": {"team": "x"}},
             {"n": 2, "t": NOW + 2, "kind": "system", "m": {"cpu": 50}},
         ]
-        tracker.ingest.records(run, 1, "train-7", told)
+        tracker.ingest.records(run, 1, "train-7", entries)
         view = tracker.runs.view(run)
         assert (view.params, view.tags, view.info.total_steps, view.info.last_step) == ({"lr": "0.1"}, {"team": "x"}, 1000, None)
         assert values(tracker, run, "system/cpu") == [(int(NOW) + 2, 50.0)]
@@ -402,9 +402,9 @@ class TrackerContract:
     # ── charts ────────────────────────────────────────────────────────────────
 
     def test_a_chart_keeps_every_spike_and_tells_how_many_points_there_are(self, tracker: Tracker, run: str) -> None:
-        told = [("loss", n, NOW + n, 1000.0 if n == 7777 else -5.0 if n == 123 else math.nan if n == 9 else 1.0) for n in range(20_000)]
-        for i in range(0, len(told), 1000):
-            tracker.ingest.points(run, told[i : i + 1000])
+        entries = [("loss", n, NOW + n, 1000.0 if n == 7777 else -5.0 if n == 123 else math.nan if n == 9 else 1.0) for n in range(20_000)]
+        for i in range(0, len(entries), 1000):
+            tracker.ingest.points(run, entries[i : i + 1000])
         for _ in range(2):
             chart = tracker.series.chart(run, "loss", buckets=100)
             assert (len(chart.steps) <= 100, chart.exact, chart.points, sum(chart.bads)) == (True, False, 20_000, 1)
@@ -490,7 +490,7 @@ class TrackerContract:
         for n, root in ((1, "/a"), (2, "/a"), (3, "/a"), (5, "/b")):
             inner = many.runs.search(RunQuery(filter=f"name = 'run-{n}'")).runs[0].info.inner
             member = PipelineMembership(pipeline=f"{root}/runs/2026-11-15_A_digits", stage="train")
-            many.write(lambda batch, inner=inner, member=member: write_membership(batch, inner, member))
+            many.write(partial(write_membership, run=inner, member=member))
         return many
 
     def test_one_run_stands_for_all_of_its_pipeline_that_are_asked_for(self, piped: Tracker) -> None:
@@ -655,11 +655,11 @@ class TrackerContract:
         assert tracker.ingest.points(run, points("loss", [1])).points == 1
 
     def test_odd_texts_in_records_do_not_keep_the_rest_from_being_taken(self, tracker: Tracker, run: str) -> None:
-        told: list[dict[str, Any]] = [
+        entries: list[dict[str, Any]] = [
             {"n": 0, "t": NOW, "kind": "init", "params": {"a\x00b": "c\ud800d", "x" * 300: {"y": "\x00"}}},
             {"n": 1, "t": NOW, "s": 1, "m": {"lo\x00ss": 1.0, "\ud800": 2.0, "x" * 300: 1.0, "loss": 3.0, "word": "no", "no": None}},
         ]
-        assert tracker.ingest.records(run, 1, "train-7", told).points == 3
+        assert tracker.ingest.records(run, 1, "train-7", entries).points == 3
         assert values(tracker, run, "loss") == [(1, 3.0)]
 
     def test_a_number_beyond_64_bits_is_refused(self, tracker: Tracker, run: str) -> None:
@@ -704,22 +704,22 @@ class TrackerContract:
         assert tracker.runs.get(run).run_id == run
         assert tracker.series.metrics(run)["loss"].points == 1
 
-    def test_a_closed_tracker_says_that_it_is_closed(self, place: str | Path) -> None:
-        tracker = Tracker.open(place)
+    def test_a_closed_tracker_says_that_it_is_closed(self, address: str | Path) -> None:
+        tracker = Tracker.open(address)
         tracker.close()
         with pytest.raises(StorageUnavailable, match="stopping"):
             tracker.runs.create(NewRun())
 
-    def test_what_was_acknowledged_is_there_after_a_reopening(self, place: str | Path) -> None:
-        with Tracker.open(place) as tracker:
+    def test_what_was_acknowledged_is_there_after_a_reopening(self, address: str | Path) -> None:
+        with Tracker.open(address) as tracker:
             run = tracker.runs.create(NewRun()).run_id
             tracker.ingest.points(run, points("loss", range(5)))
-        with Tracker.open(place) as tracker:
+        with Tracker.open(address) as tracker:
             assert len(values(tracker, run, "loss")) == 5
 
     def test_what_a_relay_was_told_is_taken_once(self, tracker: Tracker, run: str) -> None:
         model = f"m-{'a' * 32}"
-        told: list[dict[str, Any]] = [
+        entries: list[dict[str, Any]] = [
             {"kind": "relay"},
             {"kind": "model", "model": {"id": model, "name": "net\x00", "params": {"p": 1}, "tags": {"a": "b", "c": "d"}}},
             {"kind": "model", "model": {"id": model, "status": "READY", "untag": ["a"]}},
@@ -731,7 +731,7 @@ class TrackerContract:
             {"kind": "untag", "tags": ["x"]},
             {"kind": "alert", "title": "low", "text": "\ud800", "level": "WARN"},
         ]
-        records = [{"n": n, "t": 1.7e9 + n, **record} for n, record in enumerate(told)]
+        records = [{"n": n, "t": 1.7e9 + n, **record} for n, record in enumerate(entries)]
         for _ in range(2):
             assert tracker.ingest.records(run, 1, "train-relay", records).refused == 0
         found, inner = tracker.models.get(model), tracker.runs.get(run).inner

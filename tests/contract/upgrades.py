@@ -33,9 +33,9 @@ _WITH_DETAILS = (
 )
 
 
-def made_at(place: str | Path, step: str) -> Tracker:
+def made_at(address: str | Path, step: str) -> Tracker:
     """A store as that step left it, opened without being brought up."""
-    database = open_database(place)
+    database = open_database(address)
     config = Config()
     config.set_main_option("script_location", str(Path(migrate.__file__).parents[1] / "migrations"))
     with database.engine.connect().execution_options(onward_writes=True) as connection, connection.begin():
@@ -72,11 +72,17 @@ class UpgradeContract:
                 assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
     def test_a_store_of_before_knows_which_of_its_runs_a_pipeline_queued(self, bare: str | Path) -> None:
-        told = [{"spec": {"member": {"pipeline": "/runs/2026-11-15_A_digits"}}}, {"spec": {"member": None}}, {"spec": {"member": {"x": 1}}}]
+        entries = [
+            {"spec": {"member": {"pipeline": "/runs/2026-11-15_A_digits"}}},
+            {"spec": {"member": None}},
+            {"spec": {"member": {"x": 1}}},
+        ]
         with made_at(bare, "0008") as old:
-            for n, details in enumerate(told):
-                row = {"id": n + 1, "run": f"run{n}", "hex": hex_id(f"run{n}"), "details": json.dumps(details)}
-                old.write(lambda batch, row=row: batch.connection.execute(text(_WITH_DETAILS), row))
+            rows = [
+                {"id": n + 1, "run": f"run{n}", "hex": hex_id(f"run{n}"), "details": json.dumps(details)}
+                for n, details in enumerate(entries)
+            ]
+            old.write(lambda batch: batch.connection.execute(text(_WITH_DETAILS), rows))
         with Tracker.open(bare) as tracker:
             page = tracker.runs.search(RunQuery(fold=True, standings=True))
             assert {view.info.run_id: view.pipeline for view in page.runs} == {
@@ -92,8 +98,8 @@ class UpgradeContract:
         journal = folder.dir.leg_journal(1)
         size = journal.stat().st_size
         with made_at(bare, "0003") as old:
-            told = {"id": folder.spec.id, "hex": hex_id(folder.spec.id), "folder": str(folder.dir.path)}
-            old.write(lambda batch: batch.connection.execute(text(_RUN), told))
+            fields = {"id": folder.spec.id, "hex": hex_id(folder.spec.id), "folder": str(folder.dir.path)}
+            old.write(lambda batch: batch.connection.execute(text(_RUN), fields))
             position = 'INSERT INTO positions (run, file, "offset", size) VALUES (1, :file, :size, :size)'
             old.write(lambda batch: batch.connection.execute(text(position), {"file": f"journal/{journal.name}", "size": size}))
         with Tracker.open(bare) as tracker:

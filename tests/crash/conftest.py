@@ -49,8 +49,8 @@ class Machine:
     def submit(self, script: str, *flags: str, name: str = "train", prelude: str = PRELUDE, arguments: tuple[str, ...] = ()) -> LocalRun:
         (self.home / f"{name}.py").write_text(prelude + script)
         command = ("submit", "--json", "--cluster", "local", "--name", name, *flags, "--", sys.executable, f"{name}.py", *arguments)
-        told = json.loads(self.onward(*command).stdout)
-        return LocalRun(machine=self, id=told["id"], folder=Path(told["folder"]))
+        body = json.loads(self.onward(*command).stdout)
+        return LocalRun(machine=self, id=body["id"], folder=Path(body["folder"]))
 
 
 @dataclass(kw_only=True)
@@ -80,8 +80,8 @@ class LocalRun:
 
     def _shown_here(self) -> dict[str, Any]:
         try:
-            desk = OperationsContext(env=self.machine.environment, make_scheduler=self.machine.scheduler)
-            here: dict[str, Any] = json.loads(json.dumps(LocalHost(desk).show(run=str(self.folder))))
+            context = OperationsContext(env=self.machine.environment, make_scheduler=self.machine.scheduler)
+            here: dict[str, Any] = json.loads(json.dumps(LocalHost(context).show(run=str(self.folder))))
         except OnwardError:
             return self.show()
         return here

@@ -40,5 +40,5 @@ def test_what_is_done_to_a_copy_does_not_reach_the_run(machine: Machine) -> None
     assert {leg["end"] for leg in over["legs"]} <= {"time_limit", "done", "again"}
     printed = steps_printed(run)
     assert sorted(set(printed)) == list(range(80))
-    told = machine.onward("cancel", run.id, check=False).stderr
-    assert "is finished and cannot be cancelled" in told, "the id means the run, not its copy"
+    output = machine.onward("cancel", run.id, check=False).stderr
+    assert "is finished and cannot be cancelled" in output, "the id means the run, not its copy"

@@ -74,10 +74,10 @@ def send(machine: Machine, rodan: Rodan, **settings: str) -> LocalRun:
     (recipe / "recipe.yaml").write_text(RECIPE.replace("PYTHON", sys.executable))
     (recipe / "train.py").write_text(TRAIN)
     inputs = {"Image": f"{rodan.url}/uploads/page.png", "Layer 0": f"{rodan.url}/uploads/0.png"}
-    told = {"recipe": str(recipe), "inputs": inputs, "settings": settings, "host": rodan.host, "url": rodan.url, "token": rodan.token}
+    fields = {"recipe": str(recipe), "inputs": inputs, "settings": settings, "host": rodan.host, "url": rodan.url, "token": rodan.token}
     env = {**machine.environment, "RODAN_PASSWORD": rodan.password, "RABBITMQ_PASSWORD": rodan.password}
     done = subprocess.run(
-        [sys.executable, "-c", SUBMIT], input=json.dumps(told), env=env, cwd=machine.home, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", SUBMIT], input=json.dumps(fields), env=env, cwd=machine.home, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     folder = Path(done.stdout.strip())
@@ -93,10 +93,10 @@ def holding(run: LocalRun, secret: str) -> dict[str, int]:
 def seen_by_others(secret: str) -> list[str]:
     """Processes with it in what they were started with."""
     found = []
-    for told in (process / name for process in Path("/proc").glob("[0-9]*") for name in ("cmdline", "environ")):
+    for one in (process / name for process in Path("/proc").glob("[0-9]*") for name in ("cmdline", "environ")):
         try:
-            if secret.encode() in told.read_bytes():
-                found.append(str(told))
+            if secret.encode() in one.read_bytes():
+                found.append(str(one))
         except OSError:
             continue
     return found

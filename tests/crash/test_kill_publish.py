@@ -48,7 +48,7 @@ class Rounds:
         self.store, self.spool = folder / "store", folder / "spool"
         self.leg = 1
         self.local(1).mkdir(parents=True)
-        self.told = CheckpointName(0, -1)  # the newest that was reported published
+        self.reported = CheckpointName(0, -1)  # the newest that was reported published
         self.published = 0
         self.longest = LONGEST
 
@@ -104,10 +104,10 @@ class Rounds:
             first = pipe.readline()
             time.sleep(self.random.uniform(0, self.longest))
             os.kill(child, signal.SIGKILL)
-            told = pipe.read()
+            text = pipe.read()
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert (first, status) == (b"ready\n", -signal.SIGKILL), f"the process died by itself: {status}"
-        self.examine(told.split(b"\n")[:-1])  # a torn last line was not told
+        self.examine(text.split(b"\n")[:-1])  # a torn last line was not told
 
     def resume(self) -> int:
         """As a leg begins: on the same node or another, from the newest that verifies."""
@@ -118,30 +118,30 @@ class Rounds:
             self.local(self.leg).mkdir(parents=True)
         found = restore_newest(self.store, self.folder / "resume")
         if found is None:
-            assert self.told.leg == 0, f"{self.told} was published and nothing can be restored"
+            assert self.reported.leg == 0, f"{self.reported} was published and nothing can be restored"
             return 0
         assert found.fell_back == (), found.fell_back
         for name, data in content(found.manifest.name).items():
             assert (self.folder / "resume" / name).read_bytes() == data
         return found.manifest.step
 
-    def examine(self, told: list[bytes]) -> None:
+    def examine(self, expected: list[bytes]) -> None:
         logged, before = -1, self.published
-        for line in told:
+        for line in expected:
             kind, leg, step = line.decode().split()
             assert kind in ("published", "logged"), line
             if kind == "logged":
                 logged = int(step)
             else:
                 self.published += 1
-                self.told = max(self.told, CheckpointName(int(leg), int(step)))
+                self.reported = max(self.reported, CheckpointName(int(leg), int(step)))
         self.longest = min(1.0, self.longest * (LONGER if self.published == before else SHORTER))
         listed = published_names_of(self.store)
         for name in listed:
             manifest = verify(self.store / str(name))
             assert set(manifest.files) == set(content(name))
             assert all((self.store / str(name) / file).read_bytes() == data for file, data in content(name).items()), name
-        assert self.told.leg == 0 or (listed and listed[-1] >= self.told), f"{self.told} was reported, {listed} are there"
+        assert self.reported.leg == 0 or (listed and listed[-1] >= self.reported), f"{self.reported} was reported, {listed} are there"
         assert self.published < 2 or len(listed) >= 2, "the last two are never let go"
         assert logged < 0 or (leg_progress(self.spool, self.leg).last_step or 0) >= logged, f"step {logged} was logged and is lost"
 

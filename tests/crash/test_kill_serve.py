@@ -19,8 +19,8 @@ def test_a_request_has_one_run_one_job_and_one_answer_wherever_its_server_was_ki
     argv = [sys.executable, "-m", "tests.serve_kills", str(tmp_path), str(EVERY), how]
     done = subprocess.run(argv, cwd=REPO, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [course["killed"] for course in told] == [True] * (len(told) - 1) + [False]
-    assert len(told) > 10
-    ends = {json.dumps({key: course[key] for key in ("runs", "jobs", "answers", "state")}) for course in told}
+    body = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [course["killed"] for course in body] == [True] * (len(body) - 1) + [False]
+    assert len(body) > 10
+    ends = {json.dumps({key: course[key] for key in ("runs", "jobs", "answers", "state")}) for course in body}
     assert ends == {json.dumps({"runs": 1, "jobs": 1, "answers": ["done"], "state": "settled"})}

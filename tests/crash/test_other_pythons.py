@@ -38,8 +38,8 @@ def test_a_training_in_an_older_python_goes_on_in_its_second_leg(version: str, m
     if python is None:
         pytest.skip(f"this machine has no Python {version}: install it as python{version} on PATH or with pyenv")
     (machine.home / "train.py").write_text(TRAIN)
-    told = machine.onward("submit", "--json", "--cluster", "local", "--time", "0:08", "--", python, "train.py")
-    run = LocalRun(machine=machine, id=json.loads(told.stdout)["id"], folder=Path(json.loads(told.stdout)["folder"]))
+    output = machine.onward("submit", "--json", "--cluster", "local", "--time", "0:08", "--", python, "train.py")
+    run = LocalRun(machine=machine, id=json.loads(output.stdout)["id"], folder=Path(json.loads(output.stdout)["folder"]))
     shown = run.until_over()
     assert shown["state"] == "finished" and [leg["end"] for leg in shown["legs"]] == ["time_limit", "done"]
     first, second = run.output().splitlines()

@@ -141,8 +141,8 @@ def test_files_named_in_paths_are_published_and_put_back_where_they_are_torn_or_
     (machine.home / "accident.py").write_text(ACCIDENT)
     arguments = ["tear,lose", "main.py", "--epochs", "20", "--seconds", "4", "--resume", "checkpoint.pth.tar"]
     (machine.home / "params.yaml").write_text(PARAMS.format(command=json.dumps([sys.executable, "accident.py", *arguments])))
-    told = json.loads(machine.onward("submit", "--json", "--cluster", "local", "params.yaml").stdout)
-    run = LocalRun(machine=machine, id=told["id"], folder=Path(told["folder"]))
+    body = json.loads(machine.onward("submit", "--json", "--cluster", "local", "params.yaml").stdout)
+    run = LocalRun(machine=machine, id=body["id"], folder=Path(body["folder"]))
     shown = run.until_over(within=400)
     assert shown["state"] == "finished", shown["reason"]
     assert "trained: [20.0]" in run.output()

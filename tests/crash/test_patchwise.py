@@ -63,17 +63,17 @@ def test_models_load_by_themselves_and_find_their_layer_on_a_page_they_have_not_
     new = pages.write(tmp_path, pages.draw(seed=2))
     for model, layer, least in (("Background Model", "Background", 0.95), ("Model 0", "rgba PNG - Layer 0", 0.8)):
         words = ("--model", uncut.models / f"{model}.hdf5", "--image", new["Image"], "--truth", new[layer])
-        told = python(uncut.code / "classify.py", *words, "--regions", new["Selected Regions"])
-        accuracy, overlap = map(float, re.findall(r"[0-9.]+", told))
-        assert accuracy > 0.97 and overlap > least, told
+        output = python(uncut.code / "classify.py", *words, "--regions", new["Selected Regions"])
+        accuracy, overlap = map(float, re.findall(r"[0-9.]+", output))
+        assert accuracy > 0.97 and overlap > least, output
 
 
 def test_a_training_that_is_cut_ends_as_one_that_is_not(machine: Machine, uncut: Uncut) -> None:
     shutil.copytree(uncut.code, machine.home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     machine.environment |= SURROUNDINGS
     command = (sys.executable, "train.py", "--request", str(uncut.page / "request.json"), *ARGUMENTS)
-    told = json.loads(machine.onward("submit", "--json", "--cluster", "local", "--name", "pages", "--time", "20:00", "--", *command).stdout)
-    run = LocalRun(machine=machine, id=told["id"], folder=Path(told["folder"]))
+    body = json.loads(machine.onward("submit", "--json", "--cluster", "local", "--name", "pages", "--time", "20:00", "--", *command).stdout)
+    run = LocalRun(machine=machine, id=body["id"], folder=Path(body["folder"]))
     run.until(lambda _: "epoch 2" in run.output(), within=120)
     os.kill(run.supervisor_pid(1), signal.SIGUSR1)  # as a site warns of a preemption
     shown = run.until_over(within=240)

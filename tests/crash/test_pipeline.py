@@ -90,8 +90,8 @@ def begin(machine: Machine, *, setup: str = "echo three") -> Path:
     (machine.home / "pipeline.yaml").write_text(
         FILE.replace("PYTHON", sys.executable).replace("SETUP", json.dumps(setup)).replace("ARCHIVE", str(machine.home / "archive"))
     )
-    told = json.loads(machine.onward("pipeline", "run", "pipeline.yaml", "--json").stdout)
-    return Path(told["folder"])
+    body = json.loads(machine.onward("pipeline", "run", "pipeline.yaml", "--json").stdout)
+    return Path(body["folder"])
 
 
 def show(machine: Machine, folder: Path) -> dict[str, Any]:
@@ -163,10 +163,10 @@ def processes_of(machine: Machine) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            told = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+            text = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
         except OSError:
             continue
-        if int(process.name) != os.getpid() and any(mark in told for mark in marks):
+        if int(process.name) != os.getpid() and any(mark in text for mark in marks):
             found.append(int(process.name))
     return found
 
@@ -189,9 +189,9 @@ def _words(pid: int) -> bytes:
 @pytest.mark.slow
 def test_a_pipeline_carries_itself_to_its_end(project: Machine) -> None:
     folder = begin(project)
-    told = until_over(project, folder)
-    assert (told["state"], told["cause"]) == ("finished", "all stages and tasks are done"), told
-    assert [(stage["name"], stage["state"]) for stage in told["stages"]] == [
+    answer = until_over(project, folder)
+    assert (answer["state"], answer["cause"]) == ("finished", "all stages and tasks are done"), answer
+    assert [(stage["name"], stage["state"]) for stage in answer["stages"]] == [
         ("env-main", "finished"),
         ("prepare", "finished"),
         ("train", "finished"),
@@ -215,9 +215,9 @@ def test_everything_killed_at_five_moments_and_tended_gives_the_same_table_and_n
             except ProcessLookupError:
                 continue
         tend(OperationsContext(env=project.environment), grace=0.0)
-    told = until_over(project, folder, tended=True)
+    answer = until_over(project, folder, tended=True)
     logs = "".join(f"== {path}\n{path.read_text()}" for path in sorted(folder.parent.glob("*/logs/*")) if path.is_file())
-    assert told["state"] == "finished", f"seed {seed}: {json.dumps(told, indent=1)}\n{logs}"
+    assert answer["state"] == "finished", f"seed {seed}: {json.dumps(answer, indent=1)}\n{logs}"
     assert cells(folder) == EXPECTED, seed
     assert set(printed(folder).values()) == {1}, (seed, printed(folder))
     assert until_uploaded(project, folder, tended=True) >= must_be_uploaded(folder), seed
@@ -226,13 +226,13 @@ def test_everything_killed_at_five_moments_and_tended_gives_the_same_table_and_n
 @pytest.mark.slow
 def test_an_environment_that_cannot_be_built_stops_before_any_training_is_queued_and_its_line_is_told(project: Machine) -> None:
     folder = begin(project, setup="echo all is lost; false")
-    told = until_over(project, folder)
-    assert told["state"] == "failed"
-    assert "setup line 3 `echo all is lost; false` failed with exit code 1" in json.dumps(told)
-    shown = json.loads(project.onward("show", told["stages"][0]["run"], "--json").stdout)
+    answer = until_over(project, folder)
+    assert answer["state"] == "failed"
+    assert "setup line 3 `echo all is lost; false` failed with exit code 1" in json.dumps(answer)
+    shown = json.loads(project.onward("show", answer["stages"][0]["run"], "--json").stdout)
     assert "all is lost" in json.dumps(shown)
     assert not list(Path(f"{folder}-train").glob("journal/*")), "the training was never asked for"
-    assert told["stages"][2]["why"] == "will not start: env-main ended failed"
+    assert answer["stages"][2]["why"] == "will not start: env-main ended failed"
 
 
 @pytest.mark.slow
@@ -243,11 +243,11 @@ def test_a_cancelled_pipeline_ends_its_jobs_and_goes_on_when_it_is_asked_to(proj
         assert time.monotonic() < give_up
         time.sleep(0.2)
     project.onward("pipeline", "cancel", folder.name)
-    told = until_over(project, folder, within=30)
-    assert (told["state"], told["cause"]) == ("cancelled", f"cancelled by {told['cause'].split()[-1]}")
-    assert told["workers_live"] == 0
+    answer = until_over(project, folder, within=30)
+    assert (answer["state"], answer["cause"]) == ("cancelled", f"cancelled by {answer['cause'].split()[-1]}")
+    assert answer["workers_live"] == 0
     project.onward("pipeline", "rerun", folder.name, "--failed-only")
-    told = until_over(project, folder)
-    assert told["state"] == "finished"
+    answer = until_over(project, folder)
+    assert answer["state"] == "finished"
     assert cells(folder).items() >= EXPECTED.items(), "and those of a checkpoint that was saved when it was cancelled"
     assert set(printed(folder).values()) == {1}

@@ -28,8 +28,8 @@ def name_the_server(machine: Machine, server: Running, token: str) -> None:
 
 
 def points(server: Running, token: str, run: str, metric: str) -> list[tuple[int, float]]:
-    told: Any = server.json("GET", f"/api/v1/runs/{run}/points?metric={metric}", token)
-    return [(point["step"], round(point["value"], 6)) for point in told["points"]]
+    body: Any = server.json("GET", f"/api/v1/runs/{run}/points?metric={metric}", token)
+    return [(point["step"], round(point["value"], 6)) for point in body["points"]]
 
 
 def test_a_run_reaches_a_server_that_sees_nothing_of_it_and_dies_meanwhile(machine: Machine, tmp_path: Path) -> None:
@@ -104,11 +104,11 @@ def test_a_training_by_hand_is_sent_by_hand(machine: Machine, tmp_path: Path) ->
         )
         [folder] = (Path(machine.environment["ONWARD_ROOT"]) / "by-hand").iterdir()
         for _ in range(2):
-            told = json.loads(machine.onward("sync", "--json", str(folder)).stdout)
-        shown: Any = server.json("GET", f"/api/v1/runs/{told['run']}", token)
+            body = json.loads(machine.onward("sync", "--json", str(folder)).stdout)
+        shown: Any = server.json("GET", f"/api/v1/runs/{body['run']}", token)
         assert (shown["state"], shown["params"]["lr"]) == ("finished", "0.1")
         assert server.json("GET", f"/api/v1/experiments/{shown['experiment']}", token)["name"] == "sweep"
-        assert points(server, token, told["run"], "loss") == [(step, round(1 / (step + 1), 6)) for step in range(7)]
+        assert points(server, token, body["run"], "loss") == [(step, round(1 / (step + 1), 6)) for step in range(7)]
         assert len(server.json("GET", "/api/v1/runs", token)["runs"]) == 1
 
 

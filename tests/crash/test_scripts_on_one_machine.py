@@ -14,8 +14,8 @@ from tests.crash.conftest import LocalRun, Machine
 
 def submit(machine: Machine, body: str, *flags: str, lines: str = "") -> LocalRun:
     (machine.home / "job.sh").write_text(f"#!/bin/bash\n#SBATCH --mem=100M --output=job.%j.txt {lines}\n{body}\n")
-    told = json.loads(machine.onward("submit", "--json", "--cluster", "local", *flags, "job.sh").stdout)
-    return LocalRun(machine=machine, id=told["id"], folder=Path(told["folder"]))
+    data = json.loads(machine.onward("submit", "--json", "--cluster", "local", *flags, "job.sh").stdout)
+    return LocalRun(machine=machine, id=data["id"], folder=Path(data["folder"]))
 
 
 def over(run: LocalRun) -> dict[str, Any]:
@@ -97,8 +97,8 @@ def test_the_output_grows_while_the_script_runs(machine: Machine) -> None:
 
 def test_tasks_find_their_number_and_arguments_are_passed_as_they_are(machine: Machine) -> None:
     (machine.home / "sweep.sh").write_text('#!/bin/bash\n#SBATCH -a 1-2 -o %x.%a.txt -J sweep\nprintf "%s|" $SLURM_ARRAY_TASK_ID "$@"\n')
-    told = json.loads(machine.onward("submit", "--json", "--cluster", "local", "sweep.sh", "a b", "{params.x}", "--time", "$HOME").stdout)
-    for one in told["runs"]:
+    body = json.loads(machine.onward("submit", "--json", "--cluster", "local", "sweep.sh", "a b", "{params.x}", "--time", "$HOME").stdout)
+    for one in body["runs"]:
         over(LocalRun(machine=machine, id=one["id"], folder=Path(one["folder"])))
     for task in (1, 2):
         assert (machine.home / f"sweep.{task}.txt").read_text() == f"{task}|a b|{{params.x}}|--time|$HOME|"

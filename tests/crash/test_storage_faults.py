@@ -36,15 +36,15 @@ class Disk:
 
     def __init__(self, folder: Path) -> None:
         self.path, self._behind = folder / "disk", folder / "behind"
-        for place in (self.path, self._behind):
-            place.mkdir()
+        for mount in (self.path, self._behind):
+            mount.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(self.path)], capture_output=True).returncode:
             pytest.skip("a small disk cannot be mounted here")
         _mount("--bind", str(self.path), str(self._behind))
 
     def close(self) -> None:
-        for place in (self.path, self.path, self._behind):  # the first may be what lies over it
-            subprocess.run(["umount", "--lazy", str(place)], capture_output=True)
+        for folder in (self.path, self.path, self._behind):  # the first may be what lies over it
+            subprocess.run(["umount", "--lazy", str(folder)], capture_output=True)
 
     def seen(self, path: Path) -> Path:
         """The same file, where no fault is."""

@@ -19,9 +19,9 @@ REPO = Path(__file__).resolve().parents[2]
 ROUNDS = 12
 
 
-def load_until_killed(place: str | Path, run: str, first: int, seconds: float, root: Path | None = None) -> set[int]:
+def load_until_killed(address: str | Path, run: str, first: int, seconds: float, root: Path | None = None) -> set[int]:
     """The batches that were acknowledged."""
-    argv = [sys.executable, "-m", "tests.tracker_load", str(place), run, str(first), *([str(root)] if root else [])]
+    argv = [sys.executable, "-m", "tests.tracker_load", str(address), run, str(first), *([str(root)] if root else [])]
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=REPO)
     assert child.stdout is not None
     begun = child.stdout.readline()  # it is at work
@@ -46,11 +46,11 @@ def check_batches(tracker: Tracker, run: str, acknowledged: set[int]) -> set[int
 
 @pytest.mark.slow
 def test_what_was_acknowledged_outlives_any_kill_and_what_is_sent_again_stays_once(tmp_path: Path) -> None:
-    place, root = tmp_path / "onward.db", tmp_path / "runs"
+    address, root = tmp_path / "onward.db", tmp_path / "runs"
     root.mkdir()
     folder = Folder(root)
     folder.begin(1)
-    with Tracker.open(place) as tracker:
+    with Tracker.open(address) as tracker:
         run = tracker.runs.create(NewRun()).run_id
         tracker.files.look([root])
     chance = random.Random(4)
@@ -60,15 +60,15 @@ def test_what_was_acknowledged_outlives_any_kill_and_what_is_sent_again_stays_on
         folder.log(1, *range(logged, logged + 500), start=logged)
         logged += 500
         first = max(acknowledged, default=-1) + 1
-        acknowledged |= load_until_killed(place, run, first, chance.uniform(0, 0.4), root)
-        with Tracker.open(place) as tracker:
+        acknowledged |= load_until_killed(address, run, first, chance.uniform(0, 0.4), root)
+        with Tracker.open(address) as tracker:
             check_batches(tracker, run, acknowledged)
             last = sorted(acknowledged)[-20:]
             for number in [*last, last[-1] + 1]:  # the client heard no answer and sends again
                 tracker.ingest.points(run, batch(number))
             acknowledged.add(last[-1] + 1)
             check_batches(tracker, run, acknowledged)
-    with Tracker.open(place) as tracker:
+    with Tracker.open(address) as tracker:
         tracker.files.look([root])
         assert [p.step for p in tracker.series.points("k3x9q2m7", "loss")] == list(range(logged))
         tracker.upkeep.tidy(resting=0)

@@ -99,13 +99,13 @@ print("trained", step, "steps", flush=True)
 """
 
 
-@pytest.mark.parametrize("told", ["by the variable", "beside its checkpoints"])
+@pytest.mark.parametrize("message", ["by the variable", "beside its checkpoints"])
 def test_the_page_for_those_who_come_from_the_hugging_face_trainer_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
     """An older Trainer knows no variable and writes its events beside its checkpoints."""
     (tmp_path / "event_files.py").write_text((Path(__file__).parents[1] / "event_files.py").read_text())
-    forget = 'import os\nos.environ.pop("TENSORBOARD_LOGGING_DIR")\n' if told == "beside its checkpoints" else ""
+    forget = 'import os\nos.environ.pop("TENSORBOARD_LOGGING_DIR")\n' if message == "beside its checkpoints" else ""
     (tmp_path / "run_clm.py").write_text(forget + RUN_CLM)
     monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
     said = run_page("coming-from-hugging-face.md", tmp_path)["onward logs clm"]

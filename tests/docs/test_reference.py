@@ -162,10 +162,10 @@ def test_every_key_of_a_pipeline_that_a_params_file_has_not_has_a_paragraph_and_
     shared = {key.split(".", 1)[-1] for key, _ in keys(json_schema(), json_schema())}
     training_first = {"properties": {"train": schema["properties"]["train"], **schema["properties"]}}
     all_keys = set(keys_below(schema, training_first, "", set()))
-    told = set(re.findall(r"\*\*`([^`]+)`\*\* ", PIPELINE))
+    answer = set(re.findall(r"\*\*`([^`]+)`\*\* ", PIPELINE))
     own = {key for key in all_keys if not any(key.endswith(f".{one}") for one in shared) and key not in shared}
-    assert own - told == set()
-    assert told - all_keys == set()
+    assert own - answer == set()
+    assert answer - all_keys == set()
 
 
 def test_every_key_of_a_pipelines_schema_is_described() -> None:

@@ -73,8 +73,8 @@ def test_without_node_an_install_has_everything_but_the_page_and_the_server_says
     environment.install(f"onward[server] @ {wheel.as_uri()}")
     assert environment.run("onward", "runs").returncode == 0
     with environment.server() as lines:
-        told = next(line for line in lines if "there is no web page here" in line)
-    assert "install Node 20.19 or newer, run the `pip install` of Onward again" in told
+        answer = next(line for line in lines if "there is no web page here" in line)
+    assert "install Node 20.19 or newer, run the `pip install` of Onward again" in answer
 
 
 def test_an_npm_that_cannot_reach_its_registry_costs_the_page_alone(checkout: Path, wheels: Path, tmp_path: Path) -> None:

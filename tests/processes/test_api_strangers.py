@@ -78,15 +78,15 @@ def test_three_hundred_strangers_keep_no_client_from_its_answer(server: Running)
             token = server.token()
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        place = (urlsplit(server.url).hostname or "", urlsplit(server.url).port or 0)
-        kept = held.enter_context(socket.create_connection(place, timeout=20))
-        asked = f"GET /api/v1/runs HTTP/1.1\r\nhost: {place[0]}\r\nauthorization: Bearer {token}\r\n\r\n".encode()
+        address = (urlsplit(server.url).hostname or "", urlsplit(server.url).port or 0)
+        kept = held.enter_context(socket.create_connection(address, timeout=20))
+        asked = f"GET /api/v1/runs HTTP/1.1\r\nhost: {address[0]}\r\nauthorization: Bearer {token}\r\n\r\n".encode()
         for said in (b"", b"GET / HTT", b"GET /api/v1/runs HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"):
             kept.sendall(asked)
             assert kept.recv(1 << 16).startswith(b"HTTP/1.1 200")  # it has shown its token, and is not sent away for strangers
             for _ in range(300):
-                stranger = held.enter_context(socket.create_connection(place))
+                stranger = held.enter_context(socket.create_connection(address))
                 stranger.sendall(said)
-            honest = held.enter_context(socket.create_connection(place, timeout=20))
+            honest = held.enter_context(socket.create_connection(address, timeout=20))
             honest.sendall(asked)
             assert honest.recv(1 << 16).startswith(b"HTTP/1.1 200")

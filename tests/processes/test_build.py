@@ -54,8 +54,8 @@ def test_a_build_survives_the_way_through_json() -> None:
 
 
 def test_each_tool_is_called_in_its_own_words() -> None:
-    def made(**told: object) -> tuple[str, ...]:
-        return Build(name="main", **told).making("/p", "/f")  # type: ignore[arg-type]
+    def made(**expected: object) -> tuple[str, ...]:
+        return Build(name="main", **expected).making("/p", "/f")  # type: ignore[arg-type]
 
     assert made(python="3.11", packages=("numpy<2", "a b")) == (
         "python3.11 -m venv /p",

@@ -28,7 +28,7 @@ from onward.tracker.access.tokens import Scope
 from onward.tracker.runs.registry import NewRun
 from tests.api import Answer, Client
 from tests.databases import tracker_in
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 MORTAL = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
 HOSTILE = ["nm$(id>HERE)", "`id>HERE`", "a\nb\nc", '"; id>HERE; "', "'; id>HERE; '", "\\", "-rf *", "ü\udcff", "x" * 5000]
@@ -75,13 +75,13 @@ def listener() -> Iterator[Listener]:
     made.close()
 
 
-class Scene:
+class Harness:
     def __init__(self, folder: Path, opened: OpenTracker) -> None:
-        self.place = Place(folder / "desk")
-        self.clock = self.place.clock
+        self.sandbox = Sandbox(folder / "desk")
+        self.clock = self.sandbox.clock
         self.opened = opened
         at = tracker_location({"HOME": str(folder)}, str(folder / "tracker.db"))
-        self.server = make_server(opened.tracker, opened.tokens, self.place.desk, at, hosts=HostRules(), tend=False)
+        self.server = make_server(opened.tracker, opened.tokens, self.sandbox.context, at, hosts=HostRules(), tend=False)
         self.looked = 0
         self.server.services.hinted = self._look
         self.secret = self.token()
@@ -102,85 +102,85 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     with tracker_in(tmp_path) as opened:
         made = opened.tracker.runs.create(NewRun(run_id="abcdefgh", source="onward", leg=1))
         opened.tracker.runs.set_leg(made.run_id, 1, job="4711", cluster="slurm")
-        yield Scene(tmp_path, opened)
+        yield Harness(tmp_path, opened)
 
 
 # ── the server's side ─────────────────────────────────────────────────────────
 
 
-def test_a_hint_about_a_job_of_ours_makes_the_server_look_and_changes_nothing(scene: Scene) -> None:
-    before = scene.opened.tracker.runs.get("abcdefgh")
-    answer = scene.hint()
+def test_a_hint_about_a_job_of_ours_makes_the_server_look_and_changes_nothing(harness: Harness) -> None:
+    before = harness.opened.tracker.runs.get("abcdefgh")
+    answer = harness.hint()
     assert (answer.status, answer.json) == (202, {"received": True, "known": True})
-    assert scene.looked == 1
-    assert scene.opened.tracker.runs.get("abcdefgh") == before
+    assert harness.looked == 1
+    assert harness.opened.tracker.runs.get("abcdefgh") == before
 
 
-def test_a_hint_about_a_job_of_somebody_else_does_not(scene: Scene) -> None:
-    assert scene.hint("99").json == {"received": True, "known": False}
-    assert scene.looked == 0
+def test_a_hint_about_a_job_of_somebody_else_does_not(harness: Harness) -> None:
+    assert harness.hint("99").json == {"received": True, "known": False}
+    assert harness.looked == 0
 
 
-def test_a_task_of_an_array_is_known_by_its_array(scene: Scene) -> None:
-    scene.opened.tracker.runs.set_leg("abcdefgh", 1, job="4700_3")
-    now = scene.clock.now()
+def test_a_task_of_an_array_is_known_by_its_array(harness: Harness) -> None:
+    harness.opened.tracker.runs.set_leg("abcdefgh", 1, job="4700_3")
+    now = harness.clock.now()
     env = {b"SLURM_JOB_ID": b"4713", b"SLURM_ARRAY_JOB_ID": b"4700", b"SLURM_ARRAY_TASK_ID": b"3"}
     body = body_of("slurm", env, now)
-    assert scene.send(body, headers_of(scene.secret, body, "id-12345678", now)).json["known"] is True
+    assert harness.send(body, headers_of(harness.secret, body, "id-12345678", now)).json["known"] is True
 
 
-def test_forged_late_early_repeated_and_unsigned_hints_are_refused(scene: Scene) -> None:
-    other = scene.token(Scope.USER)
-    assert scene.hint(secret=other).status == 401
-    assert scene.hint(secret="oww_00000000_" + "a" * 43).status == 401
-    assert scene.hint(at=-301).status == 401
-    assert scene.hint(at=301).status == 401
-    assert scene.hint(id="short").status == 401
-    now = scene.clock.now()
+def test_forged_late_early_repeated_and_unsigned_hints_are_refused(harness: Harness) -> None:
+    other = harness.token(Scope.USER)
+    assert harness.hint(secret=other).status == 401
+    assert harness.hint(secret="oww_00000000_" + "a" * 43).status == 401
+    assert harness.hint(at=-301).status == 401
+    assert harness.hint(at=301).status == 401
+    assert harness.hint(id="short").status == 401
+    now = harness.clock.now()
     body = body_of("slurm", {b"SLURM_JOB_ID": b"4711"}, now)
-    good = headers_of(scene.secret, body, "id-12345678", now)
-    assert scene.send(body + b" ", good).status == 401
-    assert scene.send(body, {**good, "webhook-timestamp": str(int(now) + 1)}).status == 401
-    assert scene.send(body, {**good, "webhook-signature": "v1,"}).status == 401
-    assert scene.send(body, {**good, "webhook-signature": "v1,ü".encode().decode("latin-1")}).status == 401
-    assert scene.send(body, {k: v for k, v in good.items() if k != "webhook-signature"}).status == 401
-    assert scene.send(b"x" * 20_000, headers_of(scene.secret, b"x" * 20_000, "id-12345678", now)).status == 401
-    assert scene.looked == 0
-    assert scene.send(body, good).status == 202
-    assert scene.send(body, good).status == 401  # the same again
-    assert scene.looked == 1
+    good = headers_of(harness.secret, body, "id-12345678", now)
+    assert harness.send(body + b" ", good).status == 401
+    assert harness.send(body, {**good, "webhook-timestamp": str(int(now) + 1)}).status == 401
+    assert harness.send(body, {**good, "webhook-signature": "v1,"}).status == 401
+    assert harness.send(body, {**good, "webhook-signature": "v1,ü".encode().decode("latin-1")}).status == 401
+    assert harness.send(body, {k: v for k, v in good.items() if k != "webhook-signature"}).status == 401
+    assert harness.send(b"x" * 20_000, headers_of(harness.secret, b"x" * 20_000, "id-12345678", now)).status == 401
+    assert harness.looked == 0
+    assert harness.send(body, good).status == 202
+    assert harness.send(body, good).status == 401  # the same again
+    assert harness.looked == 1
 
 
-def test_a_signature_opens_no_other_door(scene: Scene) -> None:
-    now = scene.clock.now()
+def test_a_signature_opens_no_other_door(harness: Harness) -> None:
+    now = harness.clock.now()
     body = body_of("slurm", {b"SLURM_JOB_ID": b"4711"}, now)
-    headers = headers_of(scene.secret, body, "id-12345678", now)
+    headers = headers_of(harness.secret, body, "id-12345678", now)
     for path in ("/webhooks/slurm", "/api/v1/runs", "/webhooks/hints/"):
-        assert Client(scene.server.gate).ask("POST", path, body=body, headers=headers).status == 401
-    assert Client(scene.server.gate).ask("GET", "/webhooks/hints", headers=headers).status == 401
+        assert Client(harness.server.gate).ask("POST", path, body=body, headers=headers).status == 401
+    assert Client(harness.server.gate).ask("GET", "/webhooks/hints", headers=headers).status == 401
 
 
-def test_two_secrets_stand_until_one_is_revoked(scene: Scene) -> None:
-    new = scene.token()
-    assert scene.hint(id="id-00000001").status == 202
-    assert scene.hint(id="id-00000002", secret=new).status == 202
-    scene.opened.tokens.revoke(scene.secret, now=scene.clock.now())
-    assert scene.hint(id="id-00000003").status == 401
-    assert scene.hint(id="id-00000004", secret=new).status == 202
+def test_two_secrets_stand_until_one_is_revoked(harness: Harness) -> None:
+    new = harness.token()
+    assert harness.hint(id="id-00000001").status == 202
+    assert harness.hint(id="id-00000002", secret=new).status == 202
+    harness.opened.tokens.revoke(harness.secret, now=harness.clock.now())
+    assert harness.hint(id="id-00000003").status == 401
+    assert harness.hint(id="id-00000004", secret=new).status == 202
 
 
-def test_what_is_no_hint_is_refused_with_words(scene: Scene) -> None:
-    now = scene.clock.now()
+def test_what_is_no_hint_is_refused_with_words(harness: Harness) -> None:
+    now = harness.clock.now()
     for number, body in enumerate(
         [b"{}", b"[]", b"no", b'{"scheduler": "slurm", "job_id": "1; rm"}', b'{"scheduler": "x", "job_id": "1"}']
     ):
-        answer = scene.send(body, headers_of(scene.secret, body, f"id-0000000{number}", now))
+        answer = harness.send(body, headers_of(harness.secret, body, f"id-0000000{number}", now))
         assert 400 <= answer.status < 500
-    assert scene.looked == 0
+    assert harness.looked == 0
 
 
 # ── the scripts ───────────────────────────────────────────────────────────────
@@ -196,8 +196,8 @@ def run(script: Path, env: dict[str, str], *words: str, cwd: Path | None = None)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_slurms_epilog_tells_what_slurm_says_whatever_the_name(scene: Scene, listener: Listener, tmp_path: Path, name: str) -> None:
-    done = installed(tmp_path / "et c'", listener.url, scene.secret)
+def test_slurms_epilog_tells_what_slurm_says_whatever_the_name(harness: Harness, listener: Listener, tmp_path: Path, name: str) -> None:
+    done = installed(tmp_path / "et c'", listener.url, harness.secret)
     env = {"SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": name.replace("HERE", str(tmp_path / "ran")), "SLURM_JOB_COMMENT": "`id`"}
     env |= {"SLURM_JOB_USER": "alice", "SLURM_JOB_EXIT_CODE2": "0:0", "SLURM_CLUSTER_NAME": "bed"}
     said = run(done.slurm, env)
@@ -205,18 +205,18 @@ def test_slurms_epilog_tells_what_slurm_says_whatever_the_name(scene: Scene, lis
     assert not (tmp_path / "ran").exists()
     ((path, headers, body),) = listener.got
     assert path == "/webhooks/hints"
-    told = json.loads(body)
-    assert (told["scheduler"], told["job_id"], told["user"], told["cluster"]) == ("slurm", "4711", "alice", "bed")
-    assert told["name"] == os.fsencode(env["SLURM_JOB_NAME"]).decode("utf-8", "replace")[:200]
-    assert "comment" not in told
-    assert scene.secret not in str(headers) + body.decode()
-    scene.clock.sleep(time.time() - scene.clock.now())
+    data = json.loads(body)
+    assert (data["scheduler"], data["job_id"], data["user"], data["cluster"]) == ("slurm", "4711", "alice", "bed")
+    assert data["name"] == os.fsencode(env["SLURM_JOB_NAME"]).decode("utf-8", "replace")[:200]
+    assert "comment" not in data
+    assert harness.secret not in str(headers) + body.decode()
+    harness.clock.sleep(time.time() - harness.clock.now())
     lower = {key.lower(): value for key, value in headers.items() if key.lower().startswith(("webhook", "content-type"))}
-    assert scene.send(body, lower).json == {"received": True, "known": True}
+    assert harness.send(body, lower).json == {"received": True, "known": True}
 
 
-def test_grid_engines_epilog_believes_the_schedulers_argument(scene: Scene, listener: Listener, tmp_path: Path) -> None:
-    done = installed(tmp_path / "etc", listener.url, scene.secret)
+def test_grid_engines_epilog_believes_the_schedulers_argument(harness: Harness, listener: Listener, tmp_path: Path) -> None:
+    done = installed(tmp_path / "etc", listener.url, harness.secret)
     os.chown(done.folder / "gridengine.secret", os.geteuid(), -1)
     env = {"JOB_ID": "1$(id)", "JOB_NAME": HOSTILE[0], "SGE_TASK_ID": "undefined", "PATH": "/nonexistent"}
     env |= {"PYTHONPATH": str(tmp_path), "PYTHONSTARTUP": "/x", "LC_ALL": "xx", "http_proxy": "http://127.0.0.1:1"}
@@ -226,19 +226,19 @@ def test_grid_engines_epilog_believes_the_schedulers_argument(scene: Scene, list
     assert json.loads(listener.got[1][2])["job_id"] == "1$(id)"  # which the server refuses
 
 
-def test_a_server_that_is_away_or_silent_does_not_hold_the_epilog_up(tmp_path: Path, scene: Scene) -> None:
+def test_a_server_that_is_away_or_silent_does_not_hold_the_epilog_up(tmp_path: Path, harness: Harness) -> None:
     quiet = Listener(silent=True)
     try:
         for index, url in enumerate((quiet.url, "http://127.0.0.1:9", "http://onward.invalid")):
-            done = installed(tmp_path / str(index), url, scene.secret)
+            done = installed(tmp_path / str(index), url, harness.secret)
             assert run(done.slurm, {"SLURM_JOB_ID": "1"}).returncode == 0
     finally:
         quiet.close()
 
 
 @pytest.mark.parametrize("spoil", ["mode", "link", "gone", "settings", "program"])
-def test_whatever_is_wrong_with_its_files_the_exit_code_is_0(scene: Scene, listener: Listener, tmp_path: Path, spoil: str) -> None:
-    done = installed(tmp_path / "etc", listener.url, scene.secret)
+def test_whatever_is_wrong_with_its_files_the_exit_code_is_0(harness: Harness, listener: Listener, tmp_path: Path, spoil: str) -> None:
+    done = installed(tmp_path / "etc", listener.url, harness.secret)
     secret = done.folder / "slurm.secret"
     match spoil:
         case "mode":
@@ -256,8 +256,8 @@ def test_whatever_is_wrong_with_its_files_the_exit_code_is_0(scene: Scene, liste
     assert (said.returncode, said.stderr, listener.got) == (0, b"", [])
 
 
-def test_the_program_is_plain_python_and_says_what_is_wrong_when_run_by_hand(scene: Scene, tmp_path: Path) -> None:
-    done = installed(tmp_path / "etc", "http://127.0.0.1:9", scene.secret)
+def test_the_program_is_plain_python_and_says_what_is_wrong_when_run_by_hand(harness: Harness, tmp_path: Path) -> None:
+    done = installed(tmp_path / "etc", "http://127.0.0.1:9", harness.secret)
     said = subprocess.run(
         [sys.executable, "-I", "-S", done.folder / "hint.py", "slurm"], capture_output=True, text=True, timeout=60, check=False
     )
@@ -268,19 +268,19 @@ def test_the_program_is_plain_python_and_says_what_is_wrong_when_run_by_hand(sce
 # ── installing ────────────────────────────────────────────────────────────────
 
 
-def test_secrets_are_for_one_alone_and_are_kept_until_renewed(scene: Scene, tmp_path: Path) -> None:
-    done = installed(tmp_path / "etc", "https://tracker.example.org/onward/", scene.secret)
+def test_secrets_are_for_one_alone_and_are_kept_until_renewed(harness: Harness, tmp_path: Path) -> None:
+    done = installed(tmp_path / "etc", "https://tracker.example.org/onward/", harness.secret)
     for name in ("slurm.secret", "gridengine.secret"):
         assert stat.S_IMODE((done.folder / name).stat().st_mode) == 0o600
-        assert (done.folder / name).read_text().strip() == scene.secret
+        assert (done.folder / name).read_text().strip() == harness.secret
     readable = [path for path in done.folder.iterdir() if path.stat().st_mode & 0o077]
-    assert not [path for path in readable if scene.secret in path.read_text()]
+    assert not [path for path in readable if harness.secret in path.read_text()]
     assert json.loads((done.folder / "hint.json").read_text())["url"] == "https://tracker.example.org/onward"
     again = epilog_scripts.install_epilogs(
         tmp_path / "etc", "http://other", secret=lambda: pytest.fail("a secret is there"), gridengine_user=MORTAL
     )
     assert [path.name for path in again.kept] == ["slurm.secret", "gridengine.secret"]
-    new = scene.token()
+    new = harness.token()
     epilog_scripts.install_epilogs(tmp_path / "etc", "http://other", secret=lambda: new, renew=True, gridengine_user=MORTAL)
     assert (done.folder / "slurm.secret").read_text().strip() == new
     assert sorted(path.name for path in done.folder.iterdir()) == [
@@ -288,18 +288,18 @@ def test_secrets_are_for_one_alone_and_are_kept_until_renewed(scene: Scene, tmp_
     ]  # fmt: skip
 
 
-def test_what_to_configure_is_said(scene: Scene, tmp_path: Path) -> None:
-    done = installed(tmp_path / "etc", "http://tracker:8765", scene.secret)
+def test_what_to_configure_is_said(harness: Harness, tmp_path: Path) -> None:
+    done = installed(tmp_path / "etc", "http://tracker:8765", harness.secret)
     said = "\n".join(epilog_scripts.installation_steps(done))
     assert f"EpilogSlurmctld={done.folder}/epilog-slurmctld" in said
     assert f"{MORTAL}@{done.folder}/epilog-gridengine $job_id" in said
 
 
-def test_root_does_not_run_what_a_jobs_owner_can_influence(scene: Scene, tmp_path: Path) -> None:
+def test_root_does_not_run_what_a_jobs_owner_can_influence(harness: Harness, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="root"):
-        epilog_scripts.install_epilogs(tmp_path / "etc", "http://x", secret=lambda: scene.secret, gridengine_user="root")
+        epilog_scripts.install_epilogs(tmp_path / "etc", "http://x", secret=lambda: harness.secret, gridengine_user="root")
     if os.geteuid() == 0:
-        done = epilog_scripts.install_epilogs(tmp_path / "etc", "http://x", secret=lambda: scene.secret)
+        done = epilog_scripts.install_epilogs(tmp_path / "etc", "http://x", secret=lambda: harness.secret)
         assert not (done.folder / "gridengine.secret").exists()
         assert "--gridengine-user" in epilog_scripts.installation_steps(done)[1]
 
@@ -313,8 +313,8 @@ def test_an_address_that_is_none_or_holds_a_secret_is_refused(tmp_path: Path, ur
     assert not (tmp_path / "etc").exists()
 
 
-def test_another_kind_of_token_and_unknown_users_are_refused(scene: Scene, tmp_path: Path) -> None:
+def test_another_kind_of_token_and_unknown_users_are_refused(harness: Harness, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="webhook"):
-        installed(tmp_path / "etc", "http://x", scene.token(Scope.USER))
+        installed(tmp_path / "etc", "http://x", harness.token(Scope.USER))
     with pytest.raises(NotFound, match="nosuch"):
-        epilog_scripts.install_epilogs(tmp_path / "etc2", "http://x", secret=lambda: scene.secret, slurm_user="nosuch")
+        epilog_scripts.install_epilogs(tmp_path / "etc2", "http://x", secret=lambda: harness.secret, slurm_user="nosuch")

@@ -44,10 +44,10 @@ def lead_a_leg(folder: Path) -> None:
     run = RunDir(folder)
     spec, clock, journal = read_spec(run), SystemClock(), Journal(run.leg_journal(1))
     allocation = Allocation(job=JobId("7"), hosts=("node1",), deadline=clock.now() + 600)
-    scene = LegContext(dir=run, spec=spec, leg=1, scheduler=FakeScheduler(clock), allocation=allocation, clock=clock, journal=journal)
+    context = LegContext(dir=run, spec=spec, leg=1, scheduler=FakeScheduler(clock), allocation=allocation, clock=clock, journal=journal)
     local = local_folder(spec, 1, run=run)
     try:
-        train(scene, local, Signals())
+        train(context, local, Signals())
     except OSError as error:
         journal.close()
         (started,) = [event for event in read_events(run) if isinstance(event, ev.Started)]
@@ -91,6 +91,6 @@ def test_a_leg_that_fails_leaves_no_training_no_relay_and_nothing_that_looks(run
     command = [sys.executable, "-c", words, str(run.path)]
     ended = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=5 * WAIT, check=False)
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
-    assert told["failure"] == "the run's folder is away"
-    assert "mirroring" in told["threads"]
+    body = json.loads(ended.stdout)
+    assert body["failure"] == "the run's folder is away"
+    assert "mirroring" in body["threads"]

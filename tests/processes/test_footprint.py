@@ -119,6 +119,6 @@ def test_a_leg_on_sixteen_nodes_asks_shared_storage_at_most_twice_a_second(tmp_p
     command = [sys.executable, "-c", MINUTE, str(tmp_path / "run"), str(tmp_path / "nodes")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["there"] >= 1160 and told["copied"] >= 1160, "the log of two minutes, but for the last two seconds"
-    assert sum(told["counted"].values()) <= 120, told["counted"]
+    body = json.loads(done.stdout)
+    assert body["there"] >= 1160 and body["copied"] >= 1160, "the log of two minutes, but for the last two seconds"
+    assert sum(body["counted"].values()) <= 120, body["counted"]

@@ -37,9 +37,9 @@ def old_pythons() -> dict[str, str]:
     built = sorted(Path.home().glob(".pyenv/versions/*/bin/python"))
     found = {}
     for program in [*filter(None, named), *map(str, built)]:
-        told = subprocess.run([program, "-c", VERSION], capture_output=True, text=True, timeout=60, check=False)
-        if told.returncode == 0 and tuple(map(int, told.stdout.split("."))) < (3, 11):
-            found[told.stdout] = program
+        output = subprocess.run([program, "-c", VERSION], capture_output=True, text=True, timeout=60, check=False)
+        if output.returncode == 0 and tuple(map(int, output.stdout.split("."))) < (3, 11):
+            found[output.stdout] = program
     return found
 
 

@@ -149,9 +149,9 @@ def test_a_job_that_asks_for_0_gpus_sees_none_and_waits_for_none(bench: KeeperBe
 def test_a_job_that_an_older_onward_queued_is_given_no_gpus(bench: KeeperBench) -> None:
     job = bench.submit('test "${CUDA_VISIBLE_DEVICES-unset}" = ""')
     (folder,) = (bench.state / "incoming").glob(f"{job}.*")
-    told = json.loads((folder / "job.json").read_text())
-    del told["request"]["all_gpus"]
-    (folder / "job.json").write_text(json.dumps(told))
+    body = json.loads((folder / "job.json").read_text())
+    del body["request"]["all_gpus"]
+    (folder / "job.json").write_text(json.dumps(body))
     bench.wait_for(job, JobState.FINISHED)
 
 

@@ -202,8 +202,8 @@ def test_stops_reach_every_node_and_notes_come_back(run: RunDir, start: Callable
     second, third = (LegLocal(Path(node.local)) for node in ready(nodes))
     first = LegLocal(tmp_path / "first")
     first.make()
-    crew = RankGroup(first, nodes)
-    crew.ask()
+    rank_group = RankGroup(first, nodes)
+    rank_group.ask()
     until(second.stop_file.exists, "the stop file on g2")
     for rank, local in enumerate((first, second, third)):
         note = {"rank": rank, "world": 3, "count": 9, "limit": 10 + rank, "interval": 0.1}
@@ -211,7 +211,7 @@ def test_stops_reach_every_node_and_notes_come_back(run: RunDir, start: Callable
 
     def looked(holds: Callable[[], object]) -> Callable[[], object]:
         def look() -> object:
-            crew.look(time.time())
+            rank_group.look(time.time())
             return holds()
 
         return look
@@ -219,8 +219,8 @@ def test_stops_reach_every_node_and_notes_come_back(run: RunDir, start: Callable
     until(looked(lambda: first.stop_file.read_text() == "12"), "the agreed number")
     until(lambda: (second.stop_file.read_text(), third.stop_file.read_text()) == ("12", "12"), "the number on the other nodes")
     (third.ranks / "exit-00002.json").write_text(json.dumps({"rank": 2, "code": 3, "at": 1.0, "host": "g3", "last": "words"}))
-    until(looked(lambda: crew.ranks.exits), "the exit of rank 2")
-    assert crew.ranks.evidence() == "rank 2 of 3 on g3: exit code 3\nwords"
+    until(looked(lambda: rank_group.ranks.exits), "the exit of rank 2")
+    assert rank_group.ranks.evidence() == "rank 2 of 3 on g3: exit code 3\nwords"
 
 
 def test_shares_and_logs_of_every_node_are_carried_over_before_it_ends(run: RunDir, start: Callable[..., OtherNodes]) -> None:
@@ -337,9 +337,9 @@ def test_every_node_is_sampled_with_its_ranks_and_its_own_gpus(
     finally:
         rank.kill()
         rank.communicate()
-    told = {host: json.loads(spool.read_text().splitlines()[0])["m"] for host, spool in spools.items()}
-    assert told["g2"]["system/node/g2/rss_mib"] >= 64 and told["g3"]["system/node/g3/rss_mib"] == 0.0
-    for host, figures in told.items():
+    body = {host: json.loads(spool.read_text().splitlines()[0])["m"] for host, spool in spools.items()}
+    assert body["g2"]["system/node/g2/rss_mib"] >= 64 and body["g3"]["system/node/g3/rss_mib"] == 0.0
+    for host, figures in body.items():
         assert figures[f"system/node/{host}/gpu/GPU-b/percent"] == 31.0
         assert not any("GPU-a" in key for key in figures), "the job's GPU on the first node is none of this one's"
     nodes.drain(until=time.time() + 30)

@@ -76,7 +76,7 @@ def watch_of(folder: Path, events: list[ev.Event], timer: Timer, *processes: int
     )
 
 
-def told(events: list[ev.Event]) -> list[list[str]]:
+def entries(events: list[ev.Event]) -> list[list[str]]:
     return [event.files for event in events if isinstance(event, ev.SelfSaved)]
 
 
@@ -92,10 +92,10 @@ def test_a_file_written_or_replaced_in_the_working_folder_is_told_and_one_that_w
     (tmp_path / "out" / "model.bin").write_bytes(b"333")
     (tmp_path / "train.log").write_text("epoch 1")
     watch.look()
-    assert told(events) == []  # not yet: the folder is listed now and then
+    assert entries(events) == []  # not yet: the folder is listed now and then
     timer.now = 11.0
     watch.look()
-    [files] = told(events)
+    [files] = entries(events)
     assert sorted(files) == ["checkpoint.pt", "out/model.bin"]
     assert isinstance(events[0], ev.SelfSaved) and events[0].leg == 3 and events[0].bytes == 5
     watch.last_look()
@@ -106,7 +106,7 @@ def test_the_last_look_tells_what_came_since_however_short_the_leg_was(tmp_path:
     watch = watch_of(tmp_path, events, Timer())
     (tmp_path / "checkpoint.pt").write_bytes(b"22")
     watch.last_look()
-    assert told(events) == [["checkpoint.pt"]]
+    assert entries(events) == [["checkpoint.pt"]]
 
 
 def test_the_last_saves_of_a_leg_that_was_killed_with_its_supervisor_are_told_by_the_next(tmp_path: Path, events: list[ev.Event]) -> None:
@@ -159,12 +159,12 @@ def test_a_file_anywhere_that_the_training_had_open_counts_once_it_is_closed(
     watch = watch_of(work, events, Timer(), writer.pid)
     tell(writer, str(scratch / "exp.pt"))
     watch.look()
-    assert told(events) == []
+    assert entries(events) == []
     tell(writer, str(tmp_path / "tmp" / "cache.pt"))
     watch.look()
-    assert told(events) == []  # not yet: a kill closes files too
+    assert entries(events) == []  # not yet: a kill closes files too
     watch.look()
-    assert told(events) == [[str(scratch / "exp.pt")]]
+    assert entries(events) == [[str(scratch / "exp.pt")]]
     tell(writer, "")
     watch.look()
     assert len(events) == 1
@@ -177,14 +177,14 @@ def test_a_file_that_is_still_open_at_the_end_counts_only_if_its_format_says_tha
     tell(writer, str(tmp_path / "losses"))  # a log under a name of its own
     watch.look()
     watch.last_look()
-    assert told(events) == []
+    assert entries(events) == []
     watch = watch_of(tmp_path, events, Timer(), writer.pid)
     with zipfile.ZipFile(tmp_path / "checkpoint.pth.tar", "w") as archive:
         archive.writestr("data", "1")
     tell(writer, str(tmp_path / "checkpoint.pth.tar"))
     watch.look()
     watch.last_look()
-    assert told(events) == [["checkpoint.pth.tar"]]
+    assert entries(events) == [["checkpoint.pth.tar"]]
 
 
 def test_a_file_that_only_a_kill_closed_does_not_count_whenever_the_next_look_comes(
@@ -211,7 +211,7 @@ def test_a_file_that_only_a_kill_closed_does_not_count_whenever_the_next_look_co
     living.clear()
     watch.look()
     watch.last_look()
-    assert told(events) == []
+    assert entries(events) == []
 
 
 def test_a_folder_with_very_many_files_costs_no_more_than_the_bound_and_is_looked_at_more_rarely(
@@ -229,7 +229,7 @@ def test_a_folder_with_very_many_files_costs_no_more_than_the_bound_and_is_looke
     assert events == []
     timer.now = 152.0
     watch.look()
-    assert told(events) == [["sample7.pt"]]
+    assert entries(events) == [["sample7.pt"]]
 
 
 def test_links_are_not_followed_to_files_or_folders(tmp_path: Path, events: list[ev.Event]) -> None:
@@ -241,11 +241,11 @@ def test_links_are_not_followed_to_files_or_folders(tmp_path: Path, events: list
     (work / "folder").symlink_to(elsewhere)
     (work / "last.pt").symlink_to(elsewhere / "model.pt")
     watch.last_look()
-    assert told(events) == []
+    assert entries(events) == []
     assert not list_state_files(work / "gone").files
     (work / "model.pt").write_bytes(b"1")
     watch.last_look()
-    assert told(events) == [["model.pt"]]
+    assert entries(events) == [["model.pt"]]
 
 
 def test_a_file_from_before_the_leg_that_is_moved_into_the_folder_does_not_count(tmp_path: Path, events: list[ev.Event]) -> None:
@@ -255,7 +255,7 @@ def test_a_file_from_before_the_leg_that_is_moved_into_the_folder_does_not_count
         (tmp_path / name).write_bytes(b"1")
         os.utime(tmp_path / name, (began - age, began - age))
     watch.last_look()
-    assert told(events) == [["by-a-slow-clock.pt"]]
+    assert entries(events) == [["by-a-slow-clock.pt"]]
 
 
 def test_what_is_in_hidden_folders_and_among_logs_is_not_looked_at(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from onward.operations.reports.run_page import run_page
 from onward.operations.reports.subjects import ReportCurve, ReportSubject, chosen_metrics, subjects_from_folders
 from onward.operations.reports.svg_charts import ChartScale, chart, line_style, short_number
 from onward.rundir.layout import RunDir
-from tests.desks import Place
+from tests.sandbox import Sandbox
 from tests.servers import Running
 
 HOSTILE = "<script>alert(1)</script>\u202e\"'&"
@@ -38,8 +38,8 @@ def drawings(text: str) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
 
 
-def played(place: Place) -> RunDir:
-    run = place.play(params={"lr": 0.1, "note": HOSTILE}, limits=Limits(max_restarts=0)).begin(1).publish(1, 40)
+def played(sandbox: Sandbox) -> RunDir:
+    run = sandbox.play(params={"lr": 0.1, "note": HOSTILE}, limits=Limits(max_restarts=0)).begin(1).publish(1, 40)
     run.log(1, *({"t": run.now() + n, "s": n, "m": {"loss": 1.0 / (n + 1), "system/x": 1.0}} for n in range(50)))
     run.later(100).end(1, LegEnd.TIME_LIMIT, reason="stopped before the time limit")
     run.later(600).begin(2).later(50).end(2, LegEnd.DONE, reason="the training finished")
@@ -47,14 +47,14 @@ def played(place: Place) -> RunDir:
 
 
 def test_a_run_folder_alone_gives_curves_timeline_legs_and_environment(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    [told] = subjects_from_folders([played(place)], [], place.clock)
-    assert (told.name, told.state, list(told.curves), told.curves["loss"].points) == ("digits", "finished", ["loss"], 50)
-    assert told.last["loss"] == (0.02, 49)
-    assert told.timeline is not None and told.timeline.checkpoints == 1
-    assert [(leg.number, leg.end, leg.nodes) for leg in told.legs] == [(1, "time_limit", "node1"), (2, "done", "node1")]
-    assert dict(told.facts)["folder"].endswith("_A_digits")
-    text = run_page([told], title="my report", now=1.7e9)
+    sandbox = Sandbox(tmp_path)
+    [answer] = subjects_from_folders([played(sandbox)], [], sandbox.clock)
+    assert (answer.name, answer.state, list(answer.curves), answer.curves["loss"].points) == ("digits", "finished", ["loss"], 50)
+    assert answer.last["loss"] == (0.02, 49)
+    assert answer.timeline is not None and answer.timeline.checkpoints == 1
+    assert [(leg.number, leg.end, leg.nodes) for leg in answer.legs] == [(1, "time_limit", "node1"), (2, "done", "node1")]
+    assert dict(answer.facts)["folder"].endswith("_A_digits")
+    text = run_page([answer], title="my report", now=1.7e9)
     assert "<script" not in text and "http" not in re.sub(r"http-equiv", "", text)
     assert "&lt;script&gt;" in text  # the param's own words
     assert len(drawings(text)) == 4  # key of the run, timeline, chart, key beside the chart
@@ -62,11 +62,11 @@ def test_a_run_folder_alone_gives_curves_timeline_legs_and_environment(tmp_path:
 
 
 def test_a_folder_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    dir = played(place)
+    sandbox = Sandbox(tmp_path)
+    dir = played(sandbox)
     dir.spec.write_text("{")
     with pytest.raises(StorageError, match="cannot be read as a run"):
-        subjects_from_folders([dir], [], place.clock)
+        subjects_from_folders([dir], [], sandbox.clock)
 
 
 def test_metrics_that_people_look_at_come_first_or_those_asked_for_alone() -> None:
@@ -131,8 +131,8 @@ def test_the_verb_writes_a_page_of_runs_on_the_server_and_says_what_is_wrong(ser
         token = server.onward("token", "create", "--rights", "read").stdout.split()[-1]
         client = Client(server.url, token, frame="dicts")
         runs = [row["id"] for row in client.runs("experiment = 'demo: digits'", limit=2)]
-        told = from_server(client, runs[0], ["loss"])
-        assert list(told.curves) == ["loss"] and told.params["lr"]
+        answer = from_server(client, runs[0], ["loss"])
+        assert list(answer.curves) == ["loss"] and answer.params["lr"]
         done = server.onward("report", *runs, "-o", str(tmp_path / "r.html"), "--title", "Rates")
         assert done.returncode == 0, done.stderr
         text = (tmp_path / "r.html").read_text()

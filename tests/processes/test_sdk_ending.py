@@ -109,11 +109,11 @@ def test_a_number_that_another_process_has_now_is_not_the_same() -> None:
 def test_one_that_is_dead_and_not_yet_waited_for_is_gone() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        told = {**process_identity.this_process(), "pid": child.pid, "began": process_identity.start_ticks(child.pid)}
-        assert process_identity.is_alive(told, process_identity.this_machine()) is True
+        fields = {**process_identity.this_process(), "pid": child.pid, "began": process_identity.start_ticks(child.pid)}
+        assert process_identity.is_alive(fields, process_identity.this_machine()) is True
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert process_identity.is_alive(told, process_identity.this_machine()) is False
+        assert process_identity.is_alive(fields, process_identity.this_machine()) is False
     finally:
         child.kill()
         child.communicate()

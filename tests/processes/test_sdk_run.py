@@ -197,8 +197,8 @@ def test_a_training_killed_in_a_tight_loop_loses_no_step_it_logged(tmp_path: Pat
         for _ in range(enough):
             process.stdout.readline()
         process.send_signal(signal.SIGKILL)
-        told = [int(line) for line in process.stdout.read().split("\n")[:-1]]
-        acknowledged = max(told, default=enough - 1)
+        text = [int(line) for line in process.stdout.read().split("\n")[:-1]]
+        acknowledged = max(text, default=enough - 1)
         [path] = (folder / "spool").iterdir()
         lines = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
         steps = [record["s"] for record in lines if "m" in record]

@@ -48,8 +48,8 @@ run.finish()
 def host(tmp_path: Path) -> Iterator[StandInHost]:
     host = StandInHost(tmp_path / "far")
     yield host
-    for place in (host.folder, tmp_path / "near"):
-        end_local_queue(place / "queue")
+    for folder in (host.folder, tmp_path / "near"):
+        end_local_queue(folder / "queue")
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ def laptop(tmp_path: Path, host: StandInHost) -> Laptop:
 
 
 def submit(laptop: Laptop, *flags: str, command: tuple[str, ...] = ("python3", "train.py")) -> tuple[str, Path]:
-    told = laptop.json("submit", "--cluster", "lab", "--json", *flags, "--", *command)
-    assert told["host"] == "lab"
-    return told["id"], Path(told["folder"])
+    body = laptop.json("submit", "--cluster", "lab", "--json", *flags, "--", *command)
+    assert body["host"] == "lab"
+    return body["id"], Path(body["folder"])
 
 
 def until_over(folder: Path) -> None:
@@ -127,12 +127,12 @@ def test_a_run_is_cloned_there_with_the_code_it_froze(laptop: Laptop, host: Stan
     laptop.write("train.py", "raise SystemExit('not this one')")
     seen = laptop.json("clone", id, "--param", "lr=0.2", "--dry-run", "--json")
     assert Path(seen["folder"]).parent == host.home / "runs"
-    told = laptop.json("clone", id, "--param", "lr=0.2", "--name", "again", "--json")
-    assert (told["host"], told["name"], told["id"] != id) == ("lab", "again", True)
-    until_over(Path(told["folder"]))
-    run = read_run(RunDir(Path(told["folder"])))
+    body = laptop.json("clone", id, "--param", "lr=0.2", "--name", "again", "--json")
+    assert (body["host"], body["name"], body["id"] != id) == ("lab", "again", True)
+    until_over(Path(body["folder"]))
+    run = read_run(RunDir(Path(body["folder"])))
     assert (run.state, run.spec.params) == ("finished", {"lr": 0.2})
-    assert json.loads(RunDir(Path(told["folder"])).environment.read_text())["WORD"] == "mine"
+    assert json.loads(RunDir(Path(body["folder"])).environment.read_text())["WORD"] == "mine"
     until_over(folder)
 
 
@@ -265,9 +265,9 @@ def test_nothing_is_ended_by_a_name_that_a_silent_host_may_have_too(two: Laptop,
 
 
 def test_all_of_mine_are_cancelled_here_and_there(two: Laptop) -> None:
-    told = two.json("cancel", "--all", "--yes", "--json")["runs"]
-    assert {run["host"] for run in told} == {None, "lab", "hub"}
-    assert {(run["state"], run["error"]) for run in told} == {("cancelled", "")}
+    body = two.json("cancel", "--all", "--yes", "--json")["runs"]
+    assert {run["host"] for run in body} == {None, "lab", "hub"}
+    assert {(run["state"], run["error"]) for run in body} == {("cancelled", "")}
     assert two.json("cancel", "--all", "--yes", "--json")["runs"] == []
 
 
@@ -286,9 +286,9 @@ def test_a_host_that_does_not_answer_is_named_in_the_list_and_the_rest_is_shown(
     said = laptop.onward("runs")
     assert said.returncode == 0
     assert "the runs on lab are not shown: lab cannot be reached" in said.stderr
-    told = laptop.json("runs", "--json")
-    assert told["runs"] == []
-    assert told["unanswered"][0]["host"] == "lab"
+    body = laptop.json("runs", "--json")
+    assert body["runs"] == []
+    assert body["unanswered"][0]["host"] == "lab"
     asked = laptop.onward("show", "digits")
     assert (asked.returncode, "Connection refused" in asked.stderr) == (6, True)
     tended = laptop.onward("tend")
@@ -327,9 +327,9 @@ def test_a_missing_or_old_python_there_is_named_with_the_key_to_set(laptop: Lapt
 
 
 def test_a_cluster_is_looked_at_where_it_is(laptop: Laptop, host: StandInHost) -> None:
-    told = laptop.json("cluster", "lab", "--json")
-    assert (told["name"], told["host"], told["scheduler"]) == ("lab", "lab", "local")
-    assert [queue["nodes"] for queue in told["queues"]] == [[told["nodes"][0]["name"]]]
+    body = laptop.json("cluster", "lab", "--json")
+    assert (body["name"], body["host"], body["scheduler"]) == ("lab", "lab", "local")
+    assert [queue["nodes"] for queue in body["queues"]] == [[body["nodes"][0]["name"]]]
     assert "local through lab, 1 node" in laptop.onward("cluster", "lab").stdout
 
 
@@ -402,9 +402,9 @@ def test_what_a_shell_prints_at_login_does_not_matter(laptop: Laptop, host: Stan
     noisy.chmod(0o755)
     settings = Path(laptop.env["ONWARD_SETTINGS"])
     settings.write_text(settings.read_text() + f'python = "{noisy}"\n')
-    told = laptop.json("runs", "--json")
-    assert (told["runs"], told["unanswered"]) == ([], [])
-    here, there = told["roots"]
+    body = laptop.json("runs", "--json")
+    assert (body["runs"], body["unanswered"]) == ([], [])
+    here, there = body["roots"]
     assert not here.startswith("lab:") and there.startswith("lab:/") and there.endswith("/runs")
 
 
@@ -443,9 +443,9 @@ def test_a_program_that_only_a_login_shell_finds_is_found(laptop: Laptop, host: 
     host.set_environment(**{**host.environment, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"})
     if shutil.which("sbatch", path="/usr/bin:/bin"):
         host.set_environment(**{**host.environment, "PATH": str(_only_python(host.folder))})
-    told = laptop.onward("submit", "--cluster", "lab", "--dry-run", "--", "python3", "train.py")
-    assert told.returncode == 0, told.stderr
-    assert "sbatch" in told.stderr
+    output = laptop.onward("submit", "--cluster", "lab", "--dry-run", "--", "python3", "train.py")
+    assert output.returncode == 0, output.stderr
+    assert "sbatch" in output.stderr
 
 
 def _only_python(folder: Path) -> Path:

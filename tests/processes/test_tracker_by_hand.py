@@ -19,7 +19,7 @@ from onward.tracker.store import Tracker
 from onward.tracker.unmanaged import liveness
 from onward.tracker.unmanaged.liveness import SILENCE, LivenessVerdict, UnmanagedWatch, judge_liveness
 from tests.databases import new_database, tracker_in
-from tests.unit.test_api_routes import Scene, good
+from tests.unit.test_api_routes import Harness, good
 
 NOW = 1_700_000_000.0
 
@@ -221,14 +221,14 @@ def test_who_was_never_heard_of_is_not_silent() -> None:
 
 def test_files_of_its_folder_are_its_artifacts(tmp_path: Path) -> None:
     with tracker_in(tmp_path) as opened:
-        scene = Scene(tmp_path, opened)
-        root = scene.place.desk.roots[0]
+        harness = Harness(tmp_path, opened)
+        root = harness.sandbox.context.roots[0]
         folder = root / contract.UNMANAGED_FOLDER / "2026-11-15_101010_digits_77"
         for part in ("spool", "results/artifacts"):
             (folder / part).mkdir(parents=True)
         (folder / "results" / "artifacts" / "image.png").write_bytes(b"png")
         opened.tracker.files.look([root])
         [view] = opened.tracker.runs.search(RunQuery()).runs
-        listed = good(scene.client.get(f"/api/v1/runs/{view.info.run_id}/artifacts"))["artifacts"]
+        listed = good(harness.client.get(f"/api/v1/runs/{view.info.run_id}/artifacts"))["artifacts"]
         assert [(one["path"], one["bytes"]) for one in listed] == [("image.png", 3)]
-        assert scene.client.get(f"/api/v1/runs/{view.info.run_id}/artifacts/image.png").body == b"png"
+        assert harness.client.get(f"/api/v1/runs/{view.info.run_id}/artifacts/image.png").body == b"png"

@@ -47,23 +47,23 @@ def test_a_file_on_a_disk_of_this_machine_is_fine(path: str) -> None:
     database.check_local(Path(path))
 
 
-@pytest.mark.parametrize("place", ["mysql://a@b/c", "://", "postgresql+asyncpg://x/y"])
-def test_an_address_that_cannot_be_used_is_refused(place: str) -> None:
+@pytest.mark.parametrize("address", ["mysql://a@b/c", "://", "postgresql+asyncpg://x/y"])
+def test_an_address_that_cannot_be_used_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput) as raised:
-        database.open_database(place)
+        database.open_database(address)
     assert raised.value.hint
 
 
 @pytest.mark.parametrize(
-    "place",
+    "address",
     [
         *("postgresql://ann:secret@host:port/onward", "postgresql://ann:secret@host:99999/onward", "postgresql://ann:se@cret@[host/onward"),
         *("postgresql:/ann:secret@host/onward", "postgresql:ann"),
     ],
 )
-def test_a_malformed_address_is_told_without_its_password_and_with_a_good_one(place: str) -> None:
+def test_a_malformed_address_is_told_without_its_password_and_with_a_good_one(address: str) -> None:
     with pytest.raises(InvalidInput, match="address") as raised:
-        database.open_database(place)
+        database.open_database(address)
     assert "cret" not in raised.value.message
     assert "postgresql://user@host/name" in raised.value.hint
 
@@ -124,10 +124,10 @@ def test_mlflows_database_is_told_how_it_is_taken_over(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_that_cannot_be_reached_at_the_start_is_told_with_what_to_look_at(said: str, hint: str) -> None:
-    told = with_connection_hint(StorageUnavailable(said), make_url("postgresql+psycopg://ann:secret@host/onward"))
-    assert hint in told.hint
-    assert "secret" not in told.hint
-    assert told.message == said
+    answer = with_connection_hint(StorageUnavailable(said), make_url("postgresql+psycopg://ann:secret@host/onward"))
+    assert hint in answer.hint
+    assert "secret" not in answer.hint
+    assert answer.message == said
 
 
 def test_a_server_that_does_not_answer_is_said_so_and_may_come_back() -> None:
@@ -164,10 +164,10 @@ def test_what_the_driver_says_becomes_an_error_of_ours(words: str, kind: type[St
 
 def test_a_file_is_written_with_a_log_and_flushed_at_every_commit(tmp_path: Path) -> None:
     with Tracker.open(tmp_path / "deep" / "x.db") as tracker, tracker.reading() as connection:
-        told = [
+        entries = [
             connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "foreign_keys", "auto_vacuum")
         ]
-    assert told == ["wal", 2, 1, 2]
+    assert entries == ["wal", 2, 1, 2]
 
 
 def test_the_newest_step_is_the_one_that_is_looked_for() -> None:

@@ -30,7 +30,7 @@ from onward.tui.sources.log_lines import PIECE, lines_of
 from onward.tui.sources.run_folders import FolderSource
 from onward.tui.sources.server import ServerSource
 from tests import event_files
-from tests.desks import Place
+from tests.sandbox import Sandbox
 from tests.screens import cluster, metrics, populate
 from tests.servers import Running
 
@@ -39,24 +39,24 @@ PATIENCE = 60.0
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def sandbox(tmp_path: Path) -> Sandbox:
     return populate(tmp_path)
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[[Place], FolderSource]]:
+def opened() -> Iterator[Callable[[Sandbox], FolderSource]]:
     """Reads folders into a tracker of its own, which ends with the test."""
     with ExitStack() as sources:
 
-        def open(place: Place) -> FolderSource:
-            return sources.enter_context(closing(FolderSource(place.desk)))
+        def open(sandbox: Sandbox) -> FolderSource:
+            return sources.enter_context(closing(FolderSource(sandbox.context)))
 
         yield open
 
 
 @pytest.fixture
-def source(place: Place, opened: Callable[[Place], FolderSource]) -> FolderSource:
-    return opened(place)
+def source(sandbox: Sandbox, opened: Callable[[Sandbox], FolderSource]) -> FolderSource:
+    return opened(sandbox)
 
 
 def read(source: DataSource, ask: Callable[[], T]) -> T:
@@ -76,8 +76,8 @@ def named(source: DataSource, name: str) -> str:
 # ── run folders ───────────────────────────────────────────────────────────────
 
 
-def test_folders_tell_of_runs_newest_first_without_asking_the_scheduler(place: Place, source: FolderSource) -> None:
-    before = place.scheduler.asked
+def test_folders_tell_of_runs_newest_first_without_asking_the_scheduler(sandbox: Sandbox, source: FolderSource) -> None:
+    before = sandbox.scheduler.asked
     rows = source.runs("").rows
     assert [(row.name, row.state, row.legs) for row in rows] == [
         ("finished", "finished", 1),
@@ -88,9 +88,9 @@ def test_folders_tell_of_runs_newest_first_without_asking_the_scheduler(place: P
     assert [row.fraction for row in rows] == [1.0, None, None, 0.22]
     for row in rows:
         source.detail(row.id)
-        source.series([row.id], read(source, lambda row=row: source.metrics(row.id)), points=100)
+        source.series([row.id], read(source, partial(source.metrics, row.id)), points=100)
         source.log(row.id, "out", leg=None, around=None)
-    assert place.scheduler.asked == before
+    assert sandbox.scheduler.asked == before
 
 
 def test_folders_are_filtered_by_words(source: FolderSource) -> None:
@@ -98,14 +98,14 @@ def test_folders_are_filtered_by_words(source: FolderSource) -> None:
     assert source.runs("nothing").rows == ()
 
 
-def test_a_folder_that_cannot_be_read_is_counted_and_hides_no_other(place: Place, source: FolderSource) -> None:
-    place.play("torn").dir.spec.write_text("{")
+def test_a_folder_that_cannot_be_read_is_counted_and_hides_no_other(sandbox: Sandbox, source: FolderSource) -> None:
+    sandbox.play("torn").dir.spec.write_text("{")
     found = source.runs("")
     assert len(found.rows) == 4 and "1 cannot be read" in found.note
 
 
-def test_what_changed_shows_at_the_next_look(place: Place, source: FolderSource) -> None:
-    run = place.play("fresh")
+def test_what_changed_shows_at_the_next_look(sandbox: Sandbox, source: FolderSource) -> None:
+    run = sandbox.play("fresh")
     assert source.runs("fresh").rows[0].state == "submitted"
     run.begin(1)
     metrics(run, 1, range(10), slope=5.0, total=20)
@@ -128,8 +128,8 @@ def test_many_points_come_as_lowest_and_highest(source: FolderSource) -> None:
     assert series.highs[0] == 1.0 and all(low < high for low, high in zip(series.lows, series.highs, strict=True))
 
 
-def test_new_points_are_read_from_where_the_last_look_ended(place: Place, source: FolderSource) -> None:
-    run = place.play("grows").begin(1)
+def test_new_points_are_read_from_where_the_last_look_ended(sandbox: Sandbox, source: FolderSource) -> None:
+    run = sandbox.play("grows").begin(1)
     metrics(run, 1, range(5), slope=5.0)
     assert read(source, lambda: source.metrics(run.spec.id)) == ("train/loss", "val/accuracy")
     file = run.dir.spool / "leg-0001.train-7.jsonl"
@@ -142,11 +142,11 @@ def test_new_points_are_read_from_where_the_last_look_ended(place: Place, source
 
 
 def test_a_history_that_takes_long_to_read_comes_in_parts_and_says_so(
-    place: Place, source: FolderSource, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, source: FolderSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "TURN", 1)
     monkeypatch.setattr(tail, "read_piece", partial(read_piece, piece=20_000))
-    run = place.play("long").begin(1)
+    run = sandbox.play("long").begin(1)
     run.log(1, *({"t": float(n), "s": n, "m": {"a": 1.0}, "x": "y" * 500} for n in range(10_000)))
     seen: list[int] = []
 
@@ -158,7 +158,7 @@ def test_a_history_that_takes_long_to_read_comes_in_parts_and_says_so(
     assert seen == sorted(seen) and seen[0] < seen[-1] == 10_000
 
 
-def test_only_what_is_looked_at_is_read_and_once(place: Place, source: FolderSource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_is_looked_at_is_read_and_once(sandbox: Sandbox, source: FolderSource, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[str] = []
 
     def counted(root: Path, path: Path, *others: Any) -> Any:
@@ -172,14 +172,14 @@ def test_only_what_is_looked_at_is_read_and_once(place: Place, source: FolderSou
     assert sorted(pieces) == [*legs, "finished/leg-0001.train-7.jsonl"]
 
 
-def test_event_files_of_tensorboard_show_too(place: Place, source: FolderSource) -> None:
-    run = place.play("board").begin(1)
+def test_event_files_of_tensorboard_show_too(sandbox: Sandbox, source: FolderSource) -> None:
+    run = sandbox.play("board").begin(1)
     event_files.training(run.dir.tensorboard / "events.out.tfevents.1.host", range(5), at=run.now(), tag="eval/acc")
     assert read(source, lambda: source.metrics(run.spec.id)) == ("eval/acc",)
 
 
 def test_the_temporary_tracker_goes_with_the_screen(
-    place: Place, source: FolderSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, source: FolderSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -191,7 +191,7 @@ def test_the_temporary_tracker_goes_with_the_screen(
 
 
 def test_without_room_for_a_temporary_tracker_it_is_said_and_tried_again(
-    place: Place, source: FolderSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, source: FolderSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     run = named(source, "digits")
@@ -208,8 +208,8 @@ def test_without_room_for_a_temporary_tracker_it_is_said_and_tried_again(
             assert time.monotonic() < end
 
 
-def test_steps_out_of_order_are_drawn_in_order(place: Place, source: FolderSource) -> None:
-    run = place.play("jumps").begin(1)
+def test_steps_out_of_order_are_drawn_in_order(sandbox: Sandbox, source: FolderSource) -> None:
+    run = sandbox.play("jumps").begin(1)
     run.log(1, *({"t": float(n), "s": step, "m": {"a": float(step)}} for n, step in enumerate((3, 1, 2))))
     assert read(source, lambda: source.series([run.spec.id], ["a"], points=10))[0].highs == (1.0, 2.0, 3.0)
 
@@ -248,7 +248,7 @@ def test_a_log_is_searched_both_ways(source: FolderSource) -> None:
     assert source.search(run, log, "nowhere", after=0, back=False) is None
 
 
-def test_a_run_that_is_stopped_from_the_screen_is_stopped(place: Place, source: FolderSource) -> None:
+def test_a_run_that_is_stopped_from_the_screen_is_stopped(sandbox: Sandbox, source: FolderSource) -> None:
     assert "asked to save and stop" in source.stop(named(source, "digits"))
     assert "is cancelled" in source.stop(named(source, "patient"))
     with pytest.raises(Conflict):
@@ -260,15 +260,15 @@ def test_a_run_that_is_gone_is_not_found(source: FolderSource) -> None:
         source.detail("nothing")
 
 
-def test_without_a_picture_of_a_cluster_it_is_said_who_takes_one(tmp_path: Path, opened: Callable[[Place], FolderSource]) -> None:
+def test_without_a_picture_of_a_cluster_it_is_said_who_takes_one(tmp_path: Path, opened: Callable[[Sandbox], FolderSource]) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text('cluster = "big"\n[clusters.big]\nscheduler = "slurm"\n')
-    place = Place(tmp_path / "p", {"ONWARD_SETTINGS": str(settings), "ONWARD_STATE_DIR": str(tmp_path / "state")})
-    source = opened(place)
+    sandbox = Sandbox(tmp_path / "p", {"ONWARD_SETTINGS": str(settings), "ONWARD_STATE_DIR": str(tmp_path / "state")})
+    source = opened(sandbox)
     assert "`onward cluster big` takes one" in source.picture(None).trouble
-    save_snapshot(place.desk.env, "big", cluster())
+    save_snapshot(sandbox.context.env, "big", cluster())
     seen = source.picture("big")
-    assert seen.snapshot == cluster() and seen.age == 0.0 and place.scheduler.asked == 0
+    assert seen.snapshot == cluster() and seen.age == 0.0 and sandbox.scheduler.asked == 0
 
 
 def test_onward_cluster_keeps_the_picture_it_took(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_line_without_an_end_and_one_longer_than_all_are_shown() -> None:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Running]]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Running]]:
     folder = tmp_path_factory.mktemp("served")
     place = populate(folder / "p")
     with Running(folder / "server", "--no-tend", root=place.root) as server:
@@ -327,17 +327,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Ru
 
 
 @pytest.fixture
-def remote(served: tuple[Place, Running]) -> ServerSource:
+def remote(served: tuple[Sandbox, Running]) -> ServerSource:
     place, server = served
-    found = ServerSource(ApiClient(server.url, server.token()), place.desk.clock)
+    found = ServerSource(ApiClient(server.url, server.token()), place.context.clock)
     for _ in range(400):  # until it has read the folders
         if len(found.runs("").rows) == 4:
             return found
     raise AssertionError(server.log)
 
 
-def test_a_server_and_the_folders_tell_the_same_of_runs(served: tuple[Place, Running], remote: ServerSource) -> None:
-    folders = FolderSource(served[0].desk)
+def test_a_server_and_the_folders_tell_the_same_of_runs(served: tuple[Sandbox, Running], remote: ServerSource) -> None:
+    folders = FolderSource(served[0].context)
     mine = {row.name: row for row in folders.runs("").rows}
     theirs = {row.name: row for row in remote.runs("").rows}
     assert mine.keys() == theirs.keys()
@@ -347,7 +347,7 @@ def test_a_server_and_the_folders_tell_the_same_of_runs(served: tuple[Place, Run
 
 
 def test_a_server_and_the_folders_draw_the_same(
-    served: tuple[Place, Running], remote: ServerSource, opened: Callable[[Place], FolderSource]
+    served: tuple[Sandbox, Running], remote: ServerSource, opened: Callable[[Sandbox], FolderSource]
 ) -> None:
     folders, run = opened(served[0]), named(remote, "digits")
     assert remote.metrics(run) == read(folders, lambda: folders.metrics(run))
@@ -358,7 +358,7 @@ def test_a_server_and_the_folders_draw_the_same(
 
 
 def test_a_server_tells_the_same_first_page_and_timeline(
-    served: tuple[Place, Running], remote: ServerSource, opened: Callable[[Place], FolderSource]
+    served: tuple[Sandbox, Running], remote: ServerSource, opened: Callable[[Sandbox], FolderSource]
 ) -> None:
     run = named(remote, "broken")
     theirs, mine = remote.detail(run), opened(served[0]).detail(run)
@@ -366,10 +366,10 @@ def test_a_server_tells_the_same_first_page_and_timeline(
     assert dict(theirs.facts)["command"] == dict(mine.facts)["command"]
 
 
-def test_a_server_gives_and_searches_logs(served: tuple[Place, Running], remote: ServerSource) -> None:
+def test_a_server_gives_and_searches_logs(served: tuple[Sandbox, Running], remote: ServerSource) -> None:
     run = named(remote, "digits")
     log = remote.log(run, "out", leg=None, around=None)
-    assert log == FolderSource(served[0].desk).log(run, "out", leg=None, around=None)
+    assert log == FolderSource(served[0].context).log(run, "out", leg=None, around=None)
     assert log
     at = remote.search(run, log, "step 150", after=0, back=False)
     assert at is not None and next(line for line in log.lines if line.offset == at).text.startswith("leg 2 step 150")
@@ -387,7 +387,7 @@ def test_a_server_shows_its_clusters(remote: ServerSource) -> None:
     assert seen.name == "local" and seen.snapshot and len(seen.snapshot.nodes) == 1 and "local" in seen.others
 
 
-def test_a_server_tells_what_its_rules_told(served: tuple[Place, Running], remote: ServerSource) -> None:
+def test_a_server_tells_what_its_rules_told(served: tuple[Sandbox, Running], remote: ServerSource) -> None:
     assert remote.alerts() == ListedAlerts(note="no rules: add them on the web page")
     token = served[1].token("--rights", "admin")
     served[1].json("POST", "/api/v1/alerts/rules", token, {"name": "any", "kind": "failed"})
@@ -413,37 +413,37 @@ def test_a_notice_to_several_channels_is_one_and_sent_if_any_took_it() -> None:
     assert [(notice.at, notice.sent, notice.error) for notice in found] == [(9.0, False, ""), (1.0, True, "")]
 
 
-def test_a_run_has_an_address_on_its_server(served: tuple[Place, Running], remote: ServerSource) -> None:
+def test_a_run_has_an_address_on_its_server(served: tuple[Sandbox, Running], remote: ServerSource) -> None:
     run = named(remote, "digits")
     assert remote.link(run) == f"{served[1].url}/runs/{run}"
     assert served[1].ask("GET", f"/runs/{run}", headers={"accept": "text/html"})[0] in (200, 401)
 
 
-def test_the_server_of_this_machine_is_found_and_its_token_given_back(served: tuple[Place, Running]) -> None:
+def test_the_server_of_this_machine_is_found_and_its_token_given_back(served: tuple[Sandbox, Running]) -> None:
     place, server = served
-    desk = Place(place.folder / "other", {key: value for key, value in server.env.items() if key.startswith("ONWARD_")}).desk
-    source = open_source(desk, folders=False)
+    context = Sandbox(place.folder / "other", {key: value for key, value in server.env.items() if key.startswith("ONWARD_")}).context
+    source = open_source(context, folders=False)
     assert isinstance(source, ServerSource) and source.words == server.url.removeprefix("http://") and len(source.runs("").rows) == 4
     source.close()
     with pytest.raises(NotAllowed):
         for _ in range(10_000):
             source.runs("")
-    assert isinstance(open_source(desk, folders=True), FolderSource)
+    assert isinstance(open_source(context, folders=True), FolderSource)
 
 
-def test_without_a_server_the_folders_are_read(place: Place, tmp_path: Path) -> None:
-    desk = Place(tmp_path / "q", {"ONWARD_STATE_DIR": str(tmp_path / "state")}).desk
-    assert isinstance(open_source(desk, folders=False), FolderSource)
+def test_without_a_server_the_folders_are_read(sandbox: Sandbox, tmp_path: Path) -> None:
+    context = Sandbox(tmp_path / "q", {"ONWARD_STATE_DIR": str(tmp_path / "state")}).context
+    assert isinstance(open_source(context, folders=False), FolderSource)
 
 
 def test_a_server_that_is_named_is_used_and_a_missing_token_is_told(tmp_path: Path) -> None:
     token = tmp_path / "token"
     env = {"ONWARD_TRACKER_URL": "http://lab:1/", "ONWARD_TOKEN_FILE": str(token)}
     with pytest.raises(NotFound, match="token cannot be read"):
-        open_source(Place(tmp_path / "a", env).desk, folders=False)
+        open_source(Sandbox(tmp_path / "a", env).context, folders=False)
     token.write_text("secret\n")
     token.chmod(0o600)
-    assert open_source(Place(tmp_path / "b", env).desk, folders=False).words == "lab:1"
+    assert open_source(Sandbox(tmp_path / "b", env).context, folders=False).words == "lab:1"
 
 
 def test_a_server_that_does_not_answer_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,13 +64,13 @@ class Uploaded:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
 
-    def one_pass(self, *, stubborn: bool = False, place: Destination | None = None) -> PassEnd:
+    def one_pass(self, *, stubborn: bool = False, destination: Destination | None = None) -> PassEnd:
         assert self.plan.upload
         self.last = PipelineUpload(
             dir=self.dir,
             plan=self.plan,
             rule=self.plan.upload,
-            place=place or destination_of(self.to),
+            destination=destination or destination_of(self.to),
             clock=self.clock,
             stubborn=stubborn,
         )
@@ -95,9 +95,9 @@ class Uploaded:
 
 
 def stand(made: Uploaded) -> UploadProgress:
-    told = upload_progress(made.dir, made.plan)
-    assert told
-    return told
+    answer = upload_progress(made.dir, made.plan)
+    assert answer
+    return answer
 
 
 def files(folder: Path) -> set[str]:
@@ -125,7 +125,7 @@ def made(tmp_path: Path, there: Path) -> Uploaded:
 
 
 @pytest.fixture(params=list(UploadTargetKind))
-def place(request: pytest.FixtureRequest, there: Path) -> Destination:
+def destination(request: pytest.FixtureRequest, there: Path) -> Destination:
     """The same folder, by each way that reaches it from here."""
     match request.param:
         case UploadTargetKind.FOLDER:
@@ -141,13 +141,13 @@ def place(request: pytest.FixtureRequest, there: Path) -> Destination:
 # ── what arrives ──────────────────────────────────────────────────────────────
 
 
-def test_what_is_whole_arrives_under_its_path_and_what_is_not_stays(made: Uploaded, there: Path, place: Destination) -> None:
-    assert made.one_pass(place=place) is PassEnd.ALL
+def test_what_is_whole_arrives_under_its_path_and_what_is_not_stays(made: Uploaded, there: Path, destination: Destination) -> None:
+    assert made.one_pass(destination=destination) is PassEnd.ALL
     assert files(there) == made.expected()
     target = there / made.dir.path.name / "results" / "checkpoints" / "train.step-00000019" / "weights"
     assert target.read_text() == "w" * 100_000
     made.end()
-    assert made.one_pass(place=place) is PassEnd.ALL and has_all_arrived(made.dir)
+    assert made.one_pass(destination=destination) is PassEnd.ALL and has_all_arrived(made.dir)
     late = {
         f"{made.dir.path.name}/{path}"
         for path in ("logs/pipeline.log", "SHA256SUMS", *(f"results/summary.{one}" for one in ("md", "csv", "html", "json")))
@@ -156,23 +156,23 @@ def test_what_is_whole_arrives_under_its_path_and_what_is_not_stays(made: Upload
     assert subprocess.run(["sha256sum", "-c", "--quiet", f"{made.dir.path.name}/SHA256SUMS"], cwd=there, check=False).returncode == 0
 
 
-def test_what_was_spoiled_on_its_way_is_seen_and_repaired(made: Uploaded, there: Path, place: Destination) -> None:
-    made.one_pass(place=place)
+def test_what_was_spoiled_on_its_way_is_seen_and_repaired(made: Uploaded, there: Path, destination: Destination) -> None:
+    made.one_pass(destination=destination)
     spoiled = there / made.dir.path.name / "results" / "checkpoints" / "train.step-00000019" / "weights"
     before = spoiled.stat()
     spoiled.write_text("x" * 100_000)
     os.utime(spoiled, ns=(before.st_atime_ns, before.st_mtime_ns))  # of the same size and time: only its content tells
     made.dir.arrived("checkpoint-train.step-00000019").unlink()
-    assert made.one_pass(place=place) is PassEnd.ALL
+    assert made.one_pass(destination=destination) is PassEnd.ALL
     assert spoiled.read_text() == "w" * 100_000
 
 
-def test_files_with_odd_names_arrive_and_their_checksums_can_be_checked(made: Uploaded, there: Path, place: Destination) -> None:
+def test_files_with_odd_names_arrive_and_their_checksums_can_be_checked(made: Uploaded, there: Path, destination: Destination) -> None:
     odd = ["back\\slash", "two\nlines", "not \udce9 utf-8", "-e", "'$(x)'", "*"]
     for name in odd:
         made.write(f"results/tasks/{TASK}/files/{name}", name.encode(errors="replace").decode())
     made.end()
-    assert made.one_pass(place=place) is PassEnd.ALL
+    assert made.one_pass(destination=destination) is PassEnd.ALL
     assert {path.name for path in (there / made.dir.tasks.relative_to(made.root) / TASK / "files").iterdir()} == {*odd, "deep"}
     assert subprocess.run(["sha256sum", "-c", "--quiet", f"{made.dir.path.name}/SHA256SUMS"], cwd=there, check=False).returncode == 0
 
@@ -247,24 +247,24 @@ def test_a_place_that_is_away_is_tried_ever_more_seldom_told_as_a_problem_and_ge
 class Spoils:
     """A place that takes one thing only as something else."""
 
-    def __init__(self, place: Destination, name: str) -> None:
-        self.place, self.name = place, name
+    def __init__(self, destination: Destination, name: str) -> None:
+        self.destination, self.name = destination, name
 
     def put(self, root: Path, paths: Sequence[str], sums: Sums) -> None:
         if any(self.name in path for path in paths):
             sums = dict.fromkeys(sums, "0" * 64)
-        self.place.put(root, paths, sums)
+        self.destination.put(root, paths, sums)
 
 
 def test_one_thing_that_never_arrives_holds_up_no_other(made: Uploaded, there: Path) -> None:
     spoils = Spoils(FolderDestination(there), "checkpoints")
     for _ in range(3):
-        assert made.one_pass(place=spoils) is PassEnd.LEFT
+        assert made.one_pass(destination=spoils) is PassEnd.LEFT
         made.clock.sleep(3600)
     assert files(there) == {path for path in made.expected() if "checkpoints" not in path}
-    told = stand(made)
-    assert told.waiting == 1 and "did not arrive unchanged" in told.problems[0]
-    assert "checkpoint-train.step-00000019 cannot be uploaded, tried 3 times" in told.problems[0]
+    answer = stand(made)
+    assert answer.waiting == 1 and "did not arrive unchanged" in answer.problems[0]
+    assert "checkpoint-train.step-00000019 cannot be uploaded, tried 3 times" in answer.problems[0]
 
 
 def test_rsync_tells_what_it_said_and_one_that_is_not_installed_is_named(
@@ -292,13 +292,13 @@ def test_an_object_store_is_read_back(made: Uploaded, monkeypatch: pytest.Monkey
     fsspec = pytest.importorskip("fsspec")
     store = fsspec.filesystem("memory")
     paths = [f"{made.dir.path.name}/params/plan.json"]
-    place = destination_of("memory://bucket/uploads")
-    place.put(made.root, paths, checksums_of(made.root, paths))
+    destination = destination_of("memory://bucket/uploads")
+    destination.put(made.root, paths, checksums_of(made.root, paths))
     assert store.cat(f"/bucket/uploads/{paths[0]}") == made.dir.plan.read_bytes()
     monkeypatch.setattr(type(store), "put_file", lambda self, source, target: self.pipe_file(target, b"torn"))
     made.dir.plan.write_text("{}")
     with pytest.raises(NotDelivered, match="did not arrive unchanged"):
-        place.put(made.root, paths, checksums_of(made.root, paths))
+        destination.put(made.root, paths, checksums_of(made.root, paths))
 
 
 # ── from outside ──────────────────────────────────────────────────────────────
@@ -309,26 +309,26 @@ def test_tend_has_uploaded_what_no_job_is_left_to_upload_and_says_what_fails(tmp
     made = Uploaded(tmp_path, str(disk / "archive"))
     made.end()
     made.dir.summary("json").unlink()
-    desk = OperationsContext(env={"ONWARD_ROOT": str(made.root)}, clock=made.clock)
+    context = OperationsContext(env={"ONWARD_ROOT": str(made.root)}, clock=made.clock)
     started: list[PipelineDir] = []
 
-    def start(desk: OperationsContext, dir: PipelineDir) -> None:
+    def start(context: OperationsContext, dir: PipelineDir) -> None:
         started.append(dir)
         made.one_pass(stubborn=True)
 
     problems: list[str] = []
     for _ in range(3):
         assert not problems
-        problems = tend_upload(desk, made.dir, start=start)
-        tend_upload(desk, made.dir, start=start)
+        problems = tend_upload(context, made.dir, start=start)
+        tend_upload(context, made.dir, start=start)
         assert made.dir.summary("json").exists(), "the table is made where Onward is whole"
         made.clock.sleep(3600)
     assert len(started) == 3, "not before its time"
     assert f"{disk} does not exist" in problems[0]
     disk.mkdir()
-    assert not tend_upload(desk, made.dir, start=start) and has_all_arrived(made.dir)
+    assert not tend_upload(context, made.dir, start=start) and has_all_arrived(made.dir)
     made.clock.sleep(3600)
-    assert not tend_upload(desk, made.dir, start=start) and len(started) == 4
+    assert not tend_upload(context, made.dir, start=start) and len(started) == 4
     assert upload_record(made.dir, made.plan) == {"to": made.to, "arrived": 7, "waiting": 0, "problems": []}
 
 

@@ -37,16 +37,16 @@ class Ground:
 
     def disk(self, name: str, size: int) -> Disk:
         """ext4 of this size, in a file: it takes as much room here as was ever written to it."""
-        image, place = self.folder / f"{name}.img", self.folder / name
-        place.mkdir()
+        image, folder = self.folder / f"{name}.img", self.folder / name
+        folder.mkdir()
         with image.open("wb") as file:
             file.truncate(size)
         subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(image)], check=True)
         found = subprocess.run(["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True)
         device = found.stdout.strip()
-        subprocess.run(["mount", device, str(place)], check=True)
-        place.chmod(0o1777)
-        return Disk(folder=place, device=device)
+        subprocess.run(["mount", device, str(folder)], check=True)
+        folder.chmod(0o1777)
+        return Disk(folder=folder, device=device)
 
     def slow(self, name: str, *, checkpoint: int) -> Path:
         """A folder behind bindfs (FUSE), which holds writes up: so many bytes a second at most, for all who write together.
@@ -55,12 +55,12 @@ class Ground:
         """
         least, seconds = _SLOW
         rate = max(least, checkpoint // seconds)
-        behind, place = self.folder / f"{name}.behind", self.folder / name
-        for folder in (behind, place):
+        behind, mount = self.folder / f"{name}.behind", self.folder / name
+        for folder in (behind, mount):
             folder.mkdir()
         behind.chmod(0o1777)
-        subprocess.run(["bindfs", f"--write-rate={rate}", f"--read-rate={4 * rate}", str(behind), str(place)], check=True)
-        return place
+        subprocess.run(["bindfs", f"--write-rate={rate}", f"--read-rate={4 * rate}", str(behind), str(mount)], check=True)
+        return mount
 
     def clear(self) -> None:
         """A second Ctrl-C does not interrupt it."""
@@ -74,8 +74,8 @@ class Ground:
 
     def _clear(self) -> None:
         _end(self.folder)
-        for place in _mounted_below(self.folder):
-            _unmount(place)
+        for folder in _mounted_below(self.folder):
+            _unmount(folder)
         for device in _loops_below(self.folder):
             subprocess.run(["losetup", "--detach", device], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -119,14 +119,14 @@ def _end(folder: Path) -> None:
 def _mounted_below(folder: Path) -> list[Path]:
     """Deepest first."""
     places = [Path(line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    return sorted((place for place in places if folder in place.parents), key=lambda place: -len(place.parts))
+    return sorted((mount for mount in places if folder in mount.parents), key=lambda folder: -len(folder.parts))
 
 
-def _unmount(place: Path) -> None:
+def _unmount(folder: Path) -> None:
     give_up = time.monotonic() + _BUSY
-    while subprocess.run(["umount", str(place)], capture_output=True, check=False).returncode:
+    while subprocess.run(["umount", str(folder)], capture_output=True, check=False).returncode:
         if time.monotonic() > give_up:
-            subprocess.run(["umount", "--lazy", str(place)], check=False)
+            subprocess.run(["umount", "--lazy", str(folder)], check=False)
             return
         time.sleep(0.5)
 

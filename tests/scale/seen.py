@@ -63,7 +63,7 @@ def nothing_lost(found: list[SeenLeg]) -> None:
         assert after.resumed == newest, f"leg {after.number} went on from {after.resumed}, and leg {before.number} had committed {newest}"
 
 
-def told(found: list[SeenLeg]) -> str:
+def legs_text(found: list[SeenLeg]) -> str:
     """A line for each leg: where it began and ended, and how its last seconds went."""
     lines = []
     for leg in found:
@@ -82,8 +82,8 @@ def told(found: list[SeenLeg]) -> str:
 
 def finished(shown: dict[str, Any], folder: Path) -> None:
     log = folder / "logs" / "supervisor.log"
-    told = f"{shown['state']}: {shown.get('cause')} {shown.get('evidence')}\n{log.read_text() if log.exists() else ''}"
-    assert shown["state"] == "finished", told
+    text = f"{shown['state']}: {shown.get('cause')} {shown.get('evidence')}\n{log.read_text() if log.exists() else ''}"
+    assert shown["state"] == "finished", text
 
 
 class Memory:

@@ -18,7 +18,7 @@ from onward.sdk import contract
 from tests.cluster.conftest import Person, RunOnBed
 from tests.scale.conftest import GB
 from tests.scale.places import Ground, rate_of
-from tests.scale.seen import finished, legs, nothing_lost, told
+from tests.scale.seen import finished, legs, legs_text, nothing_lost
 
 pytestmark = [pytest.mark.scale, pytest.mark.cluster]
 
@@ -46,7 +46,7 @@ def test_four_nodes_lose_nothing_at_planned_ends_nor_what_lay_on_them_when_all_w
         kill_all(run, bed)
         shown = run.until_over(within=60 * minutes * 6 + 300)
         found = legs(run.folder, run.events())
-        print(told(found))
+        print(legs_text(found))
         finished(shown, run.folder)
         assert len(shown["legs"][0]["nodes"]) == _NODES
         assert "time_limit" in {leg.end for leg in found}

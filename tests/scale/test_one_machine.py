@@ -11,7 +11,7 @@ import pytest
 from tests.crash.conftest import LocalRun, Machine
 from tests.scale.conftest import GB, command, node_disk
 from tests.scale.places import Ground, rate_of
-from tests.scale.seen import Memory, finished, legs, nothing_lost, told
+from tests.scale.seen import Memory, finished, legs, legs_text, nothing_lost
 
 pytestmark = pytest.mark.scale
 
@@ -48,7 +48,7 @@ def test_a_slow_store_loses_no_committed_step_and_the_request_to_stop_comes_in_t
     with Memory(run.folder) as memory:
         shown = run.until_over(within=8 * limit + 300)
     found = legs(run.folder, events(run))
-    print(told(found))
+    print(legs_text(found))
     print(f"most memory of supervisor and stager: {memory.most / 1e6:.0f} MB")
     finished(shown, run.folder)
     assert len(found) >= 3 and {leg.end for leg in found[:-1]} == {"time_limit"}
@@ -75,7 +75,7 @@ def test_a_node_disk_of_one_and_a_half_checkpoints_is_enough_for_every_leg(machi
     run = submit(machine, "--time", f"0:{limit}", "--keep", "2", size=size, steps=in_steps(2.2 * limit), every=in_steps(4 * save + 4))
     shown = run.until_over(within=8 * limit + 300)
     found = legs(run.folder, events(run))
-    print(told(found))
+    print(legs_text(found))
     print("skipped, by leg:", {leg.number: sorted(leg.skipped) for leg in found})
     finished(shown, run.folder)
     assert len(found) >= 3

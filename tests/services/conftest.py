@@ -54,7 +54,7 @@ def own_postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def place(postgres: Postgres) -> Iterator[str]:
+def address(postgres: Postgres) -> Iterator[str]:
     """The address of an empty store."""
     yield postgres.url(_DATABASE)
     names = ", ".join(f'"{table}"' for table in metadata.tables)

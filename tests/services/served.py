@@ -23,9 +23,9 @@ class Served:
     pid: int
 
     def call(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
-        told = {"Authorization": f"Bearer {self.token}", **(headers or {})}
+        fields = {"Authorization": f"Bearer {self.token}", **(headers or {})}
         try:
-            with urlopen(Request(self.url + path, data=body, method=method, headers=told), timeout=60) as answer:
+            with urlopen(Request(self.url + path, data=body, method=method, headers=fields), timeout=60) as answer:
                 return answer.status, answer.read()
         except HTTPError as error:
             return error.code, error.read()

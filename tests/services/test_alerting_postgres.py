@@ -11,13 +11,13 @@ from onward.tracker.store import Tracker
 from tests.borrowed import borrowed
 from tests.receivers import hooks
 from tests.unit import test_alerting
-from tests.unit.test_alerting import Scene
+from tests.unit.test_alerting import Harness
 
 
 @pytest.fixture
-def scene(tmp_path: Path, place: str) -> Iterator[Scene]:
-    with Tracker.open(place) as tracker, hooks() as kept:
-        yield Scene(tmp_path, tracker, kept)
+def harness(tmp_path: Path, address: str) -> Iterator[Harness]:
+    with Tracker.open(address) as tracker, hooks() as kept:
+        yield Harness(tmp_path, tracker, kept)
 
 
 globals().update(borrowed(test_alerting))

@@ -20,7 +20,7 @@ from tests.unit import (
     test_api_sparklines,
     test_api_views,
 )
-from tests.unit.test_api_routes import Scene
+from tests.unit.test_api_routes import Harness
 
 _MODULES = (
     *(test_api_aggregates, test_api_bests, test_api_export, test_api_filter_words, test_api_metric_keys),
@@ -29,9 +29,9 @@ _MODULES = (
 
 
 @pytest.fixture
-def scene(tmp_path: Path, place: str) -> Iterator[Scene]:
-    with open_tracker(tracker_location({"ONWARD_STATE_DIR": str(tmp_path / "state")}, place)) as opened:
-        yield Scene(tmp_path, opened)
+def harness(tmp_path: Path, address: str) -> Iterator[Harness]:
+    with open_tracker(tracker_location({"ONWARD_STATE_DIR": str(tmp_path / "state")}, address)) as opened:
+        yield Harness(tmp_path, opened)
 
 
 globals().update(borrowed(*_MODULES))

@@ -57,7 +57,7 @@ def taken(channel: BlockingChannel, queue: str, *, timeout: float = PATIENCE) ->
     raise AssertionError(f"nothing came to {queue}")
 
 
-def told(channel: BlockingChannel, queue: str) -> dict[str, Any]:
+def state(channel: BlockingChannel, queue: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(taken(channel, queue)[1])
     return found
 
@@ -119,12 +119,12 @@ def test_questions_are_answered_at_once(broker: RabbitMQ, vhost: str, old: OldPr
         own_queue(old.channel, "asked")
         publish(old.channel, "onward.requests", {"id": "a", "recipe": "echo"}, reply_to="mine")
         publish(old.channel, "onward.control", {"kind": "status", "id": "none"}, reply_to="asked")
-        assert told(old.channel, "asked")["state"] == "unknown"
+        assert state(old.channel, "asked")["state"] == "unknown"
         publish(old.channel, "onward.control", {"kind": "cancel", "id": "a"}, reply_to="nobody is there")
         publish(old.channel, "onward.control", {"kind": "status", "id": "a"}, reply_to="asked")
 
-        assert told(old.channel, "mine")["state"] == "cancelled"
-        assert told(old.channel, "asked")["kind"] == "status"
+        assert state(old.channel, "mine")["state"] == "cancelled"
+        assert state(old.channel, "asked")["kind"] == "status"
 
 
 def test_poison_is_put_aside_at_once_with_its_reason_and_blocks_nobody(running: Running, old: OldProducer) -> None:
@@ -178,7 +178,7 @@ def test_an_answer_whose_queue_is_missing_waits_for_it(running: Running, old: Ol
 
     own_queue(old.channel, "later")
 
-    assert told(old.channel, "later")["state"] == "done"
+    assert state(old.channel, "later")["state"] == "done"
 
 
 def test_an_answer_whose_queue_is_full_waits_for_room(running: Running, old: OldProducer) -> None:
@@ -188,8 +188,8 @@ def test_an_answer_whose_queue_is_full_waits_for_room(running: Running, old: Old
     assert until(lambda: any(one.error for one in running.requests.outbox.of("a")), timeout=PATIENCE)
     assert running.requests.outbox.of("a")[0].error == "the queue 'narrow' accepts no more messages"
 
-    assert told(old.channel, "narrow") == {"first": 1}
-    assert told(old.channel, "narrow")["state"] == "done"
+    assert state(old.channel, "narrow") == {"first": 1}
+    assert state(old.channel, "narrow")["state"] == "done"
 
 
 def test_an_answer_that_cannot_be_written_at_all_keeps_no_other_back(running: Running, old: OldProducer) -> None:
@@ -201,7 +201,7 @@ def test_an_answer_that_cannot_be_written_at_all_keeps_no_other_back(running: Ru
     running.requests.refuse(with_odd, "a queue's name has 255 bytes at most")
     publish(old.channel, "onward.requests", {"id": "even", "recipe": "echo"}, reply_to="mine")
 
-    assert told(old.channel, "mine")["id"] == "even"
+    assert state(old.channel, "mine")["id"] == "even"
     assert "NUL in correlation_id" in (taken(old.channel, "onward.dead")[0].headers or {})["x-onward-reason"]
     assert until(lambda: running.requests.outbox.of("a")[0].error.startswith("it cannot be encoded as a message"), timeout=PATIENCE)
 
@@ -256,7 +256,7 @@ def test_what_a_broker_has_no_room_for_comes_by_address_or_with_its_reason_and_t
         own_queue(old.channel)
         for id in ("a", "b"):  # the second knows what the first found out
             publish(old.channel, "onward.requests", {"id": id, "recipe": "echo"}, reply_to="mine")
-            answer = told(old.channel, "mine")
+            answer = state(old.channel, "mine")
             large = answer["results"]["large"]
             assert base64.b64decode(answer["results"]["small"]["data"]) == (tmp_path / "small.h5").read_bytes()
             assert ("url" in large, "reason" in large, "data" in large) == (server is not None, server is None, False)

@@ -52,8 +52,8 @@ def test_a_client_reads_back_what_it_reads_back_from_mlflow(client: tuple[str, P
         )
         assert done.returncode == 0, done.stderr[-3000:]
     expected = json.loads((HERE / f"{'answers' if script == 'calls' else script}-{version}.json").read_text())
-    told = json.loads(ours.read_text())
-    other = {name: (answer, told.get(name)) for name, answer in expected.items() if told.get(name) != answer}
+    body = json.loads(ours.read_text())
+    other = {name: (answer, body.get(name)) for name, answer in expected.items() if body.get(name) != answer}
     assert other.keys() == DELIBERATE[script].keys(), "\n".join(
         f"{name}: MLflow {theirs}, ours {mine}" for name, (theirs, mine) in other.items()
     )

@@ -46,17 +46,17 @@ def test_a_client_in_a_job_finds_its_run_in_every_leg_and_the_tracker_has_all_of
     for leg in (1, 2):
         local = LegLocal(tmp_path / f"node-{leg}")
         local.make()
-        told = live_leg(python, dir, local, leg, tmp_path / f"answers-{leg}.json")
+        body = live_leg(python, dir, local, leg, tmp_path / f"answers-{leg}.json")
         run = hex_id("k3x9q2m7")
-        assert (told["id"], told["again"], told["found"], told["experiment"]) == (run, run, [run], True)
-        assert told["params"] == {"lr": "0.1", "layers": "3"}
-        assert {key: told["metrics"][key] for key in ("nan", "inf")} == {"nan": "nan", "inf": "inf"}
-        assert (told["team"], told["gone"], told["status"]) == ("vision", None, "FINISHED")
-        assert told["history"] == list(range(30))
-        assert told["files"] == ["d.json", "more", "notes"] and told["text"] == "hello"
-        if "model" in told:
-            assert told["model"]["status"].endswith("READY") and told["model"]["metrics"] == [0.5]
-            models.append(told["model"]["id"])
+        assert (body["id"], body["again"], body["found"], body["experiment"]) == (run, run, [run], True)
+        assert body["params"] == {"lr": "0.1", "layers": "3"}
+        assert {key: body["metrics"][key] for key in ("nan", "inf")} == {"nan": "nan", "inf": "inf"}
+        assert (body["team"], body["gone"], body["status"]) == ("vision", None, "FINISHED")
+        assert body["history"] == list(range(30))
+        assert body["files"] == ["d.json", "more", "notes"] and body["text"] == "hello"
+        if "model" in body:
+            assert body["model"]["status"].endswith("READY") and body["model"]["metrics"] == [0.5]
+            models.append(body["model"]["id"])
     with Tracker.open(tmp_path / "onward.db") as tracker:
         assert tracker.files.look([tmp_path]).problems == []
         view = tracker.runs.view("k3x9q2m7")

@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve()
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_no_request_that_the_openapi_describes_is_answered_by_a_5xx(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    db = request.getfixturevalue("place") if kind == "postgres" else None
+    db = request.getfixturevalue("address") if kind == "postgres" else None
     with Running(tmp_path, "--demo-data", "--no-tend", db=db, settings="[server]\nrequests = 0\n") as server:
         token = server.token("--rights", "admin")
         runs = [run["id"] for run in server.json("GET", "/api/v1/runs", token)["runs"]]

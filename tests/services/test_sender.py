@@ -90,9 +90,9 @@ def trained(gateway: PlayedGateway, queue: str, body: dict[str, Any], to: str) -
     elif body["recipe"] == "endless":
         gateway.tell(to, kind="progress", id=body["id"], state="queued")
     else:
-        told = {"size": len(MODEL), "sha256": hashlib.sha256(MODEL).hexdigest(), "data": base64.encodebytes(MODEL).decode()}
+        fields = {"size": len(MODEL), "sha256": hashlib.sha256(MODEL).hexdigest(), "data": base64.encodebytes(MODEL).decode()}
         gateway.tell(to, kind="progress", id=body["id"], state="running", leg=1, percent=50.0, metrics={"loss": 0.25})
-        gateway.tell(to, kind="reply", id=body["id"], state="done", reason="trained", metrics={"loss": 0.125}, results={"Model 0": told})
+        gateway.tell(to, kind="reply", id=body["id"], state="done", reason="trained", metrics={"loss": 0.125}, results={"Model 0": fields})
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def gateway(broker: RabbitMQ, vhost: str) -> Iterator[PlayedGateway]:
 
 def test_a_request_is_told_of_its_progress_and_answered_with_its_results(sender: Sender, gateway: PlayedGateway, tmp_path: Path) -> None:
     sent = sender.request("patchwise", {"Image": "https://rodan.lab/a.png"}, {"Patch height": 64}, deadline=2e9, priority=3)
-    told: list[Any] = []
-    answer = sent.wait(told=told.append, timeout=30)
+    entries: list[Any] = []
+    answer = sent.wait(told=entries.append, timeout=30)
     wanted = {
         "id": sent.id,
         "recipe": "patchwise",
@@ -117,7 +117,7 @@ def test_a_request_is_told_of_its_progress_and_answered_with_its_results(sender:
         "settings": {"Patch height": 64},
     }
     assert gateway.seen[0][1] == wanted | {"resources": {}, "deadline": 2e9, "priority": 3, "sender": "scribe"}
-    assert [(one["percent"], one["metrics"]) for one in told] == [(50.0, {"loss": 0.25})]
+    assert [(one["percent"], one["metrics"]) for one in entries] == [(50.0, {"loss": 0.25})]
     assert (answer.done, answer.reason, answer.metrics) == (True, "trained", {"loss": 0.125})
     assert [path.read_bytes() for path in answer.save(tmp_path)] == [MODEL]
     with pytest.raises(NotFound, match=r"no reply to .* will come"):

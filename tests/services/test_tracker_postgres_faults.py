@@ -25,11 +25,11 @@ def until(check: Callable[[], bool], seconds: float = 120) -> None:
 
 @pytest.mark.slow
 def test_a_server_that_stops_at_once_under_load_costs_no_acknowledged_point(own_postgres: Postgres) -> None:
-    place = own_postgres.create("onward")
+    address = own_postgres.create("onward")
     acknowledged: set[int] = set()
     refused = 0
     stop = threading.Event()
-    with Tracker.open(place) as tracker:
+    with Tracker.open(address) as tracker:
         run = tracker.runs.create(NewRun()).run_id
         tracker.upkeep.start(0.05)
 
@@ -65,17 +65,17 @@ def test_a_server_that_stops_at_once_under_load_costs_no_acknowledged_point(own_
 
 
 @pytest.mark.slow
-def test_a_killed_server_of_ours_loses_nothing_there_either(place: str) -> None:
-    with Tracker.open(place) as tracker:
+def test_a_killed_server_of_ours_loses_nothing_there_either(address: str) -> None:
+    with Tracker.open(address) as tracker:
         run = tracker.runs.create(NewRun()).run_id
         acknowledged: set[int] = set()
         for _ in range(4):
-            acknowledged |= load_until_killed(place, run, max(acknowledged, default=-1) + 1, 0.3)
+            acknowledged |= load_until_killed(address, run, max(acknowledged, default=-1) + 1, 0.3)
             check_batches(tracker, run, acknowledged)
 
 
-def test_two_servers_that_share_a_database_do_not_disturb_each_other(place: str) -> None:
-    with Tracker.open(place) as one, Tracker.open(place) as two:
+def test_two_servers_that_share_a_database_do_not_disturb_each_other(address: str) -> None:
+    with Tracker.open(address) as one, Tracker.open(address) as two:
         run = one.runs.create(NewRun()).run_id
 
         def send(tracker: Tracker, first: int) -> None:
@@ -93,8 +93,8 @@ def test_two_servers_that_share_a_database_do_not_disturb_each_other(place: str)
         assert one.version() == two.version()
 
 
-def test_one_of_several_servers_is_elected_and_another_when_it_leaves(place: str) -> None:
-    with Tracker.open(place) as one, Tracker.open(place) as two:
+def test_one_of_several_servers_is_elected_and_another_when_it_leaves(address: str) -> None:
+    with Tracker.open(address) as one, Tracker.open(address) as two:
         assert [one.election.won(), two.election.won(), one.election.won(), two.election.won()] == [True, False, True, False]
         one.election.leave()
         assert two.election.won()
@@ -102,12 +102,12 @@ def test_one_of_several_servers_is_elected_and_another_when_it_leaves(place: str
 
 
 def test_servers_that_start_at_once_make_the_tables_once(own_postgres: Postgres) -> None:
-    place = own_postgres.create("fresh")
+    address = own_postgres.create("fresh")
     failures: list[BaseException] = []
 
     def start() -> None:
         try:
-            Tracker.open(place).close()
+            Tracker.open(address).close()
         except BaseException as error:
             failures.append(error)
 

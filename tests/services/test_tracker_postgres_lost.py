@@ -91,7 +91,7 @@ def _hang_up(connection: socket.socket) -> None:
 
 
 @pytest.fixture
-def proxy(postgres: Postgres, place: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+def proxy(postgres: Postgres, address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     made = Proxy(tmp_path_factory.mktemp("pg"), postgres)
     yield made
     made.close()
@@ -132,13 +132,13 @@ def test_points_without_numbers_are_acknowledged_once_too(proxy: Proxy) -> None:
         assert len(tracker.series.points(run, "loss")) == 10
 
 
-def test_a_server_that_lost_its_office_amid_a_look_doubles_nothing(place: str, tmp_path: Path) -> None:
+def test_a_server_that_lost_its_office_amid_a_look_doubles_nothing(address: str, tmp_path: Path) -> None:
     """Its lock's connection breaks after it has read a piece and before it stores it; the other is elected, and reads the same files."""
     root = tmp_path / "runs"
     folder = Folder(root)
     folder.begin(1)
     folder.log(1, *range(10))
-    with Tracker.open(place) as old, Tracker.open(place) as new:
+    with Tracker.open(address) as old, Tracker.open(address) as new:
         assert old.election.won()
         assert not new.election.won()
         old.files.look([root])

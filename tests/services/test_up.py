@@ -156,9 +156,9 @@ def test_listeners_hear_of_a_run_and_are_let_go_when_the_server_stops(tmp_path: 
         while not heard or heard[-1] != "finished":
             line = stream.readline()
             if line.startswith(b"data:"):
-                told = json.loads(line[5:])
-                if told["event"] == "run_status_changed" and told["run_id"] == run:
-                    heard.append(told["status"])
+                body = json.loads(line[5:])
+                if body["event"] == "run_status_changed" and body["run_id"] == run:
+                    heard.append(body["status"])
         assert heard in (["running", "finished"], ["finished"])
         server.process.send_signal(signal.SIGTERM)
         assert stream.read() is not None  # to its end: it is closed from the other side

@@ -27,7 +27,7 @@ _TIMES = {
 def story(server: Running, token: str) -> list[Any]:
     """What was answered, without what differs by nature: times, ids, addresses."""
     ids: dict[str, str] = {}
-    told: list[Any] = []
+    entries: list[Any] = []
 
     def ask(method: str, path: str, body: Any = None, *, raw: bytes | None = None) -> Any:
         status, _, answer = server.ask(method, path, token=token, json=body, body=raw)
@@ -38,7 +38,7 @@ def story(server: Running, token: str) -> list[Any]:
         text = json.dumps(_settled(data), sort_keys=True)
         for id, name in ids.items():
             text = text.replace(id, name)
-        told.append([method, re.sub("|".join(ids) or "^$", lambda m: ids.get(m[0], ""), path), status, json.loads(text)])
+        entries.append([method, re.sub("|".join(ids) or "^$", lambda m: ids.get(m[0], ""), path), status, json.loads(text)])
         return data
 
     def run(name: str, **others: Any) -> str:
@@ -103,7 +103,7 @@ def story(server: Running, token: str) -> list[Any]:
     ask("GET", f"/api/2.0/mlflow/metrics/get-history?run_id={a}&metric_key=loss")
     ask("GET", f"/api/2.0/mlflow/runs/get?run_id={a}")
     ask("GET", f"/runs/{a}")
-    return told
+    return entries
 
 
 def _settled(data: Any) -> Any:
@@ -116,13 +116,13 @@ def _settled(data: Any) -> Any:
     return data
 
 
-def test_both_databases_tell_the_same_story(place: str, tmp_path: Path) -> None:
-    told = []
-    for name, db in (("sqlite", None), ("postgresql", place)):
+def test_both_databases_tell_the_same_story(address: str, tmp_path: Path) -> None:
+    entries = []
+    for name, db in (("sqlite", None), ("postgresql", address)):
         with Running(tmp_path / name, "--no-tend", db=db) as server:
-            told.append(story(server, server.token("--rights", "admin", "--name", "ada")))
+            entries.append(story(server, server.token("--rights", "admin", "--name", "ada")))
             assert '"fault"' not in server.log
-    assert len(told[0]) > 40
-    for ours, theirs in zip(*told, strict=True):
+    assert len(entries[0]) > 40
+    for ours, theirs in zip(*entries, strict=True):
         assert ours == theirs
-    assert {status for _, _, status, _ in told[0]} <= {200, 201, 204, 400, 409}
+    assert {status for _, _, status, _ in entries[0]} <= {200, 201, 204, 400, 409}

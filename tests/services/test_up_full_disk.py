@@ -39,9 +39,9 @@ def test_a_full_disk_is_a_503_with_its_reason_until_there_is_room_and_costs_no_a
                 load.wait_for(20)
                 wait_until(lambda: server.ask("GET", "/readyz", token=token)[0] == 200)
         load.check()
-        told = [json.loads(line) for line in server.log.splitlines() if '"store"' in line]
-        assert [line["level"] for line in told][:2] == ["error", "warning"]
-        assert len(told) < 6  # a line a minute, not one a request
+        data = [json.loads(line) for line in server.log.splitlines() if '"store"' in line]
+        assert [line["level"] for line in data][:2] == ["error", "warning"]
+        assert len(data) < 6  # a line a minute, not one a request
         assert "Traceback" not in server.log
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from beds.postgres import Postgres
-from tests.desks import Place
 from tests.http_load import Load, wait_until
+from tests.sandbox import Sandbox
 from tests.servers import Running
 
 KILLS = 50
@@ -39,8 +39,8 @@ def test_killed_fifty_times_under_load_every_acknowledged_point_is_there_once(tm
 
 
 @pytest.mark.slow
-def test_a_server_on_postgresql_is_killed_under_load(place: str, tmp_path: Path) -> None:
-    with Running(tmp_path, db=place) as server:
+def test_a_server_on_postgresql_is_killed_under_load(address: str, tmp_path: Path) -> None:
+    with Running(tmp_path, db=address) as server:
         token = server.token()
         with Load(server, token, begin(server, token)) as load:
             for _ in range(5):
@@ -70,10 +70,10 @@ def test_postgresql_that_stops_at_once_under_load_is_a_503_until_it_is_back(own_
         assert "Traceback" not in server.log
 
 
-def test_of_two_servers_one_tends_and_the_other_takes_over_when_it_is_killed(place: str, tmp_path: Path) -> None:
-    desk = Place(tmp_path / "desk")
+def test_of_two_servers_one_tends_and_the_other_takes_over_when_it_is_killed(address: str, tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path / "desk")
     files = ("--files", str(tmp_path / "files"))
-    with Running(tmp_path / "one", *files, db=place, root=desk.root) as one:
+    with Running(tmp_path / "one", *files, db=address, root=sandbox.root) as one:
         token = one.token()
 
         def tends(server: Running) -> bool:
@@ -81,16 +81,16 @@ def test_of_two_servers_one_tends_and_the_other_takes_over_when_it_is_killed(pla
             return "onward_tended_age_seconds" in server.ask("GET", "/metrics", token=token)[2].decode()
 
         wait_until(lambda: tends(one))
-        with Running(tmp_path / "two", *files, db=place, root=desk.root) as two:
+        with Running(tmp_path / "two", *files, db=address, root=sandbox.root) as two:
             run = one.json("POST", "/experiments/e/runs", token, {})["run_id"]
             two.json("POST", f"/runs/{run}/metrics", token, {"name": "loss", "value": 1, "step": 0})
             assert one.json("GET", f"/api/v1/runs/{run}/metrics", token)["metrics"]["loss"]["value"] == 1
             assert two.ask("PUT", f"/api/v1/runs/{run}/artifacts/a.txt", token=token, body=b"x")[0] == 201
             assert one.ask("GET", f"/api/v1/runs/{run}/artifacts/a.txt", token=token)[2] == b"x"
-            first = desk.play("first").spec.id
+            first = sandbox.play("first").spec.id
             wait_until(lambda: two.ask("GET", f"/api/v1/runs/{first}", token=token)[0] == 200)  # the other read it
             assert not tends(two)
             one.kill()
-            second = desk.play("second").spec.id
+            second = sandbox.play("second").spec.id
             wait_until(lambda: two.ask("GET", f"/api/v1/runs/{second}", token=token)[0] == 200)
             wait_until(lambda: tends(two))

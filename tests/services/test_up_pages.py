@@ -58,15 +58,15 @@ def visit(server: Running, token: str) -> list[tuple[str, int, Any]]:
     listed = server.json("GET", f"{API}/runs?limit=500&order={quote('name asc')}", token)["runs"]
     named = {run["id"]: run["name"] for run in listed}
     saved = {"page": "runs", "name": "mine", "query": "q=state+%3D+running", "shared": True}
-    told: list[tuple[str, int, Any]] = [("views", server.ask("PUT", f"{API}/views", token=token, json=saved)[0], None)]
+    entries: list[tuple[str, int, Any]] = [("views", server.ask("PUT", f"{API}/views", token=token, json=saved)[0], None)]
     for method, address, asked in questions(list(named), str(listed[0]["experiment"])):
         status, _, body = server.ask(method, API + address, token=token, json=asked)
         assert status == 200, (address, asked, body[:500])
         words = f"{address} {asked}"
         for id, name in named.items():
             words = words.replace(id, name)
-        told.append((words, status, shape(json.loads(body), named) if body.startswith(b"{") else None))
-    return told
+        entries.append((words, status, shape(json.loads(body), named) if body.startswith(b"{") else None))
+    return entries
 
 
 def shape(data: Any, named: dict[str, str]) -> Any:
@@ -78,12 +78,12 @@ def shape(data: Any, named: dict[str, str]) -> Any:
     return named.get(data, "text") if isinstance(data, str) else type(data).__name__
 
 
-def test_the_pages_of_demo_data_are_told_alike_by_both_databases(place: str, tmp_path: Path) -> None:
-    told = []
-    for name, db in (("sqlite", None), ("postgresql", place)):
+def test_the_pages_of_demo_data_are_told_alike_by_both_databases(address: str, tmp_path: Path) -> None:
+    entries = []
+    for name, db in (("sqlite", None), ("postgresql", address)):
         with Running(tmp_path / name, "--demo-data", "--no-tend", db=db, settings="[server]\nrequests = 0\n") as server:
-            told.append(visit(server, server.token("--rights", "admin", "--name", "ada")))
+            entries.append(visit(server, server.token("--rights", "admin", "--name", "ada")))
             assert '"fault"' not in server.log
-    assert (len(told[0]) > 100, told[0][0][1]) == (True, 200)
-    for ours, theirs in zip(*told, strict=True):
+    assert (len(entries[0]) > 100, entries[0][0][1]) == (True, 200)
+    for ours, theirs in zip(*entries, strict=True):
         assert ours == theirs

@@ -17,9 +17,9 @@ import pytest
 
 from beds.postgres import Postgres, free_port
 from onward.model.run import LegEnd
-from tests.desks import Place
 from tests.http_load import wait_until
 from tests.needs import missing
+from tests.sandbox import Sandbox
 from tests.servers import PATIENCE, Running
 
 
@@ -69,9 +69,9 @@ def test_a_listener_that_lost_its_connection_hears_what_it_missed_and_after_a_re
         for how in ({"last_event_id": cursor}, {}):
             query = "" if how else f"&cursor={cursor}"
             with Listener(server.url, f"/api/v1/live?run={run}&event=run_status_changed{query}", token, **how) as listener:
-                told = listener.events()
-                assert next(told)["event"] == "hello"
-                missed = [next(told), next(told)]
+                answer = listener.events()
+                assert next(answer)["event"] == "hello"
+                missed = [next(answer), next(answer)]
                 assert [(one["run_id"], one["status"]) for one in missed] == [(run, "running"), (run, "finished")]
         server.kill()
         server.start()
@@ -84,12 +84,12 @@ def test_a_listener_that_lost_its_connection_hears_what_it_missed_and_after_a_re
 
 
 def test_a_run_of_ours_tells_its_states_as_its_journal_is_written(tmp_path: Path) -> None:
-    desk = Place(tmp_path / "desk")
-    with Running(tmp_path / "server", "--no-tend", root=desk.root) as server:
+    sandbox = Sandbox(tmp_path / "desk")
+    with Running(tmp_path / "server", "--no-tend", root=sandbox.root) as server:
         token = server.token()
         with Listener(server.url, "/api/v1/live?event=run_status_changed", token) as listener:
             assert next(listener.events())["event"] == "hello"
-            played = desk.play()
+            played = sandbox.play()
             listener.first(run_id=played.spec.id, status="submitted")
             played.begin(1)
             listener.first(run_id=played.spec.id, status="running")
@@ -98,11 +98,11 @@ def test_a_run_of_ours_tells_its_states_as_its_journal_is_written(tmp_path: Path
 
 
 def test_a_log_is_followed_as_it_grows_and_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
-    desk = Place(tmp_path / "desk")
-    played = desk.play()
+    sandbox = Sandbox(tmp_path / "desk")
+    played = sandbox.play()
     log = played.dir.log(1, "out")
     log.write_bytes(b"first\n")
-    with Running(tmp_path / "server", "--no-tend", root=desk.root) as server:
+    with Running(tmp_path / "server", "--no-tend", root=sandbox.root) as server:
         token = server.token()
         address = f"/api/v1/runs/{played.spec.id}/logs/1"
         wait_until(lambda: server.ask("GET", f"{address}/out", token=token)[0] == 200)
@@ -145,10 +145,10 @@ def test_demo_data_fills_an_empty_store_once(tmp_path: Path) -> None:
         assert "demo data: 0 runs" in server.log
 
 
-def test_a_backup_of_postgresql_can_be_restored_and_served(postgres: Postgres, place: str, tmp_path: Path) -> None:
+def test_a_backup_of_postgresql_can_be_restored_and_served(postgres: Postgres, address: str, tmp_path: Path) -> None:
     if shutil.which("pg_dump") is None:
         missing("pg_dump is not installed: apt-get install postgresql-client")
-    with Running(tmp_path / "a", db=place) as server:
+    with Running(tmp_path / "a", db=address) as server:
         token = server.token()
         run = server.json("POST", "/experiments/e/runs", token, {})["run_id"]
         server.json("POST", f"/runs/{run}/metrics", token, {"name": "loss", "value": 1, "step": 0})

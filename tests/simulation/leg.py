@@ -168,7 +168,7 @@ class SimLeg:
         ranks = SimpleNamespace(
             termed=False, exits={}, world=1, first_failure=lambda before=0.0: None, left_alone=lambda before: "", code=lambda code: code
         )
-        crew = SimpleNamespace(
+        rank_group = SimpleNamespace(
             ranks=ranks,
             remark="",
             hears_all=True,
@@ -188,7 +188,7 @@ class SimLeg:
             spec=make_spec(),
             leg=self.number,
             child=child,  # type: ignore[arg-type]
-            crew=crew,  # type: ignore[arg-type]
+            rank_group=rank_group,  # type: ignore[arg-type]
             local=SimpleNamespace(log=lambda leg, kind: Path("/nowhere")),  # type: ignore[arg-type]
             journal=SimpleNamespace(write=self.events.append),  # type: ignore[arg-type]
             stager=SimpleNamespace(reports=self._take_reports),  # type: ignore[arg-type]

@@ -103,8 +103,8 @@ def test_a_stage_names_the_results_of_another() -> None:
         variables={"V": "{params.n}"},
     )
     assert stages_named(asking) == ("data", "prep")
-    told = fill_stages(asking, {"data": "/d", "prep": "/p"})
-    assert (told.command, told.params, told.variables) == (("t", "--data=/d/x"), {"n": 1, "p": "/p"}, {"V": "{params.n}"})
+    answer = fill_stages(asking, {"data": "/d", "prep": "/p"})
+    assert (answer.command, answer.params, answer.variables) == (("t", "--data=/d/x"), {"n": 1, "p": "/p"}, {"V": "{params.n}"})
 
 
 # ── tasks ─────────────────────────────────────────────────────────────────────
@@ -122,13 +122,13 @@ def test_every_chosen_checkpoint_makes_a_task_for_each_seed_and_shard_and_ids_ar
 
 def test_checkpoints_are_chosen_by_count_by_steps_as_best_or_as_last() -> None:
     def chosen(choice: CheckpointChoice) -> list[int | None]:
-        told = (
+        answer = (
             PublishedCheckpoint(step=50, number=1, best=True),
             PublishedCheckpoint(step=100, number=2),
             PublishedCheckpoint(step=130, number=3),
             PublishedCheckpoint(step=170, number=4, last=True),
         )
-        return [task.step for task in tasks_of(replace(PLAN, benchmarks=(bench(checkpoints=choice),)), {"train": told})]
+        return [task.step for task in tasks_of(replace(PLAN, benchmarks=(bench(checkpoints=choice),)), {"train": answer})]
 
     assert chosen(CheckpointChoice(every=2)) == [100, 170]
     assert chosen(CheckpointChoice(every_steps=50)) == [50, 100]
@@ -178,9 +178,9 @@ def test_what_needs_a_failed_stage_however_far_up_never_starts() -> None:
 def test_workers_start_while_the_training_goes_on_as_many_as_there_is_room_and_work_for() -> None:
     going = PipelineFacts(members={"env": DONE, "data": DONE, "train": LIVE, "plot": DONE}, checkpoints={"train": seen(100)})
     assert decide(PLAN, going) == (StartWorker(pool="workers", number=1), StartWorker(pool="workers", number=2))  # two requests at most
-    two = replace(going, workers_made=2, crews={"workers": PoolWorkers(queued=1, running=1)})
+    two = replace(going, workers_made=2, workers={"workers": PoolWorkers(queued=1, running=1)})
     assert decide(PLAN, two) == (StartWorker(pool="workers", number=3),)
-    three = replace(two, workers_made=3, crews={"workers": PoolWorkers(running=3)})
+    three = replace(two, workers_made=3, workers={"workers": PoolWorkers(running=3)})
     assert decide(PLAN, three) == ()
     one_open = dict.fromkeys(ids(PLAN, train=seen(100))[:3], TaskState.CLAIMED)
     assert decide(PLAN, replace(two, tasks=one_open)) == ()  # the queued one will take it
@@ -204,10 +204,10 @@ def test_it_is_finished_when_every_stage_and_task_is_and_failed_tasks_are_named(
 
 def test_workers_that_only_fail_are_not_started_for_ever() -> None:
     ended = PipelineFacts(members=dict.fromkeys(("env", "data", "train", "plot"), DONE), checkpoints={"train": seen(100)}, workers_made=3)
-    crews = {"workers": PoolWorkers(failures=3, cause="no such program")}
+    workers = {"workers": PoolWorkers(failures=3, cause="no such program")}
     cause = "4 of 4 tasks are not done: 3 workers failed in a row: no such program"
-    assert decide(PLAN, replace(ended, crews=crews)) == (ClosePipeline(state=RunState.FAILED, cause=cause),)
-    assert decide(PLAN, replace(ended, crews={"workers": PoolWorkers(failures=3, running=1)})) == ()
+    assert decide(PLAN, replace(ended, workers=workers)) == (ClosePipeline(state=RunState.FAILED, cause=cause),)
+    assert decide(PLAN, replace(ended, workers={"workers": PoolWorkers(failures=3, running=1)})) == ()
 
 
 def test_a_cancelled_pipeline_starts_nothing_and_is_over_when_its_runs_are() -> None:

@@ -189,13 +189,13 @@ def local(tmp_path: Path) -> LegLocal:
     return made
 
 
-def live(crew: RankGroup, ranks: list[threading.Thread], *, ask_after: float) -> None:
+def live(rank_group: RankGroup, ranks: list[threading.Thread], *, ask_after: float) -> None:
     began = time.monotonic()
     give_up = began + 120
     while any(thread.is_alive() for thread in ranks):
         if time.monotonic() - began > ask_after:
-            crew.ask()
-        crew.look(time.time())
+            rank_group.ask()
+        rank_group.look(time.time())
         time.sleep(0.01)
         assert time.monotonic() < give_up, "a rank did not leave"
 
@@ -239,14 +239,14 @@ def test_rank_0_alone_may_ask_and_tell_the_others(local: LegLocal, monkeypatch: 
 
 
 def test_a_rank_that_is_sent_term_does_not_leave_alone_but_says_so(local: LegLocal) -> None:
-    crew, stop = RankGroup(local), rank_of(local, 1, 2)
+    rank_group, stop = RankGroup(local), rank_of(local, 1, 2)
     assert stop.call() is False
-    crew.look(0)
-    assert not crew.ranks.termed
+    rank_group.look(0)
+    assert not rank_group.ranks.termed
     stop.term()
     assert stop.call() is False
-    crew.look(0)
-    assert crew.ranks.termed
+    rank_group.look(0)
+    assert rank_group.ranks.termed
 
 
 def test_a_number_that_was_passed_already_is_left_at_at_once(local: LegLocal) -> None:
@@ -278,8 +278,8 @@ def test_the_note_of_a_rank_says_how_far_it_is_and_is_written_seldom(local: LegL
     assert note.stat().st_mtime_ns == written
     RankGroup(local).ask()
     stop.call()
-    told = json.loads(note.read_text())
-    assert told["count"] == 102 and told["limit"] > 102 and (told["rank"], told["world"]) == (2, 4)
+    body = json.loads(note.read_text())
+    assert body["count"] == 102 and body["limit"] > 102 and (body["rank"], body["world"]) == (2, 4)
 
 
 def test_a_stop_that_is_there_before_the_first_call_is_promised_for_the_next(tmp_path: Path) -> None:
@@ -308,10 +308,10 @@ def test_ranks_that_call_not_equally_often_are_told() -> None:
 
 
 def test_the_remark_on_uneven_calls_comes_with_the_agreement(local: LegLocal) -> None:
-    crew = RankGroup(local)
-    crew.ask()
+    rank_group = RankGroup(local)
+    rank_group.ask()
     for rank, limit in enumerate((20, 40)):
         note = {"rank": rank, "world": 2, "count": limit - 1, "limit": limit, "interval": 0.5}
         (local.ranks / f"rank-{rank:05d}.json").write_text(json.dumps(note))
-    crew.look(1.0)
-    assert local.stop_file.read_text() == "40" and "about 20 times" in crew.remark
+    rank_group.look(1.0)
+    assert local.stop_file.read_text() == "40" and "about 20 times" in rank_group.remark

@@ -44,10 +44,10 @@ def test_a_start_is_told_only_after_a_wait_that_was_long_enough() -> None:
 
 def test_a_failure_is_told_with_reason_and_next_step_and_lines_only_where_the_rule_allows_them() -> None:
     seen = replace(RUN, state="failed", ended=NOW - 5, reason="leg 2 crashed", next="onward resume abcdefgh", lines="KeyError: 'secret'")
-    [told] = notices_for(rule(AlertKind.FAILED), seen, NOW)
-    assert (told.title, told.text, told.level) == ("digits failed", "leg 2 crashed\nnext: onward resume abcdefgh", NoticeLevel.ERROR)
-    [told] = notices_for(rule(AlertKind.FAILED, lines=True), seen, NOW)
-    assert told.text.endswith("\n\nKeyError: 'secret'")
+    [answer] = notices_for(rule(AlertKind.FAILED), seen, NOW)
+    assert (answer.title, answer.text, answer.level) == ("digits failed", "leg 2 crashed\nnext: onward resume abcdefgh", NoticeLevel.ERROR)
+    [answer] = notices_for(rule(AlertKind.FAILED, lines=True), seen, NOW)
+    assert answer.text.endswith("\n\nKeyError: 'secret'")
     assert notices_for(rule(AlertKind.FAILED), replace(seen, ended=NOW - 1001), NOW) == []
     assert notices_for(rule(AlertKind.FAILED), RUN, NOW) == []
 
@@ -63,34 +63,34 @@ def test_a_finish_is_told_with_its_legs_and_step() -> None:
 
 def test_a_run_is_stalled_when_nothing_was_logged_since_it_began_or_logged_or_saved() -> None:
     silent = replace(RUN, begun=NOW - 9000, heard=NOW - 1900)
-    [told] = notices_for(rule(AlertKind.STALLED), silent, NOW)
-    assert told.text == "running, but has logged nothing for 32 min, since step 40"
+    [answer] = notices_for(rule(AlertKind.STALLED), silent, NOW)
+    assert answer.text == "running, but has logged nothing for 32 min, since step 40"
     assert notices_for(rule(AlertKind.STALLED), replace(silent, heard=NOW - 1700), NOW) == []
     assert notices_for(rule(AlertKind.STALLED), replace(silent, saved=NOW - 60), NOW) == []
     assert notices_for(rule(AlertKind.STALLED), replace(silent, state="waiting"), NOW) == []
     assert notices_for(rule(AlertKind.STALLED), replace(silent, begun=1.0, heard=NOW - FRESH - 1900), NOW) == []  # left behind long ago
     moved = notices_for(rule(AlertKind.STALLED), replace(silent, step=41), NOW)
-    assert moved[0].key != told.key  # it went on, and stalls again
+    assert moved[0].key != answer.key  # it went on, and stalls again
 
 
 def test_a_checkpoint_is_overdue_since_the_last_one_or_the_legs_beginning() -> None:
-    [told] = notices_for(rule(AlertKind.OVERDUE), replace(RUN, begun=NOW - 20000, saved=NOW - 7300), NOW)
-    assert told.text == "2 h 02 min of work since the last checkpoint would be lost if it died now"
-    [told] = notices_for(rule(AlertKind.OVERDUE, after=50.0), replace(RUN, begun=NOW - 60, saved=NOW - 7300), NOW)
-    assert told.text == "60 s of work since leg 2 began would be lost if it died now"
+    [answer] = notices_for(rule(AlertKind.OVERDUE), replace(RUN, begun=NOW - 20000, saved=NOW - 7300), NOW)
+    assert answer.text == "2 h 02 min of work since the last checkpoint would be lost if it died now"
+    [answer] = notices_for(rule(AlertKind.OVERDUE, after=50.0), replace(RUN, begun=NOW - 60, saved=NOW - 7300), NOW)
+    assert answer.text == "60 s of work since leg 2 began would be lost if it died now"
     assert notices_for(rule(AlertKind.OVERDUE), replace(RUN, begun=NOW - 60), NOW) == []
 
 
 def test_nan_is_told_once_a_leg_with_the_first_of_many_metrics() -> None:
-    [told] = notices_for(rule(AlertKind.NAN), replace(RUN, nans=tuple("abcdefg"), heard=NOW), NOW)
-    assert (told.title, told.text) == ("digits logs NaN or infinity", "a, b, c, d, e and 2 more at step 40")
+    [answer] = notices_for(rule(AlertKind.NAN), replace(RUN, nans=tuple("abcdefg"), heard=NOW), NOW)
+    assert (answer.title, answer.text) == ("digits logs NaN or infinity", "a, b, c, d, e and 2 more at step 40")
     assert notices_for(rule(AlertKind.NAN), RUN, NOW) == []
     assert notices_for(rule(AlertKind.NAN), replace(RUN, nans=("a",), ended=NOW - 2000), NOW) == []
 
 
 def test_a_metric_rule_tells_its_condition() -> None:
-    [told] = notices_for(rule(AlertKind.METRIC, filter="metrics.loss > 10"), RUN, NOW)
-    assert (told.title, told.text, told.key) == ("digits meets mine", "metrics.loss > 10", "abcdefgh:metric")
+    [answer] = notices_for(rule(AlertKind.METRIC, filter="metrics.loss > 10"), RUN, NOW)
+    assert (answer.title, answer.text, answer.key) == ("digits meets mine", "metrics.loss > 10", "abcdefgh:metric")
     assert notices_for(rule(AlertKind.METRIC, filter="x"), replace(RUN, state="finished", ended=1.0), NOW) == []
 
 
@@ -99,18 +99,18 @@ def test_a_trainings_own_words_are_told_and_the_same_again_within_minutes_is_the
         TrainingAlert(at=NOW - 3, level="WARN", text="low accuracy\n0.9 is below 0.95"),
         TrainingAlert(at=NOW - 2, level="INFO", text="hello"),
     ]
-    found = notices_for(rule(AlertKind.TOLD), replace(RUN, told=(*words, words[0])), NOW)
+    found = notices_for(rule(AlertKind.TOLD), replace(RUN, alerts=(*words, words[0])), NOW)
     assert said(found[:2]) == [("digits says: low accuracy", "0.9 is below 0.95"), ("digits says: hello", "")]
     assert [notice.level for notice in found[:2]] == [NoticeLevel.WARNING, NoticeLevel.INFO]
     assert found[2].key == found[0].key
-    assert notices_for(rule(AlertKind.TOLD), replace(RUN, told=(TrainingAlert(at=NOW - 1001, level="INFO", text="old"),)), NOW) == []
+    assert notices_for(rule(AlertKind.TOLD), replace(RUN, alerts=(TrainingAlert(at=NOW - 1001, level="INFO", text="old"),)), NOW) == []
 
 
 def test_a_disk_that_is_nearly_full_is_told_once_a_day() -> None:
-    [told] = notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.93), NOW)
-    assert (told.title, told.level) == ("the disk of /runs is 93% full", NoticeLevel.WARNING)
-    assert notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.99), NOW)[0].key == told.key
-    assert notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.93), NOW + 86400)[0].key != told.key
+    [answer] = notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.93), NOW)
+    assert (answer.title, answer.level) == ("the disk of /runs is 93% full", NoticeLevel.WARNING)
+    assert notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.99), NOW)[0].key == answer.key
+    assert notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.93), NOW + 86400)[0].key != answer.key
     assert notices_for_disk(rule(AlertKind.QUOTA), DiskUsage(path="/runs", used=0.89), NOW) == []
     assert notices_for_disk(rule(AlertKind.NAN), DiskUsage(path="/runs", used=1.0), NOW) == []
     assert notices_for(rule(AlertKind.QUOTA), RUN, NOW) == []

@@ -18,12 +18,12 @@ from onward.gateway.messages.reply import file_name, reply_from_body
 DATA = b"weights" * 1000
 
 
-def told(**others: Any) -> dict[str, Any]:
+def state(**others: Any) -> dict[str, Any]:
     return {"size": len(DATA), "sha256": hashlib.sha256(DATA).hexdigest(), "media_type": "application/x-hdf5", **others}
 
 
 def inline(data: bytes = DATA) -> dict[str, Any]:
-    return told(data=base64.encodebytes(data).decode())
+    return state(data=base64.encodebytes(data).decode())
 
 
 class _Files(BaseHTTPRequestHandler):
@@ -50,7 +50,7 @@ def files() -> Iterator[str]:
 
 
 def test_a_result_that_did_not_come_is_told_with_its_reason_and_the_others_are_kept(tmp_path: Path) -> None:
-    results = {"Large": told(reason="it is too large; it is kept in the run r-1", next="ask for it"), "Model 0": inline()}
+    results = {"Large": state(reason="it is too large; it is kept in the run r-1", next="ask for it"), "Model 0": inline()}
     answer = reply_from_body({"id": "r1", "state": "done", "results": results})
 
     with pytest.raises(
@@ -67,7 +67,7 @@ def test_results_inside_the_message_and_by_address_become_files_of_their_names(f
         "id": "r1",
         "state": "done",
         "at": 1.0,
-        "results": {"Model 0": inline(), "Model 1": told(url=f"{files}/a", file="m1.hdf5")},
+        "results": {"Model 0": inline(), "Model 1": state(url=f"{files}/a", file="m1.hdf5")},
     }
     answer = reply_from_body(body)
     assert (answer.id, answer.done, answer.results["Model 0"].read()) == ("r1", True, DATA)
@@ -83,7 +83,7 @@ def test_a_name_cannot_lead_out_of_the_folder_and_two_cannot_share_a_file(tmp_pa
         reply_from_body({"id": "r1", "state": "done", "results": {"a/b": inline(), "a_b": inline()}}).save(tmp_path)
 
 
-@pytest.mark.parametrize("found", [inline(DATA[:-1]), inline(DATA[:-1] + b"x"), inline(DATA + b"x"), told(data="no base64!")])
+@pytest.mark.parametrize("found", [inline(DATA[:-1]), inline(DATA[:-1] + b"x"), inline(DATA + b"x"), state(data="no base64!")])
 def test_what_is_not_what_was_promised_leaves_no_file(found: dict[str, Any], tmp_path: Path) -> None:
     answer = reply_from_body({"id": "r1", "state": "done", "results": {"Model 0": found}})
     with pytest.raises(StorageError, match="the result Model 0"):
@@ -93,7 +93,7 @@ def test_what_is_not_what_was_promised_leaves_no_file(found: dict[str, Any], tmp
 
 def test_why_a_result_is_not_to_be_had_is_told(files: str) -> None:
     def fetched(path: str) -> bytes:
-        return reply_from_body({"id": "r1", "state": "done", "results": {"M": told(url=path)}}).results["M"].read()
+        return reply_from_body({"id": "r1", "state": "done", "results": {"M": state(url=path)}}).results["M"].read()
 
     for path, error, words in (
         (f"{files}/gone", NotFound, "the server answered 404"),

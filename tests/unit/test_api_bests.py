@@ -8,35 +8,35 @@ from pathlib import Path
 import pytest
 
 from tests.databases import tracker_in
-from tests.unit.test_api_routes import Scene, good
+from tests.unit.test_api_routes import Harness, good
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     with tracker_in(tmp_path) as opened:
-        yield Scene(tmp_path, opened)
+        yield Harness(tmp_path, opened)
 
 
-def test_each_experiment_has_one_best_run_by_its_best_value_and_archived_ones_do_not_count(scene: Scene) -> None:
+def test_each_experiment_has_one_best_run_by_its_best_value_and_archived_ones_do_not_count(harness: Harness) -> None:
     logged: list[list[float | str]] = [[3.0, 1.0, 2.0], [1.0, "NaN"], [0.5]]
-    night = [scene.run(name=f"n{i}", experiment="night") for i in range(3)]
-    day = scene.run(name="d", experiment="day")
+    night = [harness.run(name=f"n{i}", experiment="night") for i in range(3)]
+    day = harness.run(name="d", experiment="day")
     for run, values in zip(night, logged, strict=True):
-        scene.log(run, "loss", values)
-        scene.log(run, "system/cpu_percent", [1.0])
-    scene.log(day, "loss", [7.0])
-    scene.log(day, "accuracy", [0.1, 0.9, 0.4])
-    scene.opened.tracker.runs.archive(night[2])
-    told = good(scene.client.get("/api/v1/bests"))
-    assert (told["metric"], told["mode"]) == ("loss", "min")
-    assert [(best["name"], best["value"], best["step"]) for best in told["bests"]] == [("n0", 1.0, 1), ("d", 7.0, 0)]
-    most = good(scene.client.get("/api/v1/bests?metric=accuracy"))
+        harness.log(run, "loss", values)
+        harness.log(run, "system/cpu_percent", [1.0])
+    harness.log(day, "loss", [7.0])
+    harness.log(day, "accuracy", [0.1, 0.9, 0.4])
+    harness.opened.tracker.runs.archive(night[2])
+    answer = good(harness.client.get("/api/v1/bests"))
+    assert (answer["metric"], answer["mode"]) == ("loss", "min")
+    assert [(best["name"], best["value"], best["step"]) for best in answer["bests"]] == [("n0", 1.0, 1), ("d", 7.0, 0)]
+    most = good(harness.client.get("/api/v1/bests?metric=accuracy"))
     assert (most["mode"], [(best["run_id"], best["value"]) for best in most["bests"]]) == ("max", [(day, 0.9)])
-    worst = good(scene.client.get("/api/v1/bests?metric=loss&mode=max"))
+    worst = good(harness.client.get("/api/v1/bests?metric=loss&mode=max"))
     assert [best["value"] for best in worst["bests"]] == [3.0, 7.0]
 
 
-def test_where_nobody_logs_anything_there_is_no_metric_and_no_best(scene: Scene) -> None:
-    scene.run()
-    assert good(scene.client.get("/api/v1/bests")) == {"metric": None, "mode": "max", "bests": []}
-    assert scene.client.get("/api/v1/bests?metric=%00").status == 404
+def test_where_nobody_logs_anything_there_is_no_metric_and_no_best(harness: Harness) -> None:
+    harness.run()
+    assert good(harness.client.get("/api/v1/bests")) == {"metric": None, "mode": "max", "bests": []}
+    assert harness.client.get("/api/v1/bests?metric=%00").status == 404

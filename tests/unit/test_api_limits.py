@@ -22,16 +22,16 @@ from onward.errors import StorageUnavailable, TooMany
 from onward.tracker.access.tokens import Rights, Scope
 from tests.api import Client
 from tests.databases import tracker_in
-from tests.unit.test_api_routes import Scene, good
+from tests.unit.test_api_routes import Harness, good
 
 LIMITS = "[server]\nrequests = 3\nlogins = 2\nstreams = 2\nartifacts = 1\n"  # of 1 MiB
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
     (tmp_path / "settings.toml").write_text(LIMITS)
     with tracker_in(tmp_path) as opened:
-        yield Scene(tmp_path, opened, ONWARD_SETTINGS=str(tmp_path / "settings.toml"))
+        yield Harness(tmp_path, opened, ONWARD_SETTINGS=str(tmp_path / "settings.toml"))
 
 
 # ── requests ──────────────────────────────────────────────────────────────────
@@ -62,68 +62,68 @@ def test_many_callers_take_no_memory_without_end() -> None:
     assert len(rate._buckets) <= 10_000
 
 
-def test_who_asks_too_fast_is_told_when_to_ask_again_and_others_are_served(scene: Scene) -> None:
-    answers = [scene.client.get("/healthz") for _ in range(31)]
+def test_who_asks_too_fast_is_told_when_to_ask_again_and_others_are_served(harness: Harness) -> None:
+    answers = [harness.client.get("/healthz") for _ in range(31)]
     assert [answer.status for answer in answers] == [200] * 30 + [429]
     assert int(answers[-1].headers["retry-after"]) >= 1
     assert answers[-1].headers["content-type"] == "application/problem+json"
-    assert scene.as_(Scope.USER).get("/healthz").status == 200
-    scene.place.clock.sleep(1)
-    assert scene.client.get("/healthz").status == 200
-    assert [scene.client.get("/api/2.0/mlflow/experiments/search").status for _ in range(4)][-1] == 429
-    assert scene.client.get("/api/2.0/mlflow/experiments/search").json["error_code"] == "REQUEST_LIMIT_EXCEEDED"
+    assert harness.as_(Scope.USER).get("/healthz").status == 200
+    harness.sandbox.clock.sleep(1)
+    assert harness.client.get("/healthz").status == 200
+    assert [harness.client.get("/api/2.0/mlflow/experiments/search").status for _ in range(4)][-1] == 429
+    assert harness.client.get("/api/2.0/mlflow/experiments/search").json["error_code"] == "REQUEST_LIMIT_EXCEEDED"
 
 
-def test_points_are_not_counted(scene: Scene) -> None:
-    run = scene.run()
+def test_points_are_not_counted(harness: Harness) -> None:
+    run = harness.run()
     for step in range(50):
-        assert scene.client.post(f"/runs/{run}/metrics", {"name": "loss", "value": 1, "step": step}).status == 200
+        assert harness.client.post(f"/runs/{run}/metrics", {"name": "loss", "value": 1, "step": step}).status == 200
 
 
 # ── logins ────────────────────────────────────────────────────────────────────
 
 
-def login(scene: Scene, token: str) -> Any:
+def login(harness: Harness, token: str) -> Any:
     form = {"content-type": "application/x-www-form-urlencoded", "origin": "http://localhost:8765"}
-    return Client(scene.server.gate).post("/login", body=urlencode({"token": token}).encode(), headers=form)
+    return Client(harness.server.gate).post("/login", body=urlencode({"token": token}).encode(), headers=form)
 
 
-def test_logins_that_fail_are_bounded_and_lock_nobody_else_out(scene: Scene) -> None:
-    good_one = scene.opened.tokens.create(Scope.USER, now=scene.place.clock.now())[1].text
+def test_logins_that_fail_are_bounded_and_lock_nobody_else_out(harness: Harness) -> None:
+    good_one = harness.opened.tokens.create(Scope.USER, now=harness.sandbox.clock.now())[1].text
     for _ in range(5):
-        assert login(scene, good_one).status == 200
-    assert [login(scene, "wrong").status for _ in range(3)] == [401, 401, 429]
-    refused = Client(scene.server.gate).get("/login?code=owl_00000000_" + "a" * 43)
+        assert login(harness, good_one).status == 200
+    assert [login(harness, "wrong").status for _ in range(3)] == [401, 401, 429]
+    refused = Client(harness.server.gate).get("/login?code=owl_00000000_" + "a" * 43)
     assert refused.status == 429
     assert int(refused.headers["retry-after"]) <= 60
-    assert login(scene, good_one).status == 200  # behind one proxy or tunnel, all share an address with whoever guesses
-    code = scene.opened.tokens.create(Scope.LOGIN, now=scene.place.clock.now())[1].text
-    assert Client(scene.server.gate).get(f"/login?code={code}").status == 200
-    assert login(scene, "wrong").status == 429
-    assert Client(scene.server.gate).get("/login").status == 401  # the page itself
-    scene.place.clock.sleep(60)
-    assert login(scene, "wrong").status == 401
+    assert login(harness, good_one).status == 200  # behind one proxy or tunnel, all share an address with whoever guesses
+    code = harness.opened.tokens.create(Scope.LOGIN, now=harness.sandbox.clock.now())[1].text
+    assert Client(harness.server.gate).get(f"/login?code={code}").status == 200
+    assert login(harness, "wrong").status == 429
+    assert Client(harness.server.gate).get("/login").status == 401  # the page itself
+    harness.sandbox.clock.sleep(60)
+    assert login(harness, "wrong").status == 401
 
 
-def test_a_session_dies_with_the_token_that_it_was_made_from(scene: Scene) -> None:
-    token, secret = scene.opened.tokens.create(Scope.USER, now=scene.place.clock.now())
-    other = scene.opened.tokens.create(Scope.USER, now=scene.place.clock.now())[1]
-    cookies = [login(scene, one.text).headers["set-cookie"].split(";")[0] for one in (secret, other)]
+def test_a_session_dies_with_the_token_that_it_was_made_from(harness: Harness) -> None:
+    token, secret = harness.opened.tokens.create(Scope.USER, now=harness.sandbox.clock.now())
+    other = harness.opened.tokens.create(Scope.USER, now=harness.sandbox.clock.now())[1]
+    cookies = [login(harness, one.text).headers["set-cookie"].split(";")[0] for one in (secret, other)]
 
     def seen() -> list[int]:
-        return [Client(scene.server.gate).get("/healthz", headers={"cookie": cookie}).status for cookie in cookies]
+        return [Client(harness.server.gate).get("/healthz", headers={"cookie": cookie}).status for cookie in cookies]
 
     assert seen() == [200, 200]
-    good(scene.client.ask("DELETE", f"/api/v1/tokens/{token.id}"))
+    good(harness.client.ask("DELETE", f"/api/v1/tokens/{token.id}"))
     assert seen() == [401, 200]
 
 
-def test_a_session_ends_when_its_token_would(scene: Scene) -> None:
-    now = scene.place.clock.now()
-    secret = scene.opened.tokens.create(Scope.USER, expires=now + 100, now=now)[1]
-    cookie = login(scene, secret.text).headers["set-cookie"].split(";")[0]
-    scene.place.clock.sleep(101)
-    assert Client(scene.server.gate).get("/healthz", headers={"cookie": cookie}).status == 401
+def test_a_session_ends_when_its_token_would(harness: Harness) -> None:
+    now = harness.sandbox.clock.now()
+    secret = harness.opened.tokens.create(Scope.USER, expires=now + 100, now=now)[1]
+    cookie = login(harness, secret.text).headers["set-cookie"].split(";")[0]
+    harness.sandbox.clock.sleep(101)
+    assert Client(harness.server.gate).get("/healthz", headers={"cookie": cookie}).status == 401
 
 
 # ── streams ───────────────────────────────────────────────────────────────────
@@ -141,7 +141,7 @@ def test_a_user_has_so_many_streams_by_whatever_tokens() -> None:
     streams.end(streams.begin(ada[2]))
 
 
-async def open_stream(scene: Scene, client: Client, path: str) -> tuple[int, asyncio.Task[None]]:
+async def open_stream(harness: Harness, client: Client, path: str) -> tuple[int, asyncio.Task[None]]:
     """The status that comes back, and the stream, which goes on until it is cancelled."""
     begun: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -166,64 +166,64 @@ async def open_stream(scene: Scene, client: Client, path: str) -> tuple[int, asy
         "headers": headers,
     }
     asgi = {"asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 8765)}
-    task = asyncio.create_task(scene.server.gate({**scope, **asgi, "client": ("127.0.0.1", 5)}, receive, send))
+    task = asyncio.create_task(harness.server.gate({**scope, **asgi, "client": ("127.0.0.1", 5)}, receive, send))
     return await begun, task
 
 
-def test_live_streams_and_followed_logs_are_counted_together_and_given_back(scene: Scene) -> None:
-    played = scene.place.play()
+def test_live_streams_and_followed_logs_are_counted_together_and_given_back(harness: Harness) -> None:
+    played = harness.sandbox.play()
     played.dir.log(1, "out").write_text("begun\n")
-    scene.opened.tracker.files.look(scene.place.desk.roots)
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
     follow = f"/api/v1/runs/{played.spec.id}/logs/1/out/follow"
 
     async def story() -> None:
-        ada = [scene.as_(Scope.USER, name="ada", rights=Rights.READ) for _ in range(2)]
-        opened = [await open_stream(scene, ada[0], "/api/v1/live"), await open_stream(scene, ada[1], follow)]
+        ada = [harness.as_(Scope.USER, name="ada", rights=Rights.READ) for _ in range(2)]
+        opened = [await open_stream(harness, ada[0], "/api/v1/live"), await open_stream(harness, ada[1], follow)]
         assert [status for status, _ in opened] == [200, 200]
         for client, path in ((ada[0], "/api/v1/live"), (ada[1], follow)):
-            refused, task = await open_stream(scene, client, path)
+            refused, task = await open_stream(harness, client, path)
             await task
             assert refused == 429
-        other, task = await open_stream(scene, scene.as_(Scope.USER, name="bob"), "/api/v1/live")
+        other, task = await open_stream(harness, harness.as_(Scope.USER, name="bob"), "/api/v1/live")
         assert other == 200
         for one in (task, opened[0][1]):
             one.cancel()
             await asyncio.wait([one])
-        again, last = await open_stream(scene, ada[0], "/api/v1/live")
+        again, last = await open_stream(harness, ada[0], "/api/v1/live")
         assert again == 200
         for one in (last, opened[1][1]):
             one.cancel()
             await asyncio.wait([one])
 
     asyncio.run(story())
-    assert scene.server.services.live.listeners == 0
+    assert harness.server.services.live.listeners == 0
 
 
-def test_streams_end_soon_after_their_token_whatever_kind_it_is(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_end_soon_after_their_token_whatever_kind_it_is(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_watch, "EVERY", 0.01)
-    played = scene.place.play()
+    played = harness.sandbox.play()
     played.dir.log(1, "out").write_text("begun\n")
-    scene.opened.tracker.files.look(scene.place.desk.roots)
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
     run = played.spec.id
     follow = f"/api/v1/runs/{run}/logs/1/out/follow"
 
     def end(client: Client) -> None:
-        good(scene.client.ask("DELETE", f"/api/v1/tokens/{str(client._token).split('_')[1]}"))
+        good(harness.client.ask("DELETE", f"/api/v1/tokens/{str(client._token).split('_')[1]}"))
 
     def fail(_: Client) -> None:
-        scene.opened.tracker.runs.update(run, state="failed", ended=scene.place.clock.now())
-        scene.server.services.book.forget()
+        harness.opened.tracker.runs.update(run, state="failed", ended=harness.sandbox.clock.now())
+        harness.server.services.book.forget()
 
     async def story() -> None:
-        user, expiring = scene.as_(Scope.USER, name="ada"), scene.as_(Scope.USER, expires=scene.place.clock.now() + 60)
-        mine = scene.as_(Scope.RUN, run=run)
+        user, expiring = harness.as_(Scope.USER, name="ada"), harness.as_(Scope.USER, expires=harness.sandbox.clock.now() + 60)
+        mine = harness.as_(Scope.RUN, run=run)
         for client, path, over in (
             (user, "/api/v1/live", end),
-            (expiring, follow, lambda _: scene.place.clock.sleep(61)),
+            (expiring, follow, lambda _: harness.sandbox.clock.sleep(61)),
             (mine, follow, fail),
         ):
-            other_status, other = await open_stream(scene, scene.as_(Scope.USER, name="bob"), path)
-            status, stream = await open_stream(scene, client, path)
+            other_status, other = await open_stream(harness, harness.as_(Scope.USER, name="bob"), path)
+            status, stream = await open_stream(harness, client, path)
             assert (status, other_status) == (200, 200)
             await asyncio.sleep(0.05)
             assert not stream.done()
@@ -234,12 +234,12 @@ def test_streams_end_soon_after_their_token_whatever_kind_it_is(scene: Scene, mo
             await asyncio.wait([other])
 
     asyncio.run(story())
-    assert scene.server.services.live.listeners == 0
+    assert harness.server.services.live.listeners == 0
 
 
-def test_an_upload_that_lasts_ends_with_its_token_and_leaves_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upload_that_lasts_ends_with_its_token_and_leaves_nothing(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_watch, "EVERY", 0.01)
-    run, client = scene.run(), scene.as_(Scope.USER)
+    run, client = harness.run(), harness.as_(Scope.USER)
     path = f"/api/v1/runs/{run}/artifacts/large.bin"
 
     async def story() -> int:
@@ -260,60 +260,60 @@ def test_an_upload_that_lasts_ends_with_its_token_and_leaves_nothing(scene: Scen
         scope = {"type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": ""}
         asgi = {"asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "scheme": "http", "headers": headers}
         both = {**scope, **asgi, "server": ("127.0.0.1", 8765), "client": ("127.0.0.1", 5)}
-        task = asyncio.create_task(scene.server.gate(both, receive, send))
+        task = asyncio.create_task(harness.server.gate(both, receive, send))
         await waiting.wait()
-        await asyncio.to_thread(scene.client.ask, "DELETE", f"/api/v1/tokens/{str(client._token).split('_')[1]}")
+        await asyncio.to_thread(harness.client.ask, "DELETE", f"/api/v1/tokens/{str(client._token).split('_')[1]}")
         await asyncio.wait_for(task, 60)
         return int(statuses[0])
 
     assert asyncio.run(story()) == 401
-    assert good(scene.client.get(f"/api/v1/runs/{run}/artifacts"))["artifacts"] == []
+    assert good(harness.client.get(f"/api/v1/runs/{run}/artifacts"))["artifacts"] == []
 
 
 # ── files, lines ──────────────────────────────────────────────────────────────
 
 
-def test_a_run_has_so_much_room_for_files(scene: Scene) -> None:
-    run, other = scene.run(), scene.run()
+def test_a_run_has_so_much_room_for_files(harness: Harness) -> None:
+    run, other = harness.run(), harness.run()
     place = f"/api/v1/runs/{run}/artifacts"
     half = b"x" * (1 << 19)
-    assert scene.client.ask("PUT", f"{place}/a", body=half).status == 201
-    assert scene.client.ask("PUT", f"{place}/b", body=half + b"x").status == 413
-    assert scene.client.ask("PUT", f"{place}/a", body=half + b"x").status == 201  # in place of itself
-    assert scene.client.ask("PUT", f"{place}/b", body=half).status == 413
-    assert scene.client.ask("PUT", f"{place}/b", body=half[:-1]).status == 201
-    refused = scene.client.ask("PUT", f"{place}/c", body=b"")
+    assert harness.client.ask("PUT", f"{place}/a", body=half).status == 201
+    assert harness.client.ask("PUT", f"{place}/b", body=half + b"x").status == 413
+    assert harness.client.ask("PUT", f"{place}/a", body=half + b"x").status == 201  # in place of itself
+    assert harness.client.ask("PUT", f"{place}/b", body=half).status == 413
+    assert harness.client.ask("PUT", f"{place}/b", body=half[:-1]).status == 201
+    refused = harness.client.ask("PUT", f"{place}/c", body=b"")
     assert refused.status == 413
     assert "delete" in refused.json["hint"]
-    scene.place.clock.sleep(10)
-    info = scene.opened.tracker.runs.get(run)
+    harness.sandbox.clock.sleep(10)
+    info = harness.opened.tracker.runs.get(run)
     mlflow = f"/api/2.0/mlflow-artifacts/artifacts/{info.experiment}/{info.hex_id}/artifacts/c"
-    assert scene.client.ask("PUT", mlflow, body=b"x").status == 413
-    assert sorted(one["path"] for one in good(scene.client.get(place))["artifacts"]) == ["a", "b"]
-    assert scene.client.ask("PUT", f"/api/v1/runs/{other}/artifacts/a", body=half).status == 201
-    assert scene.client.ask("DELETE", f"{place}/a").status == 204
-    assert scene.client.ask("PUT", mlflow, body=b"x").status == 200
+    assert harness.client.ask("PUT", mlflow, body=b"x").status == 413
+    assert sorted(one["path"] for one in good(harness.client.get(place))["artifacts"]) == ["a", "b"]
+    assert harness.client.ask("PUT", f"/api/v1/runs/{other}/artifacts/a", body=half).status == 201
+    assert harness.client.ask("DELETE", f"{place}/a").status == 204
+    assert harness.client.ask("PUT", mlflow, body=b"x").status == 200
 
 
-def test_files_of_models_count_as_their_runs_and_those_of_no_run_are_bounded_too(scene: Scene) -> None:
-    run, other = scene.run(), scene.run()
-    info = scene.opened.tracker.runs.get(run)
+def test_files_of_models_count_as_their_runs_and_those_of_no_run_are_bounded_too(harness: Harness) -> None:
+    run, other = harness.run(), harness.run()
+    info = harness.opened.tracker.runs.get(run)
     half = b"x" * (1 << 19)
 
     def model(**of: str) -> str:
-        made = scene.client.post("/api/2.0/mlflow/logged-models", {"experiment_id": str(info.experiment), **of})
+        made = harness.client.post("/api/2.0/mlflow/logged-models", {"experiment_id": str(info.experiment), **of})
         return f"/api/2.0/mlflow-artifacts/artifacts/{info.experiment}/models/{good(made)['model']['info']['model_id']}/artifacts"
 
     first, second, loose = model(source_run_id=run), model(source_run_id=run), model()
-    assert scene.client.ask("PUT", f"{first}/a/w.bin", body=half).status == 200
-    assert scene.client.ask("PUT", f"{first}/a/w.bin", body=half).status == 200  # in place of itself
-    assert scene.client.ask("PUT", f"{second}/w.bin", body=half + b"x").status == 413
-    assert scene.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/a", body=half + b"x").status == 413
-    assert scene.client.ask("PUT", f"{second}/w.bin", body=half).status == 200
-    assert scene.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/a", body=b"x").status == 413
-    assert scene.client.ask("PUT", f"/api/v1/runs/{other}/artifacts/a", body=half).status == 201
-    assert scene.client.ask("PUT", f"{loose}/w.bin", body=half).status == 200
-    assert scene.client.ask("PUT", f"{loose}/v.bin", body=half + b"x").status == 413
+    assert harness.client.ask("PUT", f"{first}/a/w.bin", body=half).status == 200
+    assert harness.client.ask("PUT", f"{first}/a/w.bin", body=half).status == 200  # in place of itself
+    assert harness.client.ask("PUT", f"{second}/w.bin", body=half + b"x").status == 413
+    assert harness.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/a", body=half + b"x").status == 413
+    assert harness.client.ask("PUT", f"{second}/w.bin", body=half).status == 200
+    assert harness.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/a", body=b"x").status == 413
+    assert harness.client.ask("PUT", f"/api/v1/runs/{other}/artifacts/a", body=half).status == 201
+    assert harness.client.ask("PUT", f"{loose}/w.bin", body=half).status == 200
+    assert harness.client.ask("PUT", f"{loose}/v.bin", body=half + b"x").status == 413
 
 
 def test_a_line_of_the_servers_log_is_never_longer_than_64_kib() -> None:
@@ -332,13 +332,15 @@ def test_a_line_of_the_servers_log_is_never_longer_than_64_kib() -> None:
 # ── the database is away ──────────────────────────────────────────────────────
 
 
-def test_while_the_database_is_away_nobody_is_let_in_and_no_token_is_called_wrong(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_the_database_is_away_nobody_is_let_in_and_no_token_is_called_wrong(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away(*_: Any, **__: Any) -> None:
         raise StorageUnavailable("the database does not answer")
 
     for name in ("check", "redeem"):
-        monkeypatch.setattr(scene.opened.tokens, name, away)
-    for answer in (scene.client.get("/healthz"), login(scene, "x"), Client(scene.server.gate).get("/login?code=x")):
+        monkeypatch.setattr(harness.opened.tokens, name, away)
+    for answer in (harness.client.get("/healthz"), login(harness, "x"), Client(harness.server.gate).get("/login?code=x")):
         assert answer.status == 503
         assert answer.headers["retry-after"]
         assert answer.headers["x-content-type-options"] == "nosniff"

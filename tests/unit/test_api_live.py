@@ -25,21 +25,21 @@ def events(found: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
 
 
 def test_a_listener_hears_what_happens_after_it_came() -> None:
-    async def scene() -> None:
+    async def harness() -> None:
         live = LiveEvents()
         live.status_changed("k1", "running")
         stream = live.listen(None)
         assert events(await take(stream, 1)) == [("hello", None)]
         live.status_changed("k1", "finished")
-        [told] = await take(stream, 1)
-        assert told["event"] == "run_status_changed"
-        assert (told["run_id"], told["status"]) == ("k1", "finished")
+        [answer] = await take(stream, 1)
+        assert answer["event"] == "run_status_changed"
+        assert (answer["run_id"], answer["status"]) == ("k1", "finished")
 
-    asyncio.run(scene())
+    asyncio.run(harness())
 
 
 def test_who_comes_back_hears_what_was_missed() -> None:
-    async def scene() -> None:
+    async def harness() -> None:
         live = LiveEvents()
         live.status_changed("k1", "submitted")
         cursor = live.cursor
@@ -49,11 +49,11 @@ def test_who_comes_back_hears_what_was_missed() -> None:
         assert events(found) == [("hello", None), ("run_status_changed", "running"), ("run_status_changed", "finished")]
         assert found[-1]["id"] == live.cursor
 
-    asyncio.run(scene())
+    asyncio.run(harness())
 
 
 def test_a_cursor_of_another_server_or_of_long_ago_begins_anew() -> None:
-    async def scene() -> None:
+    async def harness() -> None:
         live = LiveEvents()
         first = live.cursor
         for _ in range(10_002):
@@ -61,11 +61,11 @@ def test_a_cursor_of_another_server_or_of_long_ago_begins_anew() -> None:
         for cursor in ("deadbeef-3", "nonsense", "-", first, f"{first}9999999"):
             assert events(await take(live.listen(cursor), 1)) == [("reset", None)]
 
-    asyncio.run(scene())
+    asyncio.run(harness())
 
 
 def test_a_listener_hears_only_what_it_asked_for() -> None:
-    async def scene() -> None:
+    async def harness() -> None:
         live = LiveEvents()
         cursor = live.cursor
         live.status_changed("k1", "running")
@@ -75,11 +75,11 @@ def test_a_listener_hears_only_what_it_asked_for() -> None:
         found = await take(live.listen(cursor, runs={"k2"}, events={"run_status_changed"}), 3)
         assert events(found)[1:] == [("run_status_changed", "running"), ("run_status_changed", "finished")]
 
-    asyncio.run(scene())
+    asyncio.run(harness())
 
 
 def test_closing_lets_all_listeners_go() -> None:
-    async def scene() -> None:
+    async def harness() -> None:
         live = LiveEvents()
 
         async def all_of_it() -> int:
@@ -92,13 +92,13 @@ def test_closing_lets_all_listeners_go() -> None:
         assert await asyncio.wait_for(asyncio.gather(*listening), 60) == [1, 1, 1]
         assert live.listeners == 0
 
-    asyncio.run(scene())
+    asyncio.run(harness())
 
 
 def test_who_has_listened_for_long_comes_back_and_misses_nothing() -> None:
     """A token that was revoked meanwhile is then refused at the gate."""
 
-    async def scene() -> None:
+    async def harness() -> None:
         live = LiveEvents(life=0.05)
         heard = [text async for text in live.listen(None)]
         assert "event: hello" in heard[0]
@@ -106,4 +106,4 @@ def test_who_has_listened_for_long_comes_back_and_misses_nothing() -> None:
         live.status_changed("k1", "finished")
         assert events(await take(live.listen(cursor), 2)) == [("hello", None), ("run_status_changed", "finished")]
 
-    asyncio.run(scene())
+    asyncio.run(harness())

@@ -11,17 +11,17 @@ import pytest
 
 from onward.model.plain_data import is_nested_deeper
 from tests.databases import tracker_in
-from tests.unit.test_api_routes import Scene, good
+from tests.unit.test_api_routes import Harness, good
 
 FILE = "name: digits\ncluster: local\ntrain:\n  command: python3 train.py {params.lr}\n  params: {lr: 0.1}\n"
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     settings = tmp_path / "settings.toml"
     settings.write_text(f'[server]\ncode = ["{tmp_path}/desk/project"]\n')
     with tracker_in(tmp_path) as opened:
-        yield Scene(tmp_path, opened, ONWARD_SETTINGS=str(settings))
+        yield Harness(tmp_path, opened, ONWARD_SETTINGS=str(settings))
 
 
 def as_list(depth: int) -> str:
@@ -42,9 +42,9 @@ def keys_of(schema: dict[str, Any], body: dict[str, Any]) -> set[str]:
     return found
 
 
-def bodies(scene: Scene) -> list[tuple[str, str, list[str]]]:
+def bodies(harness: Harness) -> list[tuple[str, str, list[str]]]:
     """Every call that takes JSON, and the keys it takes."""
-    schema = good(scene.client.get("/api/openapi.json"))
+    schema = good(harness.client.get("/api/openapi.json"))
     calls = []
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
@@ -55,20 +55,20 @@ def bodies(scene: Scene) -> list[tuple[str, str, list[str]]]:
 
 
 @pytest.mark.parametrize("text", [as_list(900), as_mapping(900), as_list(100_000)], ids=["list", "mapping", "endless"])
-def test_nothing_that_is_nested_without_end_is_a_fault_of_ours(scene: Scene, text: str) -> None:
-    run = scene.run()
-    calls = bodies(scene)
+def test_nothing_that_is_nested_without_end_is_a_fault_of_ours(harness: Harness, text: str) -> None:
+    run = harness.run()
+    calls = bodies(harness)
     assert len(calls) > 40
     for method, path, keys in calls:
         target = path.replace("{run_id}", run).replace("{", "").replace("}", "")
         for body in (text, *(f'{{"{key}": {text}}}' for key in keys)):
-            answer = scene.client.ask(method, target, body=body.encode(), headers={"content-type": "application/json"})
+            answer = harness.client.ask(method, target, body=body.encode(), headers={"content-type": "application/json"})
             assert answer.status < 500, f"{method} {path} {body[:20]}"
 
 
-def test_a_params_value_900_deep_is_a_400_that_says_so(scene: Scene) -> None:
-    made = good(scene.client.post("/api/v1/runs", {"file": FILE, "folder": str(scene.place.project)}), 201)
-    before = good(scene.client.get("/api/v1/runs"))
+def test_a_params_value_900_deep_is_a_400_that_says_so(harness: Harness) -> None:
+    made = good(harness.client.post("/api/v1/runs", {"file": FILE, "folder": str(harness.sandbox.project)}), 201)
+    before = good(harness.client.get("/api/v1/runs"))
     deep = json.loads(as_list(900))
     record = {"n": 1, "t": 1.0, "params": {"a": deep}}
     for method, path, body in (
@@ -78,12 +78,12 @@ def test_a_params_value_900_deep_is_a_400_that_says_so(scene: Scene) -> None:
         ("POST", "/api/v1/records", {"run": made["id"], "leg": 1, "writer": "w", "records": [record]}),
         ("PUT", f"/api/v1/runs/{made['id']}/spec", {"id": made["id"], "params": {"a": deep}}),
     ):
-        answer = scene.client.ask(method, path, json=body)
+        answer = harness.client.ask(method, path, json=body)
         assert (answer.status, "nested too deeply" in answer.text) == (400, True), (path, answer.text[:300])
     yaml = FILE.replace("0.1", as_list(900))
-    answer = scene.client.post("/api/v1/runs", {"file": yaml, "folder": str(scene.place.project)})
+    answer = harness.client.post("/api/v1/runs", {"file": yaml, "folder": str(harness.sandbox.project)})
     assert (answer.status, "nested too deeply" in answer.text) == (400, True)
-    assert good(scene.client.get("/api/v1/runs")) == before
+    assert good(harness.client.get("/api/v1/runs")) == before
 
 
 @pytest.mark.parametrize("depth", [0, 1, 63, 64])

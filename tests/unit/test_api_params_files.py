@@ -12,34 +12,34 @@ from hypothesis import strategies as st
 
 from onward.inputs.yaml_lines import load_yaml, to_yaml
 from tests.databases import tracker_in
-from tests.unit.test_api_routes import Scene, good
+from tests.unit.test_api_routes import Harness, good
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     with tracker_in(tmp_path) as opened:
-        yield Scene(tmp_path, opened)
+        yield Harness(tmp_path, opened)
 
 
-def test_data_is_written_as_a_file_that_says_the_same(scene: Scene) -> None:
+def test_data_is_written_as_a_file_that_says_the_same(harness: Harness) -> None:
     data = {
         "name": "digits",
         "train": {"command": "python train.py", "resources": {"time": "01:00:00", "mem": "2G"}, "params": {"lr": 1e-3}},
     }
-    text = good(scene.client.post("/api/v1/drafts/text", {"data": data}))["file"]
+    text = good(harness.client.post("/api/v1/drafts/text", {"data": data}))["file"]
     assert text.startswith("name: digits\ntrain:\n")
     assert load_yaml(text, "file").data == data
 
 
-def test_what_is_a_maze_is_no_params_file(scene: Scene) -> None:
+def test_what_is_a_maze_is_no_params_file(harness: Harness) -> None:
     maze: Any = 1
     for _ in range(100):
         maze = {"a": maze}
-    assert "nested" in good(scene.client.post("/api/v1/drafts/text", {"data": maze}), 400)["detail"]
+    assert "nested" in good(harness.client.post("/api/v1/drafts/text", {"data": maze}), 400)["detail"]
 
 
-def test_the_schema_of_a_params_file_is_told(scene: Scene) -> None:
-    assert "train" in good(scene.client.get("/api/v1/params-schema"))["properties"]
+def test_the_schema_of_a_params_file_is_told(harness: Harness) -> None:
+    assert "train" in good(harness.client.get("/api/v1/params-schema"))["properties"]
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=12)

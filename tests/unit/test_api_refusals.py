@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from onward.tracker.access.tokens import Rights, Scope
-from tests.unit.test_api_routes import Scene, good, scene
+from tests.unit.test_api_routes import Harness, good, harness
 
-__all__ = ["scene"]
+__all__ = ["harness"]
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ __all__ = ["scene"]
         ([1], "body", "an object is expected"),
     ],
 )
-def test_what_is_wrong_with_a_body_is_told_without_the_readers_own_words(scene: Scene, body: Any, at: str, problem: str) -> None:
-    answer = scene.client.post("/experiments/e/runs", body)
+def test_what_is_wrong_with_a_body_is_told_without_the_readers_own_words(harness: Harness, body: Any, at: str, problem: str) -> None:
+    answer = harness.client.post("/experiments/e/runs", body)
     assert (answer.status, answer.json["errors"]) == (400, [{"at": at, "problem": problem}])
     assert f"{at}: {problem}" in answer.json["detail"]
 
@@ -40,37 +40,37 @@ def test_what_is_wrong_with_a_body_is_told_without_the_readers_own_words(scene: 
         ("/api/v1/series/search", {"runs": ["x"]}, "body.metrics"),
     ],
 )
-def test_the_place_is_the_one_in_the_body(scene: Scene, path: str, body: Any, at: str) -> None:
-    assert [one["at"] for one in scene.client.post(path, body).json["errors"]] == [at]
+def test_the_place_is_the_one_in_the_body(harness: Harness, path: str, body: Any, at: str) -> None:
+    assert [one["at"] for one in harness.client.post(path, body).json["errors"]] == [at]
 
 
-def test_a_file_under_a_file_is_a_conflict_and_odd_names_say_what_to_do(scene: Scene) -> None:
-    run = scene.run()
+def test_a_file_under_a_file_is_a_conflict_and_odd_names_say_what_to_do(harness: Harness) -> None:
+    run = harness.run()
     files = f"/api/v1/runs/{run}/artifacts"
-    good(scene.client.ask("PUT", f"{files}/plots", body=b"x"), 201)
-    under = scene.client.ask("PUT", f"{files}/plots/loss.png", body=b"x")
+    good(harness.client.ask("PUT", f"{files}/plots", body=b"x"), 201)
+    under = harness.client.ask("PUT", f"{files}/plots/loss.png", body=b"x")
     assert (under.status, under.json["detail"]) == (409, "'plots' is a file or a link, so it cannot contain files")
     for name in ("a%23b.txt", "a%252Fb.txt"):
-        odd = scene.client.ask("PUT", f"{files}/{name}", body=b"x")
+        odd = harness.client.ask("PUT", f"{files}/{name}", body=b"x")
         assert (odd.status, "another name" in odd.json["hint"]) == (400, True)
-    good(scene.client.ask("PUT", f"{files}/a%2Fb.txt", body=b"x"), 201)  # an encoded slash is a slash
-    assert [one["path"] for one in good(scene.client.get(files))["artifacts"]] == ["a", "plots"]
+    good(harness.client.ask("PUT", f"{files}/a%2Fb.txt", body=b"x"), 201)  # an encoded slash is a slash
+    assert [one["path"] for one in good(harness.client.get(files))["artifacts"]] == ["a", "plots"]
 
 
-def test_an_archived_experiment_takes_no_new_runs_but_those_it_has_go_on(scene: Scene) -> None:
+def test_an_archived_experiment_takes_no_new_runs_but_those_it_has_go_on(harness: Harness) -> None:
     job = {"slurm_job_id": "4711", "config": {"lr": 1}}
-    made = good(scene.client.post("/experiments/digits/runs", job))
-    known = scene.run(identity="mine")
-    id = scene.opened.tracker.experiments.by_name("digits").id
-    good(scene.client.ask("PATCH", f"/api/v1/experiments/{id}", json={"archived": True}))
+    made = good(harness.client.post("/experiments/digits/runs", job))
+    known = harness.run(identity="mine")
+    id = harness.opened.tracker.experiments.by_name("digits").id
+    good(harness.client.ask("PATCH", f"/api/v1/experiments/{id}", json={"archived": True}))
     for answer in (
-        scene.client.post("/experiments/digits/runs", {"slurm_job_id": "4712"}),
-        scene.client.post(f"/experiments/{id}/runs", {}),
-        scene.client.post("/api/v1/runs", {"experiment": "digits"}),
+        harness.client.post("/experiments/digits/runs", {"slurm_job_id": "4712"}),
+        harness.client.post(f"/experiments/{id}/runs", {}),
+        harness.client.post("/api/v1/runs", {"experiment": "digits"}),
     ):
         assert (answer.status, answer.json["detail"]) == (409, "experiment 'digits' is archived and cannot get new runs")
         assert f"PATCH /api/v1/experiments/{id}" in answer.json["hint"]
-    assert good(scene.client.post("/experiments/digits/runs", job))["run_id"] == made["run_id"]
-    assert scene.run(identity="mine") == known
-    held = scene.as_(Scope.RUN, run=known, rights=Rights.WRITE)
+    assert good(harness.client.post("/experiments/digits/runs", job))["run_id"] == made["run_id"]
+    assert harness.run(identity="mine") == known
+    held = harness.as_(Scope.RUN, run=known, rights=Rights.WRITE)
     assert good(held.post("/experiments/digits/runs", {}))["run_id"] == known

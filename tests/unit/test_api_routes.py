@@ -21,20 +21,20 @@ from onward.operations.tracker_access.location import OpenTracker, tracker_locat
 from onward.tracker.access.tokens import Rights, Scope
 from tests.api import Answer, Client
 from tests.databases import tracker_in
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 
-class Scene:
+class Harness:
     def __init__(self, folder: Path, opened: OpenTracker, **env: str) -> None:
-        self.place = Place(folder / "desk", env)
+        self.sandbox = Sandbox(folder / "desk", env)
         self.opened = opened
         at = tracker_location({"HOME": str(folder)}, str(folder / "tracker.db"))
-        self.server: ApiServer = make_server(opened.tracker, opened.tokens, self.place.desk, at, hosts=HostRules(), tend=False)
+        self.server: ApiServer = make_server(opened.tracker, opened.tokens, self.sandbox.context, at, hosts=HostRules(), tend=False)
         self.files = at.files
         self.client = self.as_(Scope.USER, rights=Rights.ADMIN, name="ada")
 
     def as_(self, scope: Scope, **others: Any) -> Client:
-        return Client(self.server.gate, self.opened.tokens.create(scope, now=self.place.clock.now(), **others)[1].text)
+        return Client(self.server.gate, self.opened.tokens.create(scope, now=self.sandbox.clock.now(), **others)[1].text)
 
     def run(self, **others: Any) -> str:
         answer = self.client.post("/api/v1/runs", {"experiment": "digits", **others})
@@ -42,14 +42,14 @@ class Scene:
         return str(answer.json["id"])
 
     def log(self, run: str, name: str, values: list[Any]) -> None:
-        told = [{"name": name, "value": value, "step": step, "timestamp": 1.7e9 + step} for step, value in enumerate(values)]
-        assert self.client.post(f"/api/v1/runs/{run}/metrics", {"points": told}).json == {"stored": len(values)}
+        entries = [{"name": name, "value": value, "step": step, "timestamp": 1.7e9 + step} for step, value in enumerate(values)]
+        assert self.client.post(f"/api/v1/runs/{run}/metrics", {"points": entries}).json == {"stored": len(values)}
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     with tracker_in(tmp_path) as opened:
-        yield Scene(tmp_path, opened)
+        yield Harness(tmp_path, opened)
 
 
 def good(answer: Answer, status: int = 200) -> Any:
@@ -76,27 +76,27 @@ def every_route(server: ApiServer) -> list[tuple[str, str]]:
     return found
 
 
-def test_every_route_is_401_without_a_token_and_with_a_wrong_one(scene: Scene) -> None:
-    routes = every_route(scene.server)
+def test_every_route_is_401_without_a_token_and_with_a_wrong_one(harness: Harness) -> None:
+    routes = every_route(harness.server)
     assert len(routes) > 60
     wrong = "owu_00000000_" + "a" * 43
     for method, path in routes:
         for client, target in (
-            (Client(scene.server.gate), path),
-            (Client(scene.server.gate, wrong), path),
-            (Client(scene.server.gate), f"/t/{wrong}{path}"),
+            (Client(harness.server.gate), path),
+            (Client(harness.server.gate, wrong), path),
+            (Client(harness.server.gate), f"/t/{wrong}{path}"),
         ):
             assert client.ask(method, target).status == 401, f"{method} {path}"
 
 
-def test_every_route_refuses_a_foreign_host_and_a_foreign_origin(scene: Scene) -> None:
-    for method, path in every_route(scene.server):
-        assert scene.client.ask(method, path, headers={"host": "evil.test"}).status == 421, f"{method} {path}"
-        assert scene.client.ask(method, path, headers={"origin": "http://evil.test"}).status == 403, f"{method} {path}"
+def test_every_route_refuses_a_foreign_host_and_a_foreign_origin(harness: Harness) -> None:
+    for method, path in every_route(harness.server):
+        assert harness.client.ask(method, path, headers={"host": "evil.test"}).status == 421, f"{method} {path}"
+        assert harness.client.ask(method, path, headers={"origin": "http://evil.test"}).status == 403, f"{method} {path}"
 
 
-def test_every_operation_is_described(scene: Scene) -> None:
-    schema = good(scene.client.get("/api/openapi.json"))
+def test_every_operation_is_described(harness: Harness) -> None:
+    schema = good(harness.client.get("/api/openapi.json"))
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
             assert operation.get("summary"), f"{method} {path}"
@@ -108,63 +108,63 @@ def test_every_operation_is_described(scene: Scene) -> None:
                 assert "mlflow" not in path or not anything, f"{method} {path}: what may it hold"
             assert "422" not in operation["responses"]
             assert "default" in operation["responses"]
-    told = {(method.upper(), path) for path, operations in schema["paths"].items() for method in operations}
+    fields = {(method.upper(), path) for path, operations in schema["paths"].items() for method in operations}
     own = {
         (method, route.path_format)
-        for route in all_routes(scene.server.api.routes)
+        for route in all_routes(harness.server.api.routes)
         if isinstance(route, APIRoute) and route.include_in_schema
         for method in route.methods or ()
     }
-    assert own <= told
+    assert own <= fields
 
 
-def test_the_page_of_calls_needs_no_script(scene: Scene) -> None:
-    page = scene.client.get("/docs").text
+def test_the_page_of_calls_needs_no_script(harness: Harness) -> None:
+    page = harness.client.get("/docs").text
     assert "/api/v1/runs/{run_id}/artifacts/{path}" in page
     assert "<script" not in page
-    assert "<script" not in scene.client.get("/").text
+    assert "<script" not in harness.client.get("/").text
 
 
-def test_an_address_that_is_none_is_404_in_our_words(scene: Scene) -> None:
-    assert good(scene.client.get("/nowhere"), 404)["detail"] == "there is nothing at this address"
-    assert scene.client.ask("DELETE", "/healthz").status == 405
+def test_an_address_that_is_none_is_404_in_our_words(harness: Harness) -> None:
+    assert good(harness.client.get("/nowhere"), 404)["detail"] == "there is nothing at this address"
+    assert harness.client.ask("DELETE", "/healthz").status == 405
 
 
 # ── health ────────────────────────────────────────────────────────────────────
 
 
-def test_health_readiness_and_figures(scene: Scene) -> None:
-    scene.run()
-    assert good(scene.client.get("/healthz"))["status"] == "ok"
-    assert good(scene.client.get("/readyz"))["status"] == "ready"
-    figures = scene.client.get("/metrics")
+def test_health_readiness_and_figures(harness: Harness) -> None:
+    harness.run()
+    assert good(harness.client.get("/healthz"))["status"] == "ok"
+    assert good(harness.client.get("/readyz"))["status"] == "ready"
+    figures = harness.client.get("/metrics")
     assert 'onward_runs{state="running"} 1' in figures.text
     assert 'onward_http_answers_total{method="POST",status="201"} 1' in figures.text
     assert figures.headers["content-type"].startswith("text/plain")
-    assert scene.client.get("/metrics", headers={"accept": "application/openmetrics-text"}).text.endswith("# EOF\n")
-    scene.server.stopping()
-    assert scene.client.get("/readyz").status == 503
+    assert harness.client.get("/metrics", headers={"accept": "application/openmetrics-text"}).text.endswith("# EOF\n")
+    harness.server.stopping()
+    assert harness.client.get("/readyz").status == 503
 
 
 # ── experiments, runs ─────────────────────────────────────────────────────────
 
 
-def test_an_experiment_is_made_listed_renamed_and_archived(scene: Scene) -> None:
-    made = good(scene.client.post("/api/v1/experiments", {"name": "digits", "tags": {"team": "a"}}), 201)
-    assert scene.client.post("/api/v1/experiments", {"name": "digits"}).status == 409
-    assert good(scene.client.get("/api/v1/experiments/digits"))["id"] == made["id"]
-    assert good(scene.client.get(f"/api/v1/experiments/{made['id']}"))["tags"] == {"team": "a"}
-    good(scene.client.ask("PATCH", "/api/v1/experiments/digits", json={"name": "figures", "archived": True}))
-    assert scene.client.get("/api/v1/experiments/digits").status == 404
-    assert [one["name"] for one in good(scene.client.get("/api/v1/experiments?archived=true"))["experiments"]] == ["figures"]
+def test_an_experiment_is_made_listed_renamed_and_archived(harness: Harness) -> None:
+    made = good(harness.client.post("/api/v1/experiments", {"name": "digits", "tags": {"team": "a"}}), 201)
+    assert harness.client.post("/api/v1/experiments", {"name": "digits"}).status == 409
+    assert good(harness.client.get("/api/v1/experiments/digits"))["id"] == made["id"]
+    assert good(harness.client.get(f"/api/v1/experiments/{made['id']}"))["tags"] == {"team": "a"}
+    good(harness.client.ask("PATCH", "/api/v1/experiments/digits", json={"name": "figures", "archived": True}))
+    assert harness.client.get("/api/v1/experiments/digits").status == 404
+    assert [one["name"] for one in good(harness.client.get("/api/v1/experiments?archived=true"))["experiments"]] == ["figures"]
 
 
-def test_a_run_is_made_changed_found_and_archived(scene: Scene) -> None:
-    run = scene.run(name="first", params={"lr": 0.1, "layers": [1, 2]}, tags={"gpu": "h200"})
-    other = scene.run(name="second", params={"lr": 0.2})
-    scene.log(run, "loss", [3.0, 2.0, 1.0])
-    scene.log(other, "loss", [3.0, 2.5])
-    shown = good(scene.client.get(f"/api/v1/runs/{run}"))
+def test_a_run_is_made_changed_found_and_archived(harness: Harness) -> None:
+    run = harness.run(name="first", params={"lr": 0.1, "layers": [1, 2]}, tags={"gpu": "h200"})
+    other = harness.run(name="second", params={"lr": 0.2})
+    harness.log(run, "loss", [3.0, 2.0, 1.0])
+    harness.log(other, "loss", [3.0, 2.5])
+    shown = good(harness.client.get(f"/api/v1/runs/{run}"))
     assert shown["params"] == {"lr": "0.1", "layers": "[1, 2]"}
     assert shown["metrics"]["loss"] == {
         "value": 1.0,
@@ -177,43 +177,43 @@ def test_a_run_is_made_changed_found_and_archived(scene: Scene) -> None:
         "points": 3,
     }
     assert (shown["state"], shown["user"], shown["experiment_name"], len(shown["legs"])) == ("running", "ada", "digits", 1)
-    found = good(scene.client.get("/api/v1/runs?filter=metrics.loss%20<%202&count=true"))
+    found = good(harness.client.get("/api/v1/runs?filter=metrics.loss%20<%202&count=true"))
     assert ([one["id"] for one in found["runs"]], found["total"], found["next"]) == ([run], 1, None)
-    found = good(scene.client.post("/api/v1/runs/search", {"order": ["metrics.loss asc"], "limit": 1, "experiments": ["digits"]}))
+    found = good(harness.client.post("/api/v1/runs/search", {"order": ["metrics.loss asc"], "limit": 1, "experiments": ["digits"]}))
     assert ([one["id"] for one in found["runs"]], found["next"]) == ([run], 1)
-    changed = good(scene.client.ask("PATCH", f"/api/v1/runs/{run}", json={"name": "best", "state": "finished", "archived": True}))
+    changed = good(harness.client.ask("PATCH", f"/api/v1/runs/{run}", json={"name": "best", "state": "finished", "archived": True}))
     assert (changed["name"], changed["state"], changed["ended"] is not None, changed["archived"] is not None) == (
         "best",
         "finished",
         True,
         True,
     )
-    assert [one["id"] for one in good(scene.client.get("/api/v1/runs"))["runs"]] == [other]
-    assert [one["id"] for one in good(scene.client.get("/api/v1/runs?archived=true"))["runs"]] == [run]
+    assert [one["id"] for one in good(harness.client.get("/api/v1/runs"))["runs"]] == [other]
+    assert [one["id"] for one in good(harness.client.get("/api/v1/runs?archived=true"))["runs"]] == [run]
 
 
-def test_who_asks_again_with_the_same_identity_gets_the_same_run(scene: Scene) -> None:
-    assert scene.run(identity="job 7") == scene.run(identity="job 7") != scene.run()
+def test_who_asks_again_with_the_same_identity_gets_the_same_run(harness: Harness) -> None:
+    assert harness.run(identity="job 7") == harness.run(identity="job 7") != harness.run()
 
 
-def test_tags_params_and_notes(scene: Scene) -> None:
-    run = scene.run(params={"lr": 0.1})
-    good(scene.client.post(f"/api/v1/runs/{run}/tags", {"tags": {"a b": "x", "c/d": "y"}}))
-    assert scene.client.ask("DELETE", f"/api/v1/runs/{run}/tags/c/d").status == 204
-    assert scene.client.ask("DELETE", f"/api/v1/runs/{run}/tags/c/d").status == 404
-    assert good(scene.client.post(f"/api/v1/runs/{run}/params", {"params": {"lr": 0.2}, "leg": 2}))["tags"] == {"a b": "x"}
-    assert good(scene.client.get(f"/api/v1/runs/{run}/params"))["params"]["lr"] == {"1": "0.1", "2": "0.2"}
-    note = good(scene.client.post(f"/api/v1/runs/{run}/notes", {"text": "looks <b>good</b>"}), 201)
-    assert good(scene.client.get(f"/api/v1/runs/{run}/notes"))["notes"] == [note]
+def test_tags_params_and_notes(harness: Harness) -> None:
+    run = harness.run(params={"lr": 0.1})
+    good(harness.client.post(f"/api/v1/runs/{run}/tags", {"tags": {"a b": "x", "c/d": "y"}}))
+    assert harness.client.ask("DELETE", f"/api/v1/runs/{run}/tags/c/d").status == 204
+    assert harness.client.ask("DELETE", f"/api/v1/runs/{run}/tags/c/d").status == 404
+    assert good(harness.client.post(f"/api/v1/runs/{run}/params", {"params": {"lr": 0.2}, "leg": 2}))["tags"] == {"a b": "x"}
+    assert good(harness.client.get(f"/api/v1/runs/{run}/params"))["params"]["lr"] == {"1": "0.1", "2": "0.2"}
+    note = good(harness.client.post(f"/api/v1/runs/{run}/notes", {"text": "looks <b>good</b>"}), 201)
+    assert good(harness.client.get(f"/api/v1/runs/{run}/notes"))["notes"] == [note]
     assert note["author"] == "ada"
-    assert scene.client.ask("DELETE", f"/api/v1/runs/{run}/notes/{note['id']}").status == 204
-    assert good(scene.client.get(f"/api/v1/runs/{run}/notes"))["notes"] == []
+    assert harness.client.ask("DELETE", f"/api/v1/runs/{run}/notes/{note['id']}").status == 204
+    assert good(harness.client.get(f"/api/v1/runs/{run}/notes"))["notes"] == []
 
 
-def test_params_of_runs_side_by_side(scene: Scene) -> None:
-    a, b = scene.run(params={"lr": 0.1, "seed": 1}), scene.run(params={"lr": 0.2, "seed": 1, "extra": "x"})
-    told = good(scene.client.get(f"/api/v1/params/diff?run={a}&run={b}"))
-    assert told == {"runs": [a, b], "different": {"lr": ["0.1", "0.2"], "extra": [None, "x"]}, "same": {"seed": "1"}}
+def test_params_of_runs_side_by_side(harness: Harness) -> None:
+    a, b = harness.run(params={"lr": 0.1, "seed": 1}), harness.run(params={"lr": 0.2, "seed": 1, "extra": "x"})
+    answer = good(harness.client.get(f"/api/v1/params/diff?run={a}&run={b}"))
+    assert answer == {"runs": [a, b], "different": {"lr": ["0.1", "0.2"], "extra": [None, "x"]}, "same": {"seed": "1"}}
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,8 @@ def test_params_of_runs_side_by_side(scene: Scene) -> None:
         ("POST", "/api/v1/records", {"run": "x", "leg": 0, "writer": "w", "records": []}),
     ],
 )
-def test_bad_input_is_a_400_with_words(scene: Scene, method: str, path: str, body: Any) -> None:
-    answer = scene.client.ask(method, path, json=body)
+def test_bad_input_is_a_400_with_words(harness: Harness, method: str, path: str, body: Any) -> None:
+    answer = harness.client.ask(method, path, json=body)
     assert answer.status == 400, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json["detail"]
@@ -262,45 +262,47 @@ def test_bad_input_is_a_400_with_words(scene: Scene, method: str, path: str, bod
         "/export",
     ],
 )
-def test_a_run_that_is_not_there_is_404(scene: Scene, path: str) -> None:
+def test_a_run_that_is_not_there_is_404(harness: Harness, path: str) -> None:
     for run in ("nosuchrn", "a%00b", "%F0%9F%98%80"):
-        assert scene.client.get(f"/api/v1/runs/{run}{path}").status in (400, 404)
+        assert harness.client.get(f"/api/v1/runs/{run}{path}").status in (400, 404)
 
 
 # ── points ────────────────────────────────────────────────────────────────────
 
 
-def test_a_chart_has_the_lowest_and_highest_of_each_bucket_and_the_true_count(scene: Scene) -> None:
-    run = scene.run()
-    scene.log(run, "loss", [float(i % 10) for i in range(1000)])
-    [chart] = good(scene.client.get(f"/api/v1/series?run={run}&metric=loss&buckets=10&means=true&times=true"))["series"]
+def test_a_chart_has_the_lowest_and_highest_of_each_bucket_and_the_true_count(harness: Harness) -> None:
+    run = harness.run()
+    harness.log(run, "loss", [float(i % 10) for i in range(1000)])
+    [chart] = good(harness.client.get(f"/api/v1/series?run={run}&metric=loss&buckets=10&means=true&times=true"))["series"]
     assert (chart["points"], chart["exact"], len(chart["steps"])) == (1000, False, len(chart["lows"]))
     assert set(chart["lows"]) == {0.0}
     assert set(chart["highs"]) == {9.0}
     assert chart["means"][0] == pytest.approx(4.5, abs=0.5)
     assert chart["times"][0] == 1.7e9
-    [few] = good(scene.client.post("/api/v1/series/search", {"runs": [run], "metrics": ["loss", "none"], "first": 5, "last": 7}))["series"]
+    [few] = good(harness.client.post("/api/v1/series/search", {"runs": [run], "metrics": ["loss", "none"], "first": 5, "last": 7}))[
+        "series"
+    ]
     assert (few["steps"], few["values"], few["exact"]) == ([5, 6, 7], [5.0, 6.0, 7.0], True)
 
 
-def test_nan_and_infinities_are_kept(scene: Scene) -> None:
-    run = scene.run()
-    scene.log(run, "loss", [1.0, math.nan, "NaN", "Infinity", "-inf", 2.0])
-    points = good(scene.client.get(f"/api/v1/runs/{run}/points?metric=loss"))["points"]
+def test_nan_and_infinities_are_kept(harness: Harness) -> None:
+    run = harness.run()
+    harness.log(run, "loss", [1.0, math.nan, "NaN", "Infinity", "-inf", 2.0])
+    points = good(harness.client.get(f"/api/v1/runs/{run}/points?metric=loss"))["points"]
     assert [point["value"] for point in points] == [1.0, "NaN", "NaN", "Infinity", "-Infinity", 2.0]
-    [chart] = good(scene.client.get(f"/api/v1/series?run={run}&metric=loss"))["series"]
+    [chart] = good(harness.client.get(f"/api/v1/series?run={run}&metric=loss"))["series"]
     assert chart["values"] == [1.0, "NaN", "NaN", "Infinity", "-Infinity", 2.0]
     assert chart["bads"] == [0, 1, 1, 1, 1, 0]
-    [coarse] = good(scene.client.get(f"/api/v1/series?run={run}&metric=loss&buckets=3"))["series"]
+    [coarse] = good(harness.client.get(f"/api/v1/series?run={run}&metric=loss&buckets=3"))["series"]
     assert (coarse["lows"], coarse["highs"], coarse["bads"]) == ([1.0, None, 2.0], [1.0, None, 2.0], [1, 2, 1])
-    assert good(scene.client.get(f"/api/v1/runs/{run}/metrics"))["metrics"]["loss"]["high"] == 2.0
+    assert good(harness.client.get(f"/api/v1/runs/{run}/metrics"))["metrics"]["loss"]["high"] == 2.0
 
 
-def test_raw_points_come_in_pages(scene: Scene) -> None:
-    run = scene.run()
-    scene.log(run, "loss", list(range(7)))
-    first = good(scene.client.get(f"/api/v1/runs/{run}/points?metric=loss&limit=4"))
-    second = good(scene.client.get(f"/api/v1/runs/{run}/points?metric=loss&limit=4&offset={first['next']}"))
+def test_raw_points_come_in_pages(harness: Harness) -> None:
+    run = harness.run()
+    harness.log(run, "loss", list(range(7)))
+    first = good(harness.client.get(f"/api/v1/runs/{run}/points?metric=loss&limit=4"))
+    second = good(harness.client.get(f"/api/v1/runs/{run}/points?metric=loss&limit=4&offset={first['next']}"))
     assert [p["step"] for p in first["points"] + second["points"]] == list(range(7))
     assert second["next"] is None
 
@@ -332,110 +334,110 @@ def test_raw_points_come_in_pages(scene: Scene) -> None:
         b"[" * 100_000,
     ],
 )
-def test_a_point_that_is_none_is_a_400_at_the_hot_door_too(scene: Scene, body: bytes) -> None:
-    run = scene.run()
+def test_a_point_that_is_none_is_a_400_at_the_hot_door_too(harness: Harness, body: bytes) -> None:
+    run = harness.run()
     for path in (f"/runs/{run}/metrics", f"/api/v1/runs/{run}/metrics", f"/runs/{run}/metrics/batch"):
-        answer = scene.client.post(path, body=body)
+        answer = harness.client.post(path, body=body)
         assert answer.status == 400, answer.text
         assert answer.headers["content-type"] == "application/problem+json"
-    assert good(scene.client.get(f"/api/v1/runs/{run}/metrics"))["metrics"] == {}
+    assert good(harness.client.get(f"/api/v1/runs/{run}/metrics"))["metrics"] == {}
 
 
-def test_points_of_a_run_that_is_not_there_are_a_404_and_too_many_a_4xx(scene: Scene) -> None:
-    assert scene.client.post("/runs/nosuchrn/metrics", {"name": "a", "value": 1}).status == 404
+def test_points_of_a_run_that_is_not_there_are_a_404_and_too_many_a_4xx(harness: Harness) -> None:
+    assert harness.client.post("/runs/nosuchrn/metrics", {"name": "a", "value": 1}).status == 404
     many = {"points": [{"name": "a", "value": 1, "step": i} for i in range(10_001)]}
-    assert scene.client.post(f"/api/v1/runs/{scene.run()}/metrics", many).status == 400
-    assert scene.client.post(f"/runs/{scene.run()}/metrics", body=b'"' + b"x" * (1 << 21) + b'"').status == 413
-    unsaid = scene.client.post("/api/v1/runs", body=b"x" * (2 << 20), headers={"content-length": None})
+    assert harness.client.post(f"/api/v1/runs/{harness.run()}/metrics", many).status == 400
+    assert harness.client.post(f"/runs/{harness.run()}/metrics", body=b'"' + b"x" * (1 << 21) + b'"').status == 413
+    unsaid = harness.client.post("/api/v1/runs", body=b"x" * (2 << 20), headers={"content-length": None})
     assert (unsaid.status, unsaid.json["detail"]) == (413, "the body is too long")
 
 
-def test_a_reader_cannot_log_and_a_run_token_only_to_its_run(scene: Scene) -> None:
-    run, other = scene.run(), scene.run()
+def test_a_reader_cannot_log_and_a_run_token_only_to_its_run(harness: Harness) -> None:
+    run, other = harness.run(), harness.run()
     point = {"name": "a", "value": 1}
-    assert scene.as_(Scope.USER, rights=Rights.READ).post(f"/runs/{run}/metrics", point).status == 403
-    mine = scene.as_(Scope.RUN, run=run)
+    assert harness.as_(Scope.USER, rights=Rights.READ).post(f"/runs/{run}/metrics", point).status == 403
+    mine = harness.as_(Scope.RUN, run=run)
     assert mine.post(f"/runs/{run}/metrics", point).status == 200
     assert mine.post(f"/runs/{other}/metrics", point).status == 403
     records = {"leg": 1, "writer": "w", "records": [{"n": 0, "t": 1.7e9, "s": 0, "m": {"b": 1}}]}
     assert good(mine.post("/api/v1/records", {"run": run, **records}))["points"] == 1
     assert good(mine.post("/api/v1/records", {"run": run, **records}))["repeated"] == 1
     assert mine.post("/api/v1/records", {"run": other, **records}).status == 403
-    assert good(scene.client.get(f"/api/v1/runs/{other}/metrics"))["metrics"] == {}
+    assert good(harness.client.get(f"/api/v1/runs/{other}/metrics"))["metrics"] == {}
 
 
 # ── older scripts ─────────────────────────────────────────────────────────────
 
 
-def test_a_job_that_is_started_again_finds_its_run_and_its_curve_is_one(scene: Scene) -> None:
+def test_a_job_that_is_started_again_finds_its_run_and_its_curve_is_one(harness: Harness) -> None:
     asked = {"slurm_job_id": "4711", "seed": 1, "config": {"lr": 0.1, "epochs": 5}, "slurm_node": "n1", "gpu_type": "h200"}
-    first = good(scene.client.post("/experiments/exp-001/runs", asked))
-    assert good(scene.client.post("/experiments/exp-001/runs", asked)) == first  # asked twice, nothing logged
+    first = good(harness.client.post("/experiments/exp-001/runs", asked))
+    assert good(harness.client.post("/experiments/exp-001/runs", asked)) == first  # asked twice, nothing logged
     run = first["run_id"]
     for step in range(4):
-        good(scene.client.post(f"/runs/{run}/metrics", {"name": "train_loss", "value": 10.0 - step, "step": step}))
-    again = good(scene.client.post("/experiments/exp-001/runs", {**asked, "slurm_node": "n2"}))
+        good(harness.client.post(f"/runs/{run}/metrics", {"name": "train_loss", "value": 10.0 - step, "step": step}))
+    again = good(harness.client.post("/experiments/exp-001/runs", {**asked, "slurm_node": "n2"}))
     assert again == {"run_id": run, "leg": 2}
     for step in range(2, 6):
         good(
-            scene.client.post(
+            harness.client.post(
                 f"/runs/{run}/metrics/batch", {"step": step, "metrics": {"train_loss": 20.0 - step}, "timestamp": 1.8e9 + step}
             )
         )
-    [chart] = good(scene.client.get(f"/api/v1/series?run={run}&metric=train_loss"))["series"]
+    [chart] = good(harness.client.get(f"/api/v1/series?run={run}&metric=train_loss"))["series"]
     assert chart["steps"] == [0, 1, 2, 3, 4, 5]
     assert chart["values"] == [10.0, 9.0, 18.0, 17.0, 16.0, 15.0]
     assert chart["superseded"] == 2
-    shown = good(scene.client.get(f"/api/v1/runs/{run}"))
+    shown = good(harness.client.get(f"/api/v1/runs/{run}"))
     assert [(leg["leg"], leg["job"]) for leg in shown["legs"]] == [(1, "4711"), (2, "4711")]
     assert (shown["experiment_name"], shown["params"]["lr"], shown["params"]["seed"]) == ("exp-001", "0.1", "1")
 
 
-def test_other_jobs_params_or_experiments_are_other_runs(scene: Scene) -> None:
+def test_other_jobs_params_or_experiments_are_other_runs(harness: Harness) -> None:
     asked = {"slurm_job_id": "4711", "seed": 1, "config": {"lr": 0.1}}
     bodies = [asked, {**asked, "slurm_job_id": "4712"}, {**asked, "seed": 2}, {**asked, "config": {"lr": 0.2}}, {"slurm_job_id": None}, {}]
-    found = [good(scene.client.post("/experiments/e/runs", body))["run_id"] for body in bodies]
-    found.append(good(scene.client.post("/experiments/f/runs", asked))["run_id"])
+    found = [good(harness.client.post("/experiments/e/runs", body))["run_id"] for body in bodies]
+    found.append(good(harness.client.post("/experiments/f/runs", asked))["run_id"])
     assert len(set(found)) == len(found)
 
 
 @pytest.mark.parametrize("asked", ["team/digits", "team%2Fdigits", "a/runs"])
-def test_an_experiment_may_have_slashes_in_its_name(scene: Scene, asked: str) -> None:
-    run = good(scene.client.post(f"/experiments/{asked}/runs", {"slurm_job_id": "1"}))["run_id"]
-    assert good(scene.client.get(f"/api/v1/runs/{run}"))["experiment_name"] == asked.replace("%2F", "/")
+def test_an_experiment_may_have_slashes_in_its_name(harness: Harness, asked: str) -> None:
+    run = good(harness.client.post(f"/experiments/{asked}/runs", {"slurm_job_id": "1"}))["run_id"]
+    assert good(harness.client.get(f"/api/v1/runs/{run}"))["experiment_name"] == asked.replace("%2F", "/")
 
 
-def test_a_runs_own_token_always_gets_that_run(scene: Scene) -> None:
-    run = scene.run()
-    made = good(scene.as_(Scope.RUN, run=run).post("/experiments/any/runs", {"slurm_job_id": "1", "config": {"lr": 1}}))
+def test_a_runs_own_token_always_gets_that_run(harness: Harness) -> None:
+    run = harness.run()
+    made = good(harness.as_(Scope.RUN, run=run).post("/experiments/any/runs", {"slurm_job_id": "1", "config": {"lr": 1}}))
     assert made["run_id"] == run
 
 
-def test_a_file_is_told_of_and_never_opened(scene: Scene) -> None:
-    run = scene.run()
-    told = {"path": "/shared/checkpoints/../best.pt", "type": "checkpoint", "size_bytes": 7}
-    good(scene.client.post(f"/runs/{run}/artifacts", told), 201)
-    [one] = good(scene.client.get(f"/api/v1/runs/{run}/artifacts"))["artifacts"]
-    assert (one["path"], one["stored"], one["bytes"]) == (told["path"], False, 7)
+def test_a_file_is_told_of_and_never_opened(harness: Harness) -> None:
+    run = harness.run()
+    fields = {"path": "/shared/checkpoints/../best.pt", "type": "checkpoint", "size_bytes": 7}
+    good(harness.client.post(f"/runs/{run}/artifacts", fields), 201)
+    [one] = good(harness.client.get(f"/api/v1/runs/{run}/artifacts"))["artifacts"]
+    assert (one["path"], one["stored"], one["bytes"]) == (fields["path"], False, 7)
 
 
-def test_a_run_can_say_how_it_is(scene: Scene) -> None:
-    run = good(scene.client.post("/experiments/e/runs", {}))["run_id"]
-    assert good(scene.client.ask("PATCH", f"/runs/{run}", json={"status": "completed"})) == {"run_id": run, "status": "finished"}
-    assert good(scene.client.get(f"/runs/{run}"))["status"] == "finished"
-    assert scene.client.ask("PATCH", f"/runs/{run}", json={"status": "exploded"}).status == 400
+def test_a_run_can_say_how_it_is(harness: Harness) -> None:
+    run = good(harness.client.post("/experiments/e/runs", {}))["run_id"]
+    assert good(harness.client.ask("PATCH", f"/runs/{run}", json={"status": "completed"})) == {"run_id": run, "status": "finished"}
+    assert good(harness.client.get(f"/runs/{run}"))["status"] == "finished"
+    assert harness.client.ask("PATCH", f"/runs/{run}", json={"status": "exploded"}).status == 400
 
 
-def test_a_hook_makes_the_server_look_and_settles_nothing(scene: Scene) -> None:
-    run = good(scene.client.post("/experiments/e/runs", {"slurm_job_id": "4711"}))["run_id"]
+def test_a_hook_makes_the_server_look_and_settles_nothing(harness: Harness) -> None:
+    run = good(harness.client.post("/experiments/e/runs", {"slurm_job_id": "4711"}))["run_id"]
     looked: list[int] = []
-    scene.server.services.hinted = lambda: looked.append(1)
-    hook = scene.as_(Scope.WEBHOOK)
+    harness.server.services.hinted = lambda: looked.append(1)
+    hook = harness.as_(Scope.WEBHOOK)
     form = {"content-type": "application/x-www-form-urlencoded"}
     answer = hook.post("/webhooks/slurm", body=b"job_id=4711&status=completed&exit_code=0", headers=form)
     assert good(answer) == {"received": True}
     assert looked == [1]
-    assert good(scene.client.get(f"/runs/{run}"))["status"] == "running"
+    assert good(harness.client.get(f"/runs/{run}"))["status"] == "running"
     for body in (b"", b"job_id=", b"status=completed", b"job_id=" + b"1" * 300, b"&" * 100, b"job_id=1%3Brm%20-rf%20/", b"job_id=abc"):
         assert hook.post("/webhooks/slurm", body=body, headers=form).status == 400
     for body in (b"", b"{", b"[]", b"[" * 100_000):
@@ -460,73 +462,75 @@ class Answers:
         self.jobs[JobId(job)] = JobStatus(id=JobId(job), name="x", state=state, **others)
 
 
-def test_the_scheduler_says_how_such_a_job_is_and_silence_changes_nothing(scene: Scene) -> None:
+def test_the_scheduler_says_how_such_a_job_is_and_silence_changes_nothing(harness: Harness) -> None:
     answers = Answers()
-    scene.place.desk.make_scheduler = lambda _: answers  # type: ignore[assignment,return-value]
-    runs = {job: good(scene.client.post("/experiments/e/runs", {"slurm_job_id": job}))["run_id"] for job in ("1", "2", "3", "4", "-x", "5")}
-    svc = scene.server.services
+    harness.sandbox.context.make_scheduler = lambda _: answers  # type: ignore[assignment,return-value]
+    runs = {
+        job: good(harness.client.post("/experiments/e/runs", {"slurm_job_id": job}))["run_id"] for job in ("1", "2", "3", "4", "-x", "5")
+    }
+    svc = harness.server.services
 
     def states() -> list[str]:
-        return [good(scene.client.get(f"/runs/{run}"))["status"] for run in runs.values()]
+        return [good(harness.client.get(f"/runs/{run}"))["status"] for run in runs.values()]
 
     assert "nothing was changed" in follow_jobs(svc)[0]
     assert states() == ["running"] * 6
-    answers.set("1", JobState.FINISHED, ended=scene.place.clock.now() + 5)
+    answers.set("1", JobState.FINISHED, ended=harness.sandbox.clock.now() + 5)
     answers.set("2", JobState.OUT_OF_MEMORY)
-    answers.set("3", JobState.CANCELLED, submitted=scene.place.clock.now() + 1000)  # another's, with the id it had
+    answers.set("3", JobState.CANCELLED, submitted=harness.sandbox.clock.now() + 1000)  # another's, with the id it had
     answers.set("4", JobState.QUEUED)
-    answers.set("5", JobState.CANCELLED, submitted=10.0, ended=scene.place.clock.now() - 3600)  # over before this one began
+    answers.set("5", JobState.CANCELLED, submitted=10.0, ended=harness.sandbox.clock.now() - 3600)  # over before this one began
     assert follow_jobs(svc) == []
     assert states() == ["finished", "failed", "running", "waiting", "running", "running"]
     assert answers.asked[-1] == {"1", "2", "3", "4", "5"}
-    shown = good(scene.client.get(f"/api/v1/runs/{runs['2']}"))
+    shown = good(harness.client.get(f"/api/v1/runs/{runs['2']}"))
     assert ("out of memory" in shown["reason"], [leg["state"] for leg in shown["legs"]]) == (True, ["out_of_memory"])
     follow_jobs(svc)
     assert answers.asked[-1] == {"3", "4", "5"}
 
 
-def test_a_job_that_was_cut_and_starts_again_runs_again_and_its_leg_keeps_its_end(scene: Scene) -> None:
+def test_a_job_that_was_cut_and_starts_again_runs_again_and_its_leg_keeps_its_end(harness: Harness) -> None:
     answers = Answers()
-    scene.place.desk.make_scheduler = lambda _: answers  # type: ignore[assignment,return-value]
+    harness.sandbox.context.make_scheduler = lambda _: answers  # type: ignore[assignment,return-value]
     asked = {"slurm_job_id": "7"}
-    run = good(scene.client.post("/experiments/e/runs", asked))["run_id"]
+    run = good(harness.client.post("/experiments/e/runs", asked))["run_id"]
 
     def shown() -> tuple[str, str, list[str]]:
-        told = good(scene.client.get(f"/api/v1/runs/{run}"))
-        return told["state"], told["reason"], [leg["state"] for leg in told["legs"]]
+        answer = good(harness.client.get(f"/api/v1/runs/{run}"))
+        return answer["state"], answer["reason"], [leg["state"] for leg in answer["legs"]]
 
     answers.set("7", JobState.NODE_FAILED)
-    follow_jobs(scene.server.services)
+    follow_jobs(harness.server.services)
     assert shown()[0] == "failed"
-    assert good(scene.client.post("/experiments/e/runs", asked))["leg"] == 1  # nothing was logged
+    assert good(harness.client.post("/experiments/e/runs", asked))["leg"] == 1  # nothing was logged
     assert shown() == ("running", "", ["running"])
-    good(scene.client.post(f"/runs/{run}/metrics", {"name": "loss", "value": 1, "step": 0}))
+    good(harness.client.post(f"/runs/{run}/metrics", {"name": "loss", "value": 1, "step": 0}))
     answers.set("7", JobState.PREEMPTED)
-    follow_jobs(scene.server.services)
+    follow_jobs(harness.server.services)
     for _ in range(3):  # one a rank
-        assert good(scene.client.post("/experiments/e/runs", asked))["leg"] == 2
+        assert good(harness.client.post("/experiments/e/runs", asked))["leg"] == 2
     assert shown() == ("running", "", ["preempted", "running"])
 
 
 # ── files ─────────────────────────────────────────────────────────────────────
 
 
-def test_a_file_goes_in_and_comes_out_as_an_attachment(scene: Scene) -> None:
-    run = scene.run()
+def test_a_file_goes_in_and_comes_out_as_an_attachment(harness: Harness) -> None:
+    run = harness.run()
     page = b"<script>alert(1)</script>" * 1000
-    made = good(scene.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/plots/a=1%20b.html", body=page), 201)
+    made = good(harness.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/plots/a=1%20b.html", body=page), 201)
     assert made["bytes"] == len(page)
-    [folder] = good(scene.client.get(f"/api/v1/runs/{run}/artifacts"))["artifacts"]
+    [folder] = good(harness.client.get(f"/api/v1/runs/{run}/artifacts"))["artifacts"]
     assert (folder["path"], folder["is_dir"]) == ("plots", True)
-    [file] = good(scene.client.get(f"/api/v1/runs/{run}/artifacts?path=plots"))["artifacts"]
+    [file] = good(harness.client.get(f"/api/v1/runs/{run}/artifacts?path=plots"))["artifacts"]
     assert (file["path"], file["sha256"]) == ("plots/a=1 b.html", made["sha256"])
-    answer = scene.client.get(f"/api/v1/runs/{run}/artifacts/plots/a=1%20b.html")
+    answer = harness.client.get(f"/api/v1/runs/{run}/artifacts/plots/a=1%20b.html")
     assert answer.body == page
     assert answer.headers["content-disposition"].startswith("attachment")
     assert "sandbox" in answer.headers["content-security-policy"]
     assert answer.headers["content-type"] == "application/octet-stream"
-    assert scene.client.ask("DELETE", f"/api/v1/runs/{run}/artifacts/plots/a=1%20b.html").status == 204
-    assert scene.client.get(f"/api/v1/runs/{run}/artifacts/plots/a=1%20b.html").status == 404
+    assert harness.client.ask("DELETE", f"/api/v1/runs/{run}/artifacts/plots/a=1%20b.html").status == 204
+    assert harness.client.get(f"/api/v1/runs/{run}/artifacts/plots/a=1%20b.html").status == 404
 
 
 @pytest.mark.parametrize(
@@ -549,114 +553,114 @@ def test_a_file_goes_in_and_comes_out_as_an_attachment(scene: Scene) -> None:
         "",
     ],
 )
-def test_a_path_that_leads_elsewhere_is_a_4xx_and_touches_nothing(scene: Scene, tmp_path: Path, path: str) -> None:
-    run = scene.run()
+def test_a_path_that_leads_elsewhere_is_a_4xx_and_touches_nothing(harness: Harness, tmp_path: Path, path: str) -> None:
+    run = harness.run()
     before = sorted(map(str, tmp_path.rglob("*")))
     for method in ("PUT", "GET", "DELETE"):
-        answer = scene.client.ask(method, f"/api/v1/runs/{run}/artifacts/{path}", body=b"x" if method == "PUT" else None)
+        answer = harness.client.ask(method, f"/api/v1/runs/{run}/artifacts/{path}", body=b"x" if method == "PUT" else None)
         if not (method == "GET" and path == ""):
             assert 400 <= answer.status < 500, f"{method} {path}: {answer.status}"
     if path:
-        assert 400 <= scene.client.get(f"/api/v1/runs/{run}/artifacts?path={path.replace('#', '%23')}").status < 500
+        assert 400 <= harness.client.get(f"/api/v1/runs/{run}/artifacts?path={path.replace('#', '%23')}").status < 500
     after = [one for one in sorted(map(str, tmp_path.rglob("*"))) if not one.endswith(("-wal", "-shm"))]
     assert after == [one for one in before if not one.endswith(("-wal", "-shm"))]
 
 
-def test_files_of_a_run_of_ours_lie_in_its_folder(scene: Scene) -> None:
-    played = scene.place.play()
-    scene.opened.tracker.files.look(scene.place.desk.roots)
+def test_files_of_a_run_of_ours_lie_in_its_folder(harness: Harness) -> None:
+    played = harness.sandbox.play()
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
     run = played.spec.id
-    good(scene.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/a.txt", body=b"x"), 201)
+    good(harness.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/a.txt", body=b"x"), 201)
     assert (played.dir.artifacts / "a.txt").read_bytes() == b"x"
 
 
 # ── logs, checkpoints ─────────────────────────────────────────────────────────
 
 
-def test_logs_are_listed_and_read_in_parts(scene: Scene) -> None:
-    played = scene.place.play()
+def test_logs_are_listed_and_read_in_parts(harness: Harness) -> None:
+    played = harness.sandbox.play()
     played.dir.log(1, "out").write_bytes(b"0123456789")
     played.dir.supervisor_log.write_text("began\n")
-    scene.opened.tracker.files.look(scene.place.desk.roots)
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
     run = played.spec.id
-    assert [(log["leg"], log["stream"], log["bytes"]) for log in good(scene.client.get(f"/api/v1/runs/{run}/logs"))["logs"]] == [
+    assert [(log["leg"], log["stream"], log["bytes"]) for log in good(harness.client.get(f"/api/v1/runs/{run}/logs"))["logs"]] == [
         (0, "supervisor", 6),
         (1, "out", 10),
     ]
-    part = scene.client.get(f"/api/v1/runs/{run}/logs/1/out?offset=2&limit=3")
+    part = harness.client.get(f"/api/v1/runs/{run}/logs/1/out?offset=2&limit=3")
     assert (part.text, part.headers["x-next-offset"], part.headers["x-size"]) == ("234", "5", "10")
-    assert scene.client.get(f"/api/v1/runs/{run}/logs/1/out?offset=-3").text == "789"
-    assert scene.client.get(f"/api/v1/runs/{run}/logs/0/supervisor").text == "began\n"
-    assert scene.client.get(f"/api/v1/runs/{run}/logs/2/out").status == 404
-    assert scene.client.get(f"/api/v1/runs/{run}/logs/1/spec.json").status == 400
-    assert good(scene.client.get(f"/api/v1/runs/{run}/checkpoints")) == {"checkpoints": []}
+    assert harness.client.get(f"/api/v1/runs/{run}/logs/1/out?offset=-3").text == "789"
+    assert harness.client.get(f"/api/v1/runs/{run}/logs/0/supervisor").text == "began\n"
+    assert harness.client.get(f"/api/v1/runs/{run}/logs/2/out").status == 404
+    assert harness.client.get(f"/api/v1/runs/{run}/logs/1/spec.json").status == 400
+    assert good(harness.client.get(f"/api/v1/runs/{run}/checkpoints")) == {"checkpoints": []}
 
 
-def test_a_folder_elsewhere_is_never_opened(scene: Scene, tmp_path: Path) -> None:
+def test_a_folder_elsewhere_is_never_opened(harness: Harness, tmp_path: Path) -> None:
     from onward.tracker.runs.registry import NewRun
 
-    played = scene.place.play()
+    played = harness.sandbox.play()
     stray = tmp_path / "stray"
     played.dir.path.rename(stray)
-    run = scene.opened.tracker.runs.create(NewRun(experiment="x", folder=str(stray))).run_id
+    run = harness.opened.tracker.runs.create(NewRun(experiment="x", folder=str(stray))).run_id
     (stray / "logs" / "leg-0001.out").write_text("not for you")
-    assert good(scene.client.get(f"/api/v1/runs/{run}/logs"))["logs"] == []
-    assert scene.client.get(f"/api/v1/runs/{run}/logs/1/out").status == 404
+    assert good(harness.client.get(f"/api/v1/runs/{run}/logs"))["logs"] == []
+    assert harness.client.get(f"/api/v1/runs/{run}/logs/1/out").status == 404
 
 
-def test_a_run_of_ours_can_be_cancelled_and_its_state_is_not_ours_to_set(scene: Scene) -> None:
-    played = scene.place.play()
-    scene.opened.tracker.files.look(scene.place.desk.roots)
+def test_a_run_of_ours_can_be_cancelled_and_its_state_is_not_ours_to_set(harness: Harness) -> None:
+    played = harness.sandbox.play()
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
     run = played.spec.id
-    assert scene.client.ask("PATCH", f"/api/v1/runs/{run}", json={"state": "finished"}).status == 409
-    good(scene.client.post(f"/api/v1/runs/{run}/cancel"))
+    assert harness.client.ask("PATCH", f"/api/v1/runs/{run}", json={"state": "finished"}).status == 409
+    good(harness.client.post(f"/api/v1/runs/{run}/cancel"))
     assert played.run.state == "cancelled"
-    assert scene.client.post(f"/api/v1/runs/{run}/fly").status == 404
-    assert scene.client.post(f"/api/v1/runs/{scene.run()}/cancel").status == 404
+    assert harness.client.post(f"/api/v1/runs/{run}/fly").status == 404
+    assert harness.client.post(f"/api/v1/runs/{harness.run()}/cancel").status == 404
 
 
 # ── export ────────────────────────────────────────────────────────────────────
 
 
-def test_runs_and_points_are_exported(scene: Scene) -> None:
-    run = scene.run(name="=cmd()", params={"lr": 0.1})
-    scene.log(run, "loss", [1.0, math.inf])
-    lines = scene.client.get("/api/v1/export/runs").text.splitlines()
+def test_runs_and_points_are_exported(harness: Harness) -> None:
+    run = harness.run(name="=cmd()", params={"lr": 0.1})
+    harness.log(run, "loss", [1.0, math.inf])
+    lines = harness.client.get("/api/v1/export/runs").text.splitlines()
     assert len(lines) == 2
     assert "params.lr" in lines[0]
     assert "'=cmd()" in lines[1]
-    table = good(scene.client.get("/api/v1/export/runs?format=json"))
+    table = good(harness.client.get("/api/v1/export/runs?format=json"))
     assert dict(zip(table["columns"], table["rows"][0], strict=True))["metrics.loss"] == "Infinity"
-    assert scene.client.get(f"/api/v1/runs/{run}/export").text.splitlines() == [
+    assert harness.client.get(f"/api/v1/runs/{run}/export").text.splitlines() == [
         "metric,step,time,value,leg,superseded",
         "loss,0,1700000000.0,1.0,1,False",
         "loss,1,1700000001.0,Infinity,1,False",
     ]
-    assert len(good(scene.client.get(f"/api/v1/runs/{run}/export?format=json"))["rows"]) == 2
+    assert len(good(harness.client.get(f"/api/v1/runs/{run}/export?format=json"))["rows"]) == 2
 
 
 # ── tokens ────────────────────────────────────────────────────────────────────
 
 
-def test_an_admin_makes_and_revokes_tokens(scene: Scene) -> None:
-    made = good(scene.client.post("/api/v1/tokens", {"name": "laptop", "rights": "read", "expires_in": 60}), 201)
-    other = Client(scene.server.gate, made["secret"])
+def test_an_admin_makes_and_revokes_tokens(harness: Harness) -> None:
+    made = good(harness.client.post("/api/v1/tokens", {"name": "laptop", "rights": "read", "expires_in": 60}), 201)
+    other = Client(harness.server.gate, made["secret"])
     assert other.get("/api/v1/runs").status == 200
-    listed = scene.client.get("/api/v1/tokens")
+    listed = harness.client.get("/api/v1/tokens")
     assert made["secret"].split("_", 2)[2] not in listed.text
     assert made["token"]["id"] in [one["id"] for one in listed.json["tokens"]]
-    good(scene.client.ask("DELETE", f"/api/v1/tokens/{made['token']['id']}"))
+    good(harness.client.ask("DELETE", f"/api/v1/tokens/{made['token']['id']}"))
     assert other.get("/api/v1/runs").status == 401
-    assert scene.client.ask("DELETE", "/api/v1/tokens/deadbeef").status == 404
-    assert scene.client.post("/api/v1/tokens", {"scope": "run", "run": "nosuchrn"}).status == 404
+    assert harness.client.ask("DELETE", "/api/v1/tokens/deadbeef").status == 404
+    assert harness.client.post("/api/v1/tokens", {"scope": "run", "run": "nosuchrn"}).status == 404
 
 
-def test_json_is_strict(scene: Scene) -> None:
-    run = scene.run(params={"x": math.nan})
-    scene.log(run, "loss", [math.nan])
+def test_json_is_strict(harness: Harness) -> None:
+    run = harness.run(params={"x": math.nan})
+    harness.log(run, "loss", [math.nan])
 
     def refuse(word: str) -> Any:
         raise AssertionError(word)
 
     for path in ("/api/v1/runs", f"/api/v1/runs/{run}", f"/api/v1/runs/{run}/metrics", f"/api/v1/series?run={run}&metric=loss"):
-        json.loads(scene.client.get(path).body, parse_constant=refuse)
+        json.loads(harness.client.get(path).body, parse_constant=refuse)

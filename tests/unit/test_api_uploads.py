@@ -28,7 +28,7 @@ async def slow(go_on: asyncio.Event) -> AsyncIterator[bytes]:
 def test_many_slow_uploads_leave_threads_for_everybody_else(tmp_path: Path) -> None:
     files = ArtifactFiles(tmp_path / "files", root=tmp_path)
 
-    async def scene() -> None:
+    async def harness() -> None:
         go_on = asyncio.Event()
         uploads = [asyncio.create_task(store_stream(files, f"g{n}", slow(go_on))) for n in range(64)]
         while len(left(tmp_path)) < len(uploads):
@@ -38,24 +38,24 @@ def test_many_slow_uploads_leave_threads_for_everybody_else(tmp_path: Path) -> N
         go_on.set()
         assert {stored.size for stored in await asyncio.gather(*uploads)} == {9}
 
-    asyncio.run(scene())
+    asyncio.run(harness())
     assert left(tmp_path) == sorted(f"g{n}" for n in range(64))
 
 
 def test_an_upload_that_falls_silent_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifacts, "SILENCE", 0.05)
 
-    async def scene() -> None:
+    async def harness() -> None:
         await store_stream(ArtifactFiles(tmp_path, root=tmp_path), "a", slow(asyncio.Event()))
 
-    with pytest.raises(HTTPException, match="silent") as told:
-        asyncio.run(scene())
-    assert told.value.status_code == 408 and told.value.headers == {"connection": "close"}
+    with pytest.raises(HTTPException, match="silent") as refusal:
+        asyncio.run(harness())
+    assert refusal.value.status_code == 408 and refusal.value.headers == {"connection": "close"}
     assert left(tmp_path) == []
 
 
 def test_a_client_that_leaves_leaves_nothing(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def harness() -> None:
         task = asyncio.create_task(store_stream(ArtifactFiles(tmp_path, root=tmp_path), "a", slow(asyncio.Event())))
         while not left(tmp_path):
             await asyncio.sleep(0.01)
@@ -63,7 +63,7 @@ def test_a_client_that_leaves_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(scene())
+    asyncio.run(harness())
     assert left(tmp_path) == []
 
 

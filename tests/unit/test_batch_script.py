@@ -55,30 +55,35 @@ def test_the_command_is_its_shell_with_the_text_that_was_kept(run: RunDir) -> No
 
 def test_the_schedulers_variables_are_as_if_this_were_the_only_job(run: RunDir, tmp_path: Path) -> None:
     env = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "digits.1.token", "SLURM_SUBMIT_DIR": "/runs", "SLURM_NNODES": "2"}
-    told = script_environment(script(submitted_from="/home/ada"), env, run=run, folder=tmp_path, job="7")
+    variables = script_environment(script(submitted_from="/home/ada"), env, run=run, folder=tmp_path, job="7")
     wanted = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "digits", "SLURM_SUBMIT_DIR": "/home/ada", "SLURM_NNODES": "2", "PWD": str(tmp_path)}
-    assert {key: told[key] for key in wanted} == wanted
-    assert "SLURM_ARRAY_TASK_ID" not in told
+    assert {key: variables[key] for key in wanted} == wanted
+    assert "SLURM_ARRAY_TASK_ID" not in variables
 
 
 def test_a_task_of_an_array_knows_which_and_of_how_many(run: RunDir, tmp_path: Path) -> None:
-    told = script_environment(script(array="1-9:4,20", task=5), {}, run=run, folder=tmp_path, job="7")
+    variables = script_environment(script(array="1-9:4,20", task=5), {}, run=run, folder=tmp_path, job="7")
     names = ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX")
-    assert [told[name] for name in names] == ["7", "5", "4", "1", "20"]
-    told = script_environment(script(array="1-9:4", task=5, family="gridengine"), {}, run=run, folder=tmp_path, job="7")
-    assert [told[f"SGE_TASK_{word}"] for word in ("ID", "FIRST", "LAST", "STEPSIZE")] == ["5", "1", "9", "4"]
+    assert [variables[name] for name in names] == ["7", "5", "4", "1", "20"]
+    variables = script_environment(script(array="1-9:4", task=5, family="gridengine"), {}, run=run, folder=tmp_path, job="7")
+    assert [variables[f"SGE_TASK_{word}"] for word in ("ID", "FIRST", "LAST", "STEPSIZE")] == ["5", "1", "9", "4"]
 
 
 def test_a_job_of_grid_engine_that_is_no_array_is_told_so(run: RunDir, tmp_path: Path) -> None:
-    told = script_environment(script(family="gridengine"), {"JOB_NAME": "digits.1.token"}, run=run, folder=tmp_path, job="7")
-    assert (told["SGE_TASK_ID"], told["JOB_NAME"], told["JOB_ID"], told["SGE_O_WORKDIR"]) == ("undefined", "digits", "7", str(tmp_path))
+    variables = script_environment(script(family="gridengine"), {"JOB_NAME": "digits.1.token"}, run=run, folder=tmp_path, job="7")
+    assert (variables["SGE_TASK_ID"], variables["JOB_NAME"], variables["JOB_ID"], variables["SGE_O_WORKDIR"]) == (
+        "undefined",
+        "digits",
+        "7",
+        str(tmp_path),
+    )
 
 
 def test_the_users_own_values_of_names_that_we_set_are_kept(run: RunDir, tmp_path: Path) -> None:
     run.environment.write_text(json.dumps({"EXPERIMENT_ID": "exp-001", "PYTHONPATH": "/mine", "ONWARD_LEG": "9"}))
     env = {"EXPERIMENT_ID": "digits", "PYTHONPATH": "/mine:/run/supervisor.pyz", "ONWARD_LEG": "1"}
-    told = script_environment(script(), env, run=run, folder=tmp_path, job="7")
-    assert (told["EXPERIMENT_ID"], told["PYTHONPATH"], told["ONWARD_LEG"]) == ("exp-001", "/mine:/run/supervisor.pyz", "1")
+    variables = script_environment(script(), env, run=run, folder=tmp_path, job="7")
+    assert (variables["EXPERIMENT_ID"], variables["PYTHONPATH"], variables["ONWARD_LEG"]) == ("exp-001", "/mine:/run/supervisor.pyz", "1")
 
 
 # ── when it is stopped ────────────────────────────────────────────────────────
@@ -125,21 +130,21 @@ def test_a_script_that_shows_that_it_knows_of_us_is_asked_like_any_training(loca
 
 class Child:
     def __init__(self) -> None:
-        self.told: list[tuple[str, int]] = []
+        self.signals: list[tuple[str, int]] = []
 
     def signal(self, number: int) -> None:
-        self.told.append(("shell", number))
+        self.signals.append(("shell", number))
 
     def kill(self, number: int) -> None:
-        self.told.append(("all", number))
+        self.signals.append(("all", number))
 
 
-@pytest.mark.parametrize(("to", "told"), [("shell", [("shell", signal.SIGUSR1)]), ("all", [("all", signal.SIGUSR1)]), ("steps", [])])
-def test_the_signal_goes_to_whom_the_scheduler_would_have_sent_it(to: str, told: object, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("to", "expected"), [("shell", [("shell", signal.SIGUSR1)]), ("all", [("all", signal.SIGUSR1)]), ("steps", [])])
+def test_the_signal_goes_to_whom_the_scheduler_would_have_sent_it(to: str, expected: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     child = Child()
     send_stop_signal(spec_of(stop_signal="USR1", signal_to=to), child)  # type: ignore[arg-type]
-    assert child.told == told
+    assert child.signals == expected
 
 
 # ── what its end is taken for ─────────────────────────────────────────────────
@@ -202,22 +207,22 @@ def test_the_0_of_a_training_that_surely_heard_nothing_is_its_own_word(local: Le
 
 
 def history() -> History:
-    told = History()
-    told.spec = make_spec(script=script())
-    return told
+    records = History()
+    records.spec = make_spec(script=script())
+    return records
 
 
 def test_a_script_that_saves_its_own_way_goes_on_from_limit_to_limit() -> None:
-    told = history()
+    records = history()
     for leg in range(1, 6):
-        told.leg(LegEnd.TIME_LIMIT)
-        assert isinstance(told.action, Continue) and told.action.leg == leg + 1
+        records.leg(LegEnd.TIME_LIMIT)
+        assert isinstance(records.action, Continue) and records.action.leg == leg + 1
 
 
 def test_a_script_that_crashes_twice_in_the_same_way_is_ended() -> None:
-    told = history()
-    told.leg(LegEnd.TIME_LIMIT)
-    told.leg(LegEnd.CRASHED, reason="exit code 1")
-    assert isinstance(told.action, Continue)
-    told.leg(LegEnd.CRASHED, reason="exit code 1")
-    assert isinstance(told.action, Close)
+    records = history()
+    records.leg(LegEnd.TIME_LIMIT)
+    records.leg(LegEnd.CRASHED, reason="exit code 1")
+    assert isinstance(records.action, Continue)
+    records.leg(LegEnd.CRASHED, reason="exit code 1")
+    assert isinstance(records.action, Close)

@@ -34,31 +34,37 @@ from onward.supervisor.preparation.environment import local_folder
 from onward.supervisor.ranks.rank_group import RankGroup
 from onward.supervisor.ranks.start import LaunchCommand
 from onward.supervisor.stop.signals import Signals
-from tests.desks import Place, PlayedRun
 from tests.fakes import FakeScheduler
+from tests.sandbox import PlayedRun, Sandbox
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> PlayedRun:
-    return Place(tmp_path).play()
+    return Sandbox(tmp_path).play()
 
 
 def job_starts(run: PlayedRun, leg: int, *, free: bool = True) -> LegContext:
     """The job that is queued for this leg starts; `free`: whether or not what it is held on has ended."""
     job = run.job(leg)
-    fake = run.place.scheduler.jobs[job]
+    fake = run.sandbox.scheduler.jobs[job]
     if free:
         fake.after = None  # as where the controller has forgotten the job before it
-    run.place.scheduler.start(job)
-    return scene(run, leg, job)
+    run.sandbox.scheduler.start(job)
+    return context(run, leg, job)
 
 
-def scene(run: PlayedRun, told: int, job: str) -> LegContext:
+def context(run: PlayedRun, number: int, job: str) -> LegContext:
     allocation = Allocation(job=JobId(job), hosts=("node1",), deadline=None)
-    leg = leg_of_job(run.run, told, allocation)
+    leg = leg_of_job(run.run, number, allocation)
     journal = Journal(run.dir.leg_journal(leg), patient=True)
     found = LegContext(
-        dir=run.dir, spec=run.spec, leg=leg, scheduler=run.place.scheduler, allocation=allocation, clock=run.place.clock, journal=journal
+        dir=run.dir,
+        spec=run.spec,
+        leg=leg,
+        scheduler=run.sandbox.scheduler,
+        allocation=allocation,
+        clock=run.sandbox.clock,
+        journal=journal,
     )
     found.patience = 900.0
     found.wait_for_storage_anew()
@@ -79,8 +85,8 @@ def test_a_job_that_starts_too_early_queues_exactly_one_in_its_place_held_on_its
     successor = Successor(early, run.run)
     assert not may_begin(early)
     successor.take_back("it came too early")
-    run.place.scheduler.end(early.allocation.job)
-    [(again, held_on)] = [(job, after) for job, after in live(run.place.scheduler).items() if job != first]
+    run.sandbox.scheduler.end(early.allocation.job)
+    [(again, held_on)] = [(job, after) for job, after in live(run.sandbox.scheduler).items() if job != first]
     assert held_on == first and again != early.allocation.job
     assert run.leg(2).job == again, "which the journals know as leg 2's"
     run.end(1, LegEnd.TIME_LIMIT)
@@ -95,7 +101,7 @@ def test_where_the_hold_does_not_work_each_early_job_waits_longer_for_its_predec
         began = run.now()
         assert not may_begin(early)
         waits.append(run.now() - began)
-        run.place.scheduler.end(early.allocation.job)
+        run.sandbox.scheduler.end(early.allocation.job)
     assert waits == [6, 66, 126, 246], "no storm"
 
 
@@ -104,18 +110,18 @@ def test_an_early_job_whose_predecessor_ends_while_it_waits_lives_its_leg(run: P
     for _ in range(2):
         early = job_starts(run, 2)
         assert not may_begin(early)
-        run.place.scheduler.end(early.allocation.job)
+        run.sandbox.scheduler.end(early.allocation.job)
     run.publish(1, 5)
     early = job_starts(run, 2)
-    asked = run.place.scheduler.status
+    asked = run.sandbox.scheduler.status
 
     def ends_meanwhile(jobs: object) -> object:
-        if run.now() > began + 30 and run.place.scheduler.jobs[first].status.state.live:
-            run.place.scheduler.end(first, JobState.TIMED_OUT)
+        if run.now() > began + 30 and run.sandbox.scheduler.jobs[first].status.state.live:
+            run.sandbox.scheduler.end(first, JobState.TIMED_OUT)
         return asked(jobs)  # type: ignore[arg-type]
 
     began = run.now()
-    run.place.scheduler.status = ends_meanwhile  # type: ignore[method-assign, assignment]
+    run.sandbox.scheduler.status = ends_meanwhile  # type: ignore[method-assign, assignment]
     assert may_begin(early)
 
 
@@ -126,7 +132,7 @@ def test_the_successor_of_a_job_that_was_killed_before_its_claim_lives_that_jobs
     first = job_starts(run, 1)
     assert is_free(run.run, first.leg)
     Successor(first, run.run).done.wait(10)
-    run.place.scheduler.end(run.job(1), JobState.NODE_FAILED, exit_code=None)
+    run.sandbox.scheduler.end(run.job(1), JobState.NODE_FAILED, exit_code=None)
     second = job_starts(run, 2, free=False)
     assert second.leg == 1 and may_begin(second)
     claim(run.dir, second.leg, job=second.allocation.job)
@@ -136,16 +142,16 @@ def test_the_successor_of_a_job_that_was_killed_before_its_claim_lives_that_jobs
     assert found.legs[1].claimed and found.legs[1].claimed.job == second.allocation.job
     assert found.legs[1].submission and found.legs[1].submission.job == second.allocation.job, "asked after by the name that it has"
     assert found.legs[2].job not in (None, second.allocation.job), "and leg 2 has a job of its own"
-    assert live(run.place.scheduler)[found.legs[2].job or ""] == second.allocation.job
+    assert live(run.sandbox.scheduler)[found.legs[2].job or ""] == second.allocation.job
 
 
 def test_a_duplicate_that_leaves_takes_back_only_what_it_queued_itself(run: PlayedRun) -> None:
     first = run.begin(1).job(1)
     run.write(ev.Warned(leg=1, at=run.now(), text="so that the journals differ"))
-    duplicate = scene(run, 1, run.place.scheduler.submit(run.dir.script(1), name="digits.1.0badcafe"))
+    duplicate = context(run, 1, run.sandbox.scheduler.submit(run.dir.script(1), name="digits.1.0badcafe"))
     assert not is_free(run.run, duplicate.leg), "its leg is taken, so it queues nothing"
     assert not may_begin(duplicate)
-    assert live(run.place.scheduler)[run.job(2)] == first
+    assert live(run.sandbox.scheduler)[run.job(2)] == first
 
 
 # ── storage ───────────────────────────────────────────────────────────────────
@@ -171,8 +177,8 @@ def test_the_successor_is_queued_though_nothing_can_be_written(run: PlayedRun, m
     first = job_starts(run, 1)
     successor = Successor(first, run.run)
     successor.done.wait(10)
-    [held] = [job for job, after in live(run.place.scheduler).items() if after == first.allocation.job]
-    script = run.place.scheduler.jobs[JobId(held)].script
+    [held] = [job for job, after in live(run.sandbox.scheduler).items() if after == first.allocation.job]
+    script = run.sandbox.scheduler.jobs[JobId(held)].script
     assert script.parent != run.dir.params and not script.exists(), "submitted from the node, where it is not left"
     monkeypatch.undo()
     successor.give_up()
@@ -186,9 +192,9 @@ def test_a_job_that_gives_up_on_its_storage_leaves_one_job_that_goes_on_waiting(
     successor = Successor(first, before)
     successor.done.wait(10)
     assert abandon_start(first, before, successor, OSError(errno.EROFS, "read-only")) == 1
-    [(again, held_on)] = [(job, after) for job, after in live(run.place.scheduler).items() if job != first.allocation.job]
+    [(again, held_on)] = [(job, after) for job, after in live(run.sandbox.scheduler).items() if job != first.allocation.job]
     assert held_on == first.allocation.job
-    assert run.place.scheduler.jobs[JobId(again)].status.name.startswith("digits.1."), "for the same leg"
+    assert run.sandbox.scheduler.jobs[JobId(again)].status.name.startswith("digits.1."), "for the same leg"
 
 
 @pytest.mark.usefixtures("read_only")
@@ -198,7 +204,7 @@ def test_jobs_that_have_waited_long_enough_leave_the_rest_to_tend(run: PlayedRun
     successor = Successor(first, before)
     successor.done.wait(10)
     abandon_start(first, before, successor, OSError(errno.EROFS, "read-only"))
-    assert list(live(run.place.scheduler)) == [first.allocation.job]
+    assert list(live(run.sandbox.scheduler)) == [first.allocation.job]
 
 
 def test_a_claim_whose_attempt_failed_and_succeeded_all_the_same_is_ours(run: PlayedRun) -> None:
@@ -214,7 +220,7 @@ def test_a_claim_whose_attempt_failed_and_succeeded_all_the_same_is_ours(run: Pl
 def closed_without_a_mark(run: PlayedRun, monkeypatch: pytest.MonkeyPatch) -> LegContext:
     """Its journal took that the run is over, and the storage then took no more."""
     run.begin(1).publish(1, 5).write(ev.Ended(leg=1, at=run.now(), end=LegEnd.DONE, reason="the training finished"))
-    last = scene(run, 1, run.job(1))
+    last = context(run, 1, run.job(1))
 
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -244,7 +250,7 @@ def test_an_end_that_was_not_written_yet_is_written_before_the_run_is_marked_as_
     run: PlayedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.begin(1).publish(1, 5).write(ev.Ended(leg=1, at=run.now(), end=LegEnd.DONE, reason="the training finished"))
-    last = scene(run, 1, run.job(1))
+    last = context(run, 1, run.job(1))
     with monkeypatch.context() as patch:
         patch.setattr(journal_module, "write_all", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space")))
         with pytest.raises(OSError, match="No space"):
@@ -261,13 +267,13 @@ def test_what_a_leg_could_not_say_at_its_end_stays_on_its_node_and_is_brought_by
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     run.begin(1).publish(1, 5)
-    last, local = scene(run, 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
+    last, local = context(run, 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
     local.log(1, "out").write_text("its last words\n")
     with monkeypatch.context() as patch:
         patch.setattr(journal_module, "write_all", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space")))
         last.journal.write(ev.Ended(leg=1, at=run.now(), end=LegEnd.DONE, reason="the training finished"))
         keep_untold(last, local)
-    run.place.scheduler.end(run.job(1), JobState.FAILED, exit_code=1)
+    run.sandbox.scheduler.end(run.job(1), JobState.FAILED, exit_code=1)
     assert not may_begin(job_starts(run, 2))
     assert run.leg(1).end is LegEnd.DONE and run_end.is_over(run.dir)
     assert run.dir.log(1, "out").read_text() == "its last words\n"
@@ -279,7 +285,7 @@ def test_a_leg_leaves_its_folder_on_the_node_as_long_as_a_checkpoint_in_it_is_no
     """Seen with 4.4 GB and a leg of 50 s: step 229 was committed, not published in time, and deleted with the folder."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    last, local = scene(run.begin(1), 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
+    last, local = context(run.begin(1), 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
     folder = local.checkpoints / contract.step_folder(229)
     folder.mkdir()
     (folder / contract.COMMIT_FILE).write_text('{"step": 229, "seconds": 1.0}')
@@ -299,12 +305,12 @@ def test_a_training_whose_code_is_away_is_not_blamed_for_it(run: PlayedRun, monk
     """Two legs that met this would end the run as crashed twice in the same way."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    begun, local = scene(run.begin(1), 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
+    begun, local = context(run.begin(1), 1, run.job(1)), local_folder(run.spec, 1, run=run.dir)
 
     def start() -> None:
-        launch = LaunchCommand(command=("/nowhere/train",), env={}, crew=RankGroup(local, None))
+        launch = LaunchCommand(command=("/nowhere/train",), env={}, rank_group=RankGroup(local, None))
         prepared = PreparedTraining(run=read_run(run.dir), resume=None, env={}, launch=launch)
-        training = LegTraining(scene=begun, local=local, signals=Signals(), woken=threading.Event(), companions=None)  # type: ignore[arg-type]
+        training = LegTraining(context=begun, local=local, signals=Signals(), woken=threading.Event(), companions=None)  # type: ignore[arg-type]
         training._start_child(prepared, NoStager())  # type: ignore[arg-type]
 
     with pytest.raises(InvalidInput, match="cannot be started"):

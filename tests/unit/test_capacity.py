@@ -65,5 +65,5 @@ def test_jobs_in_line_are_ahead_and_those_that_wait_for_something_else_are_not()
 
 
 def test_totals_add_up_by_type() -> None:
-    told = totals([node("a", used=4, gpus=a100(4, 1)), node("b", gpus=a100(2))])
-    assert told == {"cpus": (4, 32), "mem": (4000, 128_000), "gpu:a100": (1, 6)}
+    answer = totals([node("a", used=4, gpus=a100(4, 1)), node("b", gpus=a100(2))])
+    assert answer == {"cpus": (4, 32), "mem": (4000, 128_000), "gpu:a100": (1, 6)}

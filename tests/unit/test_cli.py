@@ -22,7 +22,7 @@ from onward.model.job import JobState
 from onward.model.run import LegEnd, RunState
 from onward.rundir.journal import read_run
 from onward.rundir.layout import RunDir
-from tests.desks import Place, PlayedRun, strict_json
+from tests.sandbox import PlayedRun, Sandbox, strict_json
 
 VERBS = [
     "submit",
@@ -68,19 +68,19 @@ Onward = Callable[..., Said]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    place = Place(tmp_path)
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    sandbox = Sandbox(tmp_path)
     for name in [name for name in os.environ if name.startswith("ONWARD_")]:
         monkeypatch.delenv(name)
-    for name, value in {**place.desk.env, "ONWARD_SETTINGS": "", "XDG_CONFIG_HOME": str(tmp_path)}.items():
+    for name, value in {**sandbox.context.env, "ONWARD_SETTINGS": "", "XDG_CONFIG_HOME": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("onward.schedulers.local.scheduler.LocalScheduler", lambda **slots: place.scheduler)
-    monkeypatch.chdir(place.project)
-    return place
+    monkeypatch.setattr("onward.schedulers.local.scheduler.LocalScheduler", lambda **slots: sandbox.scheduler)
+    monkeypatch.chdir(sandbox.project)
+    return sandbox
 
 
 @pytest.fixture
-def onward(place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Onward]:
+def onward(sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Onward]:
     """Run a command in this process. Nothing it says may ever be a traceback."""
 
     def run(*arguments: str) -> Said:
@@ -177,9 +177,9 @@ def test_a_run_that_is_not_there_is_not_found(onward: Onward, verb: str) -> None
 
 
 @pytest.mark.parametrize("verb", OF_A_RUN)
-def test_a_name_that_two_have_is_a_conflict(onward: Onward, place: Place, verb: str) -> None:
-    place.play()
-    place.play()
+def test_a_name_that_two_have_is_a_conflict(onward: Onward, sandbox: Sandbox, verb: str) -> None:
+    sandbox.play()
+    sandbox.play()
     said = onward(verb, "digits")
     assert said.code == 5
     assert "k00digit" in said.err
@@ -187,14 +187,14 @@ def test_a_name_that_two_have_is_a_conflict(onward: Onward, place: Place, verb: 
 
 
 @pytest.mark.parametrize("verb", OF_A_RUN)
-def test_an_unset_variable_in_a_script_is_no_run(onward: Onward, place: Place, verb: str) -> None:
-    run = place.play()
+def test_an_unset_variable_in_a_script_is_no_run(onward: Onward, sandbox: Sandbox, verb: str) -> None:
+    run = sandbox.play()
     assert onward(verb, "").code == 2
     assert run.run.state is RunState.SUBMITTED
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("submit",), "nothing to run"),
         (("submit", "params.yaml"), "no such file"),
@@ -217,90 +217,90 @@ def test_an_unset_variable_in_a_script_is_no_run(onward: Onward, place: Place, v
     ],
 )
 def test_bad_input_is_a_usage_error_that_names_it_and_makes_nothing(
-    onward: Onward, place: Place, arguments: tuple[str, ...], told: str
+    onward: Onward, sandbox: Sandbox, arguments: tuple[str, ...], message: str
 ) -> None:
-    place.write("broken.py", "def (:\n")
-    place.play()
+    sandbox.write("broken.py", "def (:\n")
+    sandbox.play()
     said = onward(*arguments)
     assert said.code == 2, said
-    assert told in said.err
+    assert message in said.err
     assert said.out == ""
-    assert len(place.folders()) == 1
+    assert len(sandbox.folders()) == 1
 
 
 # ── submit ────────────────────────────────────────────────────────────────────
 
 
-def test_submit_prints_the_id_alone_and_talks_beside_it(onward: Onward, place: Place) -> None:
+def test_submit_prints_the_id_alone_and_talks_beside_it(onward: Onward, sandbox: Sandbox) -> None:
     said = onward("submit", "--cluster", "local", "--", "python3", "train.py")
     assert said.code == 0
-    [folder] = place.folders()
-    run = read_run(RunDir(place.root / folder))
+    [folder] = sandbox.folders()
+    run = read_run(RunDir(sandbox.root / folder))
     assert said.out == f"{run.spec.id}\n"
     assert "train: leg 1 is job 1 on local" in said.err
     assert f"onward logs -f {run.spec.id}" in said.err
 
 
 @pytest.mark.parametrize(("time", "legs"), [("24", "24 min"), ("24:00:00", "24 h"), ("0:30", "30 s")])
-def test_submit_says_how_it_read_the_time_limit(onward: Onward, place: Place, time: str, legs: str) -> None:
+def test_submit_says_how_it_read_the_time_limit(onward: Onward, sandbox: Sandbox, time: str, legs: str) -> None:
     said = onward("submit", "--cluster", "local", "--time", time, "--", "python3", "train.py")
     assert f"train: leg 1 is job 1 on local, in legs of {legs}; folder" in said.err
 
 
-def test_submit_in_json_has_what_a_script_needs(onward: Onward, place: Place) -> None:
-    told = onward("submit", "--json", "--cluster", "local", "--name", "a", "--", "python3", "train.py").json
-    assert told.keys() == {"schema", "id", "name", "folder", "cluster", "job", "host"}
-    assert (told["schema"], told["name"], told["cluster"], told["job"]) == (1, "a", "local", "1")
-    assert Path(told["folder"]).is_dir()
+def test_submit_in_json_has_what_a_script_needs(onward: Onward, sandbox: Sandbox) -> None:
+    body = onward("submit", "--json", "--cluster", "local", "--name", "a", "--", "python3", "train.py").json
+    assert body.keys() == {"schema", "id", "name", "folder", "cluster", "job", "host"}
+    assert (body["schema"], body["name"], body["cluster"], body["job"]) == (1, "a", "local", "1")
+    assert Path(body["folder"]).is_dir()
 
 
 @pytest.mark.parametrize("dashes", [["--"], []])
-def test_from_its_first_word_on_the_command_is_its_own_also_without_dashes(onward: Onward, place: Place, dashes: list[str]) -> None:
+def test_from_its_first_word_on_the_command_is_its_own_also_without_dashes(onward: Onward, sandbox: Sandbox, dashes: list[str]) -> None:
     command = ["python3", "train.py", "--name", "mine", "--no-such-flag", "-n", "3", "conf.yaml", "--json"]
-    told = onward("submit", "--cluster", "local", "--json", "--name", "ours", *dashes, *command).json
-    spec = read_run(RunDir(Path(told["folder"]))).spec
+    body = onward("submit", "--cluster", "local", "--json", "--name", "ours", *dashes, *command).json
+    spec = read_run(RunDir(Path(body["folder"]))).spec
     assert list(spec.command) == command
     assert spec.name == "ours"
 
 
-def test_a_params_file_may_be_followed_by_flags_that_override_it(onward: Onward, place: Place) -> None:
-    place.write("params.yaml", "name: file\ntrain:\n  command: python3 train.py\n  resources: {time: 10}\n")
-    told = onward("submit", "params.yaml", "--cluster", "local", "--time", "20", "--json").json
-    spec = read_run(RunDir(Path(told["folder"]))).spec
+def test_a_params_file_may_be_followed_by_flags_that_override_it(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.write("params.yaml", "name: file\ntrain:\n  command: python3 train.py\n  resources: {time: 10}\n")
+    body = onward("submit", "params.yaml", "--cluster", "local", "--time", "20", "--json").json
+    spec = read_run(RunDir(Path(body["folder"]))).spec
     assert (spec.name, spec.resources.time) == ("file", 1200)
 
 
-def test_after_a_params_file_stands_nothing_else(onward: Onward, place: Place) -> None:
-    place.write("params.yaml", "name: file\ntrain: {command: python3 train.py}\n")
+def test_after_a_params_file_stands_nothing_else(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.write("params.yaml", "name: file\ntrain: {command: python3 train.py}\n")
     said = onward("submit", "params.yaml", "more")
     assert said.code == 2
     assert "'more'" in said.err
 
 
-def test_a_wrong_key_is_answered_with_file_line_and_guess(onward: Onward, place: Place) -> None:
-    place.write("params.yaml", "name: file\ntrain:\n  command: python3 train.py\n  resources: {tiem: 10}\n")
+def test_a_wrong_key_is_answered_with_file_line_and_guess(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.write("params.yaml", "name: file\ntrain:\n  command: python3 train.py\n  resources: {tiem: 10}\n")
     said = onward("submit", "params.yaml")
     assert said.code == 2
     assert "params.yaml:4" in said.err
     assert "did you mean time?" in said.err
 
 
-def test_a_dry_run_prints_the_script_that_submit_then_writes_and_makes_nothing(onward: Onward, place: Place) -> None:
+def test_a_dry_run_prints_the_script_that_submit_then_writes_and_makes_nothing(onward: Onward, sandbox: Sandbox) -> None:
     line = ["--cluster", "local", "--time", "5", "--", "python3", "train.py"]
     shown = onward("submit", "--dry-run", *line)
     assert shown.code == 0
-    assert place.folders() == []
-    assert place.scheduler.jobs == {}
-    told = onward("submit", "--json", *line).json
-    assert Path(told["folder"], "params", "leg-0001.sh").read_text() == shown.out
-    assert told["folder"] in shown.err
+    assert sandbox.folders() == []
+    assert sandbox.scheduler.jobs == {}
+    body = onward("submit", "--json", *line).json
+    assert Path(body["folder"], "params", "leg-0001.sh").read_text() == shown.out
+    assert body["folder"] in shown.err
 
 
-def test_a_dry_run_in_json(onward: Onward, place: Place) -> None:
-    told = onward("submit", "--dry-run", "--json", "--cluster", "local", "--", "python3", "train.py").json
-    assert told.keys() == {"schema", "folder", "command", "script", "notes"}
-    assert told["script"].startswith("#!/bin/bash\n")
-    assert place.folders() == []
+def test_a_dry_run_in_json(onward: Onward, sandbox: Sandbox) -> None:
+    body = onward("submit", "--dry-run", "--json", "--cluster", "local", "--", "python3", "train.py").json
+    assert body.keys() == {"schema", "folder", "command", "script", "notes"}
+    assert body["script"].startswith("#!/bin/bash\n")
+    assert sandbox.folders() == []
 
 
 def test_a_cluster_that_is_not_there_is_not_found(onward: Onward) -> None:
@@ -309,23 +309,23 @@ def test_a_cluster_that_is_not_there_is_not_found(onward: Onward) -> None:
     assert "did you mean local?" in said.err
 
 
-def test_a_refusal_is_told_with_the_schedulers_words(onward: Onward, place: Place) -> None:
-    place.scheduler.refuse = "no such partition"
+def test_a_refusal_is_told_with_the_schedulers_words(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.scheduler.refuse = "no such partition"
     said = onward("submit", "--cluster", "local", "--", "python3", "train.py")
     assert said.code == 1
     assert "no such partition" in said.err
-    assert place.folders() == []
+    assert sandbox.folders() == []
 
 
-def test_a_root_that_cannot_be_written_to_is_told(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_root_that_cannot_be_written_to_is_told(onward: Onward, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONWARD_ROOT", "/dev/null/runs")
     said = onward("submit", "--cluster", "local", "--", "python3", "train.py")
     assert said.code == 2
     assert "cannot store runs in /dev/null/runs" in said.err
 
 
-def test_a_folder_that_was_removed_under_ones_feet_is_told(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = place.folder / "gone"
+def test_a_folder_that_was_removed_under_ones_feet_is_told(onward: Onward, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = sandbox.folder / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
@@ -337,17 +337,17 @@ def test_a_folder_that_was_removed_under_ones_feet_is_told(onward: Onward, place
 # ── looking ───────────────────────────────────────────────────────────────────
 
 
-def test_where_there_are_no_runs_that_is_said_with_the_place(onward: Onward, place: Place) -> None:
+def test_where_there_are_no_runs_that_is_said_with_the_place(onward: Onward, sandbox: Sandbox) -> None:
     said = onward("runs")
     assert (said.code, said.out) == (0, "")
-    assert f"no runs under {place.root}" in said.err
-    assert onward("runs", "--json").json == {"schema": 1, "runs": [], "roots": [str(place.root)], "unanswered": []}
+    assert f"no runs under {sandbox.root}" in said.err
+    assert onward("runs", "--json").json == {"schema": 1, "runs": [], "roots": [str(sandbox.root)], "unanswered": []}
 
 
-def test_runs_are_listed_newest_last_in_plain_words(onward: Onward, place: Place) -> None:
-    run = place.play("first").begin(1)
+def test_runs_are_listed_newest_last_in_plain_words(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play("first").begin(1)
     run.log(1, {"kind": "init", "total": 60, "t": 1.0}, {"s": 29, "t": 2.0, "m": {}})
-    place.play("second")
+    sandbox.play("second")
     said = onward("runs")
     header, one, two = said.out.splitlines()
     assert header.split() == ["ID", "NAME", "STATE", "LEGS", "PROGRESS", "MADE", "WHY"]
@@ -356,16 +356,16 @@ def test_runs_are_listed_newest_last_in_plain_words(onward: Onward, place: Place
     assert two.endswith("leg 1 is queued")
 
 
-def test_runs_of_one_state_can_be_asked_for(onward: Onward, place: Place) -> None:
-    place.play("one").begin(1)
-    place.play("two")
+def test_runs_of_one_state_can_be_asked_for(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play("one").begin(1)
+    sandbox.play("two")
     assert [entry["name"] for entry in onward("runs", "--json", "--state", "running").json["runs"]] == ["one"]
     assert "no run under" in onward("runs", "--state", "failed").err
 
 
-def test_of_many_runs_the_newest_thirty_are_shown_unless_all_are_wanted(onward: Onward, place: Place) -> None:
+def test_of_many_runs_the_newest_thirty_are_shown_unless_all_are_wanted(onward: Onward, sandbox: Sandbox) -> None:
     for number in range(32):
-        place.play(f"r{number}")
+        sandbox.play(f"r{number}")
     said = onward("runs")
     assert len(said.out.splitlines()) == 31
     assert "and 2 older" in said.err
@@ -373,9 +373,9 @@ def test_of_many_runs_the_newest_thirty_are_shown_unless_all_are_wanted(onward: 
     assert len(onward("runs", "--json").json["runs"]) == 32
 
 
-def test_a_broken_folder_does_not_hide_the_other_runs(onward: Onward, place: Place) -> None:
-    place.play("broken").dir.spec.write_text("{")
-    place.play("good")
+def test_a_broken_folder_does_not_hide_the_other_runs(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play("broken").dir.spec.write_text("{")
+    sandbox.play("good")
     said = onward("runs")
     assert said.code == 0
     assert "good" in said.out
@@ -386,9 +386,9 @@ def test_a_broken_folder_does_not_hide_the_other_runs(onward: Onward, place: Pla
 
 
 @pytest.mark.parametrize("damaged", ["", "{", '{"id": 7}', "\0\0\0", "[]"])
-def test_a_run_whose_spec_is_damaged_can_be_cancelled_by_its_folder(onward: Onward, place: Place, damaged: str) -> None:
-    run = place.play("broken").begin(1)
-    other = place.play("good").begin(1)
+def test_a_run_whose_spec_is_damaged_can_be_cancelled_by_its_folder(onward: Onward, sandbox: Sandbox, damaged: str) -> None:
+    run = sandbox.play("broken").begin(1)
+    other = sandbox.play("good").begin(1)
     jobs = {run.job(1), run.job(2)}
     run.dir.spec.write_text(damaged)
     shown = onward("show", run.dir.path.name)
@@ -396,22 +396,22 @@ def test_a_run_whose_spec_is_damaged_can_be_cancelled_by_its_folder(onward: Onwa
     said = onward("cancel", run.dir.path.name)
     assert said.code == 0, said.err
     assert "its spec cannot be read; ended job" in said.err and "put a good copy of" in said.err
-    live = {job for job, fake in place.scheduler.jobs.items() if fake.status.state.live}
+    live = {job for job, fake in sandbox.scheduler.jobs.items() if fake.status.state.live}
     assert live == {other.job(1), other.job(2)} and not jobs & live, "and nobody else's"
     assert run.dir.done.exists()
 
 
-def test_a_run_whose_spec_is_damaged_is_not_called_cancelled_while_its_scheduler_is_silent(onward: Onward, place: Place) -> None:
-    run = place.play("broken").begin(1)
+def test_a_run_whose_spec_is_damaged_is_not_called_cancelled_while_its_scheduler_is_silent(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play("broken").begin(1)
     run.dir.spec.write_text("{")
-    place.scheduler.down = True
+    sandbox.scheduler.down = True
     said = onward("cancel", run.dir.path.name)
     assert said.code == 6 and "not all schedulers answered" in said.err and f"onward cancel {run.dir.path} again" in said.err
     assert not run.dir.done.exists()
 
 
-def test_show_tells_state_cause_evidence_and_what_to_do(onward: Onward, place: Place) -> None:
-    run = place.play().begin(1, successor=False)
+def test_show_tells_state_cause_evidence_and_what_to_do(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1, successor=False)
     run.save(1, 9)
     run.write(
         ev.Ended(leg=1, at=run.now(), end="crashed", reason="the training failed (exit code 1)", evidence="Traceback\n  ValueError: x")
@@ -428,17 +428,17 @@ def test_show_tells_state_cause_evidence_and_what_to_do(onward: Onward, place: P
     assert lines[-1].split()[:4] == ["1", "1", "failed", "crashed"]
 
 
-def test_show_in_json_is_one_object_with_a_schema(onward: Onward, place: Place) -> None:
-    run = place.play().begin(1)
+def test_show_in_json_is_one_object_with_a_schema(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     run.log(1, {"s": 1, "t": 1.0, "m": {"loss": float("nan"), "grad": float("inf"), "lr": 0.1}})
-    told = onward("show", "digits", "--json").json
-    assert told["schema"] == 1
-    assert told["progress"]["metrics"] == {"loss": None, "grad": None, "lr": 0.1}
+    body = onward("show", "digits", "--json").json
+    assert body["schema"] == 1
+    assert body["progress"]["metrics"] == {"loss": None, "grad": None, "lr": 0.1}
     assert "nan" in onward("show", "digits").out
 
 
-def test_checkpoints_are_listed_and_a_damaged_one_is_exit_code_1(onward: Onward, place: Place) -> None:
-    run = place.play()
+def test_checkpoints_are_listed_and_a_damaged_one_is_exit_code_1(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play()
     assert "no checkpoint yet" in onward("checkpoints", "digits").err
     folder = run.save(1, 9)
     said = onward("checkpoints", "digits")
@@ -452,43 +452,43 @@ def test_checkpoints_are_listed_and_a_damaged_one_is_exit_code_1(onward: Onward,
     assert onward("checkpoints", "digits", "--verify", "--json").json["checkpoints"][0]["state"] == "damaged"
 
 
-def test_clusters_tells_which_answer(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(place.folder))
-    told = onward("clusters", "--json").json
-    assert told["schema"] == 1
-    local, slurm, gridengine = told["clusters"]
+def test_clusters_tells_which_answer(onward: Onward, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(sandbox.folder))
+    body = onward("clusters", "--json").json
+    assert body["schema"] == 1
+    local, slurm, gridengine = body["clusters"]
     assert (local["name"], local["auto"], local["answers"], local["about"]) == ("local", True, True, "fake scheduler: 0 jobs")
     assert (slurm["name"], slurm["answers"]) == ("slurm", False)
     assert (gridengine["name"], gridengine["answers"]) == ("gridengine", False)
     assert "yes" in onward("clusters").out
-    place.scheduler.down = True
+    sandbox.scheduler.down = True
     assert onward("clusters", "--json").json["clusters"][0]["answers"] is False
 
 
-def test_a_cluster_is_shown_with_its_nodes_jobs_and_what_could_start(onward: Onward, place: Place) -> None:
-    first = place.scheduler.submit(place.root, name="first")
-    place.scheduler.submit(place.root, name="second", after=first)
-    place.scheduler.start(first)
-    told = onward("cluster", "local", "--json").json
-    assert (told["schema"], told["name"], told["scheduler"], told["host"]) == (1, "local", "local", None)
-    assert [(job["name"], job["state"]) for job in told["jobs"]] == [("first", "running"), ("second", "held")]
+def test_a_cluster_is_shown_with_its_nodes_jobs_and_what_could_start(onward: Onward, sandbox: Sandbox) -> None:
+    first = sandbox.scheduler.submit(sandbox.root, name="first")
+    sandbox.scheduler.submit(sandbox.root, name="second", after=first)
+    sandbox.scheduler.start(first)
+    body = onward("cluster", "local", "--json").json
+    assert (body["schema"], body["name"], body["scheduler"], body["host"]) == (1, "local", "local", None)
+    assert [(job["name"], job["state"]) for job in body["jobs"]] == [("first", "running"), ("second", "held")]
     shown = onward("cluster", "local").out
     assert "waits for job 1" in shown
     assert "all  1 node: 15 CPUs, 64 GiB, for at most 24 h" in shown
     assert onward("cluster", "nowhere").code == 3
     assert onward("cluster", "--jobs", "theirs").code == 2
-    place.scheduler.down = True
+    sandbox.scheduler.down = True
     said = onward("cluster", "local")
     assert (said.code, said.out) == (6, "")
     assert "the fake scheduler is down" in said.err
 
 
-def test_doctor_finds_what_is_bad(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(place.folder))
+def test_doctor_finds_what_is_bad(onward: Onward, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(sandbox.folder))
     said = onward("doctor")
     assert said.code == 0
     assert "BAD" not in said.out
-    place.scheduler.down = True
+    sandbox.scheduler.down = True
     monkeypatch.setenv("ONWARD_ROOT", "/dev/null/runs")
     said = onward("doctor")
     assert said.code == 1
@@ -497,19 +497,19 @@ def test_doctor_finds_what_is_bad(onward: Onward, place: Place, monkeypatch: pyt
     assert [one["what"] for one in onward("doctor", "--json").json["findings"] if not one["fine"]] == ["root", "local"]
 
 
-def without_a_job(place: Place) -> PlayedRun:
+def without_a_job(sandbox: Sandbox) -> PlayedRun:
     """Since long ago: on the real clock, by which the command line goes."""
-    run = place.play()
-    place.scheduler.forget(run.job(1))
+    run = sandbox.play()
+    sandbox.scheduler.forget(run.job(1))
     return run
 
 
-def live_jobs(place: Place) -> list[str]:
-    return [job.status.name.rsplit(".", 1)[0] for job in place.scheduler.jobs.values() if job.status.state.live]
+def live_jobs(sandbox: Sandbox) -> list[str]:
+    return [job.status.name.rsplit(".", 1)[0] for job in sandbox.scheduler.jobs.values() if job.status.state.live]
 
 
-def test_doctor_names_the_runs_without_a_job(onward: Onward, place: Place) -> None:
-    run = without_a_job(place)
+def test_doctor_names_the_runs_without_a_job(onward: Onward, sandbox: Sandbox) -> None:
+    run = without_a_job(sandbox)
     said = onward("doctor")
     assert said.code == 1
     assert f"no job is queued for 1 of 1 open runs: digits ({run.spec.id})" in said.out
@@ -518,37 +518,37 @@ def test_doctor_names_the_runs_without_a_job(onward: Onward, place: Place) -> No
 
 
 @pytest.mark.parametrize("verb", [("show", "digits"), ("show", "digits", "--json"), ("runs",), ("runs", "--json"), ("logs", "digits")])
-def test_a_look_at_a_run_whose_job_vanished_queues_another(onward: Onward, place: Place, verb: tuple[str, ...]) -> None:
-    without_a_job(place)
+def test_a_look_at_a_run_whose_job_vanished_queues_another(onward: Onward, sandbox: Sandbox, verb: tuple[str, ...]) -> None:
+    without_a_job(sandbox)
     said = onward(*verb)
     assert said.code == 0
     assert "repaired: digits" in said.err and "queued leg 1 as job 2" in said.err
     assert "repaired" not in said.out
-    assert live_jobs(place) == ["digits.1"]
+    assert live_jobs(sandbox) == ["digits.1"]
 
 
-def test_a_repair_that_fails_is_not_heard_of_in_a_look(onward: Onward, place: Place) -> None:
-    without_a_job(place)
-    place.scheduler.refuse = "no such partition"
+def test_a_repair_that_fails_is_not_heard_of_in_a_look(onward: Onward, sandbox: Sandbox) -> None:
+    without_a_job(sandbox)
+    sandbox.scheduler.refuse = "no such partition"
     said = onward("show", "digits")
     assert (said.code, said.err) == (0, "")
 
 
-def test_submit_says_once_how_to_have_runs_watched(onward: Onward, place: Place) -> None:
+def test_submit_says_once_how_to_have_runs_watched(onward: Onward, sandbox: Sandbox) -> None:
     first, second = (onward("submit", "--", "python3", "train.py") for _ in range(2))
     assert "onward tend --install" in first.err and "onward up" in first.err
     assert "onward tend --install" not in second.err
     assert onward("submit", "--json", "--", "python3", "train.py").code == 0
 
 
-def test_tend_installs_or_uninstalls_and_not_both(onward: Onward, place: Place) -> None:
+def test_tend_installs_or_uninstalls_and_not_both(onward: Onward, sandbox: Sandbox) -> None:
     for flags in (("--install", "--uninstall"), ("--cron",)):
         said = onward("tend", *flags)
         assert (said.code, "either --install or --uninstall" in said.err) == (2, True)
 
 
-def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place: Place) -> None:
-    good, broken = place.submit(), place.submit()
+def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, sandbox: Sandbox) -> None:
+    good, broken = sandbox.submit(), sandbox.submit()
     broken.spec.write_text("{")
     copy = good.path.with_name(f"{good.path.name}-copy")
     shutil.copytree(good.path, copy)
@@ -557,8 +557,8 @@ def test_doctor_names_folders_that_cannot_be_read_and_why(onward: Onward, place:
     assert re.search(rf"BAD  folder .*{copy} is a copy of {good.path}, the home of run \w+;", said)
 
 
-def test_a_line_of_a_journal_that_is_no_event_is_named_by_show_and_doctor_alone(onward: Onward, place: Place) -> None:
-    run = place.play().begin(1)
+def test_a_line_of_a_journal_that_is_no_event_is_named_by_show_and_doctor_alone(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     with run.dir.leg_journal(1).open("ab") as journal:
         journal.write(b"nonsense\n")
     assert "nonsense" not in onward("runs").err + onward("logs", "digits").err + onward("checkpoints", "digits").err
@@ -567,8 +567,8 @@ def test_a_line_of_a_journal_that_is_no_event_is_named_by_show_and_doctor_alone(
     assert "lines that are not events, and are ignored: leg-0001.jsonl, line 3: 'nonsense'" in onward("doctor").out
 
 
-def test_doctor_passes_over_folders_that_others_keep_private(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    private = place.submit()
+def test_doctor_passes_over_folders_that_others_keep_private(onward: Onward, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    private = sandbox.submit()
 
     def refused(run: RunDir) -> None:
         raise PermissionError(13, "Permission denied", str(run.spec))
@@ -577,10 +577,10 @@ def test_doctor_passes_over_folders_that_others_keep_private(onward: Onward, pla
     assert str(private.path) not in onward("doctor").out
 
 
-def test_doctor_only_notes_a_scheduler_that_nobody_uses(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    (place.folder / "qconf").write_text("#!/bin/sh\nexit 1\n")
-    (place.folder / "qconf").chmod(0o755)
-    monkeypatch.setenv("PATH", str(place.folder))
+def test_doctor_only_notes_a_scheduler_that_nobody_uses(onward: Onward, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    (sandbox.folder / "qconf").write_text("#!/bin/sh\nexit 1\n")
+    (sandbox.folder / "qconf").chmod(0o755)
+    monkeypatch.setenv("PATH", str(sandbox.folder))
     said = onward("doctor")
     noted = [line.split(maxsplit=2)[:2] for line in said.out.splitlines() if not line.startswith("ok")]
     assert (said.code, noted) == (0, [["note", "gridengine"]])
@@ -594,8 +594,8 @@ def test_the_schema_is_json(onward: Onward) -> None:
 # ── control ───────────────────────────────────────────────────────────────────
 
 
-def test_cancel_says_how_to_go_on_and_may_be_repeated(onward: Onward, place: Place) -> None:
-    run = place.play().begin(1)
+def test_cancel_says_how_to_go_on_and_may_be_repeated(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     for _ in range(2):
         said = onward("cancel", "digits")
         assert (said.code, said.out) == (0, "")
@@ -604,16 +604,16 @@ def test_cancel_says_how_to_go_on_and_may_be_repeated(onward: Onward, place: Pla
     assert onward("cancel", "digits", "--json").json["state"] == "cancelled"
 
 
-def test_stop_says_that_the_training_is_asked(onward: Onward, place: Place) -> None:
-    place.play().begin(1)
+def test_stop_says_that_the_training_is_asked(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play().begin(1)
     said = onward("stop", "digits")
     assert said.code == 0
     assert "asked to save and stop" in said.err
     assert onward("stop", "digits", "--json").json["state"] == "running"
 
 
-def test_resume_says_which_job(onward: Onward, place: Place) -> None:
-    place.play()
+def test_resume_says_which_job(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play()
     onward("cancel", "digits")
     said = onward("resume", "digits", "--mem", "2G", "--max-legs", "3")
     assert said.code == 0
@@ -623,41 +623,41 @@ def test_resume_says_which_job(onward: Onward, place: Place) -> None:
 
 
 @pytest.mark.parametrize("verb", ["cancel", "stop", "resume"])
-def test_a_finished_run_is_a_conflict(onward: Onward, place: Place, verb: str) -> None:
-    place.play().begin(1).end(1, LegEnd.DONE)
+def test_a_finished_run_is_a_conflict(onward: Onward, sandbox: Sandbox, verb: str) -> None:
+    sandbox.play().begin(1).end(1, LegEnd.DONE)
     assert onward(verb, "digits").code == 5
 
 
-def test_cancel_without_a_scheduler_is_exit_code_6_and_says_what_holds(onward: Onward, place: Place) -> None:
-    place.play().begin(1)
-    place.scheduler.down = True
+def test_cancel_without_a_scheduler_is_exit_code_6_and_says_what_holds(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play().begin(1)
+    sandbox.scheduler.down = True
     said = onward("cancel", "digits")
     assert said.code == 6
     assert "digits will not continue" in said.err
 
 
-def test_tend_says_what_it_did_and_nothing_where_there_is_nothing_to_do(onward: Onward, place: Place) -> None:
-    place.clock.sleep(-1e9)  # the command has the real clock, for which all this is long ago
-    run = place.play()
+def test_tend_says_what_it_did_and_nothing_where_there_is_nothing_to_do(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.clock.sleep(-1e9)  # the command has the real clock, for which all this is long ago
+    run = sandbox.play()
     said = onward("tend")
     assert (said.code, said.out, said.err) == (0, "", "")
-    place.scheduler.forget(run.job(1))
+    sandbox.scheduler.forget(run.job(1))
     said = onward("tend")
     assert said.code == 0
     assert said.out == "digits (k00digit): queued leg 1 as job 2\n"
 
 
-def test_tend_without_a_scheduler_is_exit_code_6(onward: Onward, place: Place) -> None:
-    place.play()
-    place.scheduler.down = True
+def test_tend_without_a_scheduler_is_exit_code_6(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play()
+    sandbox.scheduler.down = True
     said = onward("tend")
     assert said.code == 6
     assert "nothing was done" in said.err
     assert onward("tend", "--json").json["problems"]
 
 
-def test_tend_with_a_broken_folder_is_exit_code_1(onward: Onward, place: Place) -> None:
-    place.play().dir.spec.write_text("{")
+def test_tend_with_a_broken_folder_is_exit_code_1(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play().dir.spec.write_text("{")
     assert onward("tend").code == 1
 
 
@@ -668,29 +668,29 @@ def printed(run: PlayedRun, leg: int, stream: str, text: str | bytes) -> None:
     run.dir.log(leg, stream).write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-def test_before_the_job_has_started_there_is_nothing_and_that_is_said(onward: Onward, place: Place) -> None:
-    place.play()
+def test_before_the_job_has_started_there_is_nothing_and_that_is_said(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play()
     said = onward("logs", "digits")
     assert (said.code, said.out) == (0, "")
     assert "has printed nothing yet; -f waits for it" in said.err
 
 
 @pytest.mark.parametrize("follow", [(), ("-f",)])
-def test_a_leg_that_there_is_not_is_refused(onward: Onward, place: Place, follow: tuple[str, ...]) -> None:
-    run = place.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2).end(2, LegEnd.DONE)
+def test_a_leg_that_there_is_not_is_refused(onward: Onward, sandbox: Sandbox, follow: tuple[str, ...]) -> None:
+    run = sandbox.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2).end(2, LegEnd.DONE)
     said = onward("logs", "digits", "--leg", "99", *follow)
     assert (said.code, said.out) == (3, "")
     assert f"there is no leg 99: digits has legs 1 to 2\n  → onward show {run.spec.id} lists them" in said.err
 
 
-def test_a_leg_that_is_queued_has_printed_nothing_yet(onward: Onward, place: Place) -> None:
-    place.play().begin(1)
+def test_a_leg_that_is_queued_has_printed_nothing_yet(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play().begin(1)
     assert "leg 2 has printed nothing yet" in onward("logs", "digits", "--leg", "2").err
     assert "digits has legs 1 to 2" in onward("logs", "digits", "--leg", "3").err
 
 
-def test_logs_come_leg_after_leg_with_titles_beside_them(onward: Onward, place: Place) -> None:
-    run = place.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2)
+def test_logs_come_leg_after_leg_with_titles_beside_them(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2)
     printed(run, 1, "out", "one\n")
     printed(run, 1, "err", "warning\n")
     printed(run, 2, "out", "two\nunfinished line")
@@ -714,8 +714,8 @@ def test_logs_come_leg_after_leg_with_titles_beside_them(onward: Onward, place: 
         (("--supervisor",), ["the supervisor"]),
     ],
 )
-def test_parts_of_the_logs_can_be_asked_for(onward: Onward, place: Place, flags: tuple[str, ...], lines: list[str]) -> None:
-    run = place.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2)
+def test_parts_of_the_logs_can_be_asked_for(onward: Onward, sandbox: Sandbox, flags: tuple[str, ...], lines: list[str]) -> None:
+    run = sandbox.play().begin(1).publish(1, 1).end(1, LegEnd.TIME_LIMIT).begin(2)
     printed(run, 1, "out", "1 out\n")
     printed(run, 1, "err", "1 err a\n1 err b\n")
     printed(run, 2, "out", "2 out a\n2 out b\n")
@@ -725,8 +725,8 @@ def test_parts_of_the_logs_can_be_asked_for(onward: Onward, place: Place, flags:
     assert said.out.splitlines() == lines
 
 
-def test_no_escape_sequence_of_a_training_reaches_a_pipe(onward: Onward, place: Place) -> None:
-    run = place.play().begin(1)
+def test_no_escape_sequence_of_a_training_reaches_a_pipe(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     printed(
         run,
         1,
@@ -736,13 +736,13 @@ def test_no_escape_sequence_of_a_training_reaches_a_pipe(onward: Onward, place: 
     assert onward("logs", "digits").out.splitlines() == ["red bell", "99%", "\ufffd\ufffd not utf-8", "formfeed", "separator"]
 
 
-def test_of_a_run_that_is_over_and_printed_nothing_nobody_is_told_to_wait(onward: Onward, place: Place) -> None:
-    place.play().begin(1).end(1, LegEnd.DONE)
+def test_of_a_run_that_is_over_and_printed_nothing_nobody_is_told_to_wait(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.play().begin(1).end(1, LegEnd.DONE)
     assert onward("logs", "digits").err == "the run printed nothing\n"
 
 
-def test_following_a_run_that_is_over_prints_all_and_how_it_ended(onward: Onward, place: Place) -> None:
-    run = place.play().begin(1)
+def test_following_a_run_that_is_over_prints_all_and_how_it_ended(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     printed(run, 1, "out", "one\nlast words")
     run.end(1, LegEnd.DONE, reason="the training finished")
     said = onward("logs", "-f", "digits")
@@ -768,8 +768,8 @@ def test_an_internal_error_is_one_line_and_a_way_to_report_it(onward: Onward, mo
         onward("runs")
 
 
-def test_a_disk_that_does_not_play_along_is_one_line(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.play()
+def test_a_disk_that_does_not_play_along_is_one_line(onward: Onward, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.play()
 
     def fail(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "/somewhere")
@@ -780,8 +780,8 @@ def test_a_disk_that_does_not_play_along_is_one_line(onward: Onward, place: Plac
     assert "Permission denied: '/somewhere'" in said.err
 
 
-def test_settings_that_are_wrong_are_told_with_their_file(onward: Onward, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = place.folder / "settings.toml"
+def test_settings_that_are_wrong_are_told_with_their_file(onward: Onward, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sandbox.folder / "settings.toml"
     path.write_text("rot = 1\n")
     monkeypatch.setenv("ONWARD_SETTINGS", str(path))
     for verb in ("runs", "tend", "doctor", "clusters"):
@@ -790,8 +790,8 @@ def test_settings_that_are_wrong_are_told_with_their_file(onward: Onward, place:
         assert str(path) in said.err
 
 
-def test_a_job_state_with_two_words_is_shown_as_two_words(onward: Onward, place: Place) -> None:
-    run = place.play().begin(1, successor=False).die(1, JobState.OUT_OF_MEMORY)
+def test_a_job_state_with_two_words_is_shown_as_two_words(onward: Onward, sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1, successor=False).die(1, JobState.OUT_OF_MEMORY)
     run.write(ev.EndFound(leg=1, at=run.now(), end="out_of_memory", reason="killed"))
     assert "out of memory" in onward("show", "digits").out
     assert json.loads(onward("show", "digits", "--json").out)["legs"][0]["state"] == "out_of_memory"
@@ -800,9 +800,9 @@ def test_a_job_state_with_two_words_is_shown_as_two_words(onward: Onward, place:
 # ── clean ─────────────────────────────────────────────────────────────────────
 
 
-def test_clean_only_says_what_it_would_free_until_it_is_told_yes(place: Place, onward: Onward) -> None:
+def test_clean_only_says_what_it_would_free_until_it_is_told_yes(sandbox: Sandbox, onward: Onward) -> None:
     assert "nothing to remove" in onward("clean").err
-    run = place.play().begin(1).end(1, LegEnd.DONE)
+    run = sandbox.play().begin(1).end(1, LegEnd.DONE)
     (run.dir.workdir / "cache").write_bytes(b"x" * 100_000)
     said = onward("clean")
     assert said.code == 0 and "would be freed; onward clean --yes does it" in said.out and str(run.dir.workdir) in said.out
@@ -816,8 +816,8 @@ def test_clean_only_says_what_it_would_free_until_it_is_told_yes(place: Place, o
     assert onward("clean", "--older", "-1").code == 2
 
 
-def test_clean_tells_what_it_could_not_remove_and_exits_with_1(place: Place, onward: Onward, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = place.play().begin(1).end(1, LegEnd.DONE)
+def test_clean_tells_what_it_could_not_remove_and_exits_with_1(sandbox: Sandbox, onward: Onward, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = sandbox.play().begin(1).end(1, LegEnd.DONE)
     (run.dir.workdir / "cache").mkdir()
 
     def refuses(path: Path) -> None:

@@ -24,8 +24,8 @@ from onward.operations.clusters.snapshot_cache import (
 from onward.operations.hosts.all_hosts import Hosts
 from onward.schedulers.cluster_settings import ClusterSettings, Settings
 from tests.benches import until
-from tests.desks import Place
 from tests.fakes import FakeScheduler
+from tests.sandbox import Sandbox
 
 SETTINGS = Settings(
     default_cluster="lab",
@@ -158,16 +158,16 @@ def test_a_snapshot_travels_as_json_and_comes_back_the_same(scheduler: Scheduler
 
 
 def test_the_picture_of_a_place_here(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    first = place.scheduler.submit(tmp_path / "x", name="first")
-    place.scheduler.submit(tmp_path / "x", name="second", after=first)
-    place.scheduler.start(first)
-    told = snapshot_record(snapshot_once(Hosts(place.desk, print), "local"))
-    assert (told["schema"], told["name"], told["age"], told["jobs_total"]) == (1, "local", 0.0, 2)
-    assert [(queue["name"], queue["running"], queue["waiting"]) for queue in told["queues"]] == [("all", 1, 1)]
-    assert told["totals"][0] == {"what": "cpus", "used": 1, "total": 16}
-    assert [(one["queue"], one["cpus"], one["nodes"]) for one in told["openings"]] == [("all", 15, 1)]
-    assert snapshot_record(snapshot_once(Hosts(place.desk, print), "local"), limit=1)["jobs"][0]["name"] == "first"
+    sandbox = Sandbox(tmp_path)
+    first = sandbox.scheduler.submit(tmp_path / "x", name="first")
+    sandbox.scheduler.submit(tmp_path / "x", name="second", after=first)
+    sandbox.scheduler.start(first)
+    answer = snapshot_record(snapshot_once(Hosts(sandbox.context, print), "local"))
+    assert (answer["schema"], answer["name"], answer["age"], answer["jobs_total"]) == (1, "local", 0.0, 2)
+    assert [(queue["name"], queue["running"], queue["waiting"]) for queue in answer["queues"]] == [("all", 1, 1)]
+    assert answer["totals"][0] == {"what": "cpus", "used": 1, "total": 16}
+    assert [(one["queue"], one["cpus"], one["nodes"]) for one in answer["openings"]] == [("all", 15, 1)]
+    assert snapshot_record(snapshot_once(Hosts(sandbox.context, print), "local"), limit=1)["jobs"][0]["name"] == "first"
 
 
 class Walked(tuple[ClusterJob, ...]):

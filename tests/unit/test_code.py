@@ -18,7 +18,7 @@ from onward.operations.submit.arriving_code import unpack_code
 from onward.operations.submit.clone import CopiedCode
 from onward.operations.submit.code_snapshot import CodeSnapshot, freeze_code
 from onward.rundir.layout import RunDir
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 
 class Project:
@@ -480,8 +480,8 @@ def test_a_clone_and_a_tar_stream_keep_who_may_read(guarded: Project, tmp_path: 
 
 @pytest.mark.parametrize(("mode", "copied"), [(0o600, 0o700), (0o644, 0o755), (0o640, 0o750), (0o755, 0o755)])
 def test_a_batch_script_is_read_by_whom_its_author_lets_read_it(tmp_path: Path, mode: int, copied: int) -> None:
-    place = Place(tmp_path)
-    place.write("job.sh", "#!/bin/bash\ntrue\n").chmod(mode)
-    script = Script(name="job.sh", folder=str(place.project), shell=("/bin/bash",))
-    dir = place.submit(script=script, script_text="#!/bin/bash\ntrue\n", command=("/bin/bash", "job.sh"))
+    sandbox = Sandbox(tmp_path)
+    sandbox.write("job.sh", "#!/bin/bash\ntrue\n").chmod(mode)
+    script = Script(name="job.sh", folder=str(sandbox.project), shell=("/bin/bash",))
+    dir = sandbox.submit(script=script, script_text="#!/bin/bash\ntrue\n", command=("/bin/bash", "job.sh"))
     assert stat.S_IMODE(dir.batch_script.stat().st_mode) == copied

@@ -51,7 +51,7 @@ def test_a_shell_operator_is_refused_with_a_way_out(operator: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "found no program"),
         ("  \n", "found no program"),
@@ -62,8 +62,8 @@ def test_a_shell_operator_is_refused_with_a_way_out(operator: str) -> None:
         ("CUDA_VISIBLE_DEVICES=0 python train.py", "found the shell's CUDA_VISIBLE_DEVICES="),
     ],
 )
-def test_what_is_no_single_command_is_refused(text: str, told: str) -> None:
-    with pytest.raises(InvalidInput, match=told):
+def test_what_is_no_single_command_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         split_command(text)
 
 
@@ -210,7 +210,7 @@ def test_a_command_has_a_name_to_offer(command: str, name: str) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A folder with scripts, and `bin` with a python, a sh, a bash and nothing else."""
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -231,8 +231,8 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(command: str, place: Path) -> None:
-    check_entry(split_command(command), place, str(place / "bin"))
+def check(command: str, folder: Path) -> None:
+    check_entry(split_command(command), folder, str(folder / "bin"))
 
 
 @pytest.mark.parametrize(
@@ -259,12 +259,12 @@ def check(command: str, place: Path) -> None:
         "./tool nothing.py",
     ],
 )
-def test_what_can_start_passes(command: str, place: Path) -> None:
-    check(command, place)
+def test_what_can_start_passes(command: str, folder: Path) -> None:
+    check(command, folder)
 
 
 @pytest.mark.parametrize(
-    ("command", "told", "hint"),
+    ("command", "message", "hint"),
     [
         ("nothing train.py", "the program nothing is not on the PATH", "activate"),
         ("tool", "the program tool is not on the PATH", "./tool"),
@@ -288,53 +288,53 @@ def test_what_can_start_passes(command: str, place: Path) -> None:
         ("bash -e", "bash has no script to run", ""),
     ],
 )
-def test_what_cannot_start_is_told_before_it_waits_in_a_queue(command: str, told: str, hint: str, place: Path) -> None:
+def test_what_cannot_start_is_told_before_it_waits_in_a_queue(command: str, message: str, hint: str, folder: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
-        check(command, place)
-    assert told in caught.value.message
+        check(command, folder)
+    assert message in caught.value.message
     assert hint in caught.value.hint
 
 
-def test_a_script_with_a_nul_byte_does_not_compile(place: Path) -> None:
-    (place / "train.py").write_bytes(b"a\0b")
+def test_a_script_with_a_nul_byte_does_not_compile(folder: Path) -> None:
+    (folder / "train.py").write_bytes(b"a\0b")
     with pytest.raises(InvalidInput, match=r"train\.py:1: Python cannot compile it"):
-        check("python train.py", place)
+        check("python train.py", folder)
 
 
-def test_a_script_that_only_warns_compiles(place: Path) -> None:
-    (place / "train.py").write_text("x = '\\d'\nassert (x, 'y')\n")
-    check("python train.py", place)
+def test_a_script_that_only_warns_compiles(folder: Path) -> None:
+    (folder / "train.py").write_text("x = '\\d'\nassert (x, 'y')\n")
+    check("python train.py", folder)
 
 
-def test_a_script_in_another_encoding_compiles(place: Path) -> None:
-    (place / "train.py").write_bytes(b"# -*- coding: latin-1 -*-\nx = '\xe9'\n")
-    check("python train.py", place)
+def test_a_script_in_another_encoding_compiles(folder: Path) -> None:
+    (folder / "train.py").write_bytes(b"# -*- coding: latin-1 -*-\nx = '\xe9'\n")
+    check("python train.py", folder)
 
 
-def test_a_folder_or_archive_with_a_main_is_a_script(place: Path) -> None:
-    with zipfile.ZipFile(place / "app.pyz", "w") as archive:
+def test_a_folder_or_archive_with_a_main_is_a_script(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "app.pyz", "w") as archive:
         archive.writestr("__main__.py", "pass")
-    check("python app.pyz", place)
-    (place / "pkg" / "__main__.py").write_text("pass\n")
-    check("python pkg", place)
-    check("python -m pkg", place)
+    check("python app.pyz", folder)
+    (folder / "pkg" / "__main__.py").write_text("pass\n")
+    check("python pkg", folder)
+    check("python -m pkg", folder)
 
 
-def test_syntax_newer_than_ours_is_left_to_the_runs_own_python(place: Path) -> None:
-    program = place / "bin" / "python3.99"
+def test_syntax_newer_than_ours_is_left_to_the_runs_own_python(folder: Path) -> None:
+    program = folder / "bin" / "python3.99"
     program.write_text("#!/bin/sh\nexit 0\n")
     program.chmod(0o755)
-    check("python3.99 broken.py", place)
+    check("python3.99 broken.py", folder)
     program.write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(InvalidInput, match=r"broken\.py:2"):
-        check("python3.99 broken.py", place)
+        check("python3.99 broken.py", folder)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_script_that_may_not_be_read_is_named(place: Path) -> None:
-    (place / "train.py").chmod(0)
+def test_a_script_that_may_not_be_read_is_named(folder: Path) -> None:
+    (folder / "train.py").chmod(0)
     with pytest.raises(InvalidInput, match="cannot be read"):
-        check("python train.py", place)
+        check("python train.py", folder)
 
 
 @settings(deadline=None)
@@ -344,22 +344,22 @@ def test_a_script_that_may_not_be_read_is_named(place: Path) -> None:
     )
 )
 def test_any_command_passes_or_is_invalid_input(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    place = tmp_path_factory.getbasetemp()
+    folder = tmp_path_factory.getbasetemp()
     try:
-        check_entry(["python", *words], place, os.environ["PATH"])
+        check_entry(["python", *words], folder, os.environ["PATH"])
     except InvalidInput as error:
         assert error.message
 
 
 @pytest.mark.parametrize("command", ["torchrun train.py", "python3.14 train.py", "python bad.py"])
-def test_where_the_environment_is_prepared_in_the_job_its_programs_and_its_python_are_left_to_it(place: Path, command: str) -> None:
-    (place / "bad.py").write_text("def\n")
-    check_entry(split_command(command), place, "/nowhere", prepared=True)
+def test_where_the_environment_is_prepared_in_the_job_its_programs_and_its_python_are_left_to_it(folder: Path, command: str) -> None:
+    (folder / "bad.py").write_text("def\n")
+    check_entry(split_command(command), folder, "/nowhere", prepared=True)
 
 
 @pytest.mark.parametrize(
     ("command", "said"), [("python nothing.py", "no script nothing.py"), ("./nothing train.py", "no program ./nothing")]
 )
-def test_but_files_of_ones_own_must_be_there(place: Path, command: str, said: str) -> None:
+def test_but_files_of_ones_own_must_be_there(folder: Path, command: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
-        check_entry(split_command(command), place, "/nowhere", prepared=True)
+        check_entry(split_command(command), folder, "/nowhere", prepared=True)

@@ -22,31 +22,31 @@ from onward.operations.repair.tend import tend
 from onward.operations.runs.control import cancel, resume, stop
 from onward.rundir.journal import Journal, desk_journal, read_events
 from onward.rundir.run_end import close_run
-from tests.desks import Place, PlayedRun
+from tests.sandbox import PlayedRun, Sandbox
 
 FullDisk = Callable[..., None]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def sandbox(tmp_path: Path) -> Sandbox:
+    return Sandbox(tmp_path)
 
 
 def cancelled(run: PlayedRun) -> Run:
-    return cancel(run.place.desk, run.dir)
+    return cancel(run.sandbox.context, run.dir)
 
 
 def stopped(run: PlayedRun) -> Run:
-    return stop(run.place.desk, run.dir)
+    return stop(run.sandbox.context, run.dir)
 
 
 def resumed(run: PlayedRun, **changes: Any) -> Run:
-    return resume(run.place.desk, run.dir, changes=changes)
+    return resume(run.sandbox.context, run.dir, changes=changes)
 
 
 def live(run: PlayedRun) -> list[str]:
     """Jobs that run or may still run, by name without token."""
-    return [job.status.name.rsplit(".", 1)[0] for job in run.place.scheduler.jobs.values() if job.status.state.live]
+    return [job.status.name.rsplit(".", 1)[0] for job in run.sandbox.scheduler.jobs.values() if job.status.state.live]
 
 
 def kinds(run: PlayedRun) -> list[str]:
@@ -56,8 +56,8 @@ def kinds(run: PlayedRun) -> list[str]:
 # ── cancel ────────────────────────────────────────────────────────────────────
 
 
-def test_cancelling_a_queued_run_takes_its_job_back_and_closes_it(place: Place) -> None:
-    run = place.play()
+def test_cancelling_a_queued_run_takes_its_job_back_and_closes_it(sandbox: Sandbox) -> None:
+    run = sandbox.play()
     after = cancelled(run)
     assert after.state is RunState.CANCELLED
     assert after.closed and after.closed.cause.startswith("cancelled by ")
@@ -66,8 +66,8 @@ def test_cancelling_a_queued_run_takes_its_job_back_and_closes_it(place: Place) 
     assert live(run) == []
 
 
-def test_cancelling_a_running_run_ends_its_job_and_takes_the_successor_back(place: Place) -> None:
-    run = place.play().begin(1)
+def test_cancelling_a_running_run_ends_its_job_and_takes_the_successor_back(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     assert len(live(run)) == 2
     after = cancelled(run)
     assert after.state is RunState.CANCELLED
@@ -75,9 +75,9 @@ def test_cancelling_a_running_run_ends_its_job_and_takes_the_successor_back(plac
     assert live(run) == []
 
 
-def test_a_checkpoint_that_its_leg_could_not_tell_of_is_known_when_it_is_cancelled(place: Place) -> None:
+def test_a_checkpoint_that_its_leg_could_not_tell_of_is_known_when_it_is_cancelled(sandbox: Sandbox) -> None:
     """It was published, and the supervisor was ended before it wrote that down."""
-    run = place.play().begin(1)
+    run = sandbox.play().begin(1)
     weights = run.dir.path.parent / "weights.bin"
     weights.write_bytes(b"w")
     publish({"weights.bin": weights}, run.dir.checkpoints, CheckpointName(1, 7), created=1.0)
@@ -86,20 +86,20 @@ def test_a_checkpoint_that_its_leg_could_not_tell_of_is_known_when_it_is_cancell
     assert after.legs[1].last_published == 7
 
 
-def test_a_leg_that_is_being_ended_may_still_store_a_checkpoint(place: Place) -> None:
-    after = cancelled(place.play().begin(1))
+def test_a_leg_that_is_being_ended_may_still_store_a_checkpoint(sandbox: Sandbox) -> None:
+    after = cancelled(sandbox.play().begin(1))
     assert after.closed and "unless its last leg stored a checkpoint while it was ended" in after.closed.next
 
 
-def test_cancelling_between_legs_takes_the_next_leg_back(place: Place) -> None:
-    run = place.play().begin(1).publish(1, 10).end(1, LegEnd.TIME_LIMIT)
+def test_cancelling_between_legs_takes_the_next_leg_back(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1).publish(1, 10).end(1, LegEnd.TIME_LIMIT)
     assert run.run.state is RunState.WAITING
     assert cancelled(run).state is RunState.CANCELLED
     assert live(run) == []
 
 
-def test_cancelling_twice_is_cancelling_once(place: Place) -> None:
-    run = place.play().begin(1)
+def test_cancelling_twice_is_cancelling_once(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     cancelled(run)
     before = run.files()
     assert cancelled(run).state is RunState.CANCELLED
@@ -107,8 +107,8 @@ def test_cancelling_twice_is_cancelling_once(place: Place) -> None:
     assert kinds(run).count("closed") == 1
 
 
-def test_a_cancel_that_was_killed_before_its_last_stroke_is_finished_by_the_next(place: Place) -> None:
-    run = place.play()
+def test_a_cancel_that_was_killed_before_its_last_stroke_is_finished_by_the_next(sandbox: Sandbox) -> None:
+    run = sandbox.play()
     cancelled(run)
     run.dir.done.unlink()
     assert cancelled(run).state is RunState.CANCELLED
@@ -118,9 +118,9 @@ def test_a_cancel_that_was_killed_before_its_last_stroke_is_finished_by_the_next
 @pytest.mark.parametrize(("verb", "words"), [(cancelled, "cannot be cancelled"), (stopped, "cannot be stopped")])
 @pytest.mark.parametrize(("end", "state"), [(LegEnd.DONE, "finished"), (LegEnd.OUT_OF_MEMORY, "failed")])
 def test_a_run_that_ended_otherwise_can_be_neither_cancelled_nor_stopped(
-    place: Place, verb: Any, words: str, end: LegEnd, state: str
+    sandbox: Sandbox, verb: Any, words: str, end: LegEnd, state: str
 ) -> None:
-    run = place.play().begin(1).end(1, end)
+    run = sandbox.play().begin(1).end(1, end)
     assert run.run.state == state
     with pytest.raises(Conflict) as caught:
         verb(run)
@@ -128,9 +128,9 @@ def test_a_run_that_ended_otherwise_can_be_neither_cancelled_nor_stopped(
     assert caught.value.exit_code == 5
 
 
-def test_cancel_with_an_unreachable_scheduler_says_that_the_run_will_not_go_on(place: Place) -> None:
-    run = place.play().begin(1)
-    place.scheduler.down = True
+def test_cancel_with_an_unreachable_scheduler_says_that_the_run_will_not_go_on(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
+    sandbox.scheduler.down = True
     for _ in range(2):
         with pytest.raises(SchedulerUnavailable) as caught:
             cancelled(run)
@@ -141,32 +141,32 @@ def test_cancel_with_an_unreachable_scheduler_says_that_the_run_will_not_go_on(p
     run.end(1, LegEnd.TIME_LIMIT)  # the leg comes to its end by itself
     assert run.run.state is RunState.CANCELLED
 
-    place.scheduler.down = False
+    sandbox.scheduler.down = False
     assert cancelled(run).state is RunState.CANCELLED
 
 
-def test_cancelled_again_once_the_scheduler_answers_the_job_is_ended(place: Place) -> None:
-    run = place.play().begin(1)
-    place.scheduler.down = True
+def test_cancelled_again_once_the_scheduler_answers_the_job_is_ended(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
+    sandbox.scheduler.down = True
     with pytest.raises(SchedulerUnavailable):
         cancelled(run)
-    place.scheduler.down = False
+    sandbox.scheduler.down = False
     assert cancelled(run).state is RunState.CANCELLED
     assert live(run) == []
 
 
-def test_a_foreign_job_that_was_given_our_id_is_not_cancelled(place: Place) -> None:
-    run = place.play().begin(1, successor=False)
+def test_a_foreign_job_that_was_given_our_id_is_not_cancelled(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1, successor=False)
     job = run.job(1)
-    place.scheduler.forget(job)
-    place.scheduler._last = int(job) - 1
-    assert place.scheduler.submit(run.dir.script(1), name="somebody-elses") == job
+    sandbox.scheduler.forget(job)
+    sandbox.scheduler._last = int(job) - 1
+    assert sandbox.scheduler.submit(run.dir.script(1), name="somebody-elses") == job
     cancelled(run)
-    assert place.scheduler.named("somebody-elses").state is JobState.QUEUED
+    assert sandbox.scheduler.named("somebody-elses").state is JobState.QUEUED
 
 
-def test_a_run_whose_submit_was_never_answered_is_cancelled_by_name(place: Place) -> None:
-    run = place.play()
+def test_a_run_whose_submit_was_never_answered_is_cancelled_by_name(sandbox: Sandbox) -> None:
+    run = sandbox.play()
     name = next(iter(run.leg(1).submissions))
     for path in run.dir.journals.iterdir():
         path.unlink()
@@ -203,41 +203,41 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
     ],
 )
 def test_cancelling_on_a_disk_that_takes_nothing_ends_all_jobs_and_says_what_is_left(
-    place: Place, full_disk: FullDisk, code: int, words: str, next: str
+    sandbox: Sandbox, full_disk: FullDisk, code: int, words: str, next: str
 ) -> None:
-    run = place.play().begin(1)
+    run = sandbox.play().begin(1)
     full_disk(code)
     with pytest.raises(StorageError) as caught:
         cancelled(run)
     assert caught.value.message == (
-        f"the jobs of digits are cancelled, but the disk of {place.root} {words}, so the run is not marked as cancelled"
+        f"the jobs of digits are cancelled, but the disk of {sandbox.root} {words}, so the run is not marked as cancelled"
     )
     assert caught.value.hint == next.format(id=run.spec.id)
     assert live(run) == [] and not run.run.cancel
 
 
 def test_on_a_full_disk_the_queued_leg_is_ended_before_the_one_at_work(
-    place: Place, full_disk: FullDisk, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, full_disk: FullDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other way round, the end of the one would start the other."""
-    run = place.play().begin(1)
+    run = sandbox.play().begin(1)
     third = run.queue(3, after=run.job(2))
     ended: list[JobId] = []
-    cancel_for_real = place.scheduler.cancel
+    cancel_for_real = sandbox.scheduler.cancel
 
     def noting(jobs: Sequence[JobId]) -> None:
         ended.extend(jobs)
         cancel_for_real(jobs)
 
-    monkeypatch.setattr(place.scheduler, "cancel", noting)
+    monkeypatch.setattr(sandbox.scheduler, "cancel", noting)
     full_disk()
     with pytest.raises(StorageError):
         cancelled(run)
     assert ended == [third, run.job(2), run.job(1)]
 
 
-def test_on_a_full_disk_a_job_whose_submit_was_never_answered_is_ended_by_its_name(place: Place, full_disk: FullDisk) -> None:
-    run = place.play()
+def test_on_a_full_disk_a_job_whose_submit_was_never_answered_is_ended_by_its_name(sandbox: Sandbox, full_disk: FullDisk) -> None:
+    run = sandbox.play()
     name = next(iter(run.leg(1).submissions))
     for path in run.dir.journals.iterdir():
         path.unlink()
@@ -249,9 +249,9 @@ def test_on_a_full_disk_a_job_whose_submit_was_never_answered_is_ended_by_its_na
 
 
 def test_a_cancel_that_a_full_disk_kept_from_being_recorded_is_finished_by_the_next(
-    place: Place, full_disk: FullDisk, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, full_disk: FullDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = place.play().begin(1)
+    run = sandbox.play().begin(1)
     full_disk()
     with pytest.raises(StorageError):
         cancelled(run)
@@ -261,22 +261,22 @@ def test_a_cancel_that_a_full_disk_kept_from_being_recorded_is_finished_by_the_n
 
 
 def test_on_a_full_disk_tend_finds_the_cancelled_jobs_and_queues_none(
-    place: Place, full_disk: FullDisk, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, full_disk: FullDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = place.play().begin(1)
+    run = sandbox.play().begin(1)
     full_disk()
     with pytest.raises(StorageError):
         cancelled(run)
     monkeypatch.undo()
     run.later()
-    tend(place.desk)
+    tend(sandbox.context)
     assert run.run.state is RunState.CANCELLED
     assert live(run) == []
 
 
-def test_where_neither_disk_nor_scheduler_takes_a_cancel_nothing_is_said_to_be_done(place: Place, full_disk: FullDisk) -> None:
-    run = place.play().begin(1)
-    place.scheduler.down = True
+def test_where_neither_disk_nor_scheduler_takes_a_cancel_nothing_is_said_to_be_done(sandbox: Sandbox, full_disk: FullDisk) -> None:
+    run = sandbox.play().begin(1)
+    sandbox.scheduler.down = True
     full_disk()
     with pytest.raises(SchedulerUnavailable, match="digits is not cancelled: its jobs could not be ended") as caught:
         cancelled(run)
@@ -285,22 +285,22 @@ def test_where_neither_disk_nor_scheduler_takes_a_cancel_nothing_is_said_to_be_d
 
 
 @pytest.mark.parametrize("began", [True, False])
-def test_a_stop_that_cannot_be_recorded_says_so_and_names_what_helps(place: Place, full_disk: FullDisk, began: bool) -> None:
-    run = place.play()
+def test_a_stop_that_cannot_be_recorded_says_so_and_names_what_helps(sandbox: Sandbox, full_disk: FullDisk, began: bool) -> None:
+    run = sandbox.play()
     if began:
         run.begin(1)
     before = live(run)
     full_disk()
     with pytest.raises(StorageError) as caught:
         stopped(run)
-    assert f"the disk of {place.root} is full, so it cannot be recorded that digits is to stop" in caught.value.message
+    assert f"the disk of {sandbox.root} is full, so it cannot be recorded that digits is to stop" in caught.value.message
     assert f"onward cancel {run.spec.id} ends its jobs all the same" in caught.value.message
     assert caught.value.hint == f"free some space, then run onward stop {run.spec.id} again"
     assert live(run) == before
 
 
-def test_an_error_that_is_none_of_the_disk_is_not_taken_for_one(place: Place, full_disk: FullDisk) -> None:
-    run = place.play().begin(1)
+def test_an_error_that_is_none_of_the_disk_is_not_taken_for_one(sandbox: Sandbox, full_disk: FullDisk) -> None:
+    run = sandbox.play().begin(1)
     full_disk(errno.EACCES)
     with pytest.raises(PermissionError):
         cancelled(run)
@@ -310,8 +310,8 @@ def test_an_error_that_is_none_of_the_disk_is_not_taken_for_one(place: Place, fu
 # ── stop ──────────────────────────────────────────────────────────────────────
 
 
-def test_stopping_a_running_run_asks_its_leg_and_leaves_the_rest_to_it(place: Place) -> None:
-    run = place.play().begin(1)
+def test_stopping_a_running_run_asks_its_leg_and_leaves_the_rest_to_it(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     after = stopped(run)
     assert after.state is RunState.RUNNING
     assert after.stop is not None
@@ -323,15 +323,15 @@ def test_stopping_a_running_run_asks_its_leg_and_leaves_the_rest_to_it(place: Pl
     assert "step 10" in run.run.closed.cause
 
 
-def test_stopping_a_running_run_twice_asks_once(place: Place) -> None:
-    run = place.play().begin(1)
+def test_stopping_a_running_run_twice_asks_once(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     stopped(run)
     stopped(run)
     assert kinds(run).count("stoprequested") == 1
 
 
-def test_stopping_a_queued_run_closes_it_as_it_stands(place: Place) -> None:
-    run = place.play()
+def test_stopping_a_queued_run_closes_it_as_it_stands(sandbox: Sandbox) -> None:
+    run = sandbox.play()
     after = stopped(run)
     assert after.state is RunState.CANCELLED
     assert after.closed and "before it began" in after.closed.cause
@@ -340,26 +340,26 @@ def test_stopping_a_queued_run_closes_it_as_it_stands(place: Place) -> None:
     assert stopped(run).state is RunState.CANCELLED
 
 
-def test_stopping_between_legs_keeps_what_was_saved(place: Place) -> None:
-    run = place.play().begin(1).publish(1, 10).end(1, LegEnd.TIME_LIMIT)
+def test_stopping_between_legs_keeps_what_was_saved(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1).publish(1, 10).end(1, LegEnd.TIME_LIMIT)
     after = stopped(run)
     assert after.state is RunState.CANCELLED
     assert after.closed and "after checkpoint at step 10" in after.closed.cause
     assert live(run) == []
 
 
-def test_stop_with_an_unreachable_scheduler_binds_all_the_same(place: Place) -> None:
-    run = place.play()
-    place.scheduler.down = True
+def test_stop_with_an_unreachable_scheduler_binds_all_the_same(sandbox: Sandbox) -> None:
+    run = sandbox.play()
+    sandbox.scheduler.down = True
     with pytest.raises(SchedulerUnavailable, match="will stop as soon as its next leg begins"):
         stopped(run)
     assert run.dir.stop_request.exists()
-    place.scheduler.down = False
+    sandbox.scheduler.down = False
     assert stopped(run).state is RunState.CANCELLED
 
 
-def test_a_run_that_was_asked_to_stop_can_still_be_cancelled(place: Place) -> None:
-    run = place.play().begin(1)
+def test_a_run_that_was_asked_to_stop_can_still_be_cancelled(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     stopped(run)
     assert cancelled(run).state is RunState.CANCELLED
     assert live(run) == []
@@ -368,9 +368,9 @@ def test_a_run_that_was_asked_to_stop_can_still_be_cancelled(place: Place) -> No
 # ── resume ────────────────────────────────────────────────────────────────────
 
 
-def test_a_run_cancelled_while_queued_goes_on_as_leg_two(place: Place) -> None:
+def test_a_run_cancelled_while_queued_goes_on_as_leg_two(sandbox: Sandbox) -> None:
     """Leg 1 was asked for and taken back: its number is used up, so that no late job of it can come to life."""
-    run = place.play()
+    run = sandbox.play()
     cancelled(run)
     after = resumed(run)
     assert after.first_leg == 2
@@ -379,23 +379,23 @@ def test_a_run_cancelled_while_queued_goes_on_as_leg_two(place: Place) -> None:
     assert not run.dir.done.exists()
 
 
-def test_every_further_cancel_while_queued_uses_up_one_number(place: Place) -> None:
-    run = place.play()
+def test_every_further_cancel_while_queued_uses_up_one_number(sandbox: Sandbox) -> None:
+    run = sandbox.play()
     for leg in (2, 3, 4):
         cancelled(run)
         assert resumed(run).first_leg == leg
         assert live(run) == [f"digits.{leg}"]
 
 
-def test_a_run_cancelled_in_its_second_leg_goes_on_as_its_third(place: Place) -> None:
-    run = place.play().begin(1).publish(1, 10).end(1, LegEnd.TIME_LIMIT).begin(2)
+def test_a_run_cancelled_in_its_second_leg_goes_on_as_its_third(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1).publish(1, 10).end(1, LegEnd.TIME_LIMIT).begin(2)
     cancelled(run)
     assert resumed(run).first_leg == 3
     assert live(run) == ["digits.3"]
 
 
-def test_a_stopped_run_goes_on_and_is_no_longer_asked_to_stop(place: Place) -> None:
-    run = place.play().begin(1)
+def test_a_stopped_run_goes_on_and_is_no_longer_asked_to_stop(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     stopped(run)
     run.publish(1, 10).end(1, LegEnd.AGAIN)
     after = resumed(run)
@@ -404,8 +404,8 @@ def test_a_stopped_run_goes_on_and_is_no_longer_asked_to_stop(place: Place) -> N
     assert after.state is RunState.WAITING
 
 
-def test_resume_changes_what_was_asked_and_later_changes_add_up(place: Place) -> None:
-    run = place.play(resources=Resources(time=60, mem=1024), limits=Limits(max_legs=1))
+def test_resume_changes_what_was_asked_and_later_changes_add_up(sandbox: Sandbox) -> None:
+    run = sandbox.play(resources=Resources(time=60, mem=1024), limits=Limits(max_legs=1))
     cancelled(run)
     after = resumed(run, mem=2048, max_legs=5)
     assert (after.resources.mem, after.resources.time, after.limits.max_legs) == (2048, 60, 5)
@@ -416,17 +416,17 @@ def test_resume_changes_what_was_asked_and_later_changes_add_up(place: Place) ->
     assert "#FAKE --time=120" in run.dir.script(3).read_text()
 
 
-def test_a_leg_that_is_still_being_ended_is_waited_for(place: Place) -> None:
-    run = place.play().begin(1, successor=False)
+def test_a_leg_that_is_still_being_ended_is_waited_for(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1, successor=False)
     job = run.job(1)
     cancelled(run)
-    place.scheduler._change(job, state=JobState.RUNNING, reason="")  # a scheduler takes its time to kill
+    sandbox.scheduler._change(job, state=JobState.RUNNING, reason="")  # a scheduler takes its time to kill
     resumed(run)
-    assert place.scheduler.jobs[run.job(2)].after == job
+    assert sandbox.scheduler.jobs[run.job(2)].after == job
 
 
-def test_resuming_twice_is_a_conflict_and_queues_nothing_more(place: Place) -> None:
-    run = place.play()
+def test_resuming_twice_is_a_conflict_and_queues_nothing_more(sandbox: Sandbox) -> None:
+    run = sandbox.play()
     cancelled(run)
     resumed(run)
     with pytest.raises(Conflict, match="does not need to be resumed"):
@@ -435,8 +435,8 @@ def test_resuming_twice_is_a_conflict_and_queues_nothing_more(place: Place) -> N
 
 
 @pytest.mark.parametrize("state", ["submitted", "running", "waiting"])
-def test_a_run_that_is_not_over_needs_no_resuming(place: Place, state: str) -> None:
-    run = place.play()
+def test_a_run_that_is_not_over_needs_no_resuming(sandbox: Sandbox, state: str) -> None:
+    run = sandbox.play()
     if state != "submitted":
         run.begin(1)
     if state == "waiting":
@@ -449,36 +449,38 @@ def test_a_run_that_is_not_over_needs_no_resuming(place: Place, state: str) -> N
     assert run.files() == before
 
 
-def test_a_run_that_is_being_stopped_is_said_to_be_when_it_is_resumed(place: Place) -> None:
-    run = place.play().begin(1)
+def test_a_run_that_is_being_stopped_is_said_to_be_when_it_is_resumed(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1)
     stopped(run)
     with pytest.raises(Conflict, match="is being stopped: its training was asked to save") as caught:
         resumed(run)
     assert "resume it then" in caught.value.hint
 
 
-def test_legs_that_left_when_the_run_was_over_are_not_spoken_of_when_it_is_resumed(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    run = place.play().begin(1)
+def test_legs_that_left_when_the_run_was_over_are_not_spoken_of_when_it_is_resumed(
+    sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = sandbox.play().begin(1)
     left = [run.job(2), run.queue(3, after=run.job(2))]
     run.write(ev.Ended(leg=1, at=run.now(), end=LegEnd.CRASHED, reason="x", final=True))
-    place.scheduler.end(run.job(1))
+    sandbox.scheduler.end(run.job(1))
     close_run(run.dir, desk_journal(run.dir), Close(state=RunState.FAILED, cause="x"), leg=1, at=run.now())
     for job in left:
-        place.scheduler.end(job)
+        sandbox.scheduler.end(job)
     assert resumed(run).legs[2].job not in left
     assert caplog.records == []
 
 
-def test_a_finished_run_cannot_be_resumed(place: Place) -> None:
-    run = place.play().begin(1).end(1, LegEnd.DONE)
+def test_a_finished_run_cannot_be_resumed(sandbox: Sandbox) -> None:
+    run = sandbox.play().begin(1).end(1, LegEnd.DONE)
     with pytest.raises(Conflict, match="is finished"):
         resumed(run)
 
 
-def test_a_resume_that_is_refused_leaves_the_run_as_it_was_to_be_resumed_in_another_way(place: Place) -> None:
-    run = place.play()
+def test_a_resume_that_is_refused_leaves_the_run_as_it_was_to_be_resumed_in_another_way(sandbox: Sandbox) -> None:
+    run = sandbox.play()
     cause = (cancelled(run).closed or pytest.fail("not closed")).cause
-    place.scheduler.refuse = "more memory than any node has"
+    sandbox.scheduler.refuse = "more memory than any node has"
     with pytest.raises(SubmitRefused, match="more memory"):
         resumed(run, mem=1 << 30)
     assert run.run.state is RunState.CANCELLED
@@ -491,38 +493,38 @@ def test_a_resume_that_is_refused_leaves_the_run_as_it_was_to_be_resumed_in_anot
 
 
 @pytest.mark.parametrize("began", [True, False])
-def test_where_the_scheduler_does_not_answer_a_resume_changes_nothing(place: Place, began: bool) -> None:
-    run = place.play()
+def test_where_the_scheduler_does_not_answer_a_resume_changes_nothing(sandbox: Sandbox, began: bool) -> None:
+    run = sandbox.play()
     if began:
         run.begin(1)
     cancelled(run)
     before = run.files()
-    place.scheduler.down = True
+    sandbox.scheduler.down = True
     with pytest.raises(SchedulerUnavailable):
         resumed(run)
     assert run.run.state is RunState.CANCELLED
     assert run.files() == before
-    place.scheduler.down = False
+    sandbox.scheduler.down = False
     assert resumed(run).first_leg == 2
 
 
-def test_an_unclear_resume_is_left_to_tend(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = place.play()
+def test_an_unclear_resume_is_left_to_tend(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = sandbox.play()
     cancelled(run)
 
     def silent(script: Path, *, name: str, after: JobId | None = None) -> JobId:
-        place.scheduler.down = True
+        sandbox.scheduler.down = True
         raise SubmitUnclear(f"submitting {name}: no answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(place.scheduler, "submit", silent)
+        patched.setattr(sandbox.scheduler, "submit", silent)
         with pytest.raises(SubmitUnclear) as caught:
             resumed(run)
     assert "tend" in caught.value.hint
     assert not run.run.closed
-    place.scheduler.down = False
+    sandbox.scheduler.down = False
     run.later()
-    assert len(tend(place.desk).acted) == 1
+    assert len(tend(sandbox.context).acted) == 1
     assert live(run) == ["digits.2"]
 
 
@@ -530,10 +532,10 @@ def test_an_unclear_resume_is_left_to_tend(place: Place, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-def swept(place: Place) -> PlayedRun:
+def swept(sandbox: Sandbox) -> PlayedRun:
     """`scancel -u me`: the leg at work and its successor are gone at once, with nobody left to write it down."""
-    run = place.play().begin(1).publish(1, 10)
-    place.scheduler.cancel([run.job(1), run.job(2)])
+    run = sandbox.play().begin(1).publish(1, 10)
+    sandbox.scheduler.cancel([run.job(1), run.job(2)])
     return run
 
 

@@ -143,8 +143,8 @@ def test_checkpoints_of_earlier_versions_verify_restore_and_can_be_branched_from
     folder.mkdir(parents=True)
     (folder / "w").write_bytes(source.read_bytes())
     files = {"w": {"size": 3 * PIECE, "hash": hashlib.sha256(source.read_bytes()).hexdigest()}}
-    told = {"schema": 1, "leg": 1, "step": 7, "created": 1.0, "algorithm": "sha256", "made_by": "sdk", "metrics": {}, "files": files}
-    (folder / "manifest.json").write_text(json.dumps(told))
+    fields = {"schema": 1, "leg": 1, "step": 7, "created": 1.0, "algorithm": "sha256", "made_by": "sdk", "metrics": {}, "files": files}
+    (folder / "manifest.json").write_text(json.dumps(fields))
     assert verify(folder).algorithm == "sha256"
     restore(folder, tmp_path / "resume")
     assert (tmp_path / "resume" / "w").read_bytes() == source.read_bytes()

@@ -258,8 +258,8 @@ def test_all_inputs_lie_under_their_names_for_their_owner_alone(leg: Leg) -> Non
     assert stat.S_IMODE(leg.dir.inputs.stat().st_mode) == 0o700
     assert stat.S_IMODE(leg.dir.inputs_order.stat().st_mode) == 0o600
     assert stat.S_IMODE(leg.dir.inputs_order.parent.stat().st_mode) == 0o700
-    told = json.loads(leg.dir.request.read_text())
-    assert Path(told["inputs"]["rgba PNG - Layer 0"]).read_bytes() == PAGE
+    body = json.loads(leg.dir.request.read_text())
+    assert Path(body["inputs"]["rgba PNG - Layer 0"]).read_bytes() == PAGE
     assert leg.rodan.token not in leg.dir.request.read_text()
 
 

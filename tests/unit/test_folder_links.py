@@ -20,7 +20,7 @@ from onward.rundir.layout import RunDir, own_run
 from onward.tracker.ingest.folders import ownership
 from onward.tracker.store import Tracker
 from tests.databases import tracker_in
-from tests.unit.test_api_routes import Scene, good
+from tests.unit.test_api_routes import Harness, good
 from tests.unit.test_tracker_files import Folder
 
 SECRET = "the private key of whoever runs the server"
@@ -28,9 +28,9 @@ ALICE, MALLORY = 54_321, 54_322  # nobody's numbers on any machine that tests ru
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     with tracker_in(tmp_path) as opened:
-        yield Scene(tmp_path, opened)
+        yield Harness(tmp_path, opened)
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-def submitted(scene: Scene) -> tuple[str, RunDir]:
-    dir = submit(scene.place.desk, scene.place.draft(command=("python3", "train.py")), cwd=scene.place.project)
+def submitted(harness: Harness) -> tuple[str, RunDir]:
+    dir = submit(harness.sandbox.context, harness.sandbox.draft(command=("python3", "train.py")), cwd=harness.sandbox.project)
     (dir.artifacts / "plot.png").write_text("a plot")
     (dir.code / "out").mkdir()
     dir.log(1, "out").write_text("a line\n")
-    scene.opened.tracker.files.look(scene.place.desk.roots)
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
     return read_run(dir).spec.id, dir
 
 
@@ -132,42 +132,42 @@ def links(dir: RunDir, home: Path) -> dict[str, Callable[[], None]]:
 
 
 @pytest.mark.parametrize("what", list(links(RunDir(Path()), Path())))
-def test_a_link_in_a_run_folder_leads_nobody_to_the_servers_files(scene: Scene, home: Path, what: str) -> None:
-    run, dir = submitted(scene)
+def test_a_link_in_a_run_folder_leads_nobody_to_the_servers_files(harness: Harness, home: Path, what: str) -> None:
+    run, dir = submitted(harness)
     (home / "artifacts").mkdir()
     (home / "artifacts" / "id_rsa").write_text(SECRET)
     before = sorted(home.rglob("*"))
     links(dir, home)[what]()
-    scene.opened.tracker.files.look(scene.place.desk.roots)
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
     at = f"/api/v1/runs/{run}"
     paths = ["", "/overview", "/artifacts", "/artifacts/id_rsa", "/artifacts/artifacts/id_rsa", "/code-diff", "/checkpoints", "/logs"]
     paths += ["/written", "/written?path=out", "/written/id_rsa", "/written/out/id_rsa"]
     paths += [f"/logs/1/{stream}{end}" for stream in ("out", "supervisor") for end in ("", "/file", "/lines", "/search?text=private")]
     for path in paths:
-        answer = scene.client.get(at + path)
+        answer = harness.client.get(at + path)
         assert SECRET not in answer.text, path
         assert answer.status < 500, path
         assert "id_rsa" not in answer.text or path.endswith("/id_rsa"), path
-    scene.client.ask("PUT", f"{at}/artifacts/mine", body=b"written through a link")
-    scene.client.ask("DELETE", f"{at}/artifacts/id_rsa")
+    harness.client.ask("PUT", f"{at}/artifacts/mine", body=b"written through a link")
+    harness.client.ask("DELETE", f"{at}/artifacts/id_rsa")
     assert sorted(home.rglob("*")) == before
 
 
-def test_a_linked_artifacts_folder_is_refused_in_words(scene: Scene, home: Path) -> None:
-    run, dir = submitted(scene)
+def test_a_linked_artifacts_folder_is_refused_in_words(harness: Harness, home: Path) -> None:
+    run, dir = submitted(harness)
     swap(dir.artifacts, home)
-    answer = scene.client.get(f"/api/v1/runs/{run}/artifacts/id_rsa")
+    answer = harness.client.get(f"/api/v1/runs/{run}/artifacts/id_rsa")
     assert answer.status == 404
     assert "'artifacts' is a link, and the server does not follow links" in answer.text
 
 
-def test_a_folder_with_linked_journals_is_set_aside_with_its_reason(scene: Scene, home: Path) -> None:
-    _, dir = submitted(scene)
+def test_a_folder_with_linked_journals_is_set_aside_with_its_reason(harness: Harness, home: Path) -> None:
+    _, dir = submitted(harness)
     swap(dir.journals, home)
-    scene.opened.tracker.files.look(scene.place.desk.roots)
-    (told,) = good(scene.client.get("/api/v1/trouble/folders"))["folders"]
-    assert told["folder"] == str(dir.path)
-    assert "links below the runs folder are not followed" in told["reason"]
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
+    (answer,) = good(harness.client.get("/api/v1/trouble/folders"))["folders"]
+    assert answer["folder"] == str(dir.path)
+    assert "links below the runs folder are not followed" in answer["reason"]
 
 
 def test_a_root_that_is_a_link_works(tmp_path: Path) -> None:
@@ -180,10 +180,10 @@ def test_a_root_that_is_a_link_works(tmp_path: Path) -> None:
         assert tracker.files.look([tmp_path / "runs"]).points == 2
 
 
-def test_a_person_may_name_a_run_by_a_link_to_its_folder(scene: Scene) -> None:
-    run, dir = submitted(scene)
-    (scene.place.folder / "mine").symlink_to(dir.path)
-    assert read_run(find_run(scene.place.desk, str(scene.place.folder / "mine"))).spec.id == run
+def test_a_person_may_name_a_run_by_a_link_to_its_folder(harness: Harness) -> None:
+    run, dir = submitted(harness)
+    (harness.sandbox.folder / "mine").symlink_to(dir.path)
+    assert read_run(find_run(harness.sandbox.context, str(harness.sandbox.folder / "mine"))).spec.id == run
 
 
 def test_a_job_goes_on_in_a_folder_that_was_moved_and_left_a_link(tmp_path: Path) -> None:
@@ -214,11 +214,11 @@ def tracker(tmp_path: Path) -> Iterator[Tracker]:
 @pytest.fixture
 def owners(monkeypatch: pytest.MonkeyPatch) -> dict[Path, int]:
     """Who owns which folder, as the system would say."""
-    told: dict[Path, int] = {}
-    monkeypatch.setattr(ownership, "owner_of", lambda dir: told.get(dir.path, ALICE))
-    monkeypatch.setattr("onward.tracker.ingest.folders.tail.owner_of", lambda dir: told.get(dir.path, ALICE))
+    fields: dict[Path, int] = {}
+    monkeypatch.setattr(ownership, "owner_of", lambda dir: fields.get(dir.path, ALICE))
+    monkeypatch.setattr("onward.tracker.ingest.folders.tail.owner_of", lambda dir: fields.get(dir.path, ALICE))
     monkeypatch.setattr(ownership, "user_name", {ALICE: "ada", MALLORY: "mallory"}.__getitem__)
-    return told
+    return fields
 
 
 def planted(root: Path, owners: dict[Path, int], victim: Folder, name: str = "2026-11-14_A_mine") -> Folder:
@@ -302,9 +302,9 @@ def test_one_folder_under_two_names_of_its_root_is_one_run(tracker: Tracker, roo
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
-def test_another_users_folder_cannot_lead_the_server_or_root_elsewhere(scene: Scene, home: Path) -> None:
+def test_another_users_folder_cannot_lead_the_server_or_root_elsewhere(harness: Harness, home: Path) -> None:
     """Mallory owns the folder and may change it at will; the server here is root, who may write everywhere."""
-    run, dir = submitted(scene)
+    run, dir = submitted(harness)
     for path in [dir.path, *dir.path.rglob("*")]:
         os.chown(path, MALLORY, MALLORY, follow_symlinks=False)
     child = os.fork()
@@ -320,10 +320,10 @@ def test_another_users_folder_cannot_lead_the_server_or_root_elsewhere(scene: Sc
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     before = sorted(home.iterdir())
-    scene.opened.tracker.files.look(scene.place.desk.roots)
+    harness.opened.tracker.files.look(harness.sandbox.context.roots)
     for what in ("artifacts/id_rsa", "logs/1/out/file"):
-        assert SECRET not in scene.client.get(f"/api/v1/runs/{run}/{what}").text
-    scene.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/authorized_keys", body=b"mallory's key")
+        assert SECRET not in harness.client.get(f"/api/v1/runs/{run}/{what}").text
+    harness.client.ask("PUT", f"/api/v1/runs/{run}/artifacts/authorized_keys", body=b"mallory's key")
     with pytest.raises(Exception, match="link"):
-        cancel(scene.place.desk, dir)
+        cancel(harness.sandbox.context, dir)
     assert sorted(home.iterdir()) == before

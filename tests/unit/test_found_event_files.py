@@ -68,7 +68,7 @@ def leg(tmp_path: Path) -> Leg:
 
 
 @pytest.mark.parametrize(
-    ("found", "place"),
+    ("found", "folder"),
     [
         ("runs/Nov19_12-00-00_node7/E", "runs/Nov19_12-00-00_node7/E"),
         ("out/gpt2/runs/Nov19_12-00-00_node7/E", "runs/Nov19_12-00-00_node7/E"),
@@ -78,8 +78,8 @@ def leg(tmp_path: Path) -> Leg:
         ("E", "E"),
     ],
 )
-def test_folders_that_every_training_has_are_no_part_of_a_metrics_name(found: str, place: str) -> None:
-    assert event_file_place(Path(found)) == Path(place)
+def test_folders_that_every_training_has_are_no_part_of_a_metrics_name(found: str, folder: str) -> None:
+    assert event_file_place(Path(found)) == Path(folder)
 
 
 # ── in the folder for checkpoints ─────────────────────────────────────────────

@@ -8,10 +8,10 @@ import pytest
 
 from onward.cli.help_pages import help_topics
 from onward.inputs.frameworks import FRAMEWORKS, Framework, framework_of
-from tests.desks import Place
-from tests.unit.test_cli import Onward, onward, place
+from tests.sandbox import Sandbox
+from tests.unit.test_cli import Onward, onward, sandbox
 
-__all__ = ["onward", "place"]
+__all__ = ["onward", "sandbox"]
 
 SCRIPTS = {  # in each the calls that its framework's own first example has
     "a Hugging Face Trainer with command-line options": """
@@ -71,8 +71,8 @@ def test_nothing_is_said_of_a_script_that_saves_nothing_knows_onward_or_cannot_b
     assert framework_of(text) is None
 
 
-def test_submit_says_it_once_and_quiet_or_json_not_at_all(onward: Onward, place: Place) -> None:
-    place.write("lit.py", SCRIPTS["Lightning"])
+def test_submit_says_it_once_and_quiet_or_json_not_at_all(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.write("lit.py", SCRIPTS["Lightning"])
     command = ("--", "python3", "lit.py")
     silent = [onward("submit", flag, *command).err for flag in ("--quiet", "-Q", "--json", "--dry-run")]
     assert not any("looks like" in said or "tend --install" in said for said in silent)
@@ -80,7 +80,7 @@ def test_submit_says_it_once_and_quiet_or_json_not_at_all(onward: Onward, place:
     assert first.err.count("this looks like Lightning.") == 1 and "ckpt_path=" in first.err and first.code == 0
     assert len(first.out.split()) == 1, "the run's id alone"
     assert "looks like" not in second.err
-    place.write("net.py", SCRIPTS["plain PyTorch"])
+    sandbox.write("net.py", SCRIPTS["plain PyTorch"])
     assert "this looks like plain PyTorch." in onward("submit", "--", "python3", "net.py").err
 
 
@@ -96,11 +96,11 @@ def test_submit_says_it_once_and_quiet_or_json_not_at_all(onward: Onward, place:
     ],
 )
 def test_nothing_is_said_where_the_command_says_where_checkpoints_are_or_the_script_is_not_in_the_code(
-    onward: Onward, place: Place, words: tuple[str, ...]
+    onward: Onward, sandbox: Sandbox, words: tuple[str, ...]
 ) -> None:
-    place.write("lit.py", SCRIPTS["Lightning"])
-    place.write("../lit.py", SCRIPTS["Lightning"])
-    place.write("job.sh", "#!/bin/bash\npython3 lit.py\n")
+    sandbox.write("lit.py", SCRIPTS["Lightning"])
+    sandbox.write("../lit.py", SCRIPTS["Lightning"])
+    sandbox.write("job.sh", "#!/bin/bash\npython3 lit.py\n")
     said = onward("submit", *words)
     assert said.code == 0 and "looks like" not in said.err
 
@@ -114,12 +114,12 @@ def test_nothing_is_said_where_the_command_says_where_checkpoints_are_or_the_scr
         ("env", "A=1", "python3", "tools/train.py"),
     ],
 )
-def test_the_script_is_found_however_it_is_started(onward: Onward, place: Place, words: tuple[str, ...]) -> None:
-    place.write("tools/train.py", SCRIPTS["Keras"])
+def test_the_script_is_found_however_it_is_started(onward: Onward, sandbox: Sandbox, words: tuple[str, ...]) -> None:
+    sandbox.write("tools/train.py", SCRIPTS["Keras"])
     assert "this looks like Keras." in onward("submit", "--", *words).err
 
 
-def test_a_script_of_megabytes_is_not_read(onward: Onward, place: Place) -> None:
-    place.write("lit.py", SCRIPTS["Lightning"] + "#" * (1 << 20))
+def test_a_script_of_megabytes_is_not_read(onward: Onward, sandbox: Sandbox) -> None:
+    sandbox.write("lit.py", SCRIPTS["Lightning"] + "#" * (1 << 20))
     said = onward("submit", "--", "python3", "lit.py")
     assert said.code == 0 and "looks like" not in said.err

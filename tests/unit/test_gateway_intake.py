@@ -40,7 +40,7 @@ def ask(kind: str, own: str, reply_to: str | None = "mine") -> tuple[InboundQueu
     return InboundQueue.CONTROL, Incoming(body=json.dumps({"kind": kind, "id": own}).encode(), reply_to=reply_to)
 
 
-def told(requests: Requests) -> list[Outgoing]:
+def entries(requests: Requests) -> list[Outgoing]:
     return requests.outbox.due(now=1e9)
 
 
@@ -58,7 +58,7 @@ def test_a_batch_of_all_kinds_is_taken_in_order(intake: Intake, requests: Reques
 def test_a_message_that_comes_twice_is_one_request_and_one_with_another_body_is_told_so(intake: Intake, requests: Requests) -> None:
     assert intake.take([v2("a"), v2("a"), v2("a", priority=1)]) == [IntakeDecision(news=True)] * 3
 
-    [error] = told(requests)
+    [error] = entries(requests)
     assert error.kind is OutgoingKind.ERROR and "another request with the id a" in error.payload["reason"]
     assert len(requests.unsettled()) == 1
 
@@ -68,7 +68,7 @@ def test_what_its_recipe_does_not_take_is_refused_with_the_recipes_words(intake:
 
     assert [one.aside for one in done] == ["", ""], "they are requests: nobody needs to look at them but their senders"
     assert [requests.of(own).state for own in ("a", "b")] == [RequestState.REFUSED] * 2
-    assert {message.request: message.payload["reason"] for message in told(requests)} == {
+    assert {message.request: message.payload["reason"] for message in entries(requests)} == {
         "a": "no recipe named 'none'",
         "b": "setting 'bad': unknown",
     }
@@ -82,13 +82,13 @@ def test_an_accepted_request_stays_so_though_its_recipe_has_gone(requests: Reque
 
     intake.take([v2("a")])
 
-    assert requests.of("a").state is RequestState.ACCEPTED and told(requests) == []
+    assert requests.of("a").state is RequestState.ACCEPTED and entries(requests) == []
 
 
 def test_a_sender_with_too_many_open_requests_is_told_so(intake: Intake, requests: Requests) -> None:
     intake.take([v2(own) for own in "abc"])
 
-    [refused] = told(requests)
+    [refused] = entries(requests)
     assert (refused.request, refused.payload["state"]) == ("c", "refused")
     assert "the most that one sender may have" in refused.payload["reason"]
 
@@ -100,13 +100,13 @@ def test_a_message_that_is_too_large_is_put_aside_and_answered_once(intake: Inta
     [done] = intake.take([huge])
 
     assert "2,097,152 bytes, expected at most 1,048,576" in done.aside
-    assert [message.correlation_id for message in told(requests)] == ["c"]
+    assert [message.correlation_id for message in entries(requests)] == ["c"]
 
 
 def test_nobody_is_answered_who_named_no_queue(intake: Intake, requests: Requests) -> None:
     assert intake.take([(InboundQueue.REQUESTS, Incoming(body=b"["))])[0].news is False
     assert intake.take([ask("status", "a", reply_to=None)]) == [IntakeDecision()]
-    assert told(requests) == []
+    assert entries(requests) == []
 
 
 def test_to_cancel_is_written_down_and_how_it_stands_is_told(intake: Intake, requests: Requests) -> None:

@@ -99,8 +99,8 @@ def test_two_ranks_that_write_the_same_name_differently_are_told_apart(tmp_path:
     for rank in range(2):
         write(tmp_path / "n", 5, rank, {"model.pt": f"of rank {rank}"}, world=2)
     put_all(tmp_path / "n", store)
-    (told,) = list(assemble(store, leg=1, created=1.0))
-    assert isinstance(told, NotGathered) and "ranks 0 and 1 wrote different versions of model.pt" in told.reason and not told.later
+    (entries,) = list(assemble(store, leg=1, created=1.0))
+    assert isinstance(entries, NotGathered) and "ranks 0 and 1 wrote different versions of model.pt" in entries.reason and not entries.later
     assert published_names_of(store) == [] and not incomplete(store, leg=1)
 
 
@@ -113,7 +113,7 @@ def test_a_step_that_never_was_completed_goes_when_a_newer_one_is(tmp_path: Path
     assert [path.name for path in store.iterdir()] == ["leg-0001.step-00000009"]
 
 
-def told(store: Path) -> list[str]:
+def entries(store: Path) -> list[str]:
     return [found.reason for found in assemble(store, leg=1, created=1.0) if isinstance(found, NotGathered)]
 
 
@@ -122,7 +122,7 @@ def test_a_rank_that_saves_no_more_is_named_once_others_are_two_steps_ahead(tmp_
         for rank in (0, 1, 2):
             write(tmp_path / "n", step, rank, {f"{rank}.pt": "x"})
         put_all(tmp_path / "n", store)
-        assert told(store) == ([] if step < 29 else ["the checkpoint of step 9: the share of rank 3 is missing"])
+        assert entries(store) == ([] if step < 29 else ["the checkpoint of step 9: the share of rank 3 is missing"])
     assert [found.step for found in lacking(store, leg=1)] == [9, 19, 29]
 
 
@@ -131,8 +131,8 @@ def test_a_step_that_a_newer_one_overtook_is_told_with_the_ranks_that_it_lacked(
     for rank in range(3):
         write(tmp_path / "n", 9, rank, {f"{rank}.pt": "x"}, world=3)
     put_all(tmp_path / "n", store)
-    assert told(store) == ["the checkpoint of step 5: the shares of ranks 0, 2 are missing"]
-    assert told(store) == []
+    assert entries(store) == ["the checkpoint of step 5: the shares of ranks 0, 2 are missing"]
+    assert entries(store) == []
 
 
 def test_what_a_killed_leg_gathered_of_a_step_stays_until_a_newer_checkpoint_is_published(tmp_path: Path, store: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_job_sees_its_own_gpus_by_index_or_uuid(nvml: FakeNvml, own: tuple[str
 
 
 @pytest.mark.parametrize(
-    ("told", "own"),
+    ("record", "own"),
     [
         ({"SLURM_JOB_GPUS": "0,1", "SLURM_STEP_GPUS": "2,3", "CUDA_VISIBLE_DEVICES": "2,3"}, ("2", "3")),
         ({"SLURM_JOB_GPUS": "0", "SLURM_STEP_GPUS": "1"}, ("1",)),
@@ -104,8 +104,8 @@ def test_a_job_sees_its_own_gpus_by_index_or_uuid(nvml: FakeNvml, own: tuple[str
         ({}, ()),
     ],
 )
-def test_a_step_on_another_node_has_that_nodes_gpus_and_not_the_first_ones(told: dict[str, str], own: tuple[str, ...]) -> None:
-    assert step_gpus(told) == own
+def test_a_step_on_another_node_has_that_nodes_gpus_and_not_the_first_ones(record: dict[str, str], own: tuple[str, ...]) -> None:
+    assert step_gpus(record) == own
 
 
 def test_the_driver_is_woken_by_the_first_sample_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,12 +165,12 @@ def test_a_machine_without_any_of_it_has_no_samples(tmp_path: Path, monkeypatch:
 # ── how often ─────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("told", "seconds"), [("", 10), ("60", 60), ("1", 1), ("0.5", 10), ("3600", 10), ("often", 10), ("nan", 10)])
+@pytest.mark.parametrize(("message", "seconds"), [("", 10), ("60", 60), ("1", 1), ("0.5", 10), ("3600", 10), ("often", 10), ("nan", 10)])
 def test_the_interval_is_the_one_that_the_runs_variable_says_if_it_can_be(
-    told: str, seconds: float, caplog: pytest.LogCaptureFixture
+    message: str, seconds: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert sample_seconds({"NVIDIA_SMI_DELAY_SECONDS": told}) == seconds
-    wrong = told not in ("", "60", "1")
+    assert sample_seconds({"NVIDIA_SMI_DELAY_SECONDS": message}) == seconds
+    wrong = message not in ("", "60", "1")
     assert ("expected seconds from 1 to 120; taking 10" in caplog.text) is wrong
 
 

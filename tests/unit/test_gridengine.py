@@ -114,7 +114,7 @@ def line(
     )
 
 
-def told(*lines: str) -> JobStatus:
+def result(*lines: str) -> JobStatus:
     return status_of(list(parse_accounting(lines)))
 
 
@@ -207,17 +207,17 @@ def test_the_reason_of_an_error_state_is_told_without_its_date() -> None:
     ],
 )
 def test_what_accounting_says_of_an_end(record: str, state: JobState, code: int | None, number: int | None) -> None:
-    status = told(record)
+    status = result(record)
     assert (status.state, status.exit_code, status.signal) == (state, code, number)
 
 
 def test_a_job_that_was_started_again_after_its_host_was_lost_ended_with_the_host() -> None:
-    assert told(line(failed=19, ran=None), line()).state is JobState.NODE_FAILED
-    assert told(line(failed=25, ran=None), line(failed=25, ran=None), line()).state is JobState.NODE_FAILED
+    assert result(line(failed=19, ran=None), line()).state is JobState.NODE_FAILED
+    assert result(line(failed=25, ran=None), line(failed=25, ran=None), line()).state is JobState.NODE_FAILED
 
 
 def test_a_job_that_asked_to_be_started_again_ended_as_its_last_run_did() -> None:
-    assert told(line(failed=25, code=99), line(code=3)).exit_code == 3
+    assert result(line(failed=25, code=99), line(code=3)).exit_code == 3
 
 
 def test_lines_that_are_no_records_are_passed_over_and_colons_in_what_was_asked_are_not_in_the_way() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from onward.model.plain_data import value_from_json, value_to_json
 from onward.operations.hosts.local import LocalHost, run_after_act, submitted_run
 from onward.operations.runs.record import read_folder
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 
 def travelled(value: Any) -> Any:
@@ -19,9 +19,9 @@ def travelled(value: Any) -> Any:
 
 
 def test_lists_and_matches_of_runs(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.play("digits").begin(1)
-    here = LocalHost(place.desk)
+    sandbox = Sandbox(tmp_path)
+    sandbox.play("digits").begin(1)
+    here = LocalHost(sandbox.context)
     runs, matches = here.runs(state=None, newest=None), here.matches(text="digits")
     assert len(runs.runs) == 1 == len(matches.matches) and travelled(runs).roots == runs.roots
     assert travelled(runs).runs[0]["id"] == runs.runs[0]["id"]
@@ -31,9 +31,9 @@ def test_lists_and_matches_of_runs(tmp_path: Path) -> None:
 
 
 def test_open_runs_and_how_each_was_cancelled(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.play("digits").begin(1)
-    here = LocalHost(place.desk)
+    sandbox = Sandbox(tmp_path)
+    sandbox.play("digits").begin(1)
+    here = LocalHost(sandbox.context)
     found = here.open_runs(words="")
     assert [run.name for run in found.runs] == ["digits"] and travelled(found) == found
     ended = here.cancel_many(folders=[found.runs[0].folder, str(tmp_path / "nothing")], silent=["away"])
@@ -42,13 +42,13 @@ def test_open_runs_and_how_each_was_cancelled(tmp_path: Path) -> None:
 
 
 def test_a_run_after_an_act_and_after_a_submit(tmp_path: Path) -> None:
-    run = Place(tmp_path).play("digits").begin(1)
+    run = Sandbox(tmp_path).play("digits").begin(1)
     for value in (run_after_act(read_folder(run.dir)), submitted_run(run.dir)):
         assert travelled(value) == value
 
 
 def test_findings_about_a_host(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    found = LocalHost(place.desk).examine(clusters=[place.desk.settings.cluster("auto")[0].name])
+    sandbox = Sandbox(tmp_path)
+    found = LocalHost(sandbox.context).examine(clusters=[sandbox.context.settings.cluster("auto")[0].name])
     assert found.machine and found.clusters and found.roots and found.runs
     assert travelled(found) == found

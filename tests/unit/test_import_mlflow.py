@@ -60,9 +60,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             return database(tmp_path / "old")
 
 
-def take(tracker: Tracker, place: Path | str, *others: Path) -> MlflowImportResult:
+def take(tracker: Tracker, address: Path | str, *others: Path) -> MlflowImportResult:
     assert tracker.database.path is not None
-    return import_mlflow(tracker, tracker.database.path.parent / "files", str(place), artifacts=others)
+    return import_mlflow(tracker, tracker.database.path.parent / "files", str(address), artifacts=others)
 
 
 def runs(tracker: Tracker) -> dict[str, RunView]:
@@ -105,13 +105,13 @@ def test_everything_is_taken_over(tracker: Tracker, tmp_path: Path, store: Path)
 
 
 def test_logged_models_come_with_their_values(tracker: Tracker, tmp_path: Path) -> None:
-    for place in (unpack(tmp_path / "a"), database(tmp_path / "b")):
-        assert take(tracker, place).models == 1
+    for address in (unpack(tmp_path / "a"), database(tmp_path / "b")):
+        assert take(tracker, address).models == 1
     models = tracker.models.of([tracker.experiments.by_name("digits").id])
     assert {(m.name, m.kind, m.status, m.params["p"], m.tags["k"]) for m in models} == {("net", "toy", "READY", "1", "v")}
     assert [(m.metrics[0].key, m.metrics[0].value, m.metrics[0].step) for m in models] == [("acc", 0.7, 2)] * 2
     outputs = tracker.models.outputs([tracker.runs.get(m.run or "").inner for m in models])
-    assert sorted(told for some in outputs.values() for told in some) == sorted((m.id, 2) for m in models)
+    assert sorted(one for some in outputs.values() for one in some) == sorted((m.id, 2) for m in models)
 
 
 def test_taken_again_it_adds_nothing_and_what_came_meanwhile_is_added(tracker: Tracker, tmp_path: Path, store: Path) -> None:
@@ -153,14 +153,14 @@ def test_an_import_that_was_cut_goes_on(tracker: Tracker, tmp_path: Path, store:
 
 
 def test_an_older_database_without_models_is_read(tracker: Tracker, tmp_path: Path) -> None:
-    place = database(tmp_path / "old")
-    with sqlite3.connect(place) as db:
+    address = database(tmp_path / "old")
+    with sqlite3.connect(address) as db:
         for table in ("logged_models", "logged_model_params", "logged_model_tags", "logged_model_metrics", "inputs", "datasets"):
             db.execute(f"DROP TABLE {table}")
         db.execute("ALTER TABLE experiments DROP COLUMN creation_time")
         db.execute("ALTER TABLE runs DROP COLUMN name")
     db.close()
-    done = take(tracker, f"sqlite:///{place}")
+    done = take(tracker, f"sqlite:///{address}")
     assert (done.runs, done.models, done.problems) == (6, 0, [])
     assert "first" in runs(tracker)
 
@@ -172,24 +172,24 @@ def test_a_folder_that_holds_a_store_will_do(tracker: Tracker, tmp_path: Path) -
     assert take(tracker, f"file:{tmp_path / 'b'}").runs == 6
 
 
-@pytest.mark.parametrize("place", ["nowhere", "http://tracker:5000", "postgresql://host/mlflow", "empty", "text.db", "other.db"])
-def test_what_is_no_store_is_refused(tracker: Tracker, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("address", ["nowhere", "http://tracker:5000", "postgresql://host/mlflow", "empty", "text.db", "other.db"])
+def test_what_is_no_store_is_refused(tracker: Tracker, tmp_path: Path, address: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.db").write_text("no database, but long enough to be looked at as one " * 10)
     with sqlite3.connect(tmp_path / "other.db") as db:
         db.execute("CREATE TABLE runs (id)")
     db.close()
     with pytest.raises((InvalidInput, NotFound)) as caught:
-        take(tracker, place if "://" in place else tmp_path / place)
+        take(tracker, address if "://" in address else tmp_path / address)
     assert caught.value.hint
     assert runs(tracker) == {}
 
 
 def test_only_the_wanted_experiments_are_taken(tracker: Tracker, tmp_path: Path) -> None:
-    place = str(unpack(tmp_path / "mlruns"))
-    assert import_mlflow(tracker, tmp_path / "files", place, experiments=["gone"]).runs == 1
+    address = str(unpack(tmp_path / "mlruns"))
+    assert import_mlflow(tracker, tmp_path / "files", address, experiments=["gone"]).runs == 1
     with pytest.raises(NotFound, match="nobody"):
-        import_mlflow(tracker, tmp_path / "files", place, experiments=["nobody"])
+        import_mlflow(tracker, tmp_path / "files", address, experiments=["nobody"])
 
 
 # ── a store need not be a friend's ────────────────────────────────────────────
@@ -199,28 +199,28 @@ def test_files_outside_the_store_are_not_copied(tracker: Tracker, tmp_path: Path
     secret = tmp_path / "home/secrets"
     secret.mkdir(parents=True)
     (secret / "key").write_text("secret")
-    place = database(tmp_path / "old")
-    with sqlite3.connect(place) as db:
+    address = database(tmp_path / "old")
+    with sqlite3.connect(address) as db:
         db.execute("UPDATE runs SET artifact_uri = ? WHERE name = 'second'", (f"file://{secret}",))
         db.execute("UPDATE runs SET artifact_uri = 's3://bucket/x' WHERE name = 'deleted'")
         db.execute("UPDATE runs SET artifact_uri = 'mlflow-artifacts:/../../home/secrets' WHERE name = 'running'")
     db.close()
-    done = take(tracker, place)
+    done = take(tracker, address)
     assert not list((tmp_path / "files").rglob("key"))
     assert len(done.problems) == 2
     assert any(str(secret) in words for words in done.problems)
-    assert take(tracker, place, secret.parent).files == 1  # now it was named
+    assert take(tracker, address, secret.parent).files == 1  # now it was named
 
 
 def test_links_stay_behind_and_odd_names_come_as_they_can_be_asked_for(tracker: Tracker, tmp_path: Path) -> None:
-    place = database(tmp_path / "old")
+    address = database(tmp_path / "old")
     (tmp_path / "secret").write_text("secret")
     files = next((tmp_path / "old/mlruns/1").iterdir()) / "artifacts"
     (files / "link").symlink_to(tmp_path / "secret")
     (files / "folder").symlink_to(tmp_path)
     for name in ("a#b", "a_b", "c%2Fd"):
         (files / name).write_text(name)
-    done = take(tracker, place)
+    done = take(tracker, address)
     assert done.files == 5
     assert [words.split(": ")[1] for words in done.problems] == [
         "a#b is stored as a_b_, because its name cannot be part of an address",
@@ -230,17 +230,17 @@ def test_links_stay_behind_and_odd_names_come_as_they_can_be_asked_for(tracker: 
     kept = {path.name: path for path in (tmp_path / "files" / run).rglob("*")}
     assert sorted(kept) == ["a_b", "a_b_", "c_d", "notes", "readme.txt", "weights.bin"]
     assert [kept[name].read_text() for name in ("a_b", "a_b_", "c_d")] == ["a_b", "a#b", "c%2Fd"]
-    assert take(tracker, place).files == 0
+    assert take(tracker, address).files == 0
 
 
 def test_files_that_a_server_kept_elsewhere_are_found_by_their_folder(tracker: Tracker, tmp_path: Path) -> None:
-    place = database(tmp_path / "old")
+    address = database(tmp_path / "old")
     shutil.move(tmp_path / "old/mlruns", tmp_path / "kept")
-    with sqlite3.connect(place) as db:
+    with sqlite3.connect(address) as db:
         db.execute("UPDATE runs SET artifact_uri = 'mlflow-artifacts:/1/' || run_uuid || '/artifacts'")
     db.close()
-    assert take(tracker, place).files == 0
-    assert take(tracker, place, tmp_path / "kept").files == 2
+    assert take(tracker, address).files == 0
+    assert take(tracker, address, tmp_path / "kept").files == 2
 
 
 def test_a_run_that_was_logged_here_is_left_as_it_is(tracker: Tracker, tmp_path: Path, store: Path) -> None:
@@ -252,20 +252,20 @@ def test_a_run_that_was_logged_here_is_left_as_it_is(tracker: Tracker, tmp_path:
 
 
 def test_damaged_lines_and_files_are_told_and_the_rest_is_taken(tracker: Tracker, tmp_path: Path) -> None:
-    place = unpack(tmp_path / "mlruns")
-    loss = next(path for path in place.rglob("metrics/loss") if len(path.read_text().splitlines()) == 20)
+    address = unpack(tmp_path / "mlruns")
+    loss = next(path for path in address.rglob("metrics/loss") if len(path.read_text().splitlines()) == 20)
     loss.write_text("nonsense\n" + loss.read_text())
-    next(path for path in place.rglob("meta.yaml") if "run_name: second" in path.read_text()).write_text("a: [")
-    done = take(tracker, place)
+    next(path for path in address.rglob("meta.yaml") if "run_name: second" in path.read_text()).write_text("a: [")
+    done = take(tracker, address)
     assert done.runs == 5
     assert len(done.problems) == 2
     assert runs(tracker)["first"].metrics["loss"].points == 20
 
 
 def test_a_point_of_an_impossible_time_is_told_and_the_rest_is_taken(tracker: Tracker, tmp_path: Path) -> None:
-    place = unpack(tmp_path / "mlruns")
-    loss = next(path for path in place.rglob("metrics/loss") if len(path.read_text().splitlines()) == 20)
+    address = unpack(tmp_path / "mlruns")
+    loss = next(path for path in address.rglob("metrics/loss") if len(path.read_text().splitlines()) == 20)
     loss.write_text(loss.read_text() + f"{2**63 - 1} 0.5 77\n1700000000000 0.5 {2**63}\n")
-    done = take(tracker, place)
+    done = take(tracker, address)
     assert len(done.problems) == 2 and "'loss' at step 77" in done.problems[0], done.problems
     assert runs(tracker)["first"].metrics["loss"].points == 20

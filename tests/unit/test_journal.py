@@ -39,9 +39,9 @@ def texts(run: RunDir) -> list[str]:
 
 def test_a_run_is_read_back_from_all_of_its_journals(run: RunDir) -> None:
     history = History().leg(LegEnd.TIME_LIMIT, steps=[10]).leg(LegEnd.DONE, steps=[20])
-    first, second, desk = Journal(run.leg_journal(1)), Journal(run.leg_journal(2)), desk_journal(run)
+    first, second, acts = Journal(run.leg_journal(1)), Journal(run.leg_journal(2)), desk_journal(run)
     for event in history.events:
-        (desk if isinstance(event, ev.Submitting | ev.Submitted) else first if event.leg == 1 else second).write(event)
+        (acts if isinstance(event, ev.Submitting | ev.Submitted) else first if event.leg == 1 else second).write(event)
     assert read_run(run) == history.run
 
 

@@ -37,8 +37,8 @@ def argv(launcher: str, laid: tuple[HostRanks, ...], resources: Resources | None
 )
 def test_each_host_gets_the_processes_that_were_asked_for(launcher: str, resources: Resources, slurm: str, expected: list[int]) -> None:
     laid = ranks_by_host(launcher, resources, ("g1", "g2"), {"SLURM_TASKS_PER_NODE": slurm} if slurm else {})
-    assert [place.tasks for place in laid] == expected
-    assert [place.host for place in laid] == ["g1", "g2"]
+    assert [rank_place.tasks for rank_place in laid] == expected
+    assert [rank_place.host for rank_place in laid] == ["g1", "g2"]
 
 
 def test_grid_engine_says_in_its_hostfile_how_many_slots_each_host_has() -> None:
@@ -113,9 +113,9 @@ def test_ranks_are_told_where_to_meet_unless_their_launcher_does_so(launcher: st
     ],
 )
 def test_what_a_launcher_can_never_do_is_said_at_submit(launcher: str, resources: Resources, scheduler: str, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words) as told:
+    with pytest.raises(InvalidInput, match=words) as refusal:
         check_launcher(launcher, resources, srun_steps=scheduler == "slurm", scheduler=scheduler)
-    assert told.value.hint
+    assert refusal.value.hint
 
 
 @pytest.mark.parametrize(

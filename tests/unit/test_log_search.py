@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from onward.rundir.logs import search as log_search
 from onward.rundir.logs.search import ERRORS, TextMatches, search_log
 from tests.databases import tracker_in
-from tests.unit.test_api_routes import Scene, good
+from tests.unit.test_api_routes import Harness, good
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     with tracker_in(tmp_path) as opened:
-        yield Scene(tmp_path, opened)
+        yield Harness(tmp_path, opened)
 
 
 def find(data: bytes, *texts: bytes, **how: Any) -> TextMatches:
@@ -128,25 +128,25 @@ def test_pieces_of_any_size_find_what_reading_the_lines_finds(data: bytes, piece
 # ── over HTTP ─────────────────────────────────────────────────────────────────
 
 
-def test_a_log_is_searched_on_the_server_and_read_by_whole_lines(scene: Scene) -> None:
-    run = scene.place.play().begin(1)
+def test_a_log_is_searched_on_the_server_and_read_by_whole_lines(harness: Harness) -> None:
+    run = harness.sandbox.play().begin(1)
     log = run.dir.log(1, "err")
     log.parent.mkdir(exist_ok=True)
     log.write_bytes(b"one\ntwo Error: bad\nthree")
-    assert scene.server.services.tracker.files.look(scene.place.desk.roots).problems == []
+    assert harness.server.services.tracker.files.look(harness.sandbox.context.roots).problems == []
     at = f"/api/v1/runs/{run.spec.id}/logs/1/err"
-    found = good(scene.client.get(f"{at}/search?errors=true"))
+    found = good(harness.client.get(f"{at}/search?errors=true"))
     assert found["matches"] == [{"offset": 8, "length": 6, "line_offset": 4, "line": "two Error: bad"}]
     assert (found["next"], found["size"]) == (19, 24)
-    assert good(scene.client.get(f"{at}/search?text=THREE&back=true&offset=-1"))["matches"][0]["line_offset"] == 19
-    assert good(scene.client.get(f"{at}/search?text=none"))["next"] is None
-    assert "nothing to search for" in good(scene.client.get(f"{at}/search"), 400)["detail"]
-    assert scene.client.get(f"{at.replace('err', 'out')}/search?text=x").status == 404
+    assert good(harness.client.get(f"{at}/search?text=THREE&back=true&offset=-1"))["matches"][0]["line_offset"] == 19
+    assert good(harness.client.get(f"{at}/search?text=none"))["next"] is None
+    assert "nothing to search for" in good(harness.client.get(f"{at}/search"), 400)["detail"]
+    assert harness.client.get(f"{at.replace('err', 'out')}/search?text=x").status == 404
     for offset, limit, text, start in (
         (0, 10, "one\n", 0),
         (2, 20, "two Error: bad\n", 4),
         (4, 100, "two Error: bad\nthree", 4),
         (6, 5, "o Err", 6),
     ):
-        part = scene.client.get(f"{at}/lines?offset={offset}&limit={limit}")
+        part = harness.client.get(f"{at}/lines?offset={offset}&limit={limit}")
         assert (part.text, part.headers["x-offset"]) == (text, str(start))

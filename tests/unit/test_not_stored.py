@@ -126,5 +126,5 @@ def test_a_training_is_not_asked_to_stop_however_many_saves_could_not_be_stored(
     bench = Bench(tmp_path, {5: fail, 138: room, 150: leave})
     _, at = bench.watch()
     assert (at, bench.training.asked, bench.training.saves.last_missed) == (150, None, None)
-    told = [event.text for event in bench.told if isinstance(event, ev.Warned)]
-    assert told == ["checkpoints are stored again, from step 4900 on, after a gap of 00:02:13"]
+    texts = [event.text for event in bench.written if isinstance(event, ev.Warned)]
+    assert texts == ["checkpoints are stored again, from step 4900 on, after a gap of 00:02:13"]

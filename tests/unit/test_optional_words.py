@@ -76,7 +76,7 @@ def test_words_without_them_are_left_alone(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("python t.py {?checkpoints.read --resume {checkpoints.read}", "never closed"),
         ("python t.py {?checkpoints.read}", "has no words"),
@@ -93,8 +93,8 @@ def test_words_without_them_are_left_alone(words: list[str]) -> None:
         ("python t.py {checkpoints.newest}", "is empty in the first leg"),
     ],
 )
-def test_what_no_leg_could_make_sense_of_is_refused(command: str, told: str) -> None:
-    with pytest.raises(InvalidInput, match=told) as caught:
+def test_what_no_leg_could_make_sense_of_is_refused(command: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
         check_placeholders(split_command(command), {})
     assert caught.value.hint
 
@@ -129,8 +129,8 @@ def test_the_newest_is_the_one_file_that_a_training_can_load(tmp_path: Path, nam
         (tmp_path / name).touch()
     found = newest_entry(tmp_path, step)
     assert (found.name if found else None) == newest
-    told = resume_variables(LegLocal(tmp_path / "local"), (tmp_path, step))
-    assert told.get(contract.RESUME_NEWEST) == (str(tmp_path / newest) if newest else None)
+    variables = resume_variables(LegLocal(tmp_path / "local"), (tmp_path, step))
+    assert variables.get(contract.RESUME_NEWEST) == (str(tmp_path / newest) if newest else None)
 
 
 def test_several_files_that_could_be_meant_are_told_when_the_leg_starts(tmp_path: Path) -> None:

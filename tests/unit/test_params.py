@@ -52,9 +52,9 @@ def problems(text: str) -> list[str]:
 
 
 def problem(text: str) -> str:
-    told = problems(text)
-    assert len(told) == 1, told
-    return told[0]
+    problem = problems(text)
+    assert len(problem) == 1, problem
+    return problem[0]
 
 
 def train_problem(text: str) -> str:
@@ -166,7 +166,7 @@ def test_slurms_spellings_are_kept(key: str, value: str, kept: str) -> None:
 
 
 def test_everything_wrong_is_told_at_once_and_in_order() -> None:
-    told = problems(
+    problem = problems(
         "name: my run\n"
         "nmae: x\n"
         "train:\n"
@@ -176,7 +176,7 @@ def test_everything_wrong_is_told_at_once_and_in_order() -> None:
         "  params: {a: {b: 1}, c d: 1}\n"
         "benchmark: [1]\n"
     )
-    assert [line.split(": ")[0:2] for line in told] == [
+    assert [line.split(": ")[0:2] for line in problem] == [
         ["params.yaml:1", "name"],
         ["params.yaml:2", "nmae"],
         ["params.yaml:4", "train.command"],
@@ -192,8 +192,8 @@ def test_everything_wrong_is_told_at_once_and_in_order() -> None:
 
 
 def test_an_unknown_key_is_answered_with_the_nearest_and_all() -> None:
-    told = train_problem("resources:\n  tiem: 1")
-    assert told.startswith(
+    problem = train_problem("resources:\n  tiem: 1")
+    assert problem.startswith(
         "params.yaml:5: train.resources.tiem: unknown key (did you mean time?); expected one of time, mem, cpus-per-task,"
     )
 
@@ -207,8 +207,8 @@ def test_two_spellings_of_one_key_are_one_too_many() -> None:
 
 
 def test_a_second_key_is_told_with_the_line_of_the_first() -> None:
-    told = problem("name: a\ntrain:\n  command: x\nname: b\n")
-    assert told == "params.yaml:4: name: appears twice, expected once (the first is on line 1)"
+    sentence = problem("name: a\ntrain:\n  command: x\nname: b\n")
+    assert sentence == "params.yaml:4: name: appears twice, expected once (the first is on line 1)"
 
 
 def test_a_missing_key_is_told_where_it_would_belong() -> None:
@@ -220,7 +220,7 @@ def test_a_missing_key_is_told_where_it_would_belong() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("resources: {time: 24h}", "'24h' is not a time; write minutes"),
         ("resources: {time: true}", "found true, expected a time"),
@@ -279,8 +279,8 @@ def test_a_missing_key_is_told_where_it_would_belong() -> None:
         ("code: {exclude: [[1]]}", "train.code.exclude.0: found a list, expected a pattern"),
     ],
 )
-def test_a_wrong_value_is_told_with_what_was_expected(line: str, told: str) -> None:
-    assert told in train_problem(line)
+def test_a_wrong_value_is_told_with_what_was_expected(line: str, message: str) -> None:
+    assert message in train_problem(line)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_a_name_that_cannot_be_used_is_answered_with_one_that_can(name: str, sug
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "params.yaml:1: the file is empty"),
         ("# only a comment\n", "params.yaml:1: the file is empty"),
@@ -341,8 +341,8 @@ def test_a_name_that_cannot_be_used_is_answered_with_one_that_can(name: str, sug
         ("name: a\n<<: {train: {command: x}}\n", "<<: unknown key"),
     ],
 )
-def test_what_is_no_params_file_is_said_to_be_none(text: str, told: str) -> None:
-    assert told in "\n".join(problems(text))
+def test_what_is_no_params_file_is_said_to_be_none(text: str, message: str) -> None:
+    assert message in "\n".join(problems(text))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     latin.write_bytes(b"name: a\ntrain: {command: caf\xe9}\n")
     large = tmp_path / "large.yaml"
     large.write_bytes(b"#" * 300_000)
-    for path, told in [
+    for path, one in [
         (tmp_path / "none.yaml", "none.yaml: no such file"),
         (tmp_path, "not a file"),
         (latin, "latin.yaml:2: not UTF-8 text: found the byte 0xe9"),
@@ -359,7 +359,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     ]:
         with pytest.raises(InvalidInput) as caught:
             read_params(path)
-        assert told in str(caught.value)
+        assert one in str(caught.value)
 
 
 def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
@@ -370,8 +370,8 @@ def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("benchmark", ["[{suite: a}]", "yes", "{}"])
 def test_benchmarks_are_said_to_be_of_pipelines(benchmark: str) -> None:
-    told = problem(f"name: a\ntrain: {{command: x}}\nbenchmark: {benchmark}\n")
-    assert told.startswith("params.yaml:3: benchmark: found benchmarks, expected [] or no such key: only a pipeline file may have it")
+    sentence = problem(f"name: a\ntrain: {{command: x}}\nbenchmark: {benchmark}\n")
+    assert sentence.startswith("params.yaml:3: benchmark: found benchmarks, expected [] or no such key: only a pipeline file may have it")
 
 
 def test_keys_of_a_pipeline_are_called_so() -> None:
@@ -389,8 +389,8 @@ def test_a_long_value_is_cut_in_the_telling() -> None:
 
 
 def test_a_placeholder_is_checked_even_where_other_things_are_wrong() -> None:
-    told = problems("name: a\ntrain:\n  command: x {params.lr}\n  resources: {nodes: 0}\n")
-    assert [line.split(": ")[1] for line in told] == ["train.command", "train.resources.nodes"]
+    problem = problems("name: a\ntrain:\n  command: x {params.lr}\n  resources: {nodes: 0}\n")
+    assert [line.split(": ")[1] for line in problem] == ["train.command", "train.resources.nodes"]
 
 
 # ── the flag line ─────────────────────────────────────────────────────────────
@@ -424,7 +424,7 @@ def test_the_flag_line_says_the_same_as_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "params", "variables", "told"),
+    ("flags", "params", "variables", "message"),
     [
         ({"time": "24h"}, [], [], "--time: '24h' is not a time"),
         ({"cpus-per-task": "many"}, [], [], "--cpus-per-task: found 'many'"),
@@ -438,10 +438,12 @@ def test_the_flag_line_says_the_same_as_the_file() -> None:
         ({}, [], ["ONWARD_X=1"], "--env ONWARD_X: found a name that begins with ONWARD_"),
     ],
 )
-def test_an_error_at_the_flag_line_names_the_flag(flags: dict[str, str | None], params: list[str], variables: list[str], told: str) -> None:
+def test_an_error_at_the_flag_line_names_the_flag(
+    flags: dict[str, str | None], params: list[str], variables: list[str], message: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         draft_from_flags(None, None, None, ["python", "train.py"], flags, params, variables)
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("flags", [{"stop-lead": "60"}, {"stop-lead": "2:00:00"}, {"time": "5"}])
@@ -464,17 +466,17 @@ def test_the_environment_is_read_alike_from_the_file_and_the_flag_line() -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"modules": ["a b"]}, "--module: found 'a b'"),
         ({"setup": [""]}, "--setup: found ''"),
         ({"flags": {"conda": "a b"}}, "--conda: found 'a b'"),
     ],
 )
-def test_an_error_in_the_environment_names_its_flag(arguments: dict[str, Any], told: str) -> None:
+def test_an_error_in_the_environment_names_its_flag(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         draft_from_flags("a", None, None, ["x"], **{"flags": {}, **arguments})
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
 def test_the_flag_line_tells_everything_at_once() -> None:
@@ -624,9 +626,9 @@ def _inside(values: Any) -> Any:
 @pytest.mark.parametrize("line", ["  k{}: 1\n", "  k-{}: 1\n", "  k: 1\n", "  k{}: !x 1\n", "  ? [{}]\n  : 1\n"])
 def test_of_very_many_problems_the_first_are_told(line: str) -> None:
     text = "name: a\ntrain:\n  command: x\n" + "".join(line.format(number) for number in range(3000))
-    told = problems(text)
-    assert 10 < len(told) <= 102
-    assert told[0].startswith("params.yaml:4: ")
+    problem = problems(text)
+    assert 10 < len(problem) <= 102
+    assert problem[0].startswith("params.yaml:4: ")
 
 
 def test_a_text_of_half_a_megabyte_is_no_params_file() -> None:

@@ -245,8 +245,8 @@ def test_everything_that_is_wrong_is_told_at_once_with_the_file_and_line_it_is_w
         "- {name: quiz, command: 'x {checkpiont}', checkpoints: newest, sharts: 2}\n"
         "- {name: b, command: x, adapter: {kind: regex}}\n"
     )
-    told = problems(folder, text)
-    assert [line.split(": ", 1)[0] for line in told] == [*(f"params.yaml:{line}" for line in (1, 3, 4, 5, 6, 9, 9, 10)), "common.yaml:2"]
+    problem = problems(folder, text)
+    assert [line.split(": ", 1)[0] for line in problem] == [*(f"params.yaml:{line}" for line in (1, 3, 4, 5, 6, 9, 9, 10)), "common.yaml:2"]
     for words in (
         "params.yaml:1: name: missing, expected: Name of the pipeline",
         "params.yaml:4: stages.worker-1: found 'worker-1', expected another name",
@@ -256,7 +256,7 @@ def test_everything_that_is_wrong_is_told_at_once_with_the_file_and_line_it_is_w
         "params.yaml:10: benchmark.1.adapter: found no pattern for regex",
         "common.yaml:2: defaults.resources.tiem: unknown key (did you mean time?)",
     ):
-        assert any(line.startswith(words) for line in told), (words, told)
+        assert any(line.startswith(words) for line in problem), (words, problem)
 
 
 def test_what_does_not_fit_together_is_told_at_once(folder: Path) -> None:
@@ -275,7 +275,7 @@ def test_what_does_not_fit_together_is_told_at_once(folder: Path) -> None:
         "- {name: quiz, command: x, of: one, checkpoints: best}\n"
         "summary: {baseline: five, gates: [{benchmark: qiz, at-least: 1}]}\n"
     )
-    told = problems(folder, text)
+    problem = problems(folder, text)
     for line, words in (
         (3, f"environments.main: {folder}/gone.txt: no such file"),
         (4, "environments.locked: uv.lock is not a requirements file for pip; convert it: uv export"),
@@ -291,8 +291,8 @@ def test_what_does_not_fit_together_is_told_at_once(folder: Path) -> None:
         (13, "summary.baseline: found five, expected a stage or a model"),
         (13, "summary.gates.0.benchmark: found qiz, expected a benchmark (did you mean quiz?)"),
     ):
-        assert any(one.startswith(f"params.yaml:{line}: {words}") for one in told), (words, told)
-    assert len(told) == 13
+        assert any(one.startswith(f"params.yaml:{line}: {words}") for one in problem), (words, problem)
+    assert len(problem) == 13
 
 
 def test_what_commands_start_is_looked_for_before_anything_is_queued(folder: Path) -> None:
@@ -307,12 +307,12 @@ def test_what_commands_start_is_looked_for_before_anything_is_queued(folder: Pat
     (folder / "sh").symlink_to("/bin/sh")
     with pytest.raises(InvalidInput) as caught:
         read_pipeline(folder / "params.yaml", folder=folder, programs=str(folder))
-    told = [line.removeprefix(f"{folder}/") for line in caught.value.message.splitlines()]
-    assert told[0].startswith("params.yaml:2: stages.one.command: no script prepaer.py")
-    assert told[0].endswith("did you mean prepare.py?")
-    assert told[1].startswith("params.yaml:3: train.command: the program no-such-program is not on the PATH")
-    assert told[2].startswith("params.yaml:4: benchmark.0.command: no script quiz.sh")
-    assert len(told) == 3
+    entries = [line.removeprefix(f"{folder}/") for line in caught.value.message.splitlines()]
+    assert entries[0].startswith("params.yaml:2: stages.one.command: no script prepaer.py")
+    assert entries[0].endswith("did you mean prepare.py?")
+    assert entries[1].startswith("params.yaml:3: train.command: the program no-such-program is not on the PATH")
+    assert entries[2].startswith("params.yaml:4: benchmark.0.command: no script quiz.sh")
+    assert len(entries) == 3
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from onward.rundir.journal import read_run, read_spec
 from onward.rundir.layout import RunDir
 from onward.rundir.pipeline.layout import PipelineDir
 from onward.rundir.pipeline.tasks import task_states
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 DRAFT = RunDraft(name="digits", experiment="digits", cluster="local", command=("python3", "train.py"))
 BEST = replace(DRAFT, checkpoints=CheckpointRule(best=BestRule(metric="accuracy")))
@@ -55,9 +55,9 @@ def plan(*, choice: CheckpointChoice | None = None, workers: WorkerRule | None =
 class Piped:
     """A pipeline whose runs are played by hand."""
 
-    def __init__(self, place: Place, made: PipelinePlan) -> None:
-        self.place = place
-        self.dir = PipelineDir(place.root / "2026-11-15_A_digits")
+    def __init__(self, sandbox: Sandbox, made: PipelinePlan) -> None:
+        self.sandbox = sandbox
+        self.dir = PipelineDir(sandbox.root / "2026-11-15_A_digits")
         self.dir.make()
         for stage in made.stages:
             self._hold(stage.draft, stage.name, self.dir.member(stage.name).path)
@@ -67,19 +67,19 @@ class Piped:
 
     def _hold(self, draft: RunDraft, stage: str, folder: Path) -> None:
         member = PipelineMembership(pipeline=str(self.dir.path), stage=stage)
-        make_held_run(self.place.desk, draft, cwd=self.place.project, folder=folder, member=member)
+        make_held_run(self.sandbox.context, draft, cwd=self.sandbox.project, folder=folder, member=member)
 
     def go_on(self) -> list[str]:
-        return PipelineAdvance(dir=self.dir, clock=self.place.clock, make_scheduler=lambda _: self.place.scheduler).work()
+        return PipelineAdvance(dir=self.dir, clock=self.sandbox.clock, make_scheduler=lambda _: self.sandbox.scheduler).work()
 
     def jobs(self) -> list[str]:
-        return [job.status.name.rsplit(".", 2)[0] for job in self.place.scheduler.jobs.values()]
+        return [job.status.name.rsplit(".", 2)[0] for job in self.sandbox.scheduler.jobs.values()]
 
     def end(self, stage: str, state: str = "finished", cause: str = "the training finished") -> None:
         self.dir.member(stage).done.write_text(json.dumps({"state": state, "cause": cause, "leg": 1, "at": 0}))
 
     def publish(self, step: int, **metrics: float) -> None:
-        source = self.place.folder / f"weights-{step}"
+        source = self.sandbox.folder / f"weights-{step}"
         source.write_text(f"weights of {step}")
         store = self.dir.member("train").checkpoints
         publish({"w": source}, store, CheckpointName(1, step), created=0.0, made_by="sdk", metrics=metrics)
@@ -89,13 +89,13 @@ class Piped:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def sandbox(tmp_path: Path) -> Sandbox:
+    return Sandbox(tmp_path)
 
 
 @pytest.fixture
-def piped(place: Place) -> Piped:
-    return Piped(place, plan())
+def piped(sandbox: Sandbox) -> Piped:
+    return Piped(sandbox, plan())
 
 
 # ── stages ────────────────────────────────────────────────────────────────────
@@ -133,7 +133,7 @@ def test_a_stage_that_the_scheduler_refuses_is_closed_with_its_words(piped: Pipe
     def refuse(*_: object, **__: object) -> None:
         raise SubmitRefused("no such partition: moon")
 
-    monkeypatch.setattr(piped.place.scheduler, "submit", refuse)
+    monkeypatch.setattr(piped.sandbox.scheduler, "submit", refuse)
     piped.go_on()
     closed = read_run(piped.dir.member("prepare")).closed
     assert closed and closed.cause == "the scheduler refused its first leg: no such partition: moon"
@@ -142,20 +142,20 @@ def test_a_stage_that_the_scheduler_refuses_is_closed_with_its_words(piped: Pipe
 
 
 def test_a_stage_that_finds_no_place_in_the_queue_waits_and_is_submitted_by_tend(piped: Piped) -> None:
-    piped.place.scheduler.limit = 0
+    piped.sandbox.scheduler.limit = 0
     assert any("waits for a place in the queue" in words for words in piped.go_on())
     run = piped.dir.member("prepare")
     assert read_run(run).closed is None
-    piped.place.scheduler.limit = None
-    piped.place.clock.sleep(GRACE + 1)
-    tend(piped.place.desk)
+    piped.sandbox.scheduler.limit = None
+    piped.sandbox.clock.sleep(GRACE + 1)
+    tend(piped.sandbox.context)
     assert read_run(run).legs[1].job is not None
 
 
 def test_one_that_was_let_go_of_and_never_queued_is_queued_after_a_while(piped: Piped) -> None:
     run = piped.dir.member("prepare")
     run.held.rename(run.held.with_name("released.json"))  # and whoever did it died
-    piped.place.clock.sleep(time.time() - piped.place.clock.now())
+    piped.sandbox.clock.sleep(time.time() - piped.sandbox.clock.now())
     assert not piped.go_on()
     long_ago = time.time() - 1000
     os.utime(run.held.with_name("released.json"), (long_ago, long_ago))
@@ -212,16 +212,16 @@ def test_what_its_training_deletes_stays_for_the_benchmarks(piped: Piped) -> Non
         (CheckpointChoice(last=True), []),
     ],
 )
-def test_the_rule_says_which_checkpoints_are_measured(place: Place, choice: CheckpointChoice, kept: list[int]) -> None:
-    piped = Piped(place, plan(choice=choice))
+def test_the_rule_says_which_checkpoints_are_measured(sandbox: Sandbox, choice: CheckpointChoice, kept: list[int]) -> None:
+    piped = Piped(sandbox, plan(choice=choice))
     for step, accuracy in ((100, 0.5), (200, 0.4), (300, 0.6), (400, float("nan"))):
         piped.publish(step, accuracy=accuracy)
         piped.go_on()
     assert piped.kept() == [f"train.step-{step:08d}" for step in kept]
 
 
-def test_the_last_one_is_known_when_the_training_is_done(place: Place) -> None:
-    piped = Piped(place, plan(choice=CheckpointChoice(last=True)))
+def test_the_last_one_is_known_when_the_training_is_done(sandbox: Sandbox) -> None:
+    piped = Piped(sandbox, plan(choice=CheckpointChoice(last=True)))
     for name in ("prepare", "train"):
         piped.publish(100 if name == "train" else 50)
         piped.end(name)
@@ -229,17 +229,17 @@ def test_the_last_one_is_known_when_the_training_is_done(place: Place) -> None:
     assert piped.kept() == ["train.step-00000100"]
 
 
-def test_no_more_workers_are_started_than_the_rule_says(place: Place) -> None:
-    piped = Piped(place, plan(workers=WorkerRule(max_running=3, max_requests=3)))
+def test_no_more_workers_are_started_than_the_rule_says(sandbox: Sandbox) -> None:
+    piped = Piped(sandbox, plan(workers=WorkerRule(max_running=3, max_requests=3)))
     for step in range(100, 1100, 100):
         piped.publish(step)
     piped.go_on()
     assert len(piped.dir.workers()) == 3
 
 
-def test_a_worker_that_another_makes_while_we_look_is_not_made_twice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_another_makes_while_we_look_is_not_made_twice(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two trainings that end at once both look: the number that one took is the number the other decides on."""
-    piped = Piped(place, plan(workers=WorkerRule(max_running=2, max_requests=2)))
+    piped = Piped(sandbox, plan(workers=WorkerRule(max_running=2, max_requests=2)))
     piped.publish(100)
 
     def meanwhile(*given: object) -> dict[str, TaskState]:
@@ -252,8 +252,8 @@ def test_a_worker_that_another_makes_while_we_look_is_not_made_twice(place: Plac
     assert len(piped.dir.workers()) == 2
 
 
-def test_a_worker_that_another_is_about_to_make_takes_up_its_room(place: Place) -> None:
-    piped = Piped(place, plan(workers=WorkerRule(max_running=2, max_requests=2)))
+def test_a_worker_that_another_is_about_to_make_takes_up_its_room(sandbox: Sandbox) -> None:
+    piped = Piped(sandbox, plan(workers=WorkerRule(max_running=2, max_requests=2)))
     piped.dir.worker(1).path.mkdir()
     piped.publish(100)
     piped.go_on()
@@ -287,8 +287,8 @@ def test_workers_that_keep_failing_end_the_pipeline(piped: Piped) -> None:
         for run in piped.dir.workers():
             run.done.write_text(json.dumps({"state": "failed", "cause": "x", "leg": 1, "at": 0}))
     piped.go_on()
-    told: Mapping[str, str] = json.loads(piped.dir.over.read_text())
-    assert told["state"] == "failed" and "workers failed in a row" in told["cause"]
+    body: Mapping[str, str] = json.loads(piped.dir.over.read_text())
+    assert body["state"] == "failed" and "workers failed in a row" in body["cause"]
 
 
 def test_a_cancelled_pipeline_starts_nothing_more(piped: Piped) -> None:

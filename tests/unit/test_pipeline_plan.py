@@ -47,7 +47,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "pipeline.yaml"
 
 
-def told(file: Path, **given: Any) -> dict[str, Any]:
+def state(file: Path, **given: Any) -> dict[str, Any]:
     return outline(read_pipeline(file, folder=file.parent, given=given).plan, lambda draft: draft.resources)
 
 
@@ -55,18 +55,18 @@ def told(file: Path, **given: Any) -> dict[str, Any]:
 
 
 def test_node_hours_are_of_a_leg_each_and_bounded_only_where_a_limit_bounds_them(file: Path) -> None:
-    stages = {stage["name"]: stage["node_hours"] for stage in told(file)["stages"]}
+    stages = {stage["name"]: stage["node_hours"] for stage in state(file)["stages"]}
     assert stages["env-main"] == {"a_leg": 0.5, "at_most": 0.5}
     assert stages["prepare"] == {"a_leg": 2.0, "at_most": 6.0}
     assert stages["train-04"] == {"a_leg": 24.0, "at_most": None}
     trainings = ["train-01", "train-02", "train-03", "train-04"]
     total = {"stages_a_leg_each": 98.5, "stages_at_most": None, "unbounded": trainings, "workers_a_leg_each": 6.0}
-    assert told(file)["node_hours"] == total
-    assert told(file, hours=1)["node_hours"]["stages_a_leg_each"] == 6.5
+    assert state(file)["node_hours"] == total
+    assert state(file, hours=1)["node_hours"]["stages_a_leg_each"] == 6.5
     file.write_text(FILE.replace("  needs: prepare", "  needs: prepare\n  limits: {total-time: 2-00:00:00}"))
-    assert told(file)["node_hours"]["stages_at_most"] == 6.5 + 4 * 48
+    assert state(file)["node_hours"]["stages_at_most"] == 6.5 + 4 * 48
     file.write_text(FILE.replace("{time: 60, nodes: 2}, limits", "{nodes: 2}, limits"))
-    assert told(file)["node_hours"]["stages_a_leg_each"] is None  # not said, so not left out of a sum
+    assert state(file)["node_hours"]["stages_a_leg_each"] is None  # not said, so not left out of a sum
 
 
 def test_the_plan_is_shown_as_rows_with_the_graph_and_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,7 +97,7 @@ def test_the_plan_is_shown_as_rows_with_the_graph_and_as_json(file: Path, capsys
 def test_what_is_done_already_is_said_and_asks_for_nothing(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def with_one_done(desk: object, plan: PipelinePlan) -> PipelinePlan:
+    def with_one_done(context: object, plan: PipelinePlan) -> PipelinePlan:
         return replace(plan, stages=tuple(replace(one, done_by="/runs/earlier") if one.name == "prepare" else one for one in plan.stages))
 
     monkeypatch.setattr("onward.operations.pipelines.start.mark_done_stages", with_one_done)

@@ -70,9 +70,9 @@ def onward(capsys: pytest.CaptureFixture[str], *argv: str) -> Said:
             main()
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else 1 if left.code else 0
-    told = capsys.readouterr()
-    assert "Traceback (most recent call last)" not in told.err
-    return code, told.out, told.err
+    answer = capsys.readouterr()
+    assert "Traceback (most recent call last)" not in answer.err
+    return code, answer.out, answer.err
 
 
 def test_the_table_is_printed_and_what_failed_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

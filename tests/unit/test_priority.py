@@ -13,7 +13,7 @@ from onward.operations.runs.record import inspect_run
 from onward.schedulers.base import priority_of
 from onward.schedulers.gridengine.priority import priority_words
 from onward.schedulers.slurm.scheduler import SlurmScheduler
-from tests.desks import Place
+from tests.sandbox import Sandbox
 from tests.unit.test_slurm import Programs
 from tests.unit.test_slurm import programs as programs
 
@@ -31,8 +31,8 @@ job-ID  prior   nurg    npprior ntckts   ppri name       user         state subm
 def test_slurm_tells_the_factors_of_this_job_and_the_users_own_shares(programs: Programs) -> None:
     programs.answer("sprio", "              731|     10023|    0|      8000|      1200|        23|       800|         0")
     programs.answer("sshare", "ml|0.359107\n physics|0.800000")
-    told = priority_of(SlurmScheduler(), JobId("731"))
-    assert told.split("; ") == [
+    answer = priority_of(SlurmScheduler(), JobId("731"))
+    assert answer.split("; ") == [
         "10023 (fair share 8000, age 1200, size 23, partition 800)",
         "your fair share in ml is 0.359107",
         "your fair share in physics is 0.800000",
@@ -40,9 +40,9 @@ def test_slurm_tells_the_factors_of_this_job_and_the_users_own_shares(programs: 
     assert programs.lines == ["sprio -h -j 731 -o %i|%Y|%N|%F|%A|%J|%P|%Q", "sshare -U -n -P -o Account,FairShare"]
 
 
-@pytest.mark.parametrize("told", ["", "Unable to find jobs matching user/id(s) specified", "7310|1|0|1|1|1|1|1"])
-def test_where_slurm_has_no_factors_of_the_job_nothing_is_told_and_no_more_is_asked(programs: Programs, told: str) -> None:
-    programs.answer("sprio", told)
+@pytest.mark.parametrize("message", ["", "Unable to find jobs matching user/id(s) specified", "7310|1|0|1|1|1|1|1"])
+def test_where_slurm_has_no_factors_of_the_job_nothing_is_told_and_no_more_is_asked(programs: Programs, message: str) -> None:
+    programs.answer("sprio", message)
     programs.answer("sshare", "ml|0.5")
     assert priority_of(SlurmScheduler(), JobId("731")) == ""
     assert programs.calls == ["sprio"]
@@ -82,25 +82,27 @@ class Telling:
         return "10023 (age 1200)"
 
 
-@pytest.mark.parametrize(("silent", "told"), [(False, "10023 (age 1200)"), (True, "unknown now: sprio gave no answer within 10 s")])
-def test_a_run_that_waits_shows_the_priority_of_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: bool, told: str) -> None:
-    place, telling = Place(tmp_path), Telling(silent=silent)
-    monkeypatch.setattr(place.scheduler, "priority", telling, raising=False)
-    run = place.play()
-    assert LocalHost(place.desk).show(run=str(run.dir.path))["priority"] == told
+@pytest.mark.parametrize(("silent", "message"), [(False, "10023 (age 1200)"), (True, "unknown now: sprio gave no answer within 10 s")])
+def test_a_run_that_waits_shows_the_priority_of_its_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: bool, message: str
+) -> None:
+    sandbox, telling = Sandbox(tmp_path), Telling(silent=silent)
+    monkeypatch.setattr(sandbox.scheduler, "priority", telling, raising=False)
+    run = sandbox.play()
+    assert LocalHost(sandbox.context).show(run=str(run.dir.path))["priority"] == message
     assert len(telling.asked) == 1
 
 
 def test_of_a_run_at_work_or_over_no_priority_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, telling = Place(tmp_path), Telling()
-    monkeypatch.setattr(place.scheduler, "priority", telling, raising=False)
-    run = place.play().begin(1)
-    assert LocalHost(place.desk).show(run=str(run.dir.path))["priority"] is None
+    sandbox, telling = Sandbox(tmp_path), Telling()
+    monkeypatch.setattr(sandbox.scheduler, "priority", telling, raising=False)
+    run = sandbox.play().begin(1)
+    assert LocalHost(sandbox.context).show(run=str(run.dir.path))["priority"] is None
     assert telling.asked == []
 
 
 def test_whoever_follows_a_run_does_not_ask_for_its_priority_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, telling = Place(tmp_path), Telling()
-    monkeypatch.setattr(place.scheduler, "priority", telling, raising=False)
-    inspect_run(place.desk, place.play().dir)
+    sandbox, telling = Sandbox(tmp_path), Telling()
+    monkeypatch.setattr(sandbox.scheduler, "priority", telling, raising=False)
+    inspect_run(sandbox.context, sandbox.play().dir)
     assert telling.asked == []

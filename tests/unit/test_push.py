@@ -222,8 +222,8 @@ def test_logs_and_event_files_follow_as_they_grow_and_nothing_else_does(server: 
     with run.log(1, "out").open("ab") as file:
         file.write(b"ch 2\n")
     push.send_all()
-    told = {name: data for name, data in server.files.items() if not name.startswith("journal/")}
-    assert told == {
+    fields = {name: data for name, data in server.files.items() if not name.startswith("journal/")}
+    assert fields == {
         "logs/leg-0001.out": b"epoch 1\nepoch 2\n",
         "logs/leg-0001.gpu-n1.csv": b"of another node\n",
         "results/tensorboard/train/events.out.tfevents.1.node": b"\0\1\2",
@@ -246,10 +246,10 @@ def test_a_long_log_keeps_no_other_file_waiting_and_records_go_first(server: Fak
     assert len(server.files["logs/leg-0001.out"]) == 5 << 20
 
 
-@pytest.mark.parametrize(("place", "mode"), [("file", 0o640), ("file", 0o604), ("folder", 0o750), ("folder", 0o701)])
-def test_a_token_that_others_may_read_is_not_used(run: RunDir, place: str, mode: int, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("readable", "mode"), [("file", 0o640), ("file", 0o604), ("folder", 0o750), ("folder", 0o701)])
+def test_a_token_that_others_may_read_is_not_used(run: RunDir, readable: str, mode: int, caplog: pytest.LogCaptureFixture) -> None:
     token = with_token(run).tracker_token
-    (token if place == "file" else token.parent).chmod(mode)
+    (token if readable == "file" else token.parent).chmod(mode)
     with pytest.raises(NotAllowed, match=f"mode {mode:o}"):
         read_token(token)
     assert tracker_connection_of("http://127.0.0.1:9", token) is None

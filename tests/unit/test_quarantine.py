@@ -140,7 +140,7 @@ EVENTS = ("claimed", "restored", "ended", "found", "submitted", "submitting", "p
 KEYS = ("name", "created", "user", "params", "cluster", "limits", "command", "member")
 FACTS = ("leg", "at", "job", "hosts", "deadline", "step", "end", "state", "reason", "cause", "name")
 LINES = st.tuples(st.sampled_from(EVENTS), st.dictionaries(st.sampled_from(FACTS), VALUES)).map(
-    lambda told: {"leg": 1, "at": NOW, **told[1], "kind": told[0]}
+    lambda one: {"leg": 1, "at": NOW, **one[1], "kind": one[0]}
 )
 
 

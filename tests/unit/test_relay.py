@@ -59,16 +59,16 @@ class Node:
         try:
             connection.request(method, (parts.path if secret else "") + path, body=data, headers=headers or {})
             answer = connection.getresponse()
-            told = answer.read()
+            text = answer.read()
             kind = answer.getheader("content-type")
-            return answer.status, json.loads(told) if kind == "application/json" and told else told
+            return answer.status, json.loads(text) if kind == "application/json" and text else text
         finally:
             connection.close()
 
     def ok(self, method: str, path: str, body: Any = None) -> Any:
-        status, told = self.ask(method, path, body)
-        assert status in (200, 201), told
-        return told
+        status, answer = self.ask(method, path, body)
+        assert status in (200, 201), answer
+        return answer
 
     def records(self) -> list[dict[str, Any]]:
         return [json.loads(line) for path in sorted(self.local.spool.glob("*.jsonl")) for line in path.read_text().splitlines()]
@@ -120,20 +120,24 @@ def test_it_listens_on_the_loopback_alone(node: Node) -> None:
 
 
 def test_a_training_is_told_where_it_is(node: Node) -> None:
-    told = relay_variables(node.local)
-    assert told["MLFLOW_TRACKING_URI"] == told["TRACKER_API"] == node.relay.url
-    assert (told["MLFLOW_RUN_ID"], told["MLFLOW_EXPERIMENT_ID"], told["MLFLOW_EXPERIMENT_NAME"]) == (RUN, EXPERIMENT, "digits")
-    token = Path(told["ONWARD_TOKEN_FILE"])
-    assert token.read_text() == told["TRACKER_API_KEY"]
+    variables = relay_variables(node.local)
+    assert variables["MLFLOW_TRACKING_URI"] == variables["TRACKER_API"] == node.relay.url
+    assert (variables["MLFLOW_RUN_ID"], variables["MLFLOW_EXPERIMENT_ID"], variables["MLFLOW_EXPERIMENT_NAME"]) == (
+        RUN,
+        EXPERIMENT,
+        "digits",
+    )
+    token = Path(variables["ONWARD_TOKEN_FILE"])
+    assert token.read_text() == variables["TRACKER_API_KEY"]
     for path in (token, node.local.relay):
         assert path.stat().st_mode & 0o777 == 0o600
     assert node.local.path.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_the_user_set_stays_his_with_all_that_belongs_to_it(node: Node) -> None:
-    told = node.relay.variables({"MLFLOW_TRACKING_URI": "http://mine", "TRACKER_API_KEY": "mine"})
-    assert not any(name.startswith("MLFLOW_") for name in told)  # our run's id would mean nothing to his server
-    assert told["TRACKER_API"] == node.relay.url and "TRACKER_API_KEY" not in told
+    variables = node.relay.variables({"MLFLOW_TRACKING_URI": "http://mine", "TRACKER_API_KEY": "mine"})
+    assert not any(name.startswith("MLFLOW_") for name in variables)  # our run's id would mean nothing to his server
+    assert variables["TRACKER_API"] == node.relay.url and "TRACKER_API_KEY" not in variables
 
 
 def test_where_there_is_no_relay_nothing_is_told(tmp_path: Path) -> None:
@@ -269,8 +273,8 @@ def test_models_inputs_and_outputs_are_kept(node: Node) -> None:
 @pytest.mark.parametrize("call", ["GET /api/3.0/mlflow/traces", "POST /v1/traces", "GET /api/2.0/mlflow/registered-models/get", "GET /x"])
 def test_what_it_does_not_have_is_not_found_in_mlflows_shape(node: Node, call: str) -> None:
     method, path = call.split()
-    status, told = node.ask(method, path, {} if method == "POST" else None)
-    assert (status, told["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+    status, answer = node.ask(method, path, {} if method == "POST" else None)
+    assert (status, answer["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
 
 
 # ── files ─────────────────────────────────────────────────────────────────────
@@ -297,8 +301,8 @@ def test_a_file_is_taken_read_back_and_carried_to_the_runs_folder(node: Node) ->
     assert there == [{"path": "a=1.png", "is_dir": False, "file_size": len(data)}]
     node.ok("DELETE", f"{FILES}/plots/a%3D1.png")
     assert node.ask("GET", f"{FILES}/plots/a%3D1.png")[0] == 404
-    told = [record for record in node.records() if record.get("kind") == "artifact"]
-    assert [(one["path"], one.get("bytes")) for one in told] == [
+    entries = [record for record in node.records() if record.get("kind") == "artifact"]
+    assert [(one["path"], one.get("bytes")) for one in entries] == [
         *[("plots/a=1.png", 3_000_000)] * 2,
         ("empty", 0),
         ("mine.txt", 4),

@@ -57,8 +57,8 @@ def node(server: Server, tmp_path: Path) -> Iterator[Node]:
 
 
 def test_a_search_goes_to_the_server_under_its_own_numbers(server: Server, node: Node) -> None:
-    told = node.ok("POST", "/api/2.0/mlflow/runs/search", {"experiment_ids": [EXPERIMENT]})
-    assert told["from"] == "the server"
+    answer = node.ok("POST", "/api/2.0/mlflow/runs/search", {"experiment_ids": [EXPERIMENT]})
+    assert answer["from"] == "the server"
     method, target, body = server.asked[-1]
     assert (method, target, json.loads(body)) == ("POST", "/onward/api/2.0/mlflow/runs/search", {"experiment_ids": ["7"]})
 

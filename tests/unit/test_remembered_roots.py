@@ -15,7 +15,7 @@ from onward.operations.context import OperationsContext
 from onward.operations.hosts.local import LocalHost
 from onward.operations.remembered_roots import RootState, forget_removed, remember_root, remembered_roots, roots_text
 from onward.operations.runs.find import find_run
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def place_in(folder: Path, env: dict[str, str]) -> Place:
+def place_in(folder: Path, env: dict[str, str]) -> Sandbox:
     """Where somebody submits, with runs in `folder`/runs."""
-    return Place(folder, env=env)
+    return Sandbox(folder, env=env)
 
 
 def test_a_run_is_found_from_another_folder_once_something_was_submitted_to_its_root(
@@ -41,11 +41,11 @@ def test_a_run_is_found_from_another_folder_once_something_was_submitted_to_its_
 ) -> None:
     place = place_in(tmp_path / "project", env)
     run = place.submit(name="digits")
-    desk = OperationsContext(env=env)
-    assert desk.roots == [elsewhere / "runs", place.root] and desk.root == elsewhere / "runs"
-    assert [dir.path for dir in desk.runs()] == [run.path]
-    assert find_run(desk, "digits").path == run.path
-    assert LocalHost(desk).runs(state=None, newest=None).roots == (str(elsewhere / "runs"), str(place.root))
+    context = OperationsContext(env=env)
+    assert context.roots == [elsewhere / "runs", place.root] and context.root == elsewhere / "runs"
+    assert [dir.path for dir in context.runs()] == [run.path]
+    assert find_run(context, "digits").path == run.path
+    assert LocalHost(context).runs(state=None, newest=None).roots == (str(elsewhere / "runs"), str(place.root))
 
 
 def test_whoever_says_where_to_look_is_shown_that_alone(tmp_path: Path, env: dict[str, str], elsewhere: Path) -> None:
@@ -62,19 +62,19 @@ def test_of_two_runs_of_one_name_the_one_of_this_place_is_meant(
     here, there = place_in(tmp_path / "here", env), place_in(tmp_path / "there", env)
     mine, other = here.submit(name="digits"), there.submit(name="digits")
     monkeypatch.chdir(tmp_path / "here")
-    desk = OperationsContext(env=env)
-    assert len(desk.runs()) == 2
-    assert find_run(desk, "digits").path == mine.path
+    context = OperationsContext(env=env)
+    assert len(context.runs()) == 2
+    assert find_run(context, "digits").path == mine.path
     monkeypatch.chdir(tmp_path / "there")
-    assert find_run(desk, "digits").path == other.path
+    assert find_run(context, "digits").path == other.path
 
 
 def test_a_running_server_sees_a_root_as_soon_as_it_is_submitted_to(tmp_path: Path, env: dict[str, str], elsewhere: Path) -> None:
-    desk = OperationsContext(env=env)
-    assert desk.roots == [elsewhere / "runs"]
+    context = OperationsContext(env=env)
+    assert context.roots == [elsewhere / "runs"]
     (tmp_path / "new").mkdir()
     remember_root(env, tmp_path / "new")
-    assert desk.roots == [elsewhere / "runs", tmp_path / "new"]
+    assert context.roots == [elsewhere / "runs", tmp_path / "new"]
 
 
 def test_a_root_that_was_removed_is_forgotten_with_a_word_once(tmp_path: Path, env: dict[str, str], elsewhere: Path) -> None:
@@ -82,9 +82,9 @@ def test_a_root_that_was_removed_is_forgotten_with_a_word_once(tmp_path: Path, e
     root.mkdir(parents=True)
     remember_root(env, root)
     root.rmdir()
-    told = LocalHost(OperationsContext(env=env)).runs(state=None, newest=None)
-    assert told.broken == (f"the runs folder {root} was removed; it is forgotten",)
-    assert told.roots == (str(elsewhere / "runs"),)
+    records = LocalHost(OperationsContext(env=env)).runs(state=None, newest=None)
+    assert records.broken == (f"the runs folder {root} was removed; it is forgotten",)
+    assert records.roots == (str(elsewhere / "runs"),)
     assert LocalHost(OperationsContext(env=env)).runs(state=None, newest=None).broken == ()
     assert remembered_roots(env) == []
 
@@ -115,11 +115,11 @@ def test_storage_that_hangs_keeps_no_other_root_from_being_seen(
     answers = threading.Event()
     state_of = subject._state
     monkeypatch.setattr(subject, "_PATIENCE", 0.2)
-    monkeypatch.setattr(subject, "_state", lambda told: state_of(told) if told.root == str(good) or answers.wait(60) else RootState.AWAY)
-    desk = OperationsContext(env=env)
+    monkeypatch.setattr(subject, "_state", lambda one: state_of(one) if one.root == str(good) or answers.wait(60) else RootState.AWAY)
+    context = OperationsContext(env=env)
     try:
-        assert desk.roots == [elsewhere / "runs", good]
-        assert desk.forget_removed_roots() == [f"the runs folder {hangs} does not answer; its runs are not shown"]
+        assert context.roots == [elsewhere / "runs", good]
+        assert context.forget_removed_roots() == [f"the runs folder {hangs} does not answer; its runs are not shown"]
         [look] = subject._hanging.values()
         assert remembered_roots(env)[0].state is RootState.SILENT and list(subject._hanging.values()) == [look]  # no second one hangs
     finally:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onward.cli import output
 from onward.cli.output import age_text, coloured, field, json_to_stdout, percent, progress_words, safe, table, time_text
 from onward.cli.runs.follow import bar_text
-from tests.desks import strict_json
+from tests.sandbox import strict_json
 
 Captured = pytest.CaptureFixture[str]
 

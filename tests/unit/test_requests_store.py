@@ -42,11 +42,11 @@ def test_the_store_lies_beside_the_trackers(tmp_path: Path) -> None:
 
 
 def test_a_backup_of_the_tracker_has_the_requests_too(tmp_path: Path) -> None:
-    place = tracker_location({"HOME": str(tmp_path)}, db=str(tmp_path / "lab.db"))
-    Tracker.open(place.db).close()
-    held = Requests.open(place.requests)
+    location = tracker_location({"HOME": str(tmp_path)}, db=str(tmp_path / "lab.db"))
+    Tracker.open(location.db).close()
+    held = Requests.open(location.requests)
     held.accept(request())
-    backup(place, tmp_path / "copy")
+    backup(location, tmp_path / "copy")
     held.close()
     copy = Requests.open(tracker_location({}, db=str(tmp_path / "copy" / "tracker.db")).requests, create=False)
     assert copy.of("r1").request == request()

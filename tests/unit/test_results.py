@@ -14,7 +14,7 @@ from onward.model.requests.inputs import RunInputs
 from onward.operations.requests.result_files import collect
 from onward.operations.submit.clone import draft_of
 from onward.rundir.layout import RunDir
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 RECIPE = """
 name: pages
@@ -84,6 +84,6 @@ def test_a_link_is_no_result_wherever_it_leads(dir: RunDir, recipe: Recipe, tmp_
 
 
 def test_the_run_of_a_request_is_not_cloned(tmp_path: Path) -> None:
-    dir = Place(tmp_path).submit(inputs=RunInputs(request="r-1", recipe="pages"))
+    dir = Sandbox(tmp_path).submit(inputs=RunInputs(request="r-1", recipe="pages"))
     with pytest.raises(Conflict, match="serves the request r-1"):
         draft_of(dir)

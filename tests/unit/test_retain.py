@@ -84,9 +84,9 @@ def test_whatever_the_rule_the_newest_two_the_best_and_the_nth_stay(
 def test_each_that_is_kept_has_a_reason_and_each_that_goes_says_so() -> None:
     found = [checkpoint(step, loss=abs(step - 40)) for step in range(10, 110, 10)]
     rule = CheckpointRule(keep=3, keep_every=50, best=BestRule(metric="loss", mode="min"))
-    told = {name.step: words for name, words in why_kept(found, rule).items()}
-    assert told[100] == "the newest, one of every 50 steps"
-    assert told[80] == told[90] == "one of the last 3"
-    assert (told[40], told[50]) == ("best by loss", "one of every 50 steps")
-    gone = {step for step, words in told.items() if words.startswith("deleted when")}
+    fields = {name.step: words for name, words in why_kept(found, rule).items()}
+    assert fields[100] == "the newest, one of every 50 steps"
+    assert fields[80] == fields[90] == "one of the last 3"
+    assert (fields[40], fields[50]) == ("best by loss", "one of every 50 steps")
+    gone = {step for step, words in fields.items() if words.startswith("deleted when")}
     assert gone == {c.name.step for c in to_delete(found, rule)}

@@ -53,26 +53,26 @@ def told_histories(draw: st.DrawFn) -> Told:
 
 
 @settings(max_examples=150, deadline=None)
-@given(told=told_histories(), data=st.data())
-def test_a_run_is_the_same_in_whatever_order_its_events_are_read(told: Told, data: st.DataObject) -> None:
-    spec, events = told
+@given(history=told_histories(), data=st.data())
+def test_a_run_is_the_same_in_whatever_order_its_events_are_read(history: Told, data: st.DataObject) -> None:
+    spec, events = history
     shuffled = data.draw(st.permutations(events))
     assert fold(spec, shuffled) == fold(spec, events)
     assert decide(fold(spec, shuffled)) == decide(fold(spec, events))
 
 
 @settings(max_examples=150, deadline=None)
-@given(told=told_histories())
-def test_events_come_back_from_a_journal_as_they_were_written(told: Told) -> None:
-    _, events = told
+@given(history=told_histories())
+def test_events_come_back_from_a_journal_as_they_were_written(history: Told) -> None:
+    _, events = history
     assert [ev.parse_event(event.line()) for event in events] == events
 
 
 @settings(max_examples=150, deadline=None)
-@given(told=told_histories())
-def test_reading_an_event_twice_makes_no_other_state(told: Told) -> None:
+@given(history=told_histories())
+def test_reading_an_event_twice_makes_no_other_state(history: Told) -> None:
     """A desk that crashed after its write may write the same again."""
-    spec, events = told
+    spec, events = history
     once, twice = fold(spec, events), fold(spec, [*events, *events])
     assert once.state == twice.state
     assert decide(once) == decide(twice)

@@ -69,7 +69,7 @@ SCRIPT = "#!/bin/bash\n#SBATCH --time=10\n#SBATCH --licenses=matlab:2\n#SBATCH -
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("sbatch: error: Batch job submission failed: Invalid license specification matlab", "train.sh:3 says --licenses=matlab:2"),
         ("sbatch: error: invalid partition specified: nope", "train.sh:4 says --partition=nope"),
@@ -77,8 +77,8 @@ SCRIPT = "#!/bin/bash\n#SBATCH --time=10\n#SBATCH --licenses=matlab:2\n#SBATCH -
         ("Access denied", "its options are in train.sh:2–4"),
     ],
 )
-def test_a_refusal_of_the_scheduler_is_told_with_the_lines_it_is_about(words: str, told: str) -> None:
-    assert lines_about(words, name="train.sh", text=SCRIPT, family="slurm") == told
+def test_a_refusal_of_the_scheduler_is_told_with_the_lines_it_is_about(words: str, message: str) -> None:
+    assert lines_about(words, name="train.sh", text=SCRIPT, family="slurm") == message
     assert lines_about(words, name="train.sh", text="#!/bin/bash\ntrue\n", family="slurm") == ""
 
 

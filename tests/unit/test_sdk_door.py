@@ -34,7 +34,7 @@ def by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     exit_state._watched.clear()
 
 
-def told(tmp_path: Path) -> list[dict[str, Any]]:
+def entries(tmp_path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for path in sorted(tmp_path.rglob("*.jsonl")) for line in path.read_text().splitlines()]
 
 
@@ -52,7 +52,7 @@ def test_a_script_for_wandb_runs_unchanged(tmp_path: Path, capsys: pytest.Captur
     assert wandb.run is run
     wandb.finish()
     assert (wandb.run is None, run.config.lr, run.config["optimizer"]) == (True, 0.1, {"name": "adam"})
-    records = told(tmp_path)
+    records = entries(tmp_path)
     assert (records[0]["kind"], records[0]["experiment"]) == ("init", "digits")
     assert records[0]["params"] == {"lr": 0.1, "optimizer.name": "adam"}
     assert [r["params"] for r in records if r.get("kind") == "params"] == [{"epochs": 3}, {"batch": 32}]
@@ -69,7 +69,7 @@ def test_a_script_for_wandb_runs_unchanged(tmp_path: Path, capsys: pytest.Captur
 def test_config_takes_an_argparse_namespace(tmp_path: Path) -> None:
     run = wandb.init(config=argparse.Namespace(lr=0.5, layers=[1, 2]))
     assert (run.config.lr, run.config.layers, dict(run.config)) == (0.5, [1, 2], {"lr": 0.5, "layers": [1, 2]})
-    assert told(tmp_path)[0]["params"] == {"lr": 0.5, "layers": "[1, 2]"}
+    assert entries(tmp_path)[0]["params"] == {"lr": 0.5, "layers": "[1, 2]"}
     with pytest.raises(AttributeError, match="no 'momentum'; it has lr, layers"):
         run.config.momentum  # noqa: B018
 
@@ -86,13 +86,13 @@ def test_values_kept_for_a_step_are_not_logged_with_another(tmp_path: Path) -> N
     run.log({"a": 1.0}, step=5, commit=False)
     run.log({"b": 2.0}, step=5, commit=False)
     run.log({"c": 3.0}, step=6)
-    assert [(r["s"], r["m"]) for r in told(tmp_path) if "m" in r] == [(5, {"a": 1.0, "b": 2.0}), (6, {"c": 3.0})]
+    assert [(r["s"], r["m"]) for r in entries(tmp_path) if "m" in r] == [(5, {"a": 1.0, "b": 2.0}), (6, {"c": 3.0})]
 
 
 def test_what_was_kept_is_logged_at_the_end(tmp_path: Path) -> None:
     with wandb.init() as run:
         run.log({"a": 1.0}, commit=False)
-    records = told(tmp_path)
+    records = entries(tmp_path)
     assert [(r["s"], r["m"]) for r in records if "m" in r] == [(0, {"a": 1.0})]
     assert records[-1]["kind"] == "finish"
 
@@ -101,7 +101,7 @@ def test_a_block_that_raises_is_a_bad_end(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), wandb.init() as run:
         run.log({"a": 1.0})
         raise RuntimeError
-    [end] = [r for r in told(tmp_path) if r.get("kind") in ("finish", "end")]
+    [end] = [r for r in entries(tmp_path) if r.get("kind") in ("finish", "end")]
     assert (end["state"], end["reason"]) == ("failed", "RuntimeError")
 
 
@@ -112,7 +112,7 @@ def test_words_of_init_become_tags_notes_and_names(tmp_path: Path) -> None:
     assert Path(run.dir).is_dir() and Path(run.dir).is_relative_to(tmp_path)
     run.name = "better"
     run.tags += ("late",)
-    begun, *others = told(tmp_path)
+    begun, *others = entries(tmp_path)
     assert begun["name"] == "a b"
     assert [r["tags"] for r in others if r["kind"] == "tags"] == [
         {"baseline": "true", "v2": "true", "group": "sweep", "job_type": "train"},
@@ -159,7 +159,7 @@ def test_what_is_set_in_config_before_init_is_the_runs(tmp_path: Path) -> None:
     assert wandb.config["lr"] == 0.1 and wandb.run is None and list(tmp_path.iterdir()) == []
     run = wandb.init(project="digits", config={"seed": 2})
     assert run.config.as_dict() == {"lr": 0.1, "seed": 2}
-    assert told(tmp_path)[0]["params"] == {"lr": 0.1, "seed": 2}
+    assert entries(tmp_path)[0]["params"] == {"lr": 0.1, "seed": 2}
 
 
 def test_a_config_can_be_copied_and_pickled_and_then_tells_nobody(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_config_can_be_copied_and_pickled_and_then_tells_nobody(tmp_path: Path
     for made in (copy.deepcopy(run.config), pickle.loads(pickle.dumps(run.config))):
         made.lr = 5
         assert made.lr == 5
-    assert run.config.lr == 0.1 and all(r["kind"] != "params" for r in told(tmp_path))
+    assert run.config.lr == 0.1 and all(r["kind"] != "params" for r in entries(tmp_path))
 
 
 @pytest.mark.parametrize("odd", ["settings.yaml", 3, [1, 2]])
@@ -180,7 +180,7 @@ def test_deeper_values_are_logged_with_dots(tmp_path: Path) -> None:
     round: dict[str, Any] = {"a": 1}
     round["self"] = round
     wandb.log({"train": {"loss": 0.5, "by": {"class": 1}}, "lr": 0.1, "round": round})
-    [record] = [r["m"] for r in told(tmp_path) if "m" in r]
+    [record] = [r["m"] for r in entries(tmp_path) if "m" in r]
     assert record.items() >= {"train.loss": 0.5, "train.by.class": 1.0, "lr": 0.1, "round.a": 1.0}.items()
 
 
@@ -213,11 +213,11 @@ def test_who_asks_for_the_previous_run_gets_it_and_is_told(capsys: pytest.Captur
 def test_logging_after_the_end_is_said_once_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wandb.init(project="p")
     wandb.finish()
-    before = told(tmp_path)
+    before = entries(tmp_path)
     for _ in range(3):
         wandb.log({"loss": 1.0})
     wandb.finish()
-    assert told(tmp_path) == before
+    assert entries(tmp_path) == before
     assert capsys.readouterr().err.count("log() after finish()") == 1
     wandb.init(project="p").log({"loss": 1.0})
     assert len(list((tmp_path / "by-hand").iterdir())) == 2
@@ -247,7 +247,7 @@ def test_in_a_job_there_is_one_run_whatever_is_asked_for(tmp_path: Path, monkeyp
     again.log({"loss": 2.0})
     assert not SpoolReader(tmp_path / "run" / "spool").read().finished, "asked to stop now, it is not complete"
     assert again is run and run.id == "k3x9q2m7"
-    assert [r["m"]["loss"] for r in told(tmp_path) if "m" in r] == [1.0, 2.0]
+    assert [r["m"]["loss"] for r in entries(tmp_path) if "m" in r] == [1.0, 2.0]
 
 
 def test_a_process_may_train_twice_by_hand(tmp_path: Path) -> None:

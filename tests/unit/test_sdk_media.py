@@ -40,7 +40,7 @@ def kept(run: TrainingRun) -> dict[str, bytes]:
     return {path.relative_to(run.dir).as_posix(): path.read_bytes() for path in sorted(Path(run.dir).rglob("*")) if path.is_file()}
 
 
-def told(run: TrainingRun, kind: str) -> list[dict[str, Any]]:
+def entries(run: TrainingRun, kind: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for path in run.folder.rglob("*.jsonl") for line in path.read_text().splitlines()]
     return [line for line in lines if line.get("kind") == kind]
 
@@ -62,7 +62,7 @@ def test_an_image_of_any_array_becomes_a_png(run: TrainingRun) -> None:
     assert pixels(files["media/images/val-grey_7.png"]) == (3, 1, 0, b"\0\x00\x80\xff")
     assert pixels(files["media/images/rgb_8_0.png"]) == (1, 2, 2, b"\0\x09\x09\x09" * 2)
     assert pixels(files["media/images/rgb_8_1.png"]) == (2, 1, 0, b"\0\xff\x00")
-    first = told(run, "artifact")[0]
+    first = entries(run, "artifact")[0]
     assert (first["path"], first["type"], first["stored"]) == ("media/images/val-grey_7.png", "image", True)
     assert run.summary["loss"] == 0.5
 
@@ -162,7 +162,7 @@ def test_a_disk_that_takes_no_file_ends_no_training(
     monkeypatch.setattr("os.replace", full)
     wandb.log({"image": wandb.Image([[0]]), "loss": 0.5})
     assert "could not be stored as an artifact: [Errno 28]" in capsys.readouterr().err
-    assert kept(run) == {} and told(run, "artifact") == []
+    assert kept(run) == {} and entries(run, "artifact") == []
 
 
 def test_saved_files_are_copied_now_and_as_they_are_at_the_end(

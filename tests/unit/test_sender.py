@@ -30,6 +30,6 @@ def test_a_broker_that_is_away_is_told_of_without_the_password_also_where_a_loop
         sender.request("count")
 
     for ask in (lambda: sender.request("count"), lambda: sender.sent("r1").wait(), lambda: asyncio.run(in_a_notebook())):
-        with pytest.raises(HostUnreachable, match="cannot be reached") as told:
+        with pytest.raises(HostUnreachable, match="cannot be reached") as refusal:
             ask()
-        assert "very-secret" not in f"{told.value} {sender!r}"
+        assert "very-secret" not in f"{refusal.value} {sender!r}"

@@ -55,7 +55,7 @@ def test_a_request_gets_a_run_that_carries_its_id_and_its_results_come_back(gate
     assert (answer.state, [result.name for result in answer.results], answer.metrics) == (OutcomeState.DONE, ["Model 0"], {"loss": 0.25})
     assert gateway.sent(OutgoingKind.REPLY)[0].payload["run"] == run.spec.id
     gateway.step(60, times=3)
-    assert len(runs_under(gateway.place.root)) == 1
+    assert len(runs_under(gateway.sandbox.root)) == 1
     assert len(gateway.sent(OutgoingKind.REPLY)) == 1
 
 
@@ -128,7 +128,7 @@ def test_a_run_that_used_up_its_total_time_met_a_time_limit(gateway: Gateway) ->
 def test_a_queued_job_that_somebody_cancels_is_answered_for(gateway: Gateway) -> None:
     gateway.ask()
     gateway.step()
-    gateway.place.scheduler.cancel([gateway.played().job(1)])
+    gateway.sandbox.scheduler.cancel([gateway.played().job(1)])
     gateway.until(lambda: gateway.of().outcome)
     assert gateway.answer().state is OutcomeState.CANCELLED
 
@@ -180,10 +180,10 @@ def test_results_that_another_machine_wrote_may_be_seen_late(tmp_path: Path) -> 
 
     gateway = Gateway(tmp_path, collect=late)
     gateway.recipe(draft={"cluster": "slurm"})
-    (gateway.place.folder / "bin").mkdir()
+    (gateway.sandbox.folder / "bin").mkdir()
     for name in ("sbatch", "python3"):
-        (gateway.place.folder / "bin" / name).symlink_to(sys.executable)
-    gateway.place.desk.env = {**gateway.place.desk.env, "PATH": str(gateway.place.folder / "bin")}
+        (gateway.sandbox.folder / "bin" / name).symlink_to(sys.executable)
+    gateway.sandbox.context.env = {**gateway.sandbox.context.env, "PATH": str(gateway.sandbox.folder / "bin")}
     for id in ("a", "b"):
         gateway.ask(id)
     gateway.step()
@@ -205,25 +205,25 @@ def test_results_that_another_machine_wrote_may_be_seen_late(tmp_path: Path) -> 
 
 def test_what_the_scheduler_refuses_is_told_and_leaves_no_run(gateway: Gateway) -> None:
     gateway.ask()
-    gateway.place.scheduler.refuse = "the account is locked"
+    gateway.sandbox.scheduler.refuse = "the account is locked"
     gateway.step()
     assert gateway.answer().state is OutcomeState.FAILED
     assert "the account is locked" in gateway.answer().reason
-    assert runs_under(gateway.place.root) == []
+    assert runs_under(gateway.sandbox.root) == []
 
 
 def test_what_it_refuses_after_it_was_silent_is_told_too_and_not_asked_for_again(gateway: Gateway) -> None:
-    gateway.place.scheduler.down = True
+    gateway.sandbox.scheduler.down = True
     gateway.ask()
     gateway.step()
     assert gateway.of().state is RequestState.SUBMITTED  # as far as anybody knows
-    gateway.place.scheduler.down = False
-    gateway.place.scheduler.refuse = "the account is locked"
+    gateway.sandbox.scheduler.down = False
+    gateway.sandbox.scheduler.refuse = "the account is locked"
     gateway.until(lambda: gateway.of().outcome)
     assert gateway.answer().state is OutcomeState.FAILED
     assert "the account is locked" in gateway.answer().reason
     gateway.step(301, times=2)
-    assert gateway.place.scheduler.jobs == {}
+    assert gateway.sandbox.scheduler.jobs == {}
 
 
 def test_a_recipe_that_is_gone_or_takes_other_settings_by_now_is_a_refusal(gateway: Gateway) -> None:
@@ -236,23 +236,23 @@ def test_a_recipe_that_is_gone_or_takes_other_settings_by_now_is_a_refusal(gatew
 
 def test_a_lost_answer_of_the_scheduler_makes_no_second_job(gateway: Gateway) -> None:
     gateway.ask()
-    gateway.place.scheduler.lose = True
+    gateway.sandbox.scheduler.lose = True
     gateway.step()
     gateway.step(31, times=3)
-    assert len(gateway.place.scheduler.jobs) == 1
-    assert len(runs_under(gateway.place.root)) == 1
+    assert len(gateway.sandbox.scheduler.jobs) == 1
+    assert len(runs_under(gateway.sandbox.root)) == 1
 
 
 def test_a_silent_scheduler_is_waited_for_with_one_run_and_the_others_keep_their_turn(gateway: Gateway) -> None:
-    gateway.place.scheduler.down = True
+    gateway.sandbox.scheduler.down = True
     for id in ("a", "b", "c"):
         gateway.ask(id)
     gateway.step()
     assert [gateway.of(id).state for id in ("a", "b", "c")] == ["submitted", "accepted", "accepted"]
-    gateway.place.scheduler.down = False
+    gateway.sandbox.scheduler.down = False
     gateway.until(lambda: all(gateway.of(id).folder for id in ("a", "b", "c")))
-    gateway.until(lambda: len(gateway.place.scheduler.jobs) == 3)
-    assert len(runs_under(gateway.place.root)) == 3
+    gateway.until(lambda: len(gateway.sandbox.scheduler.jobs) == 3)
+    assert len(runs_under(gateway.sandbox.root)) == 3
 
 
 def test_a_full_disk_is_waited_for_and_fails_no_request(gateway: Gateway) -> None:
@@ -268,7 +268,7 @@ def test_a_full_disk_is_waited_for_and_fails_no_request(gateway: Gateway) -> Non
     assert [gateway.of(id).outcome for id in ("a", "b")] == [None, None]
     assert "No space left" in gateway.of("a").words
     gateway.until(lambda: gateway.of("a").folder and gateway.of("b").folder)
-    assert len(gateway.place.scheduler.jobs) == len(runs_under(gateway.place.root)) == 2
+    assert len(gateway.sandbox.scheduler.jobs) == len(runs_under(gateway.sandbox.root)) == 2
 
 
 def test_only_so_many_runs_are_open_at_once_and_the_urgent_go_first(tmp_path: Path) -> None:
@@ -295,16 +295,16 @@ def test_a_wrong_login_is_told_and_a_silent_application_is_waited_for(tmp_path: 
     assert (gateway.of().state, gateway.of().words) == (RequestState.ACCEPTED, "rodan does not answer")
     gateway.step(20)
     assert (gateway.answer().state, gateway.answer().reason) == (OutcomeState.FAILED, "rodan refused the login of ada")
-    assert runs_under(gateway.place.root) == []
+    assert runs_under(gateway.sandbox.root) == []
     gateway.close()
 
 
 def test_a_job_that_asks_for_another_token_gets_it_and_one_without_a_better_is_told_so(tmp_path: Path) -> None:
-    told: list[str] = []
+    entries: list[str] = []
     tokens = iter(["first", "second", "second"])
 
     def login(request: Request, *, refused: str = "") -> InputLogin:
-        told.append(refused)
+        entries.append(refused)
         return InputLogin(token=next(tokens), origin="https://rodan.lab")
 
     gateway = Gateway(tmp_path, login=login)
@@ -319,7 +319,7 @@ def test_a_job_that_asks_for_another_token_gets_it_and_one_without_a_better_is_t
         gateway.step(10)
         order = read_inputs(dir)
         assert order is not None and (order.token, is_token_asked(dir)) == (token, False)
-    assert told == ["", "first", "second"]
+    assert entries == ["", "first", "second"]
     gateway.close()
 
 
@@ -351,7 +351,7 @@ def test_a_deadline_ends_the_run_and_says_so(gateway: Gateway) -> None:
     gateway.step(61)
     assert gateway.answer().state is OutcomeState.EXPIRED
     assert "its deadline passed" in gateway.answer().reason
-    assert not any(status.status.state.live for status in gateway.place.scheduler.jobs.values())
+    assert not any(status.status.state.live for status in gateway.sandbox.scheduler.jobs.values())
     assert run.run.closed is not None
 
 
@@ -378,12 +378,12 @@ def test_a_cluster_that_is_away_until_the_deadline_is_the_reason_and_the_job_end
     gateway.ask(deadline=gateway.now() + 60)
     gateway.step()
     run = gateway.played().begin(1)
-    gateway.place.scheduler.down = True
+    gateway.sandbox.scheduler.down = True
     gateway.step(61)
     assert gateway.answer().state is OutcomeState.UNREACHABLE
-    gateway.place.scheduler.down = False
+    gateway.sandbox.scheduler.down = False
     gateway.until(lambda: run.run.closed, seconds=301)
-    assert not any(job.status.state.live for job in gateway.place.scheduler.jobs.values())
+    assert not any(job.status.state.live for job in gateway.sandbox.scheduler.jobs.values())
 
 
 def test_one_that_could_never_be_submitted_is_answered_at_its_deadline(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_one_that_could_never_be_submitted_is_answered_at_its_deadline(tmp_path:
     gateway.recipe(draft={"cluster": "slurm"})
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3").symlink_to(sys.executable)
-    gateway.place.desk.env = {**gateway.place.desk.env, "PATH": str(tmp_path / "bin")}
+    gateway.sandbox.context.env = {**gateway.sandbox.context.env, "PATH": str(tmp_path / "bin")}
     gateway.ask(deadline=gateway.now() + 60)
     gateway.step(1, times=3)
     assert gateway.of().state is RequestState.ACCEPTED
@@ -413,7 +413,7 @@ def test_a_cancel_before_and_after_the_run_was_submitted(tmp_path: Path) -> None
     gateway.step()
     assert [gateway.answer(id).state for id in ("a", "b")] == [OutcomeState.CANCELLED, OutcomeState.CANCELLED]
     assert [gateway.answer(id).reason for id in ("a", "b")] == ["cancelled by ada", "cancelled by ada before its run was submitted"]
-    assert len(runs_under(gateway.place.root)) == 1
+    assert len(runs_under(gateway.sandbox.root)) == 1
     gateway.close()
 
 
@@ -438,24 +438,29 @@ def test_progress_is_told_when_it_changes_and_at_most_every_five_seconds(gateway
     run.log(1, {"t": 1.0, "total": 10}, {"t": 2.0, "s": 4, "m": {"loss": 0.5}})
     gateway.step(1, times=3)
     gateway.step(3)
-    (told,) = gateway.sent(OutgoingKind.PROGRESS)  # the earlier one was not sent yet: overtaken
-    assert (told.payload["state"], told.payload["leg"], told.payload["step"], told.payload["metrics"]) == ("running", 1, 4, {"loss": 0.5})
+    (answer,) = gateway.sent(OutgoingKind.PROGRESS)  # the earlier one was not sent yet: overtaken
+    assert (answer.payload["state"], answer.payload["leg"], answer.payload["step"], answer.payload["metrics"]) == (
+        "running",
+        1,
+        4,
+        {"loss": 0.5},
+    )
     gateway.step(6, times=3)
-    assert [message.id for message in gateway.sent(OutgoingKind.PROGRESS)] == [told.id]
-    assert gateway.of().progress == told.payload
+    assert [message.id for message in gateway.sent(OutgoingKind.PROGRESS)] == [answer.id]
+    assert gateway.of().progress == answer.payload
 
 
 def test_why_a_run_waits_and_when_it_will_start_is_told_from_a_picture_of_its_cluster(gateway: Gateway) -> None:
     gateway.ask()
     gateway.step()
-    scheduler, job = gateway.place.scheduler, gateway.played().job(1)
+    scheduler, job = gateway.sandbox.scheduler, gateway.played().job(1)
     (seen,) = [one for one in scheduler.snapshot().jobs if one.id == job]
     waits = replace(seen, reason="others have a higher priority", expected_start=gateway.now() + 600)
-    save_snapshot(gateway.place.desk.env, "local", replace(scheduler.snapshot(), jobs=(waits,)))
+    save_snapshot(gateway.sandbox.context.env, "local", replace(scheduler.snapshot(), jobs=(waits,)))
     before = scheduler.asked
     gateway.step()
-    told = gateway.sent(OutgoingKind.PROGRESS)[0].payload
-    assert (told["words"], told["expected_start"]) == ("others have a higher priority", gateway.now() + 600)
+    answer = gateway.sent(OutgoingKind.PROGRESS)[0].payload
+    assert (answer["words"], answer["expected_start"]) == ("others have a higher priority", gateway.now() + 600)
     assert scheduler.asked == before  # somebody had asked lately
 
 
@@ -520,7 +525,7 @@ def test_a_run_that_was_made_just_before_a_crash_is_found_again(gateway: Gateway
     gateway.serve = gateway.another()
     gateway.step(times=2)
     assert gateway.of().state is RequestState.SUBMITTED
-    assert [RunDir(Path(str(gateway.of().folder))).path] == [dir.path for dir in runs_under(gateway.place.root)]
+    assert [RunDir(Path(str(gateway.of().folder))).path] == [dir.path for dir in runs_under(gateway.sandbox.root)]
 
 
 def test_resources_that_cannot_be_had_are_told(gateway: Gateway) -> None:

@@ -36,7 +36,7 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
 def other(gateway: Gateway, tmp_path: Path) -> Iterator[Gateway]:
     """A gateway of another login node: the same root and cluster, and a store of its own."""
     (tmp_path / "other").mkdir()
-    made = Gateway(tmp_path / "other", gateway.place)
+    made = Gateway(tmp_path / "other", gateway.sandbox)
     yield made
     made.close()
 
@@ -55,8 +55,8 @@ def fails_to_note_the_run(gateway: Gateway, patch: pytest.MonkeyPatch) -> None:
 
 
 def one_run(gateway: Gateway) -> RunDir:
-    (run,) = runs_under(gateway.place.root)
-    assert len(gateway.place.scheduler.jobs) == 1
+    (run,) = runs_under(gateway.sandbox.root)
+    assert len(gateway.sandbox.scheduler.jobs) == 1
     return run
 
 
@@ -130,7 +130,7 @@ def test_of_two_that_make_the_run_at_the_same_moment_one_gives_way(
     gateway.step()
     assert gateway.of().state is other.of().state is RequestState.SUBMITTED
     assert gateway.of().folder == other.of().folder == str(one_run(gateway).path)
-    assert len(gateway.place.folders()) == 1, "the run that nobody needs is removed"
+    assert len(gateway.sandbox.folders()) == 1, "the run that nobody needs is removed"
 
 
 def test_of_many_who_mark_at_once_all_get_the_same_run(tmp_path: Path) -> None:
@@ -154,14 +154,14 @@ def test_a_root_may_have_another_path_on_another_machine(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"request":"r1","body_sha256":"b","run":"k","folder":"../../home/eve/2026-11-15_A_x"}'])
 def test_a_mark_that_is_damaged_or_leads_elsewhere_is_no_answer(gateway: Gateway, text: str) -> None:
-    mark = RootDir(gateway.place.root).request("r1")
+    mark = RootDir(gateway.sandbox.root).request("r1")
     mark.parent.mkdir(parents=True)
     mark.write_text(text)
     gateway.ask()
     gateway.step(301, times=3)
     assert (gateway.of().state, gateway.of().outcome) == (RequestState.ACCEPTED, None)
     assert f"{mark} is damaged" in gateway.of().words
-    assert gateway.place.scheduler.jobs == {}
+    assert gateway.sandbox.scheduler.jobs == {}
     mark.unlink()
     gateway.until(lambda: gateway.of().folder)
 
@@ -170,9 +170,9 @@ def test_a_mark_that_is_damaged_or_leads_elsewhere_is_no_answer(gateway: Gateway
 def test_a_mark_that_another_user_made_is_not_believed(gateway: Gateway) -> None:
     gateway.ask()
     gateway.step()
-    os.chown(RootDir(gateway.place.root).request("r1"), 65534, 65534)
+    os.chown(RootDir(gateway.sandbox.root).request("r1"), 65534, 65534)
     with pytest.raises(StorageError, match="created by another user"):
-        find_request([gateway.place.root], "r1")
+        find_request([gateway.sandbox.root], "r1")
 
 
 @pytest.mark.parametrize("who", ["its own gateway", "another gateway", "tend"])
@@ -188,16 +188,16 @@ def test_a_run_that_was_marked_and_not_finished_is_finished_by_whoever_comes_nex
         patch.setattr("onward.operations.submit.new_run.publish_spec", killed)
         with pytest.raises(KeyboardInterrupt):
             gateway.step()
-    assert runs_under(gateway.place.root) == []
+    assert runs_under(gateway.sandbox.root) == []
     if who == "another gateway":
         other.ask()
-        other.until(lambda: gateway.place.scheduler.jobs)
+        other.until(lambda: gateway.sandbox.scheduler.jobs)
         assert other.of().folder == str(one_run(gateway).path)
     if who == "tend":
         monkeypatch.setattr(killed_submits, "_OLD", -1.0)
-        (words,) = killed_submits.sweep_killed_submits(gateway.place.root)
+        (words,) = killed_submits.sweep_killed_submits(gateway.sandbox.root)
         assert "finished" in words
-    gateway.until(lambda: gateway.place.scheduler.jobs)
+    gateway.until(lambda: gateway.sandbox.scheduler.jobs)
     gateway.step(31)
     assert gateway.of().folder == str(one_run(gateway).path)
 
@@ -213,7 +213,7 @@ def test_a_disk_that_is_full_when_the_run_is_to_be_marked_leaves_nothing_behind(
         gateway.step(301, times=3)
         assert gateway.of().outcome is None
         assert "No space left" in gateway.of().words
-        assert gateway.place.folders() == []
+        assert gateway.sandbox.folders() == []
     gateway.step(301)
     one_run(gateway)
 
@@ -237,14 +237,14 @@ def test_an_id_that_another_gateway_knows_from_another_request_is_refused(gatewa
 
 
 def test_what_one_gateway_refused_or_cancelled_no_other_runs(gateway: Gateway, other: Gateway) -> None:
-    gateway.place.scheduler.refuse = "the account is locked"
+    gateway.sandbox.scheduler.refuse = "the account is locked"
     gateway.ask()
     gateway.step()
-    gateway.place.scheduler.refuse = ""
+    gateway.sandbox.scheduler.refuse = ""
     other.ask()
     other.step()
     assert gateway.answer() == other.answer()
-    assert gateway.place.scheduler.jobs == {}
+    assert gateway.sandbox.scheduler.jobs == {}
     assert len(to_send(gateway, other)) == 1
 
 
@@ -275,7 +275,7 @@ def test_a_root_that_is_away_for_a_while_fails_no_request(gateway: Gateway) -> N
         gateway.ask(id)
     gateway.step()
     gateway.played("a").begin(1, successor=False)
-    root, away = gateway.place.root, gateway.place.root.with_name("away")
+    root, away = gateway.sandbox.root, gateway.sandbox.root.with_name("away")
     for bare in (False, True):  # no folder, then a mount point with nothing in it
         root.rename(away)
         if bare:
@@ -295,12 +295,12 @@ def test_a_root_that_is_away_for_a_while_fails_no_request(gateway: Gateway) -> N
 def test_a_root_that_is_mounted_over_for_a_while_fails_no_request(gateway: Gateway) -> None:
     gateway.ask()
     gateway.step()
-    shutil.move(gateway.place.root, gateway.place.root.with_name("kept"))
-    with small_disk(gateway.place.root, kilobytes=64):
+    shutil.move(gateway.sandbox.root, gateway.sandbox.root.with_name("kept"))
+    with small_disk(gateway.sandbox.root, kilobytes=64):
         gateway.step(31, times=5)
         assert gateway.of().outcome is None
-    gateway.place.root.rmdir()
-    shutil.move(gateway.place.root.with_name("kept"), gateway.place.root)
+    gateway.sandbox.root.rmdir()
+    shutil.move(gateway.sandbox.root.with_name("kept"), gateway.sandbox.root)
     gateway.played().begin(1, successor=False).end(1, LegEnd.DONE)
     gateway.step(31)
     assert gateway.answer().state is OutcomeState.DONE
@@ -309,7 +309,7 @@ def test_a_root_that_is_mounted_over_for_a_while_fails_no_request(gateway: Gatew
 def test_nothing_is_submitted_into_the_bare_mount_point_of_a_root_that_had_runs(gateway: Gateway) -> None:
     gateway.ask("a")
     gateway.step()
-    root, away = gateway.place.root, gateway.place.root.with_name("away")
+    root, away = gateway.sandbox.root, gateway.sandbox.root.with_name("away")
     root.rename(away)
     root.mkdir()
     gateway.ask("b")
@@ -325,9 +325,9 @@ def test_nothing_is_submitted_into_the_bare_mount_point_of_a_root_that_had_runs(
 def test_a_run_of_an_older_version_gets_its_mark_so_that_its_deletion_can_be_told(gateway: Gateway) -> None:
     gateway.ask()
     gateway.step()
-    RootDir(gateway.place.root).request("r1").unlink()
+    RootDir(gateway.sandbox.root).request("r1").unlink()
     gateway.step(5)
-    assert find_request([gateway.place.root], "r1") is not None
+    assert find_request([gateway.sandbox.root], "r1") is not None
     shutil.rmtree(gateway.played().dir.path)
     gateway.until(lambda: gateway.of().outcome)
     assert "is gone" in gateway.answer().reason

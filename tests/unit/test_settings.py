@@ -57,9 +57,9 @@ def everything_on_the_path(program: str) -> str | None:
 def problems(env: dict[str, str]) -> list[str]:
     with pytest.raises(InvalidInput) as caught:
         load_settings(env)
-    told = str(caught.value).splitlines()
-    assert all(line.startswith(f"{env['ONWARD_SETTINGS']}: ") for line in told)
-    return [line.removeprefix(f"{env['ONWARD_SETTINGS']}: ") for line in told]
+    answer = str(caught.value).splitlines()
+    assert all(line.startswith(f"{env['ONWARD_SETTINGS']}: ") for line in answer)
+    return [line.removeprefix(f"{env['ONWARD_SETTINGS']}: ") for line in answer]
 
 
 # ── the file ──────────────────────────────────────────────────────────────────
@@ -110,7 +110,7 @@ def test_every_key_is_read(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('rot = "/x"', "rot: unknown key (did you mean root?); expected one of root, cluster, clusters"),
         ("root = 1", "root: found 1, expected a path that begins with /"),
@@ -163,24 +163,24 @@ def test_every_key_is_read(write: Write) -> None:
         ('root = "/a"\nroot = "/b"', "not TOML: Cannot overwrite a value (at line 2, column 12)"),
     ],
 )
-def test_a_wrong_setting_is_told_with_its_file_and_key(text: str, told: str, write: Write) -> None:
+def test_a_wrong_setting_is_told_with_its_file_and_key(text: str, message: str, write: Write) -> None:
     lines = problems(write(text + "\n"))
     assert len(lines) == 1
-    assert lines[0].startswith(told)
+    assert lines[0].startswith(message)
 
 
 def test_a_scheduler_that_is_not_installed_here_fails_where_its_cluster_is_used_and_nowhere_else(write: Write) -> None:
     env = write('[clusters.box]\nscheduler = "tsp"\n[clusters.lab]\nscheduler = "slrum"\n')
     settings = load_settings(env)
     assert settings.cluster("local")[0].scheduler == "local"
-    desk = OperationsContext(env=env, _settings=settings)
+    context = OperationsContext(env=env, _settings=settings)
     with pytest.raises(InvalidInput, match=r"clusters\.box\.scheduler: no scheduler named 'tsp' in this environment") as error:
-        desk.scheduler(settings.cluster("box")[0])
+        context.scheduler(settings.cluster("box")[0])
     assert "install it in the environment that has Onward" in error.value.hint
     assert "entry point" in error.value.hint
     with pytest.raises(InvalidInput, match="did you mean slurm"):
-        desk.scheduler(settings.cluster("lab")[0])
-    fine, _, words = examine_cluster(desk, "box")
+        context.scheduler(settings.cluster("lab")[0])
+    fine, _, words = examine_cluster(context, "box")
     assert (fine, "no scheduler named 'tsp'" in words) == (False, True)
 
 
@@ -275,11 +275,11 @@ def test_the_runs_folder_is_the_first_that_anyone_names(monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     named = ClusterSettings(name="a", scheduler="local", root=Path("/a"))
     unnamed = ClusterSettings(name="b", scheduler="local")
-    told = Settings(default_root=Path("/s"))
-    assert told.root({"ONWARD_ROOT": "/env"}, named) == Path("/env")
-    assert told.root({"ONWARD_ROOT": "env"}, named) == tmp_path / "env"
-    assert told.root({"ONWARD_ROOT": ""}, named) == Path("/a")
-    assert told.root({}, unnamed) == told.root({}) == Path("/s")
+    answer = Settings(default_root=Path("/s"))
+    assert answer.root({"ONWARD_ROOT": "/env"}, named) == Path("/env")
+    assert answer.root({"ONWARD_ROOT": "env"}, named) == tmp_path / "env"
+    assert answer.root({"ONWARD_ROOT": ""}, named) == Path("/a")
+    assert answer.root({}, unnamed) == answer.root({}) == Path("/s")
     assert Settings().root({}, unnamed) == tmp_path / "runs"
 
 

@@ -175,8 +175,8 @@ def test_one_that_cannot_be_deleted_costs_neither_the_report_nor_the_next(
 
 def test_when_saves_outrun_it_the_newest_goes_first_and_older_ones_are_skipped_only_after_it(bench: Bench) -> None:
     bench.save(*range(1, 8))
-    told = bench.work()
-    assert told == [("published", 7), *(("skipped", step) for step in (1, 2, 3, 4)), ("published", 5), ("published", 6)]
+    answer = bench.work()
+    assert answer == [("published", 7), *(("skipped", step) for step in (1, 2, 3, 4)), ("published", 5), ("published", 6)]
     assert os.listdir(bench.local) == []
 
 
@@ -251,12 +251,12 @@ def test_while_the_store_takes_nothing_the_two_newest_stay_on_the_node_and_older
     """A full store for a day must not fill the node's disk, which would end the training."""
     with monkeypatch.context() as full:
         refuse_room(full)
-        told: list[tuple[str, int]] = []
+        entries: list[tuple[str, int]] = []
         for step in range(1, 7):
             bench.save(step)
-            told += bench.work()
+            entries += bench.work()
             bench.clock.sleep(700.0)
-        assert [step for kind, step in told if kind == "skipped"] == [1, 2, 3, 4]
+        assert [step for kind, step in entries if kind == "skipped"] == [1, 2, 3, 4]
         assert [step_of(folder) for folder in committed(bench.local)] == [5, 6]
     bench.clock.sleep(700.0)
     bench.work()

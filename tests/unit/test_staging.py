@@ -21,9 +21,9 @@ def beat(tmp_path: Path) -> publisher_process.Heartbeat:
 
 
 def commit(folder: Path, step: int) -> None:
-    place = folder / contract.step_folder(step)
-    place.mkdir()
-    (place / contract.COMMIT_FILE).write_text("{}")
+    mount = folder / contract.step_folder(step)
+    mount.mkdir()
+    (mount / contract.COMMIT_FILE).write_text("{}")
 
 
 def test_it_says_how_far_a_publish_is(
@@ -33,8 +33,8 @@ def test_it_says_how_far_a_publish_is(
     beat.begin(PublishReport(kind="publishing", step=200, bytes=10))
     beat.moved(4)
     beat.moved(3)
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(report["kind"], report["bytes"]) for report in told] == [("publishing", 10), ("moving", 4)], "at most every ten seconds"
+    body = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(report["kind"], report["bytes"]) for report in body] == [("publishing", 10), ("moving", 4)], "at most every ten seconds"
 
 
 @pytest.mark.parametrize(("newer", "ends", "stops"), [(True, True, True), (True, False, False), (False, True, False)])

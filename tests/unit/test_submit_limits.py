@@ -24,32 +24,32 @@ from onward.supervisor.leg.context import LegContext
 from onward.supervisor.leg.end import continue_or_close, leave_job
 from onward.supervisor.leg.handover import Handover
 from tests.benches import until
-from tests.desks import CountingScheduler, Place, PlayedRun
 from tests.fakes import FakeScheduler
+from tests.sandbox import CountingScheduler, PlayedRun, Sandbox
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def sandbox(tmp_path: Path) -> Sandbox:
+    return Sandbox(tmp_path)
 
 
 @pytest.fixture
-def run(place: Place) -> PlayedRun:
+def run(sandbox: Sandbox) -> PlayedRun:
     """Leg 1 runs, and the site allows no other job beside it."""
-    played = place.play()
-    place.scheduler.limit = 1
+    played = sandbox.play()
+    sandbox.scheduler.limit = 1
     return played.begin(1, successor=False)
 
 
-def scene_of(run: PlayedRun, leg: int, *, restarted: bool = False) -> LegContext:
+def leg_context_of(run: PlayedRun, leg: int, *, restarted: bool = False) -> LegContext:
     allocation = Allocation(job=run.job(leg), hosts=("node1",), deadline=None, restarted=restarted)
     return LegContext(
         dir=run.dir,
         spec=run.spec,
         leg=leg,
-        scheduler=run.place.scheduler,
+        scheduler=run.sandbox.scheduler,
         allocation=allocation,
-        clock=run.place.clock,
+        clock=run.sandbox.clock,
         journal=Journal(run.dir.leg_journal(leg)),
     )
 
@@ -83,8 +83,8 @@ class Crowded(CountingScheduler):
 
 def test_a_submit_is_tried_again_with_growing_pauses_until_there_is_room(run: PlayedRun) -> None:
     began = run.now()
-    scheduler = Crowded(run.place.clock, room_from=began + 24 * 3600)
-    handover = Handover(dir=run.dir, scheduler=scheduler, journal=desk_journal(run.dir), clock=run.place.clock, limit_patience=math.inf)
+    scheduler = Crowded(run.sandbox.clock, room_from=began + 24 * 3600)
+    handover = Handover(dir=run.dir, scheduler=scheduler, journal=desk_journal(run.dir), clock=run.sandbox.clock, limit_patience=math.inf)
     job = handover.ensure(run.run, Continue(leg=2, mem=None), after="1")
     assert scheduler.status([JobId(job)])[JobId(job)].state is JobState.HELD
     pauses = [round(later - earlier) for earlier, later in zip(scheduler.tries, scheduler.tries[1:], strict=False)]
@@ -95,8 +95,8 @@ def test_a_submit_is_tried_again_with_growing_pauses_until_there_is_room(run: Pl
 
 
 def test_a_leg_goes_on_trying_while_it_trains_and_its_end_ends_that(run: PlayedRun) -> None:
-    scheduler = Crowded(run.place.clock, room_from=math.inf)
-    successor = Successor(replace(scene_of(run, 1), scheduler=scheduler), run.run)
+    scheduler = Crowded(run.sandbox.clock, room_from=math.inf)
+    successor = Successor(replace(leg_context_of(run, 1), scheduler=scheduler), run.run)
     until(lambda: len(scheduler.tries) > 3, what="a fourth try")
     assert successor.done.is_set(), "training does not wait for a place in the queue"
     successor.give_up()
@@ -108,7 +108,7 @@ def test_a_leg_goes_on_trying_while_it_trains_and_its_end_ends_that(run: PlayedR
 def test_a_running_leg_shows_that_the_next_one_has_no_place_yet(run: PlayedRun) -> None:
     with pytest.raises(SubmitLimitReached):
         run.queue(2, after=run.job(1))
-    said = why(run.run, run.place.scheduler.status([run.job(1)]))
+    said = why(run.run, run.sandbox.scheduler.status([run.job(1)]))
     assert said.startswith("leg 1 runs on node1; leg 2 waits for a place in the queue")
 
 
@@ -116,17 +116,17 @@ def test_a_running_leg_shows_that_the_next_one_has_no_place_yet(run: PlayedRun) 
 
 
 def test_at_the_end_of_a_leg_its_job_goes_back_into_the_queue_as_the_next_leg(run: PlayedRun) -> None:
-    scheduler, job = run.place.scheduler, run.job(1)
+    scheduler, job = run.sandbox.scheduler, run.job(1)
     ended(run, 1)
-    scene = scene_of(run, 1)
-    continue_or_close(scene)
+    context = leg_context_of(run, 1)
+    continue_or_close(context)
     assert scheduler.status([job])[job].state is JobState.RUNNING, "not before all else is done"
-    assert leave_job(scene, 0) == 0
+    assert leave_job(context, 0) == 0
     assert scheduler.status([job])[job].state is JobState.QUEUED
     assert run.leg(2).job == job
 
     scheduler.start(job)
-    again = scene_of(run, 2, restarted=True)
+    again = leg_context_of(run, 2, restarted=True)
     assert leg_of_job(run.run, 1, again.allocation) == 2, "its script still says leg 1"
     assert may_begin(again)
 
@@ -134,34 +134,34 @@ def test_at_the_end_of_a_leg_its_job_goes_back_into_the_queue_as_the_next_leg(ru
 def test_a_scheduler_that_requeues_by_an_exit_code_gets_it(run: PlayedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeScheduler, "requeue", lambda self, job: 99)
     ended(run, 1, LegEnd.CRASHED)
-    scene = scene_of(run, 1)
-    continue_or_close(scene)
-    assert leave_job(scene, 1) == 99
+    context = leg_context_of(run, 1)
+    continue_or_close(context)
+    assert leave_job(context, 1) == 99
 
 
 def test_a_job_without_a_plan_to_come_back_leaves_with_its_own_exit_code(run: PlayedRun) -> None:
-    assert leave_job(scene_of(run, 1), 1) == 1
+    assert leave_job(leg_context_of(run, 1), 1) == 1
 
 
 def test_a_job_that_lacks_the_memory_of_the_next_leg_does_not_come_back_and_the_run_says_who_goes_on(
-    place: Place, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended(run, 1)
     monkeypatch.setattr("onward.supervisor.leg.end.suits_next_leg", lambda standing, wanted: False)
-    scene = scene_of(run, 1)
-    continue_or_close(scene)
-    assert scene.requeue is None
-    place.scheduler.end(run.job(1))
+    context = leg_context_of(run, 1)
+    continue_or_close(context)
+    assert context.requeue is None
+    sandbox.scheduler.end(run.job(1))
     said = why(run.run, {})
     assert "leg 2 waits for a place in the queue" in said and "only 1 jobs are allowed" in said and "onward tend" in said
 
 
 def test_a_requeue_that_is_not_allowed_leaves_the_leg_waiting_for_a_place(run: PlayedRun) -> None:
     ended(run, 1)
-    scene = scene_of(run, 1)
-    continue_or_close(scene)
-    run.place.scheduler.down = True
-    assert leave_job(scene, 0) == 0
+    context = leg_context_of(run, 1)
+    continue_or_close(context)
+    run.sandbox.scheduler.down = True
+    assert leave_job(context, 0) == 0
     assert run.leg(2).job is None
     assert "waits for a place in the queue" in why(run.run, {})
 
@@ -170,25 +170,27 @@ def test_a_scheduler_that_cannot_requeue_is_not_asked_to() -> None:
     assert requeues(object()) is None
 
 
-def test_a_job_killed_between_its_plan_to_come_back_and_doing_so_is_replaced_by_tend(place: Place, run: PlayedRun) -> None:
+def test_a_job_killed_between_its_plan_to_come_back_and_doing_so_is_replaced_by_tend(sandbox: Sandbox, run: PlayedRun) -> None:
     ended(run, 1)
-    continue_or_close(scene_of(run, 1))
+    continue_or_close(leg_context_of(run, 1))
     first = run.job(1)
-    place.scheduler.end(first, JobState.TIMED_OUT)
-    assert tended(place).acted
+    sandbox.scheduler.end(first, JobState.TIMED_OUT)
+    assert tended(sandbox).acted
     assert run.job(2) != first
-    assert place.scheduler.status([run.job(2)])[run.job(2)].state is JobState.QUEUED
+    assert sandbox.scheduler.status([run.job(2)])[run.job(2)].state is JobState.QUEUED
 
 
 def test_a_job_that_slurm_itself_restarts_ends_its_leg_and_becomes_the_next(run: PlayedRun) -> None:
     """As after a lost node: the leg had no last word, and no other job may be submitted."""
-    scheduler, job = run.place.scheduler, run.job(1)
-    scene = scene_of(run, leg_of_job(run.run, 1, Allocation(job=job, hosts=("node2",), deadline=None, restarted=True)), restarted=True)
-    assert not may_begin(scene)
-    leave_job(scene, 0)
+    scheduler, job = run.sandbox.scheduler, run.job(1)
+    context = leg_context_of(
+        run, leg_of_job(run.run, 1, Allocation(job=job, hosts=("node2",), deadline=None, restarted=True)), restarted=True
+    )
+    assert not may_begin(context)
+    leave_job(context, 0)
     assert run.leg(1).end is LegEnd.NODE_LOST
     scheduler.start(job)
-    again = scene_of(run, 2, restarted=True)
+    again = leg_context_of(run, 2, restarted=True)
     assert leg_of_job(run.run, 1, again.allocation) == 2
     assert may_begin(again)
 
@@ -197,7 +199,7 @@ def test_a_run_that_is_over_does_not_show_a_leg_that_never_found_a_place(run: Pl
     with pytest.raises(SubmitLimitReached):
         run.queue(2, after=run.job(1))
     ended(run, 1, LegEnd.DONE)
-    continue_or_close(scene_of(run, 1))
+    continue_or_close(leg_context_of(run, 1))
     assert run.run.closed
     assert run.leg(2).submission is None
 
@@ -205,42 +207,42 @@ def test_a_run_that_is_over_does_not_show_a_leg_that_never_found_a_place(run: Pl
 # ── by whoever looks after the runs ───────────────────────────────────────────
 
 
-def tended(place: Place) -> TendReport:
-    place.clock.sleep(GRACE + 1)
-    return tend(place.desk)
+def tended(sandbox: Sandbox) -> TendReport:
+    sandbox.clock.sleep(GRACE + 1)
+    return tend(sandbox.context)
 
 
-def test_tend_submits_the_waiting_leg_when_there_is_room_and_writes_nothing_until_then(place: Place, run: PlayedRun) -> None:
+def test_tend_submits_the_waiting_leg_when_there_is_room_and_writes_nothing_until_then(sandbox: Sandbox, run: PlayedRun) -> None:
     with pytest.raises(SubmitLimitReached):
         run.queue(2, after=run.job(1))
     run.end(1, LegEnd.TIME_LIMIT)
-    place.scheduler.limit = 0
+    sandbox.scheduler.limit = 0
     before = run.files()
     for _ in range(3):
-        done = tended(place)
+        done = tended(sandbox)
         assert (done.acted, done.problems, done.unanswered) == ([], [], False)
         assert "waits for a place in the queue" in done.said[run.spec.id]
     assert run.files() == before, "a pass that changes nothing leaves no file"
-    place.scheduler.limit = None
-    assert "queued leg 2" in tended(place).acted[0]
-    assert place.scheduler.status([run.job(2)])[run.job(2)].state is JobState.QUEUED
+    sandbox.scheduler.limit = None
+    assert "queued leg 2" in tended(sandbox).acted[0]
+    assert sandbox.scheduler.status([run.job(2)])[run.job(2)].state is JobState.QUEUED
 
 
-def test_tend_says_once_that_a_leg_found_no_place(place: Place, run: PlayedRun) -> None:
+def test_tend_says_once_that_a_leg_found_no_place(sandbox: Sandbox, run: PlayedRun) -> None:
     run.end(1, LegEnd.TIME_LIMIT)
-    place.scheduler.limit = 0
-    assert "leg 2 waits for a place in the queue" in tended(place).acted[0]
-    assert tended(place).acted == []
+    sandbox.scheduler.limit = 0
+    assert "leg 2 waits for a place in the queue" in tended(sandbox).acted[0]
+    assert tended(sandbox).acted == []
 
 
-def test_a_submit_that_was_accepted_unheard_while_there_was_no_room_is_found_by_its_name(place: Place, run: PlayedRun) -> None:
+def test_a_submit_that_was_accepted_unheard_while_there_was_no_room_is_found_by_its_name(sandbox: Sandbox, run: PlayedRun) -> None:
     """The process that tried again was killed before it could write the job down."""
     with pytest.raises(SubmitLimitReached):
         run.queue(2, after=run.job(1))
     standing = run.leg(2).submission
     assert standing
-    place.scheduler.limit = None
-    job = place.scheduler.submit(run.dir.script(2), name=standing.name)
+    sandbox.scheduler.limit = None
+    job = sandbox.scheduler.submit(run.dir.script(2), name=standing.name)
     run.end(1, LegEnd.TIME_LIMIT)
     assert run.queue(2) == job
-    assert len(place.scheduler.jobs) == 2
+    assert len(sandbox.scheduler.jobs) == 2

@@ -17,7 +17,7 @@ from onward.operations.ssh.agent import HostAgent
 from onward.operations.submit import arriving_code
 from onward.operations.submit.code_snapshot import CodeSnapshot, freeze_code
 from onward.operations.submit.new_run import submit
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 ID = "k3x9q2m7"
 
@@ -25,15 +25,15 @@ ID = "k3x9q2m7"
 class Asking:
     """The same request, as often as it is sent; the first is held up between its look and its run's folder."""
 
-    def __init__(self, place: Place, monkeypatch: pytest.MonkeyPatch, *, freeze: bool) -> None:
-        self.place = place
+    def __init__(self, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, *, freeze: bool) -> None:
+        self.sandbox = sandbox
         self.at_work, self.go_on, self.waits = threading.Event(), threading.Event(), threading.Event()
         self.fails: Exception | None = None
-        folder, frozen = "", CodeSnapshot(workdir=str(place.project), facts={"frozen": False}, diff="")
+        folder, frozen = "", CodeSnapshot(workdir=str(sandbox.project), facts={"frozen": False}, diff="")
         if freeze:
-            room = arriving_code.prepare(place.root, ID)
-            folder, frozen = str(room), freeze_code(place.project, room, exclude=(), runs=place.root)
-        self._given = {"id": ID, "draft": value_to_json(place.draft(freeze=freeze)), "folder": folder, "frozen": value_to_json(frozen)}
+            room = arriving_code.prepare(sandbox.root, ID)
+            folder, frozen = str(room), freeze_code(sandbox.project, room, exclude=(), runs=sandbox.root)
+        self._given = {"id": ID, "draft": value_to_json(sandbox.draft(freeze=freeze)), "folder": folder, "frozen": value_to_json(frozen)}
         real = submit
 
         def slow(*given: Any, **named: Any) -> Any:
@@ -52,7 +52,7 @@ class Asking:
         monkeypatch.setattr(arriving_code, "_pause", waits)
 
     def ask(self) -> Any:
-        return HostAgent(self.place.desk, io.BytesIO()).serve("submit", self._given)
+        return HostAgent(self.sandbox.context, io.BytesIO()).serve("submit", self._given)
 
     def both(self) -> tuple[Any, Any]:
         with ThreadPoolExecutor(2) as pool:
@@ -73,24 +73,24 @@ def _result(future: Any) -> Any:
 def test_the_second_asking_waits_and_answers_with_the_run_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, freeze: bool
 ) -> None:
-    place = Place(tmp_path)
-    asking = Asking(place, monkeypatch, freeze=freeze)
+    sandbox = Sandbox(tmp_path)
+    asking = Asking(sandbox, monkeypatch, freeze=freeze)
     first, second = asking.both()
     assert (first.id, first) == (ID, second)
     assert asking.ask() == first
-    assert len(list(place.root.glob("20*"))) == 1
-    assert len(place.scheduler.jobs) == 1
-    assert not list((place.root / ".arriving").iterdir())
+    assert len(list(sandbox.root.glob("20*"))) == 1
+    assert len(sandbox.scheduler.jobs) == 1
+    assert not list((sandbox.root / ".arriving").iterdir())
 
 
 def test_where_the_first_fails_the_second_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(tmp_path)
-    asking = Asking(place, monkeypatch, freeze=False)
+    sandbox = Sandbox(tmp_path)
+    asking = Asking(sandbox, monkeypatch, freeze=False)
     asking.fails = SubmitRefused("no such queue")
     first, second = asking.both()
     assert first is asking.fails
     assert second.id == ID
-    assert len(list(place.root.glob("20*"))) == 1
+    assert len(list(sandbox.root.glob("20*"))) == 1
 
 
 def test_one_that_never_ends_is_told_and_not_repeated(tmp_path: Path) -> None:

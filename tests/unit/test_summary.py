@@ -108,8 +108,8 @@ def test_each_row_is_tested_against_the_baseline_and_the_test_is_named() -> None
     assert accuracy and (accuracy.test, accuracy.pairs, accuracy.significant) == ("paired", 3, True)
     assert loss and (loss.test, loss.significant) == ("welch", True)
     assert summary().row("base").baseline and summary().row("base").cells["loss"].against is None
-    told = " ".join(legend(summary()))
-    assert "Welch's test" in told and "pairs of the same shard and seed" in told and "Holm" in told
+    answer = " ".join(legend(summary()))
+    assert "Welch's test" in answer and "pairs of the same shard and seed" in answer and "Holm" in answer
 
 
 def test_another_baseline_can_be_named_and_one_that_is_not_there_is_refused() -> None:
@@ -166,9 +166,9 @@ def test_csv_has_a_line_for_each_cell_and_no_formula() -> None:
 
 
 def test_json_holds_every_measurement() -> None:
-    told = json.loads(json.dumps(as_json(summary()), allow_nan=False))
-    cell = told["rows"][1]["cells"]["accuracy"]
-    assert told["schema"] == 1 and told["rows"][1]["key"] == "train@100" and cell["whole"] and len(cell["measured"]) == 3
+    body = json.loads(json.dumps(as_json(summary()), allow_nan=False))
+    cell = body["rows"][1]["cells"]["accuracy"]
+    assert body["schema"] == 1 and body["rows"][1]["key"] == "train@100" and cell["whole"] and len(cell["measured"]) == 3
     assert cell["measured"][0] == {"seed": 1, "shard": 0, "value": 0.601, "weight": 10, "spread": 0.05}
 
 

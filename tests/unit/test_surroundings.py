@@ -48,8 +48,8 @@ def test_a_training_finds_all_it_needs(run: RunDir, local: LegLocal, monkeypatch
         monkeypatch.delenv(name)
     spec = make_spec(checkpoints=CheckpointRule(every="600"))
     env = training_environment(spec, run, local, leg=4, deadline=1234.6, resume=(Path("/node/resume"), 88))
-    told = {name: value for name, value in env.items() if name.startswith("ONWARD_")}
-    assert told == {
+    fields = {name: value for name, value in env.items() if name.startswith("ONWARD_")}
+    assert fields == {
         contract.RUN_ID: "k3x9q2m7",
         contract.RUN_DIR: str(run.path),
         contract.LEG: "4",

@@ -22,15 +22,15 @@ from onward.supervisor.disk.memory_disk import memory_words
 from onward.supervisor.disk.owner import OWNER
 from onward.supervisor.disk.skipped_saves import SkippedSaves
 from onward.supervisor.preparation.environment import local_folder
-from tests.desks import Place
 from tests.histories import make_spec
+from tests.sandbox import Sandbox
 
 
 class Disk:
     """A node's disk with folders of legs."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.place = Place(folder / "desk")
+        self.sandbox = Sandbox(folder / "desk")
         self.path = folder / "disk"
         self.path.mkdir()
         monkeypatch.setenv("SLURM_TMPDIR", str(self.path))
@@ -65,12 +65,12 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 def test_a_folder_of_a_living_leg_is_not_even_named(disk: Disk) -> None:
-    disk.leg(disk.place.play("one").begin(1).dir, alive=True)
+    disk.leg(disk.sandbox.play("one").begin(1).dir, alive=True)
     assert disk.found() == {}
 
 
 def test_a_folder_with_nothing_unpublished_may_go(disk: Disk) -> None:
-    run = disk.place.play("one").begin(1)
+    run = disk.sandbox.play("one").begin(1)
     local = disk.leg(run.dir)
     disk.save(local, 7)
     assert "leg-0001.step-00000007" in disk.found()[run.dir.path.name]
@@ -80,7 +80,7 @@ def test_a_folder_with_nothing_unpublished_may_go(disk: Disk) -> None:
 
 
 def test_an_unpublished_checkpoint_of_an_open_run_stays_and_is_named_with_its_size(disk: Disk) -> None:
-    run = disk.place.play("one").begin(1)
+    run = disk.sandbox.play("one").begin(1)
     disk.save(disk.leg(run.dir), 7)
     [why] = disk.found().values()
     assert "5.1 kB" in why or "5.0 kB" in why, why
@@ -88,7 +88,10 @@ def test_an_unpublished_checkpoint_of_an_open_run_stays_and_is_named_with_its_si
 
 
 def test_of_a_run_that_failed_it_stays_and_of_one_that_finished_it_goes(disk: Disk) -> None:
-    failed, finished = disk.place.play("failed").begin(1).end(1, LegEnd.CRASHED), disk.place.play("finished").begin(1).end(1, LegEnd.DONE)
+    failed, finished = (
+        disk.sandbox.play("failed").begin(1).end(1, LegEnd.CRASHED),
+        disk.sandbox.play("finished").begin(1).end(1, LegEnd.DONE),
+    )
     for number, run in enumerate((failed, finished)):
         disk.save(disk.leg(run.dir, id=f"k0{number}"), 7)
     finished.dir.done.write_text(json.dumps({"state": "finished", "at": 1.0}))
@@ -98,30 +101,30 @@ def test_of_a_run_that_failed_it_stays_and_of_one_that_finished_it_goes(disk: Di
 
 
 def test_of_a_run_that_was_removed_it_goes_unless_its_root_cannot_be_seen(disk: Disk, tmp_path: Path) -> None:
-    disk.place.play("another")
-    disk.save(disk.leg(RunDir(disk.place.root / "2026-11-15_X_gone"), id="k01"), 7)
+    disk.sandbox.play("another")
+    disk.save(disk.leg(RunDir(disk.sandbox.root / "2026-11-15_X_gone"), id="k01"), 7)
     disk.save(disk.leg(RunDir(tmp_path / "not-mounted" / "2026-11-15_Y_unseen"), id="k02"), 7)
     found = disk.found()
     assert found["2026-11-15_X_gone"] == "" and "cannot be read" in found["2026-11-15_Y_unseen"]
 
 
 def test_clean_on_a_node_says_what_it_would_free_and_removes_it_with_its_logs_carried_over(disk: Disk) -> None:
-    run, other = disk.place.play("one").begin(1), disk.place.play("two").begin(1)
+    run, other = disk.sandbox.play("one").begin(1), disk.sandbox.play("two").begin(1)
     local, kept = disk.leg(run.dir, id="k01"), disk.leg(other.dir, id="k02")
     disk.save(kept, 7)
     (local.spool / "leg-0001.train-77.jsonl").write_text('{"n": 0}\n')
-    found = scan_node(disk.place.desk)
+    found = scan_node(disk.sandbox.context)
     assert [(item.kind, item.path) for item in found.items] == [(RemovableKind.LEG, local.path)]
     assert [one.path for one in found.kept] == [kept.path]
-    gone, problems = remove_scanned(disk.place.desk, found)
+    gone, problems = remove_scanned(disk.sandbox.context, found)
     assert [item.path for item in gone] == [local.path] and problems == []
     assert not local.path.exists() and not local.path.parent.exists() and kept.path.exists()
     assert (run.dir.spool / "leg-0001.train-77.jsonl").read_text() == '{"n": 0}\n'
 
 
 def test_a_job_removes_what_other_runs_left_and_nothing_else(disk: Disk) -> None:
-    mine = disk.place.play("mine").begin(1)
-    theirs, unpublished = disk.place.play("theirs").begin(1), disk.place.play("unpublished").begin(1)
+    mine = disk.sandbox.play("mine").begin(1)
+    theirs, unpublished = disk.sandbox.play("theirs").begin(1), disk.sandbox.play("unpublished").begin(1)
     current, earlier = disk.leg(mine.dir, 2, id="k00", alive=True), disk.leg(mine.dir, 1, id="k00")
     left, kept = disk.leg(theirs.dir, id="k01"), disk.leg(unpublished.dir, id="k02")
     disk.save(kept, 7)

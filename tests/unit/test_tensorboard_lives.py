@@ -17,7 +17,7 @@ def points(*steps: int, tag: str = "loss", at: float = 100.0) -> list[ScalarEven
 
 def legs(events: list[ScalarEvent], life: FileProgress | None = None, newest: int = 0) -> list[tuple[int, int | None, list[int]]]:
     found, _ = split_into_legs(events, life or FileProgress(), newest)
-    return [(one.leg, one.resumed, sorted({s for told in one.columns.values() for s in told.steps})) for one in found]
+    return [(one.leg, one.resumed, sorted({s for one in one.columns.values() for s in one.steps})) for one in found]
 
 
 def test_a_file_is_a_leg() -> None:
@@ -59,9 +59,9 @@ def test_it_does_not_matter_in_how_many_pieces_a_file_is_read(steps: list[int], 
     for start, end in itertools.pairwise([0, *cuts, len(events)]):
         found, life = split_into_legs(events[start:end], life, newest)
         newest = max([newest, *(one.leg for one in found)])
-        pieces += [(one.leg, step) for one in found for told in one.columns.values() for step in told.steps]
+        pieces += [(one.leg, step) for one in found for entry in one.columns.values() for step in entry.steps]
     whole, _ = split_into_legs(events, FileProgress(), 0)
-    assert pieces == [(one.leg, step) for one in whole for told in one.columns.values() for step in told.steps]
+    assert pieces == [(one.leg, step) for one in whole for entry in one.columns.values() for step in entry.steps]
 
 
 # ── names ─────────────────────────────────────────────────────────────────────
@@ -75,8 +75,8 @@ def test_folders_that_name_a_start_are_left_out_of_keys() -> None:
 
 
 def test_two_folders_of_a_leg_never_share_keys() -> None:
-    told = key_prefixes([("version_0", 1), ("version_1", 1), ("version_2", 2), ("version_0", 1)])
-    assert told == {("version_0", 1): "", ("version_1", 1): "version_1/", ("version_2", 2): ""}
+    answer = key_prefixes([("version_0", 1), ("version_1", 1), ("version_2", 2), ("version_0", 1)])
+    assert answer == {("version_0", 1): "", ("version_1", 1): "version_1/", ("version_2", 2): ""}
 
 
 def test_a_file_is_of_the_leg_that_had_started_by_then() -> None:

@@ -11,7 +11,7 @@ import pytest
 from onward.errors import NotOffered
 from onward.operations.repair.timer import TendTimer
 from onward.operations.repair.timer_hint import HINT, hint_once
-from tests.desks import Place
+from tests.sandbox import Sandbox
 
 CRONTAB = """
 if [ "$1" = -l ]; then cat {file} 2>/dev/null || {{ echo "no crontab for ada" >&2; exit 1; }}
@@ -58,9 +58,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_a_timer_is_written_and_enabled_and_its_files_are_named(machine: Machine) -> None:
-    told = machine.with_systemd().timer.install(cron=False)
+    answer = machine.with_systemd().timer.install(cron=False)
     service, timer = machine.units / "onward-tend.service", machine.units / "onward-tend.timer"
-    assert told == [
+    assert answer == [
         f"wrote {service}",
         f"wrote {timer}: onward tend every 10 minutes, in {machine.timer.folder}",
         "enabled onward-tend.timer",
@@ -142,15 +142,15 @@ def test_a_percent_sign_in_a_path_does_not_cut_the_line_of_cron(machine: Machine
 
 
 @pytest.fixture
-def place(tmp_path: Path, machine: Machine) -> Place:
-    return Place(tmp_path / "place", env={**machine.env, "ONWARD_STATE_DIR": str(tmp_path / "state")})
+def sandbox(tmp_path: Path, machine: Machine) -> Sandbox:
+    return Sandbox(tmp_path / "place", env={**machine.env, "ONWARD_STATE_DIR": str(tmp_path / "state")})
 
 
-def test_how_to_have_runs_watched_is_said_once(place: Place) -> None:
-    assert hint_once(place.desk) == HINT
-    assert list(hint_once(place.desk)) == []
+def test_how_to_have_runs_watched_is_said_once(sandbox: Sandbox) -> None:
+    assert hint_once(sandbox.context) == HINT
+    assert list(hint_once(sandbox.context)) == []
 
 
-def test_nothing_is_said_where_a_timer_watches_already(place: Place, machine: Machine) -> None:
+def test_nothing_is_said_where_a_timer_watches_already(sandbox: Sandbox, machine: Machine) -> None:
     machine.with_systemd().timer.install(cron=False)
-    assert list(hint_once(place.desk)) == []
+    assert list(hint_once(sandbox.context)) == []

@@ -22,35 +22,41 @@ def chart(steps: list[int], values: list[float | None], **others: object) -> Cha
 
 def test_the_mean_has_the_deviation_of_a_sample_and_the_outermost_values() -> None:
     curves = [curve((0, 1.0), (1, 2.0)), curve((0, 3.0), (1, 6.0))]
-    told = aggregate(curves, grid_of(curves, 10))
-    assert (told.xs, told.means, told.lows, told.highs, told.counts) == ([0, 1], [2.0, 4.0], [1.0, 2.0], [3.0, 6.0], [2, 2])
-    assert told.deviations == [pytest.approx(math.sqrt(2)), pytest.approx(math.sqrt(8))]
+    aggregated = aggregate(curves, grid_of(curves, 10))
+    assert (aggregated.xs, aggregated.means, aggregated.lows, aggregated.highs, aggregated.counts) == (
+        [0, 1],
+        [2.0, 4.0],
+        [1.0, 2.0],
+        [3.0, 6.0],
+        [2, 2],
+    )
+    assert aggregated.deviations == [pytest.approx(math.sqrt(2)), pytest.approx(math.sqrt(8))]
 
 
 def test_a_curve_that_logs_seldom_counts_between_its_points_and_not_beyond_them() -> None:
     often, seldom = curve(*((x, 0.0) for x in range(11))), curve((2, 2.0), (6, 6.0))
-    told = aggregate([often, seldom], [0, 2, 4, 6, 8])
-    assert told.means == [0.0, 1.0, 2.0, 3.0, 0.0]
-    assert told.counts == [1, 2, 2, 2, 1]
+    aggregated = aggregate([often, seldom], [0, 2, 4, 6, 8])
+    assert aggregated.means == [0.0, 1.0, 2.0, 3.0, 0.0]
+    assert aggregated.counts == [1, 2, 2, 2, 1]
 
 
 def test_a_gap_of_nan_does_not_count_and_spoils_nothing() -> None:
-    told = aggregate([curve((0, 1.0), (2, None), (4, 1.0)), curve((0, 3.0), (2, 3.0), (4, 3.0))], [0, 1, 2, 4])
-    assert told.means == [2.0, 3.0, 3.0, 2.0]
-    assert told.counts == [2, 1, 1, 2]
+    aggregated = aggregate([curve((0, 1.0), (2, None), (4, 1.0)), curve((0, 3.0), (2, 3.0), (4, 3.0))], [0, 1, 2, 4])
+    assert aggregated.means == [2.0, 3.0, 3.0, 2.0]
+    assert aggregated.counts == [2, 1, 1, 2]
 
 
 def test_where_no_curve_has_anything_the_mean_is_left_open() -> None:
-    told = aggregate([curve((0, 1.0), (9, None))], [0, 5, 9])
-    assert (told.means, told.counts, told.deviations) == ([1.0, None, None], [1, 0, 0], [0.0, None, None])
+    aggregated = aggregate([curve((0, 1.0), (9, None))], [0, 5, 9])
+    assert (aggregated.means, aggregated.counts, aggregated.deviations) == ([1.0, None, None], [1, 0, 0], [0.0, None, None])
 
 
 def test_many_places_become_an_even_grid_that_loses_no_spike() -> None:
     long = curve(*((x, 100.0 if x == 377 else 0.0) for x in range(1000)))
     grid = grid_of([long], 11)
-    told = aggregate([long], grid)
+    aggregated = aggregate([long], grid)
     assert (len(grid), grid[0], grid[-1]) == (11, 0, 999)
-    assert max(value for value in told.highs if value is not None) == 100.0
+    assert max(value for value in aggregated.highs if value is not None) == 100.0
     assert grid_of([], 10) == grid_of([curve()], 10) == []
     assert grid_of([long], 1) == [0]
 
@@ -81,6 +87,6 @@ def test_a_range_of_x_is_asked_for_by_steps_with_a_bucket_more_on_each_side(
 
 
 def test_values_near_the_greatest_there_are_do_not_break_the_mean() -> None:
-    told = aggregate([curve((0, 1e308)), curve((0, 1.5e308))], [0])
-    assert told.means == [pytest.approx(1.25e308)]
-    assert told.deviations == [math.inf]
+    aggregated = aggregate([curve((0, 1e308)), curve((0, 1.5e308))], [0])
+    assert aggregated.means == [pytest.approx(1.25e308)]
+    assert aggregated.deviations == [math.inf]

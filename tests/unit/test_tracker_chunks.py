@@ -28,9 +28,9 @@ def bits(values: object) -> list[bytes]:
 
 @given(POINTS)
 def test_every_point_comes_out_as_it_went_in(points: list[tuple[int, int, float]]) -> None:
-    told = columns(points)
-    back = unpack(pack(told).data)
-    assert (list(back.steps), list(back.times), bits(back.values)) == (list(told.steps), list(told.times), bits(told.values))
+    answer = columns(points)
+    back = unpack(pack(answer).data)
+    assert (list(back.steps), list(back.times), bits(back.values)) == (list(answer.steps), list(answer.times), bits(answer.values))
 
 
 @given(POINTS)

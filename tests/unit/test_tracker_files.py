@@ -63,13 +63,13 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def address(tmp_path: Path) -> Path:
     return new_database(tmp_path / "onward.db")
 
 
 @pytest.fixture
-def tracker(place: str | Path) -> Iterator[Tracker]:
-    with Tracker.open(place) as opened:
+def tracker(address: str | Path) -> Iterator[Tracker]:
+    with Tracker.open(address) as opened:
         yield opened
 
 
@@ -210,11 +210,11 @@ def test_a_torn_last_line_waits_for_its_rest(tracker: Tracker, root: Path, folde
     assert steps(tracker) == [1, 2, 3]
 
 
-def test_a_restarted_tracker_goes_on_where_it_was(place: str | Path, tracker: Tracker, root: Path, folder: Folder) -> None:
+def test_a_restarted_tracker_goes_on_where_it_was(address: str | Path, tracker: Tracker, root: Path, folder: Folder) -> None:
     folder.begin(1)
     folder.log(1, 1, 2)
     tracker.files.look([root])
-    with Tracker.open(place) as other:
+    with Tracker.open(address) as other:
         assert other.files.look([root]).points == 0
         folder.log(1, 3, start=2)
         assert other.files.look([root]).points == 1

@@ -130,7 +130,7 @@ def test_a_record_that_is_odd_keeps_no_other_from_being_read(tracker: Tracker, r
 
 
 @pytest.mark.parametrize(
-    ("told", "kept"),
+    ("record", "kept"),
     [
         ({"loss": 10**400, "acc": 1}, {"acc": 1.0}),
         ({"loss": "x", "acc": None, "a": [1]}, {}),
@@ -140,10 +140,10 @@ def test_a_record_that_is_odd_keeps_no_other_from_being_read(tracker: Tracker, r
     ],
 )
 def test_values_that_are_no_numbers_are_told_of_and_the_others_are_kept(
-    tracker: Tracker, run: str, told: dict[str, Any], kept: dict[str, float]
+    tracker: Tracker, run: str, record: dict[str, Any], kept: dict[str, float]
 ) -> None:
-    taken = tracker.ingest.records(run, 1, "train", [{"n": 0, "t": 1.7e9, "s": 1, "m": told}])
-    assert (taken.points, bool(taken.refused)) == (len(kept), len(kept) < len(told))
+    taken = tracker.ingest.records(run, 1, "train", [{"n": 0, "t": 1.7e9, "s": 1, "m": record}])
+    assert (taken.points, bool(taken.refused)) == (len(kept), len(kept) < len(record))
     assert {key: tracker.series.points(run, key)[0].value for key in kept} == kept
 
 

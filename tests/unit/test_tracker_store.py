@@ -14,7 +14,7 @@ from tests.databases import new_database
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def address(tmp_path: Path) -> Path:
     return new_database(tmp_path / "onward.db")
 
 

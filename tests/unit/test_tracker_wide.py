@@ -25,7 +25,7 @@ NAMES = [f"layer/{n:04d}" for n in range(WIDE)]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str | Path:
+def address(tmp_path: Path) -> str | Path:
     return tmp_path / "onward.db"
 
 
@@ -68,16 +68,16 @@ def _outline(chart: Chart) -> Any:
 def test_answers_are_those_of_narrow_records(tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     """Legs that supersede each other, values of all kinds, records that come twice, points of other writers; asked at any moment."""
     for seed in range(6):
-        told = []
+        entries = []
         for threshold in (WIDE, 1 << 30):
             monkeypatch.setattr(receive, "WIDE", threshold)
             made = tracker.runs.create(NewRun(run_id=f"run{seed}{threshold}", experiment=f"{seed} {threshold}", source="onward")).run_id
-            told.append(_story(tracker, made, random.Random(seed)))
-        assert told[0] == [text.replace(f"run{seed}{1 << 30}", f"run{seed}{WIDE}") for text in told[1]]
+            entries.append(_story(tracker, made, random.Random(seed)))
+        assert entries[0] == [text.replace(f"run{seed}{1 << 30}", f"run{seed}{WIDE}") for text in entries[1]]
 
 
 def _story(tracker: Tracker, run: str, luck: random.Random) -> list[str]:  # noqa: F811
-    told, n, step, leg = [], 0, 0, 1
+    entries, n, step, leg = [], 0, 0, 1
     for _ in range(12):
         act = luck.random()
         if act < 0.5:
@@ -97,8 +97,8 @@ def _story(tracker: Tracker, run: str, luck: random.Random) -> list[str]:  # noq
         elif act < 0.9:
             tracker.upkeep.tidy(resting=0)
         if luck.random() < 0.6:
-            told.append(answers(tracker, run))
-    return [*told, answers(tracker, run)]
+            entries.append(answers(tracker, run))
+    return [*entries, answers(tracker, run)]
 
 
 def test_a_wide_record_is_one_row_until_somebody_asks_what_the_run_has(tracker: Tracker, run: str) -> None:  # noqa: F811
@@ -124,9 +124,9 @@ def test_a_tail_is_settled_when_it_is_long_and_when_its_run_rests(tracker: Track
     assert [point.step for point in tracker.series.points(run, NAMES[5])] == list(range(MOST_RECORDS + 1))
 
 
-def test_a_tail_is_there_after_a_restart(tracker: Tracker, run: str, place: str | Path) -> None:  # noqa: F811
+def test_a_tail_is_there_after_a_restart(tracker: Tracker, run: str, address: str | Path) -> None:  # noqa: F811
     tracker.ingest.records(run, 1, "train-1", [wide(0, 0), wide(1, 1)])
-    with Tracker.open(place) as other:
+    with Tracker.open(address) as other:
         assert [point.value for point in other.series.points(run, NAMES[5])] == [5.0, 1005.0]
         assert other.runs.view(run).metrics[NAMES[5]].points == 2
     assert tracker.runs.view(run).metrics[NAMES[5]].points == 2

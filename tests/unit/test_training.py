@@ -62,16 +62,16 @@ class Bench:
         self.clock = ManualClock(START)
         self.child = FakeChild()
         self.reports: list[PublishReport] = []
-        self.told: list[Event] = []
+        self.written: list[Event] = []
         self._plan = dict(plan)
         self.folder = SimpleNamespace(stop_requested=False, fenced_by=0, taken_over=lambda: False)
         self.training = TrainingWatch(
             spec=make_spec(),
             leg=1,
             child=self.child,  # type: ignore[arg-type]
-            crew=RankGroup(self.local),
+            rank_group=RankGroup(self.local),
             local=self.local,
-            journal=SimpleNamespace(write=self.told.append),  # type: ignore[arg-type]
+            journal=SimpleNamespace(write=self.written.append),  # type: ignore[arg-type]
             stager=SimpleNamespace(reports=self._take),  # type: ignore[arg-type]
             spool=SpoolReader(self.local.spool),
             signals=SimpleNamespace(ending=False, warned=False, deleted=False, given_up=False, settle=lambda: None),  # type: ignore[arg-type]
@@ -165,8 +165,8 @@ def test_checkpoints_that_the_ranks_spoilt_are_told_in_the_run_and_ask_for_no_st
 
     bench = Bench(tmp_path, {1: refuse, 5: leave})
     assert bench.watch() == (contract.EXIT_AGAIN, 5)
-    told = [event.text for event in bench.told if isinstance(event, Warned)]
-    assert len(told) == 3 and told[0] == "the checkpoint of step 0: rank 3" and "supervisor's log" in told[2]
+    texts = [event.text for event in bench.written if isinstance(event, Warned)]
+    assert len(texts) == 3 and texts[0] == "the checkpoint of step 0: rank 3" and "supervisor's log" in texts[2]
 
 
 def test_a_rank_that_ends_early_while_others_wait_is_told_once(tmp_path: Path) -> None:
@@ -177,8 +177,8 @@ def test_a_rank_that_ends_early_while_others_wait_is_told_once(tmp_path: Path) -
 
     bench = Bench(tmp_path, {1: rank_3_leaves, 200: leave})
     bench.watch()
-    told = [event.text for event in bench.told if isinstance(event, Warned)]
-    assert told == ["rank 3 ended with exit code 75 while ranks 0, 1, 2 continued, and may wait for it"]
+    texts = [event.text for event in bench.written if isinstance(event, Warned)]
+    assert texts == ["rank 3 ended with exit code 75 while ranks 0, 1, 2 continued, and may wait for it"]
 
 
 # ── in the middle of a save ───────────────────────────────────────────────────
@@ -246,7 +246,7 @@ def test_a_checkpoint_that_the_limit_left_on_the_node_is_journaled_with_where_it
     commit(bench, 229)
     (store / "leg-0001.step-00000199").mkdir(parents=True)
     bench.training.saves.note_left_on_node(store, cut_off=True, at_deadline=False)
-    [missed] = [event for event in bench.told if isinstance(event, Missed)]
+    [missed] = [event for event in bench.written if isinstance(event, Missed)]
     assert missed.step == 229 and missed.bytes > 229 and missed.kept.startswith(str(bench.local.checkpoints))
     assert bench.training.saves.left_behind, "so the node's folder stays"
 
@@ -256,7 +256,7 @@ def test_what_is_published_or_superseded_is_not_missed(tmp_path: Path) -> None:
     commit(bench, 100)
     (store / "leg-0001.step-00000200").mkdir(parents=True)
     bench.training.saves.note_left_on_node(store, cut_off=False, at_deadline=False)
-    assert bench.told == [] and not bench.training.saves.left_behind
+    assert bench.written == [] and not bench.training.saves.left_behind
 
 
 def test_files_that_a_stager_was_still_publishing_when_it_was_cut_off_stay_on_the_node(tmp_path: Path) -> None:
@@ -265,14 +265,14 @@ def test_files_that_a_stager_was_still_publishing_when_it_was_cut_off_stay_on_th
     bench.reports.append(PublishReport(kind="publishing", step=7, bytes=1))
     bench.training.take_reports()
     bench.training.saves.note_left_on_node(tmp_path / "store", cut_off=True, at_deadline=False)
-    assert [event.step for event in bench.told if isinstance(event, Missed)] == [7] and bench.training.saves.left_behind
+    assert [event.step for event in bench.written if isinstance(event, Missed)] == [7] and bench.training.saves.left_behind
 
 
 def test_a_save_that_was_never_committed_is_not_told_as_a_checkpoint_left_on_the_node(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "leg-0001", {}, deadline=100.0)
     (bench.local.checkpoints / f"{contract.PARTIAL_PREFIX}7").mkdir()
     bench.training.saves.note_left_on_node(tmp_path / "store", cut_off=True, at_deadline=False)
-    assert bench.told == [] and not bench.training.saves.left_behind
+    assert bench.written == [] and not bench.training.saves.left_behind
 
 
 # ── the grace time and the limit ──────────────────────────────────────────────
@@ -297,7 +297,7 @@ def test_a_limit_that_was_moved_moves_the_request_and_is_journaled(tmp_path: Pat
     bench = Bench(tmp_path, {20.0: move}, deadline=200.0)
     code, at = bench.watch()
     assert code == -SIGKILL and 475 < at < 490
-    assert [(event.text, event.deadline) for event in bench.told if isinstance(event, LimitMoved)] == [
+    assert [(event.text, event.deadline) for event in bench.written if isinstance(event, LimitMoved)] == [
         ("the job's time limit was moved by +5 min", START + 500)
     ]
 
@@ -318,7 +318,7 @@ def test_a_limit_that_is_not_known_for_sure_yet_asks_nobody_to_stop(tmp_path: Pa
     bench = Bench(tmp_path, {}, deadline=200.0)
     bench.training.limit.is_current = lambda now, *, needed_at: now >= needed_at + 15  # type: ignore[method-assign]
     bench.watch()
-    (asked,) = [event for event in bench.told if isinstance(event, AskedToStop)]
+    (asked,) = [event for event in bench.written if isinstance(event, AskedToStop)]
     assert 175 <= asked.at - START < 176
 
 
@@ -334,6 +334,6 @@ def test_a_suspended_training_has_not_stalled(tmp_path: Path) -> None:
     bench.training.spec = replace(bench.training.spec, limits=Limits(stall_time=60))
     code, _ = bench.watch()
     assert code == 0 and not bench.training.stalled
-    assert [event.text for event in bench.told if isinstance(event, Warned)] == [
+    assert [event.text for event in bench.written if isinstance(event, Warned)] == [
         "nothing ran here for 5 min: the job was suspended, or its node hung"
     ]

@@ -19,8 +19,8 @@ def test_a_trouble_is_told_once_a_minute_and_its_end_once(caplog: pytest.LogCapt
         now[0] += 1
     trouble.over()
     trouble.over()
-    told = [(record.levelname, record.__dict__["action"], record.__dict__["said"]["refused"]) for record in caplog.records]
-    assert told == [("ERROR", "store", 1), ("ERROR", "store", 61), ("ERROR", "store", 121), ("WARNING", "store", 150)]
+    entries = [(record.levelname, record.__dict__["action"], record.__dict__["said"]["refused"]) for record in caplog.records]
+    assert entries == [("ERROR", "store", 1), ("ERROR", "store", 61), ("ERROR", "store", 121), ("WARNING", "store", 150)]
     assert "nothing can be stored: there is no room" in caplog.text
 
 

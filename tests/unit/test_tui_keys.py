@@ -13,7 +13,7 @@ from onward.errors import HostUnreachable, StorageFull
 from onward.tui.app import TopApp
 from onward.tui.keys.bindings import KEYS
 from onward.tui.sources.interface import ListedAlert
-from tests.desks import NOON
+from tests.sandbox import NOON
 from tests.screens import HOSTILE, FakeSource, cluster, row
 
 SIZE = (80, 24)

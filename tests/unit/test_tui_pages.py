@@ -13,7 +13,7 @@ from onward.tui.drawing.timeline import timeline_block
 from onward.tui.sources.interface import ListedRuns, LogWindow, ShownCluster, ShownRun
 from onward.tui.sources.run_facts import facts_of
 from onward.tui.state import ALERTS, NODES, QUEUE, RUN, RUNS, ScreenData, ScreenState
-from tests.desks import NOON
+from tests.sandbox import NOON
 from tests.screens import HOSTILE, cluster, row
 
 
@@ -67,7 +67,7 @@ def test_a_cluster_without_a_picture_says_what_to_do_and_an_old_one_its_age() ->
 
 
 def test_a_timeline_has_lanes_for_waits_legs_and_checkpoints() -> None:
-    told = Timeline(
+    answer = Timeline(
         start=NOON,
         end=NOON + 100,
         checkpoints=1,
@@ -81,7 +81,7 @@ def test_a_timeline_has_lanes_for_waits_legs_and_checkpoints() -> None:
             Mark(kind="end", leg=1, at=NOON + 60, words="leg 1 ended: time limit"),
         ),
     )
-    lines = shown(timeline_block(told, width=60, now=NOON + 100)).splitlines()
+    lines = shown(timeline_block(answer, width=60, now=NOON + 100)).splitlines()
     assert lines[0].startswith("timeline  ░░░░░") and lines[0].rstrip().endswith("█") and "2" in lines[0]
     assert lines[1].index("●") < lines[1].index("┤")
     assert "checkpoint of step 9" in lines[3] and "leg 1 ended: time limit" in lines[4]
@@ -100,13 +100,13 @@ def test_hostile_words_keep_every_line_at_its_width(name: str, screen: int) -> N
 
 def test_facts_that_are_not_known_are_left_out() -> None:
     assert facts_of({}, now=NOON) == (("progress", "no step logged yet"),)
-    told = {"pace": {"step": 9, "total": 100, "rate": 0.5}, "code": {"git_commit": "a" * 40, "git_branch": "main", "git_dirty": True}}
-    assert facts_of(told, now=NOON) == (("progress", "step 9 of 100, 0.5 steps/s"), ("code", "aaaaaaaaaaaa main with changes"))
+    fields = {"pace": {"step": 9, "total": 100, "rate": 0.5}, "code": {"git_commit": "a" * 40, "git_branch": "main", "git_dirty": True}}
+    assert facts_of(fields, now=NOON) == (("progress", "step 9 of 100, 0.5 steps/s"), ("code", "aaaaaaaaaaaa main with changes"))
 
 
 def test_when_a_run_will_be_done_is_said_with_its_legs_once() -> None:
-    told = {"finish": {"at": NOON + 3000, "legs": 1, "words": "at the pace of the last steps, in 1 more leg"}}
-    words = dict(facts_of(told, now=NOON))["finish"]
+    fields = {"finish": {"at": NOON + 3000, "legs": 1, "words": "at the pace of the last steps, in 1 more leg"}}
+    words = dict(facts_of(fields, now=NOON))["finish"]
     assert words.endswith(" (50m); at the pace of the last steps, in 1 more leg") and words.count("leg") == 1
 
 

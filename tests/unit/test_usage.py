@@ -18,13 +18,13 @@ from onward.tracker.runs.rows import Metric
 from onward.tracker.series.machine_samples import machines
 from tests.databases import tracker_in
 from tests.histories import History
-from tests.unit.test_api_routes import Scene, good
+from tests.unit.test_api_routes import Harness, good
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def harness(tmp_path: Path) -> Iterator[Harness]:
     with tracker_in(tmp_path) as opened:
-        yield Scene(tmp_path, opened)
+        yield Harness(tmp_path, opened)
 
 
 def run_with(*, end: LegEnd | None = None, ran: float = 3600, **asked: Any) -> Run:
@@ -109,26 +109,26 @@ def test_the_gpus_of_every_node_count_for_how_busy_a_run_is() -> None:
     assert record.gpu_use == pytest.approx(0.6)
 
 
-def test_of_a_run_on_several_nodes_all_are_shown_and_those_of_the_last_leg_compared(scene: Scene) -> None:
-    run = scene.place.play(resources=Resources(gpus="3", nodes=2)).begin(1)
+def test_of_a_run_on_several_nodes_all_are_shown_and_those_of_the_last_leg_compared(harness: Harness) -> None:
+    run = harness.sandbox.play(resources=Resources(gpus="3", nodes=2)).begin(1)
     run.write(ev.Claimed(leg=1, at=run.now(), job=run.job(1), hosts=["n1", "n2"], deadline=None, gpus=["GPU-1"]))
     for writer, node, uuid in (("system", "n1", "GPU-1"), ("system-n1", "n2", "GPU-2"), ("system-n2", "n0", "GPU-0")):
         figures = {f"system/node/{node}/rss_mib": 100.0, f"system/node/{node}/gpu/{uuid}/percent": 90.0 if node == "n1" else 0.0}
         line = json.dumps({"n": 0, "t": run.now(), "kind": "system", "m": figures})
         (run.dir.spool / f"leg-0001.{writer}.jsonl").write_text(line + "\n")
-    assert scene.server.services.tracker.files.look(scene.place.desk.roots).problems == []
-    told = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/system"))
+    assert harness.server.services.tracker.files.look(harness.sandbox.context.roots).problems == []
+    answer = good(harness.client.get(f"/api/v1/runs/{run.spec.id}/system"))
     shown = [
-        (node["node"], [figure["name"] for figure in node["figures"]], [gpu["uuid"] for gpu in node["gpus"]]) for node in told["nodes"]
+        (node["node"], [figure["name"] for figure in node["figures"]], [gpu["uuid"] for gpu in node["gpus"]]) for node in answer["nodes"]
     ]
     assert shown == [("n0", ["rss_mib"], ["GPU-0"]), ("n1", ["rss_mib"], ["GPU-1"]), ("n2", ["rss_mib"], ["GPU-2"])]
-    (gpus,) = (one for one in told["compared"] if one["what"] == "gpus")
+    (gpus,) = (one for one in answer["compared"] if one["what"] == "gpus")
     assert (gpus["asked"], gpus["words"]) == ("2", "1 of 2 were idle"), "n0 is none of the last leg's nodes"
 
 
-def test_the_system_page_has_nodes_gpus_idle_stretches_and_advice(scene: Scene) -> None:
+def test_the_system_page_has_nodes_gpus_idle_stretches_and_advice(harness: Harness) -> None:
     asked = Resources(mem=65536, cpus_per_task=16, gpus="2")
-    run = scene.place.play(resources=asked).begin(1)
+    run = harness.sandbox.play(resources=asked).begin(1)
     start = int(run.now())
     lines = []
     for n in range(100):
@@ -137,9 +137,9 @@ def test_the_system_page_has_nodes_gpus_idle_stretches_and_advice(scene: Scene) 
         lines.append(json.dumps({"n": n, "t": start + 10 * n, "kind": "system", "m": figures}))
     (run.dir.spool / "leg-0001.system.jsonl").write_text("\n".join(lines) + "\n")
     run.write(ev.Ended(leg=1, at=run.now() + 1000, end=LegEnd.TIME_LIMIT, reason="", peak_mem=3000))
-    assert scene.server.services.tracker.files.look(scene.place.desk.roots).problems == []
-    told = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/system?buckets=50"))
-    (node,) = told["nodes"]
+    assert harness.server.services.tracker.files.look(harness.sandbox.context.roots).problems == []
+    answer = good(harness.client.get(f"/api/v1/runs/{run.spec.id}/system?buckets=50"))
+    (node,) = answer["nodes"]
     assert node["node"] == "node1"
     cpu = next(figure for figure in node["figures"] if figure["name"] == "cpu_percent")
     assert (cpu["unit"], len(cpu["times"]), cpu["times"][0], cpu["means"][0]) == ("%", 50, start, 200.0)
@@ -147,11 +147,11 @@ def test_the_system_page_has_nodes_gpus_idle_stretches_and_advice(scene: Scene) 
     assert (first["uuid"], first["mean"], first["idle_s"]) == ("GPU-a", 45.0, 490.0)
     assert first["idle"] == [{"start": start + 500, "end": start + 990}]
     assert second["mean"] == 0.0
-    assert told["advice"] == "--mem 4G --cpus-per-task 3 --gpus 1"
-    assert [(leg["leg"], leg["nodes"], leg["start"] <= start) for leg in told["legs"]] == [(1, ["node1"], True)]
-    later = good(scene.client.get(f"/api/v1/runs/{run.spec.id}/system?first={start + 500}"))
+    assert answer["advice"] == "--mem 4G --cpus-per-task 3 --gpus 1"
+    assert [(leg["leg"], leg["nodes"], leg["start"] <= start) for leg in answer["legs"]] == [(1, ["node1"], True)]
+    later = good(harness.client.get(f"/api/v1/runs/{run.spec.id}/system?first={start + 500}"))
     assert later["nodes"][0]["figures"][0]["times"][0] == start + 500
 
 
-def test_a_run_without_samples_has_an_empty_system_page(scene: Scene) -> None:
-    assert good(scene.client.get(f"/api/v1/runs/{scene.run()}/system"))["nodes"] == []
+def test_a_run_without_samples_has_an_empty_system_page(harness: Harness) -> None:
+    assert good(harness.client.get(f"/api/v1/runs/{harness.run()}/system"))["nodes"] == []

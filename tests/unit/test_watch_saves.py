@@ -39,9 +39,9 @@ def fixed(step: int, name: str) -> str:
 class Simulation:
     """Time moves by hand; the stager looks every second of it."""
 
-    def __init__(self, folder: Path, place: Place, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, where: Place, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.random = random.Random(seed)
-        self.place = place
+        self.sandbox = where
         self.local, self.store = folder / "local", folder / "store"
         self.local.mkdir()
         self.clock = ManualClock(1_000_000.0)
@@ -98,7 +98,7 @@ class Simulation:
         self.step += 100
         for name in self.random.sample(self.files, len(self.files))[:upto]:
             self.pass_time(self.random.uniform(0, gap))
-            path = self.place(self.step, name)
+            path = self.sandbox(self.step, name)
             self.open.add(str(self.local.resolve() / path))
             for part in range(self.random.randint(0, 3)):
                 self.write(path, b"%d %s" % (self.step, b"half" * part))
@@ -110,12 +110,12 @@ class Simulation:
         return len(self.published.get(step, ())) == len(self.files)
 
 
-@pytest.mark.parametrize("place", [numbered, in_folder, fixed])
+@pytest.mark.parametrize("where", [numbered, in_folder, fixed])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_that_is_published_mixes_two_saves_and_every_save_that_rests_is_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Place, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Place, seed: int
 ) -> None:
-    simulation = Simulation(tmp_path, place, seed, monkeypatch)
+    simulation = Simulation(tmp_path, where, seed, monkeypatch)
     for _ in range(6):
         simulation.save(gap=25.0)
         rest = simulation.random.choice([2.5, 5.0, 70.0])
@@ -125,31 +125,31 @@ def test_nothing_that_is_published_mixes_two_saves_and_every_save_that_rests_is_
     simulation.look(closed=True)
     assert simulation.is_whole(simulation.step) and simulation.refused == []
     assert all(simulation.is_whole(step) for step in simulation.published), "whole, and not in parts"
-    if place is not fixed:
+    if where is not fixed:
         assert sorted(simulation.published) == [100, 200, 300, 400, 500, 600]
 
 
-@pytest.mark.parametrize("place", [numbered, in_folder, fixed])
+@pytest.mark.parametrize("where", [numbered, in_folder, fixed])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gaps_longer_than_were_ever_seen_mix_nothing_and_all_is_whole_in_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Place, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Place, seed: int
 ) -> None:
-    simulation = Simulation(tmp_path, place, seed, monkeypatch)
+    simulation = Simulation(tmp_path, where, seed, monkeypatch)
     for _ in range(5):
         simulation.save(gap=90.0)
         simulation.pass_time(simulation.random.choice([5.0, 200.0]))
     simulation.look(closed=True)
     assert simulation.is_whole(simulation.step)
-    if place is not fixed:
+    if where is not fixed:
         assert all(simulation.is_whole(step) for step in range(100, 600, 100))
 
 
-@pytest.mark.parametrize("place", [numbered, in_folder, fixed])
+@pytest.mark.parametrize("where", [numbered, in_folder, fixed])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_save_that_a_kill_cuts_short_is_refused_and_the_one_before_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Place, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Place, seed: int
 ) -> None:
-    simulation = Simulation(tmp_path, place, seed, monkeypatch)
+    simulation = Simulation(tmp_path, where, seed, monkeypatch)
     for _ in range(3):
         simulation.save(gap=20.0)
         simulation.pass_time(60.0)

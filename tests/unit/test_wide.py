@@ -45,16 +45,16 @@ def test_five_thousand_metrics_take_at_most_ten_bytes_each_and_everyone_reads_th
     random.seed(7)
     names = [f"layers.{n // 8}.block{n % 8}/grad_norm" for n in range(5000)]
     run = a_run(tmp_path)
-    told = [{name: random.gauss(0, 1) for name in names} for _ in range(3)]
-    told[1:] = [{name: as_a_gpu_computes_it(value) for name, value in values.items()} for values in told[1:]]
-    for step, values in enumerate(told):
+    entries = [{name: random.gauss(0, 1) for name in names} for _ in range(3)]
+    entries[1:] = [{name: as_a_gpu_computes_it(value) for name, value in values.items()} for values in entries[1:]]
+    for step, values in enumerate(entries):
         run.log(values, step=step)
     [path] = (tmp_path / "spool").iterdir()
     wide, *halves = (len(line) for line in path.read_bytes().split(b"\n") if b'"v":' in line)
     assert wide <= 10 * 5000 and max(halves) <= 6 * 5000
     reading = read_lines(path.read_bytes().split(b"\n"))
-    assert (reading.refused, [record.metrics for record in reading.records if record.metrics]) == (0, told)
-    assert SpoolReader(path.parent).read().last == told[-1]
+    assert (reading.refused, [record.metrics for record in reading.records if record.metrics]) == (0, entries)
+    assert SpoolReader(path.parent).read().last == entries[-1]
     assert leg_progress(path.parent, 1).last_step == 2 and first_step(path.parent, 1) == 0 and last_step(tmp_path) == 2
 
 

@@ -15,8 +15,8 @@ from onward.operations.hosts.local import LocalHost
 from onward.operations.repair.tend import tend
 from onward.operations.runs.find import find_run
 from onward.schedulers.local.scheduler import LocalScheduler
-from tests.desks import Place
 from tests.fakes import FakeScheduler
+from tests.sandbox import Sandbox
 
 
 def settings(folder: Path, text: str) -> dict[str, str]:
@@ -39,23 +39,23 @@ def test_the_variable_goes_before_every_setting(tmp_path: Path) -> None:
 def test_runs_are_looked_for_in_the_roots_of_all_profiles(tmp_path: Path) -> None:
     text = f'root = "{tmp_path}/runs"\n[clusters.lab]\nscheduler = "local"\nroot = "{tmp_path}/lab/runs"\n[clusters.local]\ncpus = 1\n'
     env = {**settings(tmp_path, text), "ONWARD_ROOT": ""}
-    here, lab = Place(tmp_path, env=env), Place(tmp_path / "lab", env=env)
+    here, lab = Sandbox(tmp_path, env=env), Sandbox(tmp_path / "lab", env=env)
     one, other = here.play("here"), lab.play("there")
-    assert here.desk.roots == [tmp_path / "runs", tmp_path / "lab" / "runs"]
-    assert [run.path for run in here.desk.runs()] == [one.dir.path, other.dir.path]
-    assert find_run(here.desk, "there") == other.dir
-    assert tend(here.desk).looked_at == 2
+    assert here.context.roots == [tmp_path / "runs", tmp_path / "lab" / "runs"]
+    assert [run.path for run in here.context.runs()] == [one.dir.path, other.dir.path]
+    assert find_run(here.context, "there") == other.dir
+    assert tend(here.context).looked_at == 2
 
 
 def test_a_root_that_cannot_be_read_hides_no_other_and_is_told(tmp_path: Path) -> None:
     text = f'root = "{tmp_path}/runs"\n[clusters.lab]\nscheduler = "local"\nroot = "/{"x" * 300}"\n'
-    here = Place(tmp_path, env={**settings(tmp_path, text), "ONWARD_ROOT": ""})
+    here = Sandbox(tmp_path, env={**settings(tmp_path, text), "ONWARD_ROOT": ""})
     one = here.play("here")
-    told = LocalHost(here.desk).runs(state=None, newest=None)
-    tended = tend(here.desk)
-    assert [run["folder"] for run in told.runs] == [str(one.dir.path)]
-    assert list(told.broken) == [f"the runs in /{'x' * 300} cannot be read: File name too long"]
-    assert (tended.looked_at, tended.problems) == (1, list(told.broken))
+    records = LocalHost(here.context).runs(state=None, newest=None)
+    tended = tend(here.context)
+    assert [run["folder"] for run in records.runs] == [str(one.dir.path)]
+    assert list(records.broken) == [f"the runs in /{'x' * 300} cannot be read: File name too long"]
+    assert (tended.looked_at, tended.problems) == (1, list(records.broken))
 
 
 def test_a_folder_that_was_removed_under_ones_feet_is_said_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,10 +74,10 @@ def test_a_cluster_has_one_scheduler_object(tmp_path: Path) -> None:
         made.append(cluster)
         return FakeScheduler()
 
-    desk = OperationsContext(env={}, make_scheduler=make)
+    context = OperationsContext(env={}, make_scheduler=make)
     a, b = Cluster(name="a", scheduler="local"), Cluster(name="b", scheduler="local")
-    assert desk.scheduler(a) is desk.scheduler(a)
-    assert desk.scheduler(a) is not desk.scheduler(b)
+    assert context.scheduler(a) is context.scheduler(a)
+    assert context.scheduler(a) is not context.scheduler(b)
     assert made == [a, b]
 
 

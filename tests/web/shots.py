@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.servers import Running
 from tests.web.browser import chromium, log_in, new_context
-from tests.web.tour import STOPS, go, place, with_a_cluster
+from tests.web.tour import STOPS, demo_server, go, with_a_cluster
 
 SIZES = ((1280, 800), (390, 844))
 
@@ -56,6 +56,6 @@ def shrink(folder: Path) -> None:
 
 if __name__ == "__main__":
     to, *given = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as own, place(Path(own)) as running:
+    with tempfile.TemporaryDirectory() as own, demo_server(Path(own)) as running:
         print(*shoot(running, Path(to), given or list(STOPS)), sep="\n")
         shrink(Path(to))

@@ -12,14 +12,14 @@ from tests.needs import missing
 from tests.servers import Running
 from tests.web.browser import log_in, new_context
 from tests.web.test_access import serious
-from tests.web.tour import STOPS, go, place, with_a_cluster
+from tests.web.tour import STOPS, demo_server, go, with_a_cluster
 
 
 @pytest.fixture(scope="module")
 def toured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     if not (STATIC / "index.html").exists():
         missing("the page is not built: make web")
-    with place(tmp_path_factory.mktemp("tour")) as server:
+    with demo_server(tmp_path_factory.mktemp("tour")) as server:
         yield server
 
 

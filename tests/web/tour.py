@@ -59,7 +59,7 @@ STOPS = {
 
 
 @contextmanager
-def place(folder: Path) -> Iterator[Running]:
+def demo_server(folder: Path) -> Iterator[Running]:
     """A server with demo data and both stories; it repairs nothing, for their jobs are only told of."""
     code = folder / "digits"
     code.mkdir(parents=True)

@@ -87,8 +87,8 @@ class ApiServer:
 def make_server(
     tracker: Tracker,
     store: TokenStore,
-    desk: OperationsContext,
-    place: TrackerLocation,
+    context: OperationsContext,
+    location: TrackerLocation,
     *,
     hosts: HostRules,
     root: str = "",
@@ -96,23 +96,23 @@ def make_server(
     tend: bool = True,
     url: str = "",
 ) -> ApiServer:
-    allowed = desk.settings.server
+    allowed = context.settings.server
     services = Services(
         tracker=tracker,
         tokens=store,
-        book=TokenCache(store, desk.clock),
+        book=TokenCache(store, context.clock),
         live=LiveEvents(),
-        desk=desk,
-        clock=desk.clock,
-        files=place.files,
-        pushed=PushedFiles(place.files),
+        context=context,
+        clock=context.clock,
+        files=location.files,
+        pushed=PushedFiles(location.files),
         streams=StreamLimit(allowed.streams),
-        secrets=place.note.with_suffix(".secrets"),
-        requests_at=place.requests,
+        secrets=location.note.with_suffix(".secrets"),
+        requests_at=location.requests,
         url=url,
     )
     api, routes = _shared()
-    login = LoginPage(store, desk.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)
+    login = LoginPage(store, context.clock, cookie=cookie_of(tracker.key()), secure=secure, failures=allowed.logins)
     gate = AccessGate(
         WebApp(_with_services(api, services)),
         routes=routes,
@@ -121,9 +121,9 @@ def make_server(
         login=login,
         hot=FastPath(services),
         root=root,
-        signed=SignedHints(tracker, store, desk.clock),
-        links=ResultLinks(services.requests, desk.clock.now),
-        rate=RateLimit(allowed.requests, room=allowed.requests * BURST, clock=desk.clock),
+        signed=SignedHints(tracker, store, context.clock),
+        links=ResultLinks(services.requests, context.clock.now),
+        rate=RateLimit(allowed.requests, room=allowed.requests * BURST, clock=context.clock),
     )
     services.counts = lambda: dict(gate.answered)
     background = Background(chores.server_chores(services, tend=tend))

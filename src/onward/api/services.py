@@ -33,7 +33,7 @@ class Services:
     tokens: TokenStore
     book: TokenCache
     live: LiveEvents
-    desk: OperationsContext
+    context: OperationsContext
     clock: Clock
     files: Path  # what was uploaded, a folder a run
     pushed: PushedFiles  # what jobs sent of folders that are not seen here
@@ -55,7 +55,7 @@ class Services:
         from onward.operations.alerts.service import AlertService
 
         return AlertService(
-            tracker=self.tracker, secrets=ChannelSecrets(self.secrets), clock=self.clock, roots=lambda: self.desk.roots, url=self.url
+            tracker=self.tracker, secrets=ChannelSecrets(self.secrets), clock=self.clock, roots=lambda: self.context.roots, url=self.url
         )
 
     def requests(self) -> Requests | None:
@@ -74,11 +74,11 @@ class Services:
         from onward.operations.clusters.snapshot_cache import SnapshotCache, ask_cluster
         from onward.operations.hosts.all_hosts import Hosts
 
-        reach = Hosts(self.desk, lambda words: note(logging.INFO, "cluster", words))
-        return SnapshotCache(self.desk.settings, lambda name: ask_cluster(reach, name), self.clock)
+        hosts = Hosts(self.context, lambda words: note(logging.INFO, "cluster", words))
+        return SnapshotCache(self.context.settings, lambda name: ask_cluster(hosts, name), self.clock)
 
     @cached_property
     def pipelines(self) -> PipelineList:
         from onward.operations.pipelines.listing import PipelineList
 
-        return PipelineList(self.desk)
+        return PipelineList(self.context)

@@ -45,10 +45,10 @@ def free_bytes(folder: Path) -> int | None:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
-        told = os.statvfs(folder)
+        stats = os.statvfs(folder)
     except OSError:
         return None
-    return told.f_bavail * told.f_frsize if told.f_blocks else None
+    return stats.f_bavail * stats.f_frsize if stats.f_blocks else None
 
 
 def check_room(folder: Path, need: int) -> None:

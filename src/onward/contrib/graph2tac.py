@@ -72,35 +72,39 @@ class _Conversion:
 
     # ── what both sections have ───────────────────────────────────────────────
 
-    def _environment(self, keys: KeyPath, told: Any, name: str) -> dict[str, Any]:
-        told = dict(told) if isinstance(told, dict) else {}
-        made: dict[str, Any] = {"tool": "conda", "python": str(told.pop("python", "")), "setup": list(told.pop("setup_cmds", None) or [])}
-        self._leftovers((*keys, "conda_env"), told)
+    def _environment(self, keys: KeyPath, section: Any, name: str) -> dict[str, Any]:
+        section = dict(section) if isinstance(section, dict) else {}
+        made: dict[str, Any] = {
+            "tool": "conda",
+            "python": str(section.pop("python", "")),
+            "setup": list(section.pop("setup_cmds", None) or []),
+        }
+        self._leftovers((*keys, "conda_env"), section)
         if made["setup"]:
             self._note((*keys, "conda_env", "setup_cmds"), "a failing line now stops everything; the old pipeline continued")
         self._made["environments"][name] = {key: value for key, value in made.items() if value}
         return self._made["environments"][name]  # type: ignore[no-any-return]
 
-    def _resources(self, keys: KeyPath, told: Any) -> dict[str, Any]:
-        told = dict(told) if isinstance(told, dict) else {}
+    def _resources(self, keys: KeyPath, section: Any) -> dict[str, Any]:
+        section = dict(section) if isinstance(section, dict) else {}
         keys = (*keys, "job")
-        if told.pop("job_runner", None) == "tmux":
+        if section.pop("job_runner", None) == "tmux":
             self._made["cluster"] = "local"
-        elif told.get("queue"):
+        elif section.get("queue"):
             self._note(
                 (*keys, "queue"),
-                f"an LSF queue, which Onward does not support; {told['queue']} is kept as the partition: replace it with your cluster's",
+                f"an LSF queue, which Onward does not support; {section['queue']} is kept as the partition: replace it with your cluster's",
             )
-        queue = told.pop("queue", None)
-        made = {"partition": queue, "cpus-per-task": told.pop("cpus", None), "gpus": told.pop("gpus", None)}
-        memory = told.pop("mem_gb", None)
+        queue = section.pop("queue", None)
+        made = {"partition": queue, "cpus-per-task": section.pop("cpus", None), "gpus": section.pop("gpus", None)}
+        memory = section.pop("mem_gb", None)
         made["mem"] = f"{memory}G" if memory else None
         if hours := _HOURS.search(str(queue)):
             made["time"] = f"{int(hours[1]):02d}:00:00"
             self._note((*keys, "queue"), f"its name says {hours[1]} hours, which is now the time limit of one leg")
-        if told.pop("require", None):
+        if section.pop("require", None):
             self._note((*keys, "require"), "an LSF option; write it as constraint or extra in resources")
-        self._leftovers(keys, told)
+        self._leftovers(keys, section)
         return {key: value for key, value in made.items() if value}
 
     def _script(self, name: str, lines: list[str]) -> str:
@@ -153,11 +157,11 @@ class _Conversion:
                 raise InvalidInput(f"{self._document.source}: train.model: found {model!r}, expected tfgnn, tf2 or hmodel")
         return f"bash {self._script('train.sh', lines)} {{checkpoints.read}} {{checkpoints.write}} {{params.data}}"
 
-    def _upload(self, told: Any) -> None:
-        if not isinstance(told, dict):
+    def _upload(self, section: Any) -> None:
+        if not isinstance(section, dict):
             return
         keys = ("train", "upload_model")
-        rest = dict(told)
+        rest = dict(section)
         if to := rest.pop("fileserver_ssh", None):
             self._made["upload"] = {"to": str(to), "what": ["checkpoints"]}
             self._note((*keys, "fileserver_ssh"), "the last checkpoint is uploaded when it is finished, under the run's path")
@@ -191,9 +195,9 @@ class _Conversion:
             del self._made["environments"]["benchmark"]
 
     def _stages(self, benchmarks: list[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-        for index, told in enumerate(benchmarks):
+        for index, section in enumerate(benchmarks):
             keys = ("benchmark", "benchmarks", str(index))
-            rest = dict(told) if isinstance(told, dict) else {}
+            rest = dict(section) if isinstance(section, dict) else {}
             repo, commit = rest.pop("spec_repo", None), rest.pop("spec_commit", None)
             settings, job = dict(rest.pop("benchmark_settings", None) or {}), rest.pop("job", None)
             if not (repo and commit):

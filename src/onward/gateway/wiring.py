@@ -48,8 +48,8 @@ class GatewayLogins:
 @contextmanager
 def open_gateway(
     logins: GatewayLogins,
-    desk: OperationsContext,
-    place: TrackerLocation,
+    context: OperationsContext,
+    location: TrackerLocation,
     *,
     tends: Callable[[], bool] | None = None,
     ready: Callable[[], None] = lambda: None,
@@ -58,19 +58,19 @@ def open_gateway(
     settings = logins.settings
     before = os.umask(0o077)
     try:
-        requests = Requests.open(place.requests)
+        requests = Requests.open(location.requests)
     finally:
         os.umask(before)
     recipes = read_recipes(settings.recipes)
     serve = RequestService(
-        desk=desk,
+        context=context,
         requests=requests,
         recipes=recipes,
         settings=RequestSettings(
             collect=collect,
             hosts=allowed_hosts(settings),
             login=logins.rodan or no_login,
-            tends=tends or (lambda: place.served_at() is None),
+            tends=tends or (lambda: location.served_at() is None),
         ),
     )
     parts = GatewayParts(
@@ -79,8 +79,8 @@ def open_gateway(
         requests=requests,
         recipes=recipes,
         serve=serve,
-        clock=desk.clock,
-        server=lambda: settings.server or place.served_at(),
+        clock=context.clock,
+        server=lambda: settings.server or location.served_at(),
     )
     try:
         yield Gateway(parts, ready=ready)

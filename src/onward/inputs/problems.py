@@ -12,7 +12,7 @@ from onward.inputs.values import LATER, OF_PIPELINES, did_you_mean
 from onward.inputs.yaml_lines import MOST_PROBLEMS, KeyPath
 
 
-def problems_of(error: ValidationError, model: type[Section], place: Callable[[KeyPath], str]) -> list[tuple[KeyPath, str]]:
+def problems_of(error: ValidationError, model: type[Section], position_of: Callable[[KeyPath], str]) -> list[tuple[KeyPath, str]]:
     """Each thing pydantic found, as the keys to it and a sentence that begins with its place; of very many, the first ones."""
     found: list[tuple[KeyPath, str]] = []
     errors = error.errors(include_url=False)
@@ -34,7 +34,7 @@ def problems_of(error: ValidationError, model: type[Section], place: Callable[[K
                 text = f"found {_shown(one['input'])}, expected a list"
             case _:
                 text = f"found {_shown(one['input'])}: {one['msg']}"
-        found.append((keys, f"{place(keys)}: {text}"))
+        found.append((keys, f"{position_of(keys)}: {text}"))
     if len(errors) > MOST_PROBLEMS:
         found.append((found[-1][0], f"and {len(errors) - MOST_PROBLEMS} more problems"))
     return found

@@ -53,15 +53,15 @@ def why_kept(checkpoints: Iterable[Checkpoint], rule: CheckpointRule) -> dict[Ch
     ordered = sorted(checkpoints, key=lambda c: c.name)
     best = best_of(ordered, rule.best.metric, rule.best.mode) if rule.best else None
     last = max(rule.keep, 2)
-    told = {}
+    data = {}
     for back, checkpoint in enumerate(reversed(ordered)):
         words = ["the newest" if back == 0 else f"one of the last {last}"] if back < last else []
         if rule.best and best and best.name == checkpoint.name:
             words.append(f"best by {rule.best.metric}")
         if rule.keep_every and checkpoint.name.step % rule.keep_every == 0:
             words.append(f"one of every {rule.keep_every} steps")
-        told[checkpoint.name] = ", ".join(words) or "deleted when the next one is published"
-    return told
+        data[checkpoint.name] = ", ".join(words) or "deleted when the next one is published"
+    return data
 
 
 def best_of(checkpoints: Iterable[Checkpoint], metric: str, mode: str) -> Checkpoint | None:

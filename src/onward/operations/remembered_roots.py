@@ -71,11 +71,11 @@ def remember_root(env: Mapping[str, str], root: Path) -> None:
     try:
         note = _folder(env) / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}.json"
         seen = root.stat()
-        told = json.dumps(asdict(RootNote(root=str(root), inode=seen.st_ino, device=seen.st_dev, host=socket.gethostname())))
-        if note.exists() and time.time() - note.stat().st_mtime < _FRESH and note.read_text() == told:
+        root_note = json.dumps(asdict(RootNote(root=str(root), inode=seen.st_ino, device=seen.st_dev, host=socket.gethostname())))
+        if note.exists() and time.time() - note.stat().st_mtime < _FRESH and note.read_text() == root_note:
             return
         note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(note, told, mode=0o600)
+        write_whole(note, root_note, mode=0o600)
         for old in _notes(note.parent)[MOST:]:
             old.unlink(missing_ok=True)
     except (OSError, OnwardError):
@@ -98,7 +98,7 @@ def remembered_roots(env: Mapping[str, str]) -> list[RememberedRoot]:
             _hanging[look.note] = look
         else:
             _hanging.pop(look.note, None)
-    return [RememberedRoot(path=Path(look.told.root), note=look.note, state=look.state) for look in looks]
+    return [RememberedRoot(path=Path(look.root_note.root), note=look.note, state=look.state) for look in looks]
 
 
 def forget_removed(roots: Iterable[RememberedRoot]) -> list[str]:
@@ -127,28 +127,28 @@ def roots_text(roots: Sequence[str], word: str = "or") -> str:
 
 
 class _Look(threading.Thread):
-    def __init__(self, note: Path, told: RootNote) -> None:
+    def __init__(self, note: Path, root_note: RootNote) -> None:
         super().__init__(name="look at a root", daemon=True)
         self.note = note
-        self.told = told
+        self.root_note = root_note
         self.state = RootState.SILENT
         self.start()
 
     def run(self) -> None:
-        self.state = _state(self.told)
+        self.state = _state(self.root_note)
 
 
-def _state(told: RootNote) -> RootState:
-    root = Path(told.root)
+def _state(root_note: RootNote) -> RootState:
+    root = Path(root_note.root)
     try:
         seen = root.stat()
         if not stat.S_ISDIR(seen.st_mode):
             raise NotADirectoryError(root)
-        if seen.st_uid != _me() and seen.st_ino != told.inode:
+        if seen.st_uid != _me() and seen.st_ino != root_note.inode:
             return RootState.FOREIGN
         return RootState.THERE if os.access(root, os.R_OK | os.X_OK) else RootState.AWAY
     except (FileNotFoundError, NotADirectoryError):
-        return RootState.REMOVED if told.host == socket.gethostname() and _device_above(root) == told.device else RootState.AWAY
+        return RootState.REMOVED if root_note.host == socket.gethostname() and _device_above(root) == root_note.device else RootState.AWAY
     except OSError:
         return RootState.AWAY
 

@@ -98,8 +98,8 @@ class PipelineAdvance:
                 if make_worker(self.dir, action, created=self.clock.now()):
                     self._queue(self.dir.worker(action.number))
             case ClosePipeline():
-                told = {"state": action.state, "cause": action.cause, "at": self.clock.now()}
-                if take_file(self.dir.over, json.dumps(told)):
+                end = {"state": action.state, "cause": action.cause, "at": self.clock.now()}
+                if take_file(self.dir.over, json.dumps(end)):
                     self._say(f"the pipeline is over, {action.state}: {action.cause}")
                     self._send_home()
 
@@ -174,7 +174,7 @@ def gather_facts(dir: PipelineDir, plan: PipelinePlan, *, note: bool = True) -> 
         causes={name: _cause(dir.member(name)) for name, state in members.items() if state in (StageState.FAILED, StageState.CANCELLED)},
         checkpoints=checkpoints,
         tasks=task_states(dir, plan, tasks_of(plan, checkpoints)),
-        crews=_worker_counts(stamped, forgiven=_forgiven(dir)),
+        workers=_worker_counts(stamped, forgiven=_forgiven(dir)),
         workers_made=max((_number(run) for run in stamped), default=0),
         cancelled=_by(dir),
     )
@@ -195,29 +195,29 @@ def member_state(run: RunDir) -> StageState:
 
 def _worker_counts(workers: list[RunDir], *, forgiven: int) -> dict[str, PoolWorkers]:
     """By pool. Those that someone makes just now are of no pool that could be told, but take up room as others do."""
-    crews: dict[str, PoolWorkers] = {}
+    pool_workers: dict[str, PoolWorkers] = {}
     for run in workers:
         if not run.is_run():
             if _in_the_making(run):
-                crews[""] = PoolWorkers(queued=crews.get("", PoolWorkers()).queued + 1)
+                pool_workers[""] = PoolWorkers(queued=pool_workers.get("", PoolWorkers()).queued + 1)
             continue
         member, state = read_spec(run).member, member_state(run)
         if member is None:
             continue
-        crew = crews.get(member.stage, PoolWorkers())
+        group = pool_workers.get(member.stage, PoolWorkers())
         match state:
             case StageState.FINISHED:
-                crew = replace(crew, failures=0, cause="")
+                group = replace(group, failures=0, cause="")
             case StageState.FAILED | StageState.CANCELLED if _number(run) <= forgiven:
                 pass
             case StageState.FAILED | StageState.CANCELLED:
-                crew = replace(crew, failures=crew.failures + 1, cause=_cause(run))
+                group = replace(group, failures=group.failures + 1, cause=_cause(run))
             case _ if claimed_legs(run):
-                crew = replace(crew, running=crew.running + 1)
+                group = replace(group, running=group.running + 1)
             case _:
-                crew = replace(crew, queued=crew.queued + 1)
-        crews[member.stage] = crew
-    return crews
+                group = replace(group, queued=group.queued + 1)
+        pool_workers[member.stage] = group
+    return pool_workers
 
 
 def _in_the_making(run: RunDir) -> bool:

@@ -50,8 +50,8 @@ def note_checkpoints(
             continue
         rule = read_spec(run).checkpoints.best
         notes = _note_new(dir, name, run, rule) if note else _notes(dir, name)
-        told = _known_checkpoints(notes, rule, finished=finished.get(name, False))
-        pairs = zip(told, notes, strict=True)
+        entries = _known_checkpoints(notes, rule, finished=finished.get(name, False))
+        pairs = zip(entries, notes, strict=True)
         found[name] = tuple(
             one
             for one, note in pairs
@@ -77,14 +77,14 @@ def _note_new(dir: PipelineDir, name: str, run: RunDir, rule: BestRule | None) -
 
 def _text(number: int, checkpoint: Checkpoint, rule: BestRule | None) -> str:
     value = checkpoint.metrics.get(rule.metric) if rule else None
-    told = {
+    entries = {
         "number": number,
         "step": checkpoint.name.step,
         "name": str(checkpoint.name),
         "value": value,
         "metrics": dict(checkpoint.metrics),
     }
-    return json.dumps(told)
+    return json.dumps(entries)
 
 
 def _notes(dir: PipelineDir, name: str) -> list[CheckpointNote]:
@@ -94,13 +94,13 @@ def _notes(dir: PipelineDir, name: str) -> list[CheckpointNote]:
 
 
 def _known_checkpoints(notes: list[CheckpointNote], rule: BestRule | None, *, finished: bool) -> tuple[PublishedCheckpoint, ...]:
-    told, best = [], None
+    entries, best = [], None
     newest = max((note.step for note in notes), default=None)
     for note in notes:
         better = note.value is not None and note.value == note.value and (best is None or _beats(note.value, best, rule))
         best = note.value if better else best
-        told.append(PublishedCheckpoint(step=note.step, number=note.number, best=better))
-    return tuple(replace(one, last=finished and one.step == newest) for one in told)
+        entries.append(PublishedCheckpoint(step=note.step, number=note.number, best=better))
+    return tuple(replace(one, last=finished and one.step == newest) for one in entries)
 
 
 def _beats(value: float, best: float, rule: BestRule | None) -> bool:

@@ -14,12 +14,12 @@ from onward.supervisor.leg.context import LegContext
 from onward.supervisor.stop.run_folder_watch import LOOK_SECONDS, ChangedFolder
 
 
-def advance_on_checkpoints(scene: LegContext) -> Repeating | None:
+def advance_on_checkpoints(context: LegContext) -> Repeating | None:
     """Beside a training of a pipeline: have the pipeline go on with each checkpoint that is published. None where it is no such thing."""
-    if scene.spec.member is None or scene.spec.member.worker is not None:
+    if context.spec.member is None or context.spec.member.worker is not None:
         return None
     known: list[int] = []
-    folder = ChangedFolder(scene.dir.checkpoints)
+    folder = ChangedFolder(context.dir.checkpoints)
 
     behind = True
 
@@ -28,22 +28,22 @@ def advance_on_checkpoints(scene: LegContext) -> Repeating | None:
         behind = folder.changed() or behind  # tried again where it failed
         if not behind:
             return
-        count = newest_step(scene.dir)
+        count = newest_step(context.dir)
         if count not in known:
-            advance(scene)
+            advance(context)
             known[:] = [count]
         behind = False
 
     return Repeating("continuing the pipeline", look, every=LOOK_SECONDS)
 
 
-def companions(scene: LegContext) -> list[Repeating]:
+def companions(context: LegContext) -> list[Repeating]:
     """All that is done for the pipeline while a leg of it lives."""
-    if scene.spec.member is None:
+    if context.spec.member is None:
         return []
     from onward.pipelines.upload.beside_jobs import upload_in_background  # of no use to a run that is alone
 
-    return [thread for thread in (advance_on_checkpoints(scene), upload_in_background(scene)) if thread]
+    return [thread for thread in (advance_on_checkpoints(context), upload_in_background(context)) if thread]
 
 
 def newest_step(dir: RunDir) -> int:
@@ -52,27 +52,27 @@ def newest_step(dir: RunDir) -> int:
     return found[-1].step if found else -1
 
 
-def when_run_is_over(scene: LegContext) -> None:
+def when_run_is_over(context: LegContext) -> None:
     """When a leg leaves: if its run is over, the pipeline goes on. A successor that finds the run over sees to it as well."""
-    if scene.spec.member is None or not read_run(scene.dir).closed:
+    if context.spec.member is None or not read_run(context.dir).closed:
         return
     with never_hurts_training("continuing the pipeline"):
-        advance(scene)
+        advance(context)
 
 
-def when_leg_leaves(scene: LegContext) -> None:
+def when_leg_leaves(context: LegContext) -> None:
     """The last that a leg does: if the pipeline is over, what is still to be uploaded."""
-    if scene.spec.member is None:
+    if context.spec.member is None:
         return
     from onward.pipelines.upload.beside_jobs import upload_last
 
-    upload_last(scene)
+    upload_last(context)
 
 
-def advance(scene: LegContext) -> None:
+def advance(context: LegContext) -> None:
     from onward.pipelines.advance import PipelineAdvance  # of no use to a run that is alone
 
-    assert scene.spec.member is not None
-    pipeline = PipelineDir(Path(scene.spec.member.pipeline))
-    if not scene.spec.cluster.legs_ahead:  # where jobs may not submit, `onward tend` does it
-        PipelineAdvance(dir=pipeline, clock=scene.clock, make_scheduler=scheduler_for, own=scene.allocation.job).work()
+    assert context.spec.member is not None
+    pipeline = PipelineDir(Path(context.spec.member.pipeline))
+    if not context.spec.cluster.legs_ahead:  # where jobs may not submit, `onward tend` does it
+        PipelineAdvance(dir=pipeline, clock=context.clock, make_scheduler=scheduler_for, own=context.allocation.job).work()

@@ -78,15 +78,15 @@ def _in_line(snapshot: ClusterSnapshot) -> dict[str, int]:
 
 def totals(nodes: Iterable[Node]) -> dict[str, tuple[int, int]]:
     """Used and total over nodes: `cpus`, `mem`, and each GPU type as `gpu:TYPE`."""
-    told: dict[str, tuple[int, int]] = {}
+    by_name: dict[str, tuple[int, int]] = {}
 
     def add(key: str, used: int, total: int) -> None:
-        before = told.get(key, (0, 0))
-        told[key] = (before[0] + used, before[1] + total)
+        before = by_name.get(key, (0, 0))
+        by_name[key] = (before[0] + used, before[1] + total)
 
     for node in nodes:
         add("cpus", node.cpus_used, node.cpus)
         add("mem", node.mem_used, node.mem)
         for gpu in node.gpus:
             add(f"gpu:{gpu.type}", gpu.used, gpu.total)
-    return told
+    return by_name

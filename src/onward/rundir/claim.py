@@ -22,10 +22,10 @@ _TOKEN = secrets.token_hex(8)  # of this process: a job that the scheduler start
 
 def claim(run: RunDir, leg: int, *, job: str, repeated: bool = False) -> None:
     """Take the leg or raise AlreadyClaimed. `repeated`: an attempt of this process failed before, and may have succeeded all the same."""
-    told = {"leg": leg, "job": job, "host": socket.gethostname(), "pid": os.getpid(), "token": _TOKEN}
-    if not take_file(run.claim(leg), json.dumps(told)):
+    owner = {"leg": leg, "job": job, "host": socket.gethostname(), "pid": os.getpid(), "token": _TOKEN}
+    if not take_file(run.claim(leg), json.dumps(owner)):
         holder = claim_holder(run, leg)
-        if repeated and holder == told:
+        if repeated and holder == owner:
             return
         raise AlreadyClaimed(f"leg {leg} was claimed by job {holder.get('job')} on {holder.get('host')}")
 

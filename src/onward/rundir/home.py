@@ -90,8 +90,8 @@ def copied_folder(run: RunDir, home: Path) -> CopiedFolder:
 def recorded_home(run: RunDir) -> Home | None:
     """None where nothing tells: in a run that has no job yet, or whose record is damaged."""
     try:
-        told = json.loads(read_beneath(run.root, run.home, most=_LARGEST))
-        return Home(path=Path(str(told["path"])), inode=int(told["inode"]))
+        note = json.loads(read_beneath(run.root, run.home, most=_LARGEST))
+        return Home(path=Path(str(note["path"])), inode=int(note["inode"]))
     except FileNotFoundError:
         return _home_in_script(run)
     except (ValueError, KeyError, TypeError):

@@ -165,8 +165,8 @@ def _as_words(what: str) -> Iterator[None]:
 def read_history(run: RunDir) -> list[Event]:
     """All events. A claim counts even if its job was killed before it wrote the event: nobody else can take that leg."""
     events = list(read_events(run))
-    told = {event.leg for event in events if isinstance(event, Claimed)}
-    return events + [claim_event(run, leg) for leg in claimed_legs(run) - told]
+    claimed = {event.leg for event in events if isinstance(event, Claimed)}
+    return events + [claim_event(run, leg) for leg in claimed_legs(run) - claimed]
 
 
 def _read_file(folder: int, path: Path, *, broken: list[str]) -> list[Event]:

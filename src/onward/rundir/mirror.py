@@ -77,9 +77,9 @@ class Mirror:
         for path, size in _files(source):
             twin = self._twins.get(path)
             if twin is None:
-                place = target / path.relative_to(source)
-                instead = mirror_path_beside(place, self._leg) if source == self._named_by_training else None
-                twin = self._twins[path] = GrowingCopy(path, place, within=self._run, instead=instead)
+                folder = target / path.relative_to(source)
+                instead = mirror_path_beside(folder, self._leg) if source == self._named_by_training else None
+                twin = self._twins[path] = GrowingCopy(path, folder, within=self._run, instead=instead)
             if size > twin.have:
                 waiting.append((twin, size))
         carried = 0
@@ -203,26 +203,26 @@ def carry(local: LegLocal, run: RunDir) -> None:
 def carry_untold(local: LegLocal, run: RunDir, leg: int) -> bool:
     """Bring what the leg could not say at its end. Returns whether there was something that is new."""
     try:
-        told = local.untold.read_bytes()
+        names = local.untold.read_bytes()
     except FileNotFoundError:
         return False
     late = run.late_journal(leg)
     new = not late.exists()
     if new:
-        write_whole(late, told)
+        write_whole(late, names)
     local.untold.unlink()
     return new
 
 
 def mirror_path(path: Path, local: LegLocal, run: RunDir) -> Path:
     """Where a TensorBoard file on the node is copied to. The answer stays the same for as long as the leg lives."""
-    place = run.tensorboard / path.relative_to(local.tensorboard)
-    return place if _is_beginning_of(place, path) else mirror_path_beside(place, local)
+    target_path = run.tensorboard / path.relative_to(local.tensorboard)
+    return target_path if _is_beginning_of(target_path, path) else mirror_path_beside(target_path, local)
 
 
-def mirror_path_beside(place: Path, local: LegLocal) -> Path:
+def mirror_path_beside(folder: Path, local: LegLocal) -> Path:
     """For a file whose name is taken by that of an earlier leg: events.out.tfevents.x.leg-0002, or ….leg-0002.node-1"""
-    return place.with_name(f"{place.name}.{local.path.name}")
+    return folder.with_name(f"{folder.name}.{local.path.name}")
 
 
 def _is_beginning_of(copy: Path, source: Path) -> bool:

@@ -65,10 +65,10 @@ def unpack_lines(body: bytes, memory: SkeletonMemory) -> bytes:
         sizes = _SIZES.unpack_from(body)
         ends = [_SIZES.size, _SIZES.size + sizes[0], _SIZES.size + sizes[0] + sizes[1], _SIZES.size + sum(sizes)]
         head, numbers, given = (_relaxed(body[start:end]) for start, end in pairwise(ends))
-        told = json.loads(head)
+        header = json.loads(head)
         memory.remember(given.split(b"\n")[:-1])
-        skeletons = [memory.recall(digest).split(b"\0") for digest in told["skeletons"]]
-        return _together(skeletons, told["lines"], numbers.split(b"\n") if numbers else [])
+        skeletons = [memory.recall(digest).split(b"\0") for digest in header["skeletons"]]
+        return _together(skeletons, header["lines"], numbers.split(b"\n") if numbers else [])
     except json.JSONDecodeError as error:
         raise ValueError(f"these are not packed lines: {error}") from error
     except (struct.error, zlib.error, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
@@ -105,10 +105,10 @@ class SkeletonMemory:
 def _together(skeletons: list[list[bytes]], lines: list[int], numbers: list[bytes]) -> bytes:
     made: list[bytes] = []
     at = size = 0
-    for place in lines:
-        if place < 0:
-            raise IndexError(place)
-        parts = skeletons[place]
+    for index in lines:
+        if index < 0:
+            raise IndexError(index)
+        parts = skeletons[index]
         line = [b""] * (2 * len(parts) - 1)
         line[::2] = parts
         line[1::2] = numbers[at : at + len(parts) - 1]  # raises ValueError where there are too few

@@ -17,14 +17,14 @@ from onward.sdk.atomic_files import write_whole
 
 def write_inputs(dir: RunDir, given: RunInputs) -> None:
     """At submit."""
-    told = {
+    record = {
         "schema": 1,
         "request": given.request,
         "recipe": given.recipe,
         "settings": dict(given.settings),
         "inputs": {one.name: str(dir.inputs / one.name) for one in given.fetch},
     }
-    write_whole(dir.request, json.dumps(told, indent=1), mode=0o600)
+    write_whole(dir.request, json.dumps(record, indent=1), mode=0o600)
     dir.inputs_order.parent.mkdir(mode=0o700, exist_ok=True)
     os.chmod(dir.inputs_order.parent, 0o700)
     _write_order(dir, given)

@@ -71,10 +71,10 @@ def _stands(run: RunDir, mark: Path) -> bool:
         return False
     if not run.resumed.exists():
         return True
-    told, since = _read(mark), _read(run.resumed)
-    if "leg" in told:
-        return bool(told["leg"] >= since.get("leg", 0))
-    return bool(told.get("at", 0.0) >= since.get("at", 0.0))  # of an older version
+    mark_time, since = _read(mark), _read(run.resumed)
+    if "leg" in mark_time:
+        return bool(mark_time["leg"] >= since.get("leg", 0))
+    return bool(mark_time.get("at", 0.0) >= since.get("at", 0.0))  # of an older version
 
 
 def _read(mark: Path) -> Mapping[str, Any]:

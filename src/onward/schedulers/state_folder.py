@@ -27,12 +27,12 @@ def state_folder_problem(env: Mapping[str, str]) -> str:
         folder = state_folder(env)
     except InvalidInput as error:
         return f"{error.message}: {error.hint}"
-    place = folder
-    while not os.path.lexists(place) and place != place.parent:
-        place = place.parent
-    if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+    existing = folder
+    while not os.path.lexists(existing) and existing != existing.parent:
+        existing = existing.parent
+    if os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK):
         return ""
-    return f"{folder} {'cannot be written' if place == folder else 'cannot be created'}: {STATE_HINT}"
+    return f"{folder} {'cannot be written' if existing == folder else 'cannot be created'}: {STATE_HINT}"
 
 
 def first_time(env: Mapping[str, str], what: str) -> bool:

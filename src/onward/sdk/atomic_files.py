@@ -65,8 +65,8 @@ def _here() -> str:
 
     from onward.sdk.process_identity import this_machine
 
-    told = this_machine()
-    return hashlib.sha256("\0".join(told.values()).encode()).hexdigest()[:12]
+    machine = this_machine()
+    return hashlib.sha256("\0".join(machine.values()).encode()).hexdigest()[:12]
 
 
 def _sweep(folder: Path) -> None:

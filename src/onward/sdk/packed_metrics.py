@@ -43,7 +43,7 @@ def pack_values(values: Collection[float]) -> str:
     if _BIG:
         raw.byteswap()
     data = raw.tobytes()
-    return _encoded(b"".join([data[place::8] for place in range(8)]), 1)
+    return _encoded(b"".join([data[byte::8] for byte in range(8)]), 1)
 
 
 def unpacked(record: Any) -> Any:
@@ -62,8 +62,8 @@ def _metrics(names: Any, values: Any) -> Mapping[str, float]:
     if len(data) != 8 * count:
         raise ValueError(f"it has {count} names and {len(data) / 8:g} values")
     raw = bytearray(len(data))
-    for place in range(8):
-        raw[place::8] = data[place * count : (place + 1) * count]
+    for byte in range(8):
+        raw[byte::8] = data[byte * count : (byte + 1) * count]
     found = array("d")
     found.frombytes(bytes(raw))
     if _BIG:

@@ -23,10 +23,10 @@ def start_ticks(pid: int) -> int | None:
     return int(fields[19]) if len(fields) > 19 and fields[0] not in "ZX" else None
 
 
-def is_alive(told: Mapping[str, object], here: Mapping[str, str]) -> bool | None:
+def is_alive(process: Mapping[str, object], here: Mapping[str, str]) -> bool | None:
     """Whether the process of this identity exists, as seen on `here`. None: unknown from here."""
-    same = here["boot"] and (told.get("boot"), told.get("space")) == (here["boot"], here["space"])
-    pid, start = told.get("pid"), told.get("began")
+    same = here["boot"] and (process.get("boot"), process.get("space")) == (here["boot"], here["space"])
+    pid, start = process.get("pid"), process.get("began")
     if not same or not isinstance(pid, int) or not isinstance(start, int):
         return None
     return start_ticks(pid) == start
@@ -34,9 +34,9 @@ def is_alive(told: Mapping[str, object], here: Mapping[str, str]) -> bool | None
 
 def user_name() -> str:
     """The user who trains. The variables first: a directory service may be slow."""
-    told = os.environ.get("LOGNAME") or os.environ.get("USER")
-    if told:
-        return told
+    name = os.environ.get("LOGNAME") or os.environ.get("USER")
+    if name:
+        return name
     try:
         import pwd
 

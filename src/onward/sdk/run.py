@@ -129,12 +129,12 @@ class TrainingRun(WandbRun):
         if not self._logs:
             return
         plain = {str(key): value if isinstance(value, (str, int, float, bool)) else str(value) for key, value in (params or {}).items()}
-        told: dict[str, object] = {"experiment": str(project)} if project else {}
+        fields: dict[str, object] = {"experiment": str(project)} if project else {}
         if self.by_hand:
             from onward.sdk.process_identity import this_process, user_name
 
-            told.update(name=self.name, user=user_name(), process=this_process())
-        self._spool.write({"kind": "init", "total": total_steps, "params": plain, "pid": os.getpid(), **told})
+            fields.update(name=self.name, user=user_name(), process=this_process())
+        self._spool.write({"kind": "init", "total": total_steps, "params": plain, "pid": os.getpid(), **fields})
         self.describe()
 
     def _tell(self, record: dict[str, object]) -> None:
@@ -263,8 +263,8 @@ class TrainingRun(WandbRun):
         """The step of that checkpoint."""
         if self._resume is None:
             return None
-        told = os.environ.get(contract.RESUME_STEP)
-        return int(told) if told else step_of(self._resume)
+        text = os.environ.get(contract.RESUME_STEP)
+        return int(text) if text else step_of(self._resume)
 
     def checkpoint(self, step: int, *, written_by: str = "first") -> contextlib.AbstractContextManager[Path]:
         """Yields a folder to write into; if the block ends without an error, it becomes the checkpoint of `step`, all or nothing.

@@ -84,15 +84,15 @@ class Repeating:
 
 def sample_seconds(variables: Mapping[str, str]) -> float:
     """How often to sample, as the run's variables say."""
-    told = variables.get(_SAMPLE_VARIABLE, "")
+    text = variables.get(_SAMPLE_VARIABLE, "")
     try:
-        seconds = float(told or SAMPLE_SECONDS)
+        seconds = float(text or SAMPLE_SECONDS)
     except ValueError:
         seconds = math.nan
     least, most = _SAMPLE_RANGE
     if least <= seconds <= most:
         return seconds
-    log.warning("%s is %r, expected seconds from %.0f to %.0f; taking %.0f", _SAMPLE_VARIABLE, told, least, most, SAMPLE_SECONDS)
+    log.warning("%s is %r, expected seconds from %.0f to %.0f; taking %.0f", _SAMPLE_VARIABLE, text, least, most, SAMPLE_SECONDS)
     return SAMPLE_SECONDS
 
 

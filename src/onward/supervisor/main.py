@@ -55,37 +55,37 @@ def live_leg(path: Path, leg: int) -> int:
     patience, waited = _patience()
     began = _job_began(clock.now())
     ending: Callable[[], bool] = lambda: signals.ending  # noqa: E731
-    scene, run = wait_for_storage(
+    context, run = wait_for_storage(
         "reading the run's folder",
         lambda: _leg_context(own_run(path), leg, clock=clock, began=began),
         clock=clock,
         until=clock.now() + patience,
         ending=ending,
     )
-    scene.patience, scene.waited, scene.ending = patience, waited, ending
-    scene.wait_for_storage_anew()
-    signals.expect_delete_notice(capabilities_of(scene.scheduler).delete_notice, KillNotice(scene))
-    log.info("job %s on %s", scene.allocation.job, ", ".join(scene.allocation.hosts))
+    context.patience, context.waited, context.ending = patience, waited, ending
+    context.wait_for_storage_anew()
+    signals.expect_delete_notice(capabilities_of(context.scheduler).delete_notice, KillNotice(context))
+    log.info("job %s on %s", context.allocation.job, ", ".join(context.allocation.hosts))
 
     # ── queue the successor before anything that can fail ─────────────────────
-    successor = Successor(scene, run) if is_free(run, scene.leg) else None
+    successor = Successor(context, run) if is_free(run, context.leg) else None
 
     # ── is there anything to do, and is it ours? ──────────────────────────────
     try:
-        if not scene.patiently("finding out how earlier legs ended", lambda: may_begin(scene)):
+        if not context.patiently("finding out how earlier legs ended", lambda: may_begin(context)):
             if successor:
                 successor.take_back("its predecessor did not begin")
-            _for_its_pipeline(scene, pipeline_hooks.when_run_is_over, pipeline_hooks.when_leg_leaves)
-            return leave_job(scene, 0)
-        _load(scene)
-        local = _claim(scene)
+            _for_its_pipeline(context, pipeline_hooks.when_run_is_over, pipeline_hooks.when_leg_leaves)
+            return leave_job(context, 0)
+        _load(context)
+        local = _claim(context)
     except AlreadyClaimed as error:
         log.info("%s; this job exits", error)
         if successor:
             successor.take_back("its predecessor did not begin")
         return 0
     except OSError as error:
-        return abandon_start(scene, run, successor, error)
+        return abandon_start(context, run, successor, error)
 
     # ── what is done while the scheduler answers ──────────────────────────────
     from onward.supervisor.background import never_hurts_training
@@ -93,119 +93,119 @@ def live_leg(path: Path, leg: int) -> int:
     from onward.supervisor.leg.train import train  # loaded by now
     from onward.supervisor.telemetry.push import push_last
 
-    scene.wait_for_storage_anew()
+    context.wait_for_storage_anew()
     with never_hurts_training("queueing what the next leg needs"):
-        run = read_run(scene.dir)
-        successor = successor.fitting(run) if successor else Successor(scene, run)
+        run = read_run(context.dir)
+        successor = successor.fitting(run) if successor else Successor(context, run)
     with never_hurts_training("salvage of an earlier leg"):
-        salvage(scene.dir, read_run(scene.dir), leg=scene.leg, journal=scene.journal, clock=clock)
+        salvage(context.dir, read_run(context.dir), leg=context.leg, journal=context.journal, clock=clock)
     if successor:
         successor.done.wait(_HANDOVER_PATIENCE)
 
     # ── train ─────────────────────────────────────────────────────────────────
     training: TrainingWatch | None = None
     try:
-        outcome, training = train(scene, local, signals)
+        outcome, training = train(context, local, signals)
         if training.fenced:
             return 0
-        if not write_end(scene, outcome, training):
-            _remove_node_folder(scene, local, training)
-            scene.journal.close()
+        if not write_end(context, outcome, training):
+            _remove_node_folder(context, local, training)
+            context.journal.close()
             return 1
     except OnwardError as error:
         log.error("%s", error)
         final = isinstance(error, InputRefused)
-        scene.journal.write(
-            ev.Ended(leg=scene.leg, at=clock.now(), end=LegEnd.CRASHED, reason=error.message, evidence=error.hint, final=final)
+        context.journal.write(
+            ev.Ended(leg=context.leg, at=clock.now(), end=LegEnd.CRASHED, reason=error.message, evidence=error.hint, final=final)
         )
     except OSError as error:
         log.exception("the leg cannot continue")
         words = f"its storage failed before the training began: {error}" if training is None else f"its storage failed: {error}"
-        scene.journal.write(ev.Ended(leg=scene.leg, at=clock.now(), end=LegEnd.CRASHED, reason=words, counts=False))
+        context.journal.write(ev.Ended(leg=context.leg, at=clock.now(), end=LegEnd.CRASHED, reason=words, counts=False))
 
     # ── end and decide ────────────────────────────────────────────────────────
-    scene.wait_for_storage_anew()
+    context.wait_for_storage_anew()
     try:
-        scene.patiently("recording how the leg ended", scene.journal.flush)
+        context.patiently("recording how the leg ended", context.journal.flush)
         if successor:
             successor.give_up()
-        _remove_node_folder(scene, local, training)
-        scene.patiently("deciding what the run does next", lambda: continue_or_close(scene))
+        _remove_node_folder(context, local, training)
+        context.patiently("deciding what the run does next", lambda: continue_or_close(context))
     except OSError as error:
         log.error("the run's folder can no longer be used; the next leg finds out how this one ended: %s", error)
-        keep_untold(scene, local)
-    scene.journal.close()
-    _for_its_pipeline(scene, pipeline_hooks.when_run_is_over)
-    if scene.spec.tracker:
+        keep_untold(context, local)
+    context.journal.close()
+    _for_its_pipeline(context, pipeline_hooks.when_run_is_over)
+    if context.spec.tracker:
         with never_hurts_training("the last push"):
-            age = clock.now() - scene.spec.created
-            push_last(scene.spec.tracker, scene.spec.id, scene.dir, within=_PUSH_PATIENCE, age=age)
-    _for_its_pipeline(scene, pipeline_hooks.when_leg_leaves)
-    return leave_job(scene, _exit_code(scene))
+            age = clock.now() - context.spec.created
+            push_last(context.spec.tracker, context.spec.id, context.dir, within=_PUSH_PATIENCE, age=age)
+    _for_its_pipeline(context, pipeline_hooks.when_leg_leaves)
+    return leave_job(context, _exit_code(context))
 
 
-def _load(scene: LegContext) -> None:
+def _load(context: LegContext) -> None:
     """Half of what there is to load, while the scheduler answers."""
     from onward.supervisor.disk import salvage  # noqa: F401
     from onward.supervisor.leg import train  # noqa: F401
     from onward.supervisor.telemetry import push  # noqa: F401
 
-    pipeline_hooks.load(scene)
+    pipeline_hooks.load(context)
 
 
-def _claim(scene: LegContext) -> LegLocal:
+def _claim(context: LegContext) -> LegLocal:
     """Take the leg, for ever, and say so. An attempt that failed may have succeeded on the storage's side: then the leg is ours."""
     attempts = 0
 
     def attempt() -> None:
         nonlocal attempts
         attempts += 1
-        if attempts > 1 and (closed := read_run(scene.dir).closed):
+        if attempts > 1 and (closed := read_run(context.dir).closed):
             raise AlreadyClaimed(f"the run is over ({closed.state}) since this job waited for its storage")
-        claim(scene.dir, scene.leg, job=scene.allocation.job, repeated=attempts > 1)
+        claim(context.dir, context.leg, job=context.allocation.job, repeated=attempts > 1)
 
-    scene.patiently("claiming the leg", attempt)
-    local = scene.patiently("making the leg's folder on the node", lambda: local_folder(scene.spec, scene.leg, run=scene.dir))
-    scene.journal.write(
+    context.patiently("claiming the leg", attempt)
+    local = context.patiently("making the leg's folder on the node", lambda: local_folder(context.spec, context.leg, run=context.dir))
+    context.journal.write(
         ev.Claimed(
-            leg=scene.leg,
-            at=scene.clock.now(),
-            job=scene.allocation.job,
-            hosts=list(scene.allocation.hosts),
-            deadline=scene.allocation.deadline,
-            gpus=list(scene.allocation.gpus),
+            leg=context.leg,
+            at=context.clock.now(),
+            job=context.allocation.job,
+            hosts=list(context.allocation.hosts),
+            deadline=context.allocation.deadline,
+            gpus=list(context.allocation.gpus),
             local=str(local.path),
         )
     )
     return local
 
 
-def _for_its_pipeline(scene: LegContext, *acts: Callable[[LegContext], None]) -> None:
+def _for_its_pipeline(context: LegContext, *acts: Callable[[LegContext], None]) -> None:
     """What a leg does for the pipeline that it is part of, if it is part of one."""
     try:
         for act in acts:
-            act(scene)
+            act(context)
     except OSError as error:
         log.error("the pipeline's folder cannot be used; its next leg, or `onward tend`, continues the pipeline: %s", error)
 
 
-def _exit_code(scene: LegContext) -> int:
+def _exit_code(context: LegContext) -> int:
     try:
-        ended = read_run(scene.dir).legs[scene.leg].end
+        ended = read_run(context.dir).legs[context.leg].end
     except OSError:
-        return DONE_UNTOLD if scene.finished else 1
-    if ended is None and scene.finished:
+        return DONE_UNTOLD if context.finished else 1
+    if ended is None and context.finished:
         return DONE_UNTOLD
     return 1 if ended in (LegEnd.CRASHED, LegEnd.STALLED, LegEnd.OUT_OF_MEMORY) else 0
 
 
-def _remove_node_folder(scene: LegContext, local: LegLocal, training: TrainingWatch | None) -> None:
+def _remove_node_folder(context: LegContext, local: LegLocal, training: TrainingWatch | None) -> None:
     """Remove the node's folder, unless it holds what must not be lost: the next leg on this node publishes it."""
     from onward.checkpoints.unpublished import unpublished
     from onward.supervisor.relay.artifacts import has_pending_artifacts
 
     left_behind = training is not None and training.saves.left_behind
-    if left_behind or has_pending_artifacts(local) or unpublished(local.checkpoints, scene.dir.checkpoints, leg=scene.leg):
+    if left_behind or has_pending_artifacts(local) or unpublished(local.checkpoints, context.dir.checkpoints, leg=context.leg):
         return
     shutil.rmtree(local.path, ignore_errors=True)
     with contextlib.suppress(OSError):
@@ -225,14 +225,14 @@ def _leg_context(dir: RunDir, leg: int, *, clock: Clock, began: float) -> tuple[
     if allocation.deadline is None and limit:
         allocation = replace(allocation, deadline=(allocation.started or began) + limit)
     journal = Journal(dir.leg_journal(leg), patient=True)
-    scene = LegContext(dir=dir, spec=spec, leg=leg, scheduler=scheduler, allocation=allocation, clock=clock, journal=journal)
-    return scene, run
+    context = LegContext(dir=dir, spec=spec, leg=leg, scheduler=scheduler, allocation=allocation, clock=clock, journal=journal)
+    return context, run
 
 
 def _patience() -> tuple[float, float]:
     """What the job script says: seconds to wait for the run's folder, and how many jobs before this one have waited for it."""
-    told = [os.environ.pop(name, "") for name in (STORAGE_PATIENCE, STORAGE_WAITED)]  # not for the training
-    patience, waited = (float(text) if text.isdecimal() else None for text in told)
+    waits = [os.environ.pop(name, "") for name in (STORAGE_PATIENCE, STORAGE_WAITED)]  # not for the training
+    patience, waited = (float(text) if text.isdecimal() else None for text in waits)
     return storage_patience(None) if patience is None else patience, waited or 0.0
 
 

@@ -90,9 +90,9 @@ class Tracker:
         database.settlers.append(lambda: self._writer.do(_settle_all))
 
     @classmethod
-    def open(cls, place: str | Path) -> Tracker:
+    def open(cls, address: str | Path) -> Tracker:
         """Open, and make or upgrade the tables where need be; others who do the same at once wait for each other."""
-        database = open_database(place)
+        database = open_database(address)
         try:
             migrate(database)
         except StorageUnavailable as error:

@@ -23,7 +23,7 @@ import mlflow
 from mlflow.exceptions import MlflowException
 
 client = mlflow.MlflowClient()
-told: dict[str, Any] = {}
+fields: dict[str, Any] = {}
 names: dict[str, str] = {}  # ids → a word
 T = 1_700_000_000_000
 
@@ -52,8 +52,8 @@ def ask(table: dict[str, Callable[[], Any]]) -> None:
             answer = {"error": error.error_code}
         except Exception as error:
             answer = {"raised": type(error).__name__}
-        assert name not in told, name
-        told[name] = answer
+        assert name not in fields, name
+        fields[name] = answer
 
 
 def both(*calls: Callable[[], Any]) -> Any:
@@ -69,4 +69,4 @@ def new_run(name: str, *, experiment: str, **more: Any) -> str:
 
 def keep() -> None:
     """All that was told, into the file that the command line names."""
-    Path(sys.argv[2]).write_text(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False))
+    Path(sys.argv[2]).write_text(json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False))

@@ -26,7 +26,7 @@ from mlflow.entities import Metric, Param, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
 client = mlflow.MlflowClient()
-told: dict[str, Any] = {}
+fields: dict[str, Any] = {}
 names: dict[str, str] = {}  # run and model ids → a word
 STAMP = 1_700_000_000_000
 
@@ -39,7 +39,7 @@ def call(function: Callable[[], Any]) -> Callable[[], Any]:
         answer = {"error": error.error_code}
     except Exception as error:
         answer = {"raised": f"{type(error).__name__}: {error}"}
-    told[function.__name__] = answer
+    fields[function.__name__] = answer
     return function
 
 
@@ -731,10 +731,10 @@ if hasattr(client, "create_logged_model"):
     def create_logged_model():
         m = client.create_logged_model(exp, name="net", source_run_id=rid, tags={"t": "1"}, params={"p": "2"}, model_type="torch")
         names[m.model_id] = "MODEL"
-        told["_model"] = m.model_id
+        fields["_model"] = m.model_id
         return [model_of(m), m.model_id[:2]]
 
-    model = told.pop("_model", "")
+    model = fields.pop("_model", "")
 
     @call
     def finalize_logged_model():
@@ -794,4 +794,4 @@ if hasattr(client, "create_logged_model"):
         return [m.name for m in client.search_logged_models([exp])]
 
 
-Path(sys.argv[2]).write_text(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False))
+Path(sys.argv[2]).write_text(json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False))

@@ -28,7 +28,7 @@ with mlflow.start_run() as run:
 with mlflow.start_run() as second:  # without MLFLOW_RUN_ID, which the first has used up
     again = second.info.run_id
 found = client.get_run(id)
-told = {
+records = {
     "id": id,
     "again": again,
     "experiment": run.info.experiment_id == os.environ["MLFLOW_EXPERIMENT_ID"],
@@ -48,5 +48,5 @@ if hasattr(client, "create_logged_model"):
     mlflow.log_metric("acc", 0.5, step=1, model_id=model.model_id, run_id=id)
     client.log_outputs(id, [mlflow.entities.LoggedModelOutput(model.model_id, step=1)])
     seen = client.get_logged_model(model.model_id)
-    told["model"] = {"id": seen.model_id, "status": str(seen.status), "metrics": [metric.value for metric in seen.metrics]}
-Path(sys.argv[1]).write_text(json.dumps(told))
+    records["model"] = {"id": seen.model_id, "status": str(seen.status), "metrics": [metric.value for metric in seen.metrics]}
+Path(sys.argv[1]).write_text(json.dumps(records))

@@ -36,7 +36,7 @@ def read_folders(svc: Services) -> None:
     """Journals, spools and event files of the runs under our roots; event files of those that were sent."""
     if not svc.tracker.election.won():
         return
-    for problem in [*svc.tracker.files.look(svc.desk.roots).problems, *read_events(svc)]:
+    for problem in [*svc.tracker.files.look(svc.context.roots).problems, *read_events(svc)]:
         note(logging.WARNING, "read", problem)
 
 
@@ -51,7 +51,7 @@ def send_alerts(svc: Services) -> None:
 def tend_runs(svc: Services) -> None:
     if not svc.tracker.election.won():
         return
-    done = tend(svc.desk, among=svc.tracker.files.open_folders())
+    done = tend(svc.context, among=svc.tracker.files.open_folders())
     svc.tracker.standings.say_why(done.said)
     done.problems += follow_jobs(svc)
     svc.last_tended, svc.tend_problems = svc.clock.now(), done.problems

@@ -79,9 +79,9 @@ class LiveEvents:
             while not self._closing and entry[0].time() < until:
                 waking.clear()
                 news = self._news(seen)
-                for told in news:
-                    if told.wanted(runs, events):
-                        yield f"id: {self._boot}-{told.number}\nevent: {told.event}\ndata: {told.data}\n\n"
+                for event in news:
+                    if event.wanted(runs, events):
+                        yield f"id: {self._boot}-{event.number}\nevent: {event.event}\ndata: {event.data}\n\n"
                 seen = news[-1].number if news else seen
                 try:
                     await asyncio.wait_for(waking.wait(), min(_HEARTBEAT, max(until - entry[0].time(), 0.0)))

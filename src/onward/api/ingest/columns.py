@@ -41,18 +41,18 @@ def in_columns(items: Sequence[Mapping[str, Any]], key: str, checked: Callable[[
     if len(names) == 1:
         return {keys[0]: Columns(steps, times, values)}
     places: dict[str, list[int]] = {}
-    for place, name in enumerate(keys):
-        places.setdefault(name, []).append(place)
+    for index, name in enumerate(keys):
+        places.setdefault(name, []).append(index)
     return {name: Columns([steps[i] for i in at], [times[i] for i in at], [values[i] for i in at]) for name, at in places.items()}
 
 
-def _microseconds(told: list[Any] | None, count: int, now: float | None) -> list[int] | None:
-    if told is None:
+def _microseconds(column: list[Any] | None, count: int, now: float | None) -> list[int] | None:
+    if column is None:
         return None if now is None else [round(now * 1e6)] * count
-    kinds = set(map(type, told))
-    least, most = min(told), max(told)
+    kinds = set(map(type, column))
+    least, most = min(column), max(column)
     if kinds == _WHOLE and least >= (0 if now is None else _SECONDS) and most < _LATEST:
-        return [time * 1000 for time in told]
+        return [time * 1000 for time in column]
     if now is not None and kinds in _NUMBERS and least >= 0 and most < _SECONDS:
-        return [round(time * 1e6) for time in told]
+        return [round(time * 1e6) for time in column]
     return None

@@ -99,15 +99,15 @@ def _step(step: Any) -> int:
     raise InvalidInput(f"step: a step must be a whole number; found {str(step)[:40]!r}")
 
 
-def _time(told: Any, now: float) -> float:
+def _time(timestamp: Any, now: float) -> float:
     """Unix seconds or milliseconds, or an ISO 8601 text; now where nothing is said."""
-    if told is None:
+    if timestamp is None:
         return now
-    if isinstance(told, str):
+    if isinstance(timestamp, str):
         try:
-            told = datetime.fromisoformat(told).timestamp()
+            timestamp = datetime.fromisoformat(timestamp).timestamp()
         except (ValueError, OverflowError, OSError) as error:
-            raise InvalidInput(f"timestamp: {told[:40]!r} is not a time", hint="send unix seconds, or 2026-11-15T12:00:00Z") from error
-    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < _LATEST * 1000:
+            raise InvalidInput(f"timestamp: {timestamp[:40]!r} is not a time", hint="send unix seconds, or 2026-11-15T12:00:00Z") from error
+    if isinstance(timestamp, bool) or not isinstance(timestamp, int | float) or not 0 <= timestamp < _LATEST * 1000:
         raise InvalidInput("timestamp: it is not a unix time", hint="send unix seconds, or 2026-11-15T12:00:00Z")
-    return told / 1000 if told >= _LATEST else float(told)
+    return timestamp / 1000 if timestamp >= _LATEST else float(timestamp)

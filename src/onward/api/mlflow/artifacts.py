@@ -44,36 +44,36 @@ class Located:
 @router.put(_FILES + "/{path:path}", openapi_extra=_BODY)
 async def upload(request: Request, path: FilePath, svc: Svc, who: Who) -> dict[str, Any]:
     """Store a file: the body is its content."""
-    place = await asyncio.to_thread(_locate, svc, who, path, write=True, put=True)
-    components(place.path)
-    stored = await store_stream(place.files, place.path, request.stream())
-    if place.run:
-        artifact = ArtifactRecord(path=place.path, kind="", bytes=stored.size, sha256=stored.sha256, stored=True, created=svc.clock.now())
-        await asyncio.to_thread(put_artifact, svc.tracker, place.run, artifact)
+    located = await asyncio.to_thread(_locate, svc, who, path, write=True, put=True)
+    components(located.path)
+    stored = await store_stream(located.files, located.path, request.stream())
+    if located.run:
+        artifact = ArtifactRecord(path=located.path, kind="", bytes=stored.size, sha256=stored.sha256, stored=True, created=svc.clock.now())
+        await asyncio.to_thread(put_artifact, svc.tracker, located.run, artifact)
     return {}
 
 
 @router.get(_FILES, summary="List a folder")
 def listed(svc: Svc, who: Who, path: Annotated[str, Query(max_length=2048)] = "") -> dict[str, Any]:
     """What is directly in a folder; names are relative to it."""
-    place = _locate(svc, who, unquote(path))  # clients ask for a%2Fb.txt where they sent one of that name, which was a/b.txt
-    return {"files": [_entry(file, PurePosixPath(file.path).name) for file in place.files.list(place.path)]}
+    located = _locate(svc, who, unquote(path))  # clients ask for a%2Fb.txt where they sent one of that name, which was a/b.txt
+    return {"files": [_entry(file, PurePosixPath(file.path).name) for file in located.files.list(located.path)]}
 
 
 @router.get(_FILES + "/{path:path}", response_class=StreamingResponse)
 def download(path: FilePath, svc: Svc, who: Who) -> StreamingResponse:
     """The content of a file."""
-    place = _locate(svc, who, path)
-    return send_file(place.files, place.path)
+    located = _locate(svc, who, path)
+    return send_file(located.files, located.path)
 
 
 @router.delete(_FILES + "/{path:path}")
 def delete(path: FilePath, svc: Svc, who: Who) -> dict[str, Any]:
     """Remove a file."""
-    place = _locate(svc, who, path, write=True)
-    place.files.delete(place.path)
-    if place.run:
-        forget_artifact(svc.tracker, place.run, place.path)
+    located = _locate(svc, who, path, write=True)
+    located.files.delete(located.path)
+    if located.run:
+        forget_artifact(svc.tracker, located.run, located.path)
     return {}
 
 

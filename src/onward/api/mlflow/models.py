@@ -145,9 +145,9 @@ def log_outputs(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
 def log_model(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
     """How older clients report that a model was logged: kept in the run's history tag."""
     info = live(svc, who, body)
-    told = wire.text(body, "model_json")
+    model_json = wire.text(body, "model_json")
     before = svc.tracker.runs.view(info.run_id).tags.get(wire.MODEL_HISTORY, "[]")
-    svc.tracker.runs.set_tags(info.run_id, {wire.MODEL_HISTORY: f"{before[:-1]}{',' if before != '[]' else ''}{told}]"})
+    svc.tracker.runs.set_tags(info.run_id, {wire.MODEL_HISTORY: f"{before[:-1]}{',' if before != '[]' else ''}{model_json}]"})
     return {}
 
 

@@ -73,10 +73,10 @@ def update(body: Body, svc: Svc, who: Who) -> dict[str, Any]:
         changes["name"] = name
     status = body.get("status")
     if status is not None:
-        told = wire.state(status)
+        state = wire.state(status)
         if info.source != OURS:
-            changes["state"] = told
-            if told in ("finished", "failed", "cancelled"):
+            changes["state"] = state
+            if state in ("finished", "failed", "cancelled"):
                 end = wire.seconds(body, "end_time")
                 changes["ended"] = end if end is not None else info.ended or info.details.get(_BEFORE)
             elif info.ended is not None:  # a resumed run sends its old end along; it stands again if no other follows

@@ -60,7 +60,7 @@ def cancel(svc: Svc, who: Who, name: PipelineName) -> Response:
     """Nothing more of it starts, and its running jobs are ended."""
     from onward.operations.pipelines.control import cancel_pipeline
 
-    return _act(svc, who, name, "cancel", lambda dir: cancel_pipeline(svc.desk, dir))
+    return _act(svc, who, name, "cancel", lambda dir: cancel_pipeline(svc.context, dir))
 
 
 @router.post("/{name}/rerun", summary="Rerun what failed", response_model=PipelineDetails)
@@ -68,7 +68,7 @@ def rerun(svc: Svc, who: Who, name: PipelineName) -> Response:
     """Stages and tasks that failed or were cancelled, and those that were skipped because of them. What is done stays done."""
     from onward.operations.pipelines.control import retry_failed
 
-    return _act(svc, who, name, "rerun", lambda dir: retry_failed(svc.desk, dir))
+    return _act(svc, who, name, "rerun", lambda dir: retry_failed(svc.context, dir))
 
 
 def _act(svc: Services, who: ApiCaller, name: str, what: str, do: Callable[[PipelineDir], object]) -> Response:
@@ -76,7 +76,7 @@ def _act(svc: Services, who: ApiCaller, name: str, what: str, do: Callable[[Pipe
     try:
         do(dir)
     finally:
-        svc.tracker.files.look(svc.desk.roots)
+        svc.tracker.files.look(svc.context.roots)
         svc.hinted()
     note(logging.INFO, what, f"{what} of the pipeline {dir.path.name} over HTTP", token=who.token)
     return json_response(_told(svc, dir))
@@ -88,7 +88,7 @@ def _told(svc: Services, dir: PipelineDir, baseline: str | None = None) -> dict[
 
     if baseline:
         must_be_storable(baseline)
-    return pipeline_details(pipeline_record(svc.desk, dir, known=lambda run: _reason(svc, run)), summary_of(dir, baseline=baseline))
+    return pipeline_details(pipeline_record(svc.context, dir, known=lambda run: _reason(svc, run)), summary_of(dir, baseline=baseline))
 
 
 def _reason(svc: Services, run: str) -> str | None:

@@ -113,7 +113,7 @@ def result(
     at = File(found.path)
     if at.is_file() and at.stat().st_size != found.size:
         raise Conflict(f"the result {name} of request {id} has changed since the reply was sent", hint="see the run's folder for the files")
-    root = next((root for root in svc.desk.roots if at.is_relative_to(root)), at.parent)
+    root = next((root for root in svc.context.roots if at.is_relative_to(root)), at.parent)
     return send_file(ArtifactFiles(at.parent, root=root), at.name)
 
 

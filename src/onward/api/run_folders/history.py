@@ -41,8 +41,8 @@ def history_of(svc: Services, info: RunInfo) -> RunHistory:
 def run_pace(svc: Services, history: RunHistory) -> TrainingPace:
     """How far and how fast: from the ends of its spool, as `onward show` has it, else from the newest points."""
     if history.dir is not None and history.info.source == "onward":
-        told = folder_pace(history.dir, history.run)
-        if told.step is not None:
-            return told
+        pace = folder_pace(history.dir, history.run)
+        if pace.step is not None:
+            return pace
     with svc.tracker.reading_points() as connection:
         return stored_pace(connection, history.info)

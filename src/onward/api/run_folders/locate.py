@@ -25,7 +25,7 @@ def folder_of(svc: Services, folder: str | None) -> RunDir | None:
         return None
     path = Path(folder)
     dir = RunDir(path)
-    if path.is_symlink() or path.parent not in svc.desk.roots or path.name in ("", ".", ".."):
+    if path.is_symlink() or path.parent not in svc.context.roots or path.name in ("", ".", ".."):
         return None
     return dir if dir.is_run() else None
 
@@ -49,8 +49,8 @@ def room_for_model(svc: Services, model: LoggedModelRecord, path: str) -> int:
     """The same for a file of a model, which counts as its run's; those of a model of no run are counted alone."""
 
     def used() -> int:
-        place = model_folder(svc, model)[0] / path
-        replaced = place.lstat().st_size if place.is_file() and not place.is_symlink() else 0
+        model_path = model_folder(svc, model)[0] / path
+        replaced = model_path.lstat().st_size if model_path.is_file() and not model_path.is_symlink() else 0
         if model.run is None:
             return _bytes_under(svc.files / MODELS / model.id) - replaced
         run = svc.tracker.runs.get(model.run).run_id
@@ -68,7 +68,7 @@ def model_folder(svc: Services, model: LoggedModelRecord) -> tuple[Path, Path]:
 
 
 def _room_left(svc: Services, whose: str, count: Callable[[], int]) -> int:
-    quota = svc.desk.settings.server.artifacts << 20
+    quota = svc.context.settings.server.artifacts << 20
     if not quota:
         return LARGEST
     used = count()
@@ -86,7 +86,7 @@ def _artifact_bytes(svc: Services, run: str, but: str | None = None) -> int:
 def _model_bytes(svc: Services, run: str) -> int:
     dir = folder_of(svc, svc.tracker.runs.get(run).folder)
     places = [svc.files / MODELS, *([dir.models] if dir else [])]
-    return sum(_bytes_under(place / id) for id in svc.tracker.models.made_by(run) for place in places)
+    return sum(_bytes_under(path / id) for id in svc.tracker.models.made_by(run) for path in places)
 
 
 def _bytes_under(folder: Path) -> int:
@@ -111,5 +111,5 @@ def _by_hand(svc: Services, folder: str | None) -> RunDir | None:
     """The folder of a training that nobody submitted: right under `by-hand` of one of our roots."""
     path = Path(folder or "")
     room = path.parent
-    ours = room.name == contract.UNMANAGED_FOLDER and room.parent in svc.desk.roots and path.name not in ("", ".", "..")
+    ours = room.name == contract.UNMANAGED_FOLDER and room.parent in svc.context.roots and path.name not in ("", ".", "..")
     return RunDir(path) if ours and not path.is_symlink() and not room.is_symlink() and path.is_dir() else None

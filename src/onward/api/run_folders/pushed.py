@@ -68,7 +68,7 @@ def must_be_readable(svc: Services, run: RunInfo) -> RunDir:
 
 def pushed_checkpoints(svc: Services, run: RunInfo) -> Iterator[dict[str, Any]]:
     """As the journals that were sent tell of them."""
-    spec, events = svc.tracker.push.told(run.run_id)
+    spec, events = svc.tracker.push.spec_and_events(run.run_id)
     if spec is None:
         return
     for leg in fold(spec_from_json(spec), events).legs.values():

@@ -142,19 +142,19 @@ class PipelineDetails(PipelineRow):
     summary: SummaryOut
 
 
-def pipeline_row(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {"id": Path(told["folder"]).name, **{name: told[name] for name in PipelineRow.model_fields if name != "id"}}
+def pipeline_row(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": Path(record["folder"]).name, **{name: record[name] for name in PipelineRow.model_fields if name != "id"}}
 
 
-def pipeline_details(told: Mapping[str, Any], found: BenchmarkSummary) -> dict[str, Any]:
-    stages = [{**one, "progress": _progress(one["progress"])} for one in told["stages"]]
-    kept = {name: told[name] for name in ("benchmarks", "checkpoints", "failed_tasks", "workers")}
-    plain: dict[str, Any] = finite({**pipeline_row(told), **kept, "stages": stages, "summary": _summary(found)})
+def pipeline_details(record: Mapping[str, Any], found: BenchmarkSummary) -> dict[str, Any]:
+    stages = [{**one, "progress": _progress(one["progress"])} for one in record["stages"]]
+    kept = {name: record[name] for name in ("benchmarks", "checkpoints", "failed_tasks", "workers")}
+    plain: dict[str, Any] = finite({**pipeline_row(record), **kept, "stages": stages, "summary": _summary(found)})
     return plain
 
 
-def _progress(told: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if told is None else {name: told[name] for name in StageProgress.model_fields}
+def _progress(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if record is None else {name: record[name] for name in StageProgress.model_fields}
 
 
 def _summary(found: BenchmarkSummary) -> dict[str, Any]:

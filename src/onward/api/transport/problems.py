@@ -71,9 +71,9 @@ class Problem:
 def problem_of(error: errors.OnwardError) -> Problem:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503 if error.transient else 500)
     lines = error.message.splitlines()
-    told = [match for match in map(_PLACED.fullmatch, lines) if match]
-    wrong = [{"at": match["at"], "problem": match["problem"]} for match in told] if isinstance(error, errors.InvalidInput) else []
-    return Problem(status=status, detail=error.message, hint=error.hint, errors=wrong if len(told) == len(lines) else ())
+    matches = [match for match in map(_PLACED.fullmatch, lines) if match]
+    wrong = [{"at": match["at"], "problem": match["problem"]} for match in matches] if isinstance(error, errors.InvalidInput) else []
+    return Problem(status=status, detail=error.message, hint=error.hint, errors=wrong if len(matches) == len(lines) else ())
 
 
 _PLACED = re.compile(r"(?P<at>(?:file:\d+: )?[\w.-]+): (?P<problem>.+)")  # as the params file's problems are told, a line each

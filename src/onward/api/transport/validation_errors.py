@@ -48,8 +48,8 @@ def validation_problems(errors: Sequence[Mapping[str, Any]], body: Any) -> list[
 
 
 def _sentence(error: Mapping[str, Any]) -> str:
-    told = _SAID.get(error["type"])
-    return told.format_map(error.get("ctx") or {}) if told else str(error["msg"]).removeprefix("Value error, ")
+    wording = _SAID.get(error["type"])
+    return wording.format_map(error.get("ctx") or {}) if wording else str(error["msg"]).removeprefix("Value error, ")
 
 
 def _place(loc: list[Any], body: Any, kind: str) -> str:

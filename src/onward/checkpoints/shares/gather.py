@@ -117,7 +117,7 @@ def put_share(share: CheckpointShare, store: Path, *, leg: int, clock: Clock | N
         try:
             make_folder_in(store.parent, note.parent)
             files = _put_files(sources, partial, share.rank, moved)
-            told = {
+            note_record = {
                 "world": share.world,
                 "seconds": share.seconds,
                 "at": share.at,
@@ -127,7 +127,7 @@ def put_share(share: CheckpointShare, store: Path, *, leg: int, clock: Clock | N
                 "metrics": dict(share.metrics),
                 "files": {key: vars(entry) for key, entry in files.items()},
             }
-            write_whole(note, json.dumps(told))
+            write_whole(note, json.dumps(note_record))
         except OSError as error:
             raise explain(error, store, name, sources) from error
     shutil.rmtree(share.folder, ignore_errors=True)
@@ -212,7 +212,7 @@ def _lacking(store: Path, name: CheckpointName) -> Iterator[NotGathered]:
     note: dict[str, Any] = {}
     for path in notes.glob("rank-*.json"):
         try:
-            note = max(note, json.loads(path.read_bytes()), key=lambda told: int(told.get("world", 0)))
+            note = max(note, json.loads(path.read_bytes()), key=lambda other: int(other.get("world", 0)))
             there.add(int(path.stem.removeprefix("rank-")))
         except (OSError, ValueError, AttributeError):
             continue

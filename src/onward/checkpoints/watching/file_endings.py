@@ -20,10 +20,10 @@ def has_proper_end(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             begin = file.read(len(_ZIP_BEGIN))
-        told = begin == _ZIP_BEGIN if path.name.endswith(_ZIP_NAMES) else path.name.endswith(".safetensors") and len(begin) == 4
+        known = begin == _ZIP_BEGIN if path.name.endswith(_ZIP_NAMES) else path.name.endswith(".safetensors") and len(begin) == 4
     except OSError:
         return False
-    return told and not is_cut_off(path)
+    return known and not is_cut_off(path)
 
 
 def is_cut_off(path: Path) -> bool:

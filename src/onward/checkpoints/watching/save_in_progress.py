@@ -15,7 +15,10 @@ _GIVEN_UP = 600.0  # seconds: a folder in which nothing happens for so long was 
 def is_being_saved(folder: Path, *, now: float) -> bool:
     """Something is being written into a folder of `run.checkpoint()`, or to a file that the training saves by itself."""
     partial = [
-        entry for place in (folder, folder / contract.SHARES) for entry in _entries(place) if entry.name.startswith(contract.PARTIAL_PREFIX)
+        entry
+        for parent in (folder, folder / contract.SHARES)
+        for entry in _entries(parent)
+        if entry.name.startswith(contract.PARTIAL_PREFIX)
     ]
     if any(now - _last_change(Path(entry.path)) < _GIVEN_UP for entry in partial):
         return True

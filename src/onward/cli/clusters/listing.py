@@ -10,14 +10,14 @@ from onward.cli.output import json_to_stdout, table
 
 def clusters(json: JsonOption = False) -> None:
     """List the clusters, and whether they answer."""
-    reach = open_hosts()
-    settings = reach.desk.settings
+    hosts = open_hosts()
+    settings = hosts.context.settings
     chosen = settings.cluster("auto")[0].name
     names = [name for name in settings.names() if name != "auto"]
-    by_host: dict[str | None, list[str]] = {place.host: [] for place in reach.places}
+    by_host: dict[str | None, list[str]] = {host.hostname: [] for host in hosts.all}
     for name in names:
         by_host[settings.cluster(name)[0].ssh].append(name)
-    replies = {reply.place.host: reply for reply in reach.ask(reach.places, lambda place: place.examine(clusters=by_host[place.host]))}
+    replies = {reply.host.hostname: reply for reply in hosts.ask(hosts.all, lambda host: host.examine(clusters=by_host[host.hostname]))}
     rows: list[dict[str, Any]] = []
     for name in names:
         cluster = settings.cluster(name)[0]

@@ -22,9 +22,9 @@ def cluster(
 
     if jobs not in ("mine", "all"):
         raise InvalidInput(f"--jobs: found {jobs!r}, expected mine or all")
-    reach = open_hosts()
-    looked = snapshot_once(reach, name)
-    save_snapshot(reach.desk.env, looked.cluster.name, looked.snapshot)
+    hosts = open_hosts()
+    looked = snapshot_once(hosts, name)
+    save_snapshot(hosts.context.env, looked.cluster.name, looked.snapshot)
     seen = snapshot_record(looked, jobs=jobs)
     if json:
         json_to_stdout(seen)

@@ -26,9 +26,9 @@ def clean(
     """
     from onward.operations.admin.cleanup import remove_scanned, scan_node, scan_roots
 
-    desk = open_context()
-    found = (scan_node if node else scan_roots)(desk, older=older * 86400)
-    gone, problems = remove_scanned(desk, found, older=older * 86400) if yes else ([], [])
+    context = open_context()
+    found = (scan_node if node else scan_roots)(context, older=older * 86400)
+    gone, problems = remove_scanned(context, found, older=older * 86400) if yes else ([], [])
     if json:
         json_to_stdout(_told(found, gone, problems))
     else:

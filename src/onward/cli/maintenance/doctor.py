@@ -36,34 +36,34 @@ def doctor(json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
-def _examine(reach: Hosts) -> Iterator[Finding]:
+def _examine(hosts: Hosts) -> Iterator[Finding]:
     from onward.operations.admin.doctor import examine_state, examine_tokens
 
-    settings = reach.desk.settings
+    settings = hosts.context.settings
     names = [name for name in settings.names() if name != "auto"]
-    wanted = {place.host: [name for name in names if _concerns(reach, name, place.host)] for place in reach.places}
-    replies = reach.ask(reach.places, lambda place: place.examine(clusters=wanted[place.host]))
+    wanted = {host.hostname: [name for name in names if _concerns(hosts, name, host.hostname)] for host in hosts.all}
+    replies = hosts.ask(hosts.all, lambda host: host.examine(clusters=wanted[host.hostname]))
     chosen = settings.cluster("auto")[0].name
     assert replies[0].answer is not None
     python, root, disk = replies[0].answer.machine
     yield python
     yield True, "settings", f"{settings.source}" if settings.source else "no file: defaults"
     yield root
-    yield examine_state(reach.desk.env)
+    yield examine_state(hosts.context.env)
     for reply in replies:
-        for fine, name, words in _clusters(reply, wanted[reply.place.host], chosen):
+        for fine, name, words in _clusters(reply, wanted[reply.host.hostname], chosen):
             used = name == chosen or name in settings.clusters
             yield (fine, name, words) if fine or used else (True, name, _UNUSED + words)
     for reply in replies:
         if reply.answer and reply.answer.runs:
             fine, what, words = reply.answer.runs
-            yield fine, what, f"{reply.place.host}: {words}" if reply.place.host else words
+            yield fine, what, f"{reply.host.hostname}: {words}" if reply.host.hostname else words
     yield disk
     for reply in replies:
-        host = f"{reply.place.host}: " if reply.place.host else ""
+        host = f"{reply.host.hostname}: " if reply.host.hostname else ""
         for fine, what, words in reply.answer.folders if reply.answer else ():
             yield fine, what, host + words
-    yield from examine_tokens(reach.desk.env, reach.desk.clock.now())
+    yield from examine_tokens(hosts.context.env, hosts.context.clock.now())
     yield True, "git", shutil.which("git") or "not found: code is frozen as a plain copy"
 
 
@@ -77,16 +77,16 @@ def _clusters(reply: HostReply[HostFindings], names: list[str], chosen: str) -> 
         return
     for name in names:
         fine, _, words = reply.answer.clusters[name]
-        if reply.place.host is None:
+        if reply.host.hostname is None:
             yield fine, name, words + auto[name]
             continue
         python = reply.answer.machine[0][2]
         roomy, _, room, _ = reply.answer.roots[name]
         also = f"; python {python}; root {room}" if room else ""  # else no Python was there to look
-        yield fine and roomy, name, f"{reply.place.host}: {words}{also}{auto[name]}"
+        yield fine and roomy, name, f"{reply.host.hostname}: {words}{also}{auto[name]}"
 
 
-def _concerns(reach: Hosts, name: str, host: str | None) -> bool:
+def _concerns(hosts: Hosts, name: str, host: str | None) -> bool:
     """Schedulers that nobody named are looked at only where their programs are."""
-    cluster = reach.desk.settings.cluster(name)[0]
+    cluster = hosts.context.settings.cluster(name)[0]
     return cluster.ssh == host and (host is not None or name not in _PROGRAMS or shutil.which(_PROGRAMS[name]) is not None)

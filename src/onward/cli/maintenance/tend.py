@@ -24,8 +24,8 @@ def tend(
     if install or uninstall or cron:
         _change_timer(install=install, cron=cron, uninstall=uninstall)
         return
-    reach = open_hosts()
-    replies = reach.ask(reach.places, lambda place: place.tend())
+    hosts = open_hosts()
+    replies = hosts.ask(hosts.all, lambda host: host.tend())
     answers = [reply.answer for reply in replies if reply.answer]
     silent = [f"{reply.name}: {reply.error.message}; its runs are unknown, nothing was done" for reply in replies if reply.error]
     looked_at = sum(answer.looked_at for answer in answers)
@@ -51,13 +51,13 @@ def _change_timer(*, install: bool, cron: bool, uninstall: bool) -> None:
 
     if install == uninstall:
         raise InvalidInput("give either --install or --uninstall", hint="--cron goes with --install")
-    desk = open_context()
-    timer = TendTimer(env=desk.env, folder=current_folder())
+    context = open_context()
+    timer = TendTimer(env=context.env, folder=current_folder())
     done = timer.install(cron=cron) if install else timer.uninstall()
     for words in done:
         to_stdout(words)
     if install:
-        where = roots_text(list(map(str, desk.roots)), "and")
+        where = roots_text(list(map(str, context.roots)), "and")
         to_stderr(f"runs under {where} are repaired every ten minutes; onward tend --uninstall ends that")
     elif not done:
         to_stderr("no timer was installed")

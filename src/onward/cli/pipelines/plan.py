@@ -31,16 +31,18 @@ def plan(file: FileArgument, set: SetOption = None, cluster: ClusterOption = Non
     from onward.model.pipelines.plan import on_cluster
     from onward.operations.pipelines.start import mark_done_stages
 
-    desk = open_context()
-    read = read_pipeline(file, folder=current_folder(), given=variables(set), programs=desk.env.get("PATH", ""))
+    context = open_context()
+    read = read_pipeline(file, folder=current_folder(), given=variables(set), programs=context.env.get("PATH", ""))
     made = on_cluster(read.plan, cluster) if cluster else read.plan
-    told = outline(mark_done_stages(desk, made), lambda draft: desk.settings.cluster(draft.cluster)[1].with_defaults(draft.resources))
+    outlined = outline(
+        mark_done_stages(context, made), lambda draft: context.settings.cluster(draft.cluster)[1].with_defaults(draft.resources)
+    )
     for note in read.notes:
         to_stderr(f"note: {note}")
     if json:
-        json_to_stdout(told)
+        json_to_stdout(outlined)
     else:
-        _show(told)
+        _show(outlined)
 
 
 @app.command("convert")
@@ -92,43 +94,45 @@ def variables(texts: list[str] | None) -> dict[str, Any]:
     return {name: parse_scalar(value) for name, value in name_value_pairs("--set", texts or ())}
 
 
-def _show(told: dict[str, Any]) -> None:
-    to_stdout(f"{told['name']} on {told['cluster']}")
+def _show(outlined: dict[str, Any]) -> None:
+    to_stdout(f"{outlined['name']} on {outlined['cluster']}")
     to_stdout("")
-    if told["stages"]:
-        rows = [(one["name"], ", ".join(one["needs"]) or "–", _hours(one), one["asks"], one["point"]) for one in told["stages"]]
+    if outlined["stages"]:
+        rows = [(one["name"], ", ".join(one["needs"]) or "–", _hours(one), one["asks"], one["point"]) for one in outlined["stages"]]
         table(("STAGE", "AFTER", "NODE-HOURS", "RESOURCES", "POINT"), rows)
-    if told["benchmarks"]:
+    if outlined["benchmarks"]:
         to_stdout("")
         rows = [
             (one["name"], _several(one["of"]), one["checkpoints"], str(one["tasks_a_checkpoint"]), one["pool"])
-            for one in told["benchmarks"]
+            for one in outlined["benchmarks"]
         ]
         table(("BENCHMARK", "OF", "CHECKPOINTS", "TASKS EACH", "WORKERS"), rows)
         to_stdout("")
-        workers = [(one["name"], ", ".join(one["needs"]) or "–", _number(one["node_hours"]), one["asks"]) for one in told["pools"]]
+        workers = [(one["name"], ", ".join(one["needs"]) or "–", _number(one["node_hours"]), one["asks"]) for one in outlined["pools"]]
         table(("WORKERS", "AFTER", "NODE-HOURS", "RESOURCES"), workers)
     to_stdout("")
-    for line in _total(told):
+    for line in _total(outlined):
         to_stdout(line)
 
 
-def _total(told: dict[str, Any]) -> list[str]:
-    hours, lines = told["node_hours"], []
-    if told["stages"]:
+def _total(outlined: dict[str, Any]) -> list[str]:
+    hours, lines = outlined["node_hours"], []
+    if outlined["stages"]:
         most = f", {_number(hours['stages_at_most'])} at most" if not hours["unbounded"] else ""
-        skipped = [one["name"] for one in told["stages"] if one["skipped_by"]]
+        skipped = [one["name"] for one in outlined["stages"] if one["skipped_by"]]
         lines += [f"unchanged, not run again: {_several(skipped)}"] if skipped else []
-        lines.append(f"{len(told['stages']) - len(skipped)} runs: {_number(hours['stages_a_leg_each'])} node-hours at one leg each{most}")
+        lines.append(
+            f"{len(outlined['stages']) - len(skipped)} runs: {_number(hours['stages_a_leg_each'])} node-hours at one leg each{most}"
+        )
     if hours["unbounded"]:
         lines.append(f"no upper bound: {_several(hours['unbounded'])} without total-time or max-legs")
-    if told["benchmarks"]:
+    if outlined["benchmarks"]:
         each = f"{_number(hours['workers_a_leg_each'])} node-hours at one leg each"
-        count = len(told["benchmarks"])
+        count = len(outlined["benchmarks"])
         tasks = f"the tasks of {count} benchmark{'s' if count > 1 else ''}"
-        lines.append(f"at most {told['workers']['max_running']} workers at a time for {tasks}: {each}")
-    if told["upload"]:
-        lines.append(f"{', '.join(told['upload']['what'])} will be uploaded to {told['upload']['to']}")
+        lines.append(f"at most {outlined['workers']['max_running']} workers at a time for {tasks}: {each}")
+    if outlined["upload"]:
+        lines.append(f"{', '.join(outlined['upload']['what'])} will be uploaded to {outlined['upload']['to']}")
     return lines
 
 

@@ -46,19 +46,19 @@ def run(
     from onward.operations.pipelines.record import pipeline_record
     from onward.operations.pipelines.start import from_stage, start_pipeline
 
-    desk = open_context()
-    read = read_pipeline(file, folder=current_folder(), given=variables(set), programs=desk.env.get("PATH", ""))
+    context = open_context()
+    read = read_pipeline(file, folder=current_folder(), given=variables(set), programs=context.env.get("PATH", ""))
     plan = on_cluster(read.plan, cluster) if cluster else read.plan
-    dir = start_pipeline(desk, from_stage(plan, from_) if from_ else plan, source=read_text(file), cwd=current_folder())
+    dir = start_pipeline(context, from_stage(plan, from_) if from_ else plan, source=read_text(file), cwd=current_folder())
     for note in read.notes:
         to_stderr(f"onward: {note}")
-    told = pipeline_record(desk, dir)
+    record = pipeline_record(context, dir)
     if json:
-        json_to_stdout(told)
+        json_to_stdout(record)
     else:
         to_stdout(dir.path.name)
-        skipped = [stage["label"] for stage in told["stages"] if stage["skipped"]]
-        to_stderr(f"{told['name']}: {told['stages_all']} stages on {told['cluster']}; folder {dir.path}")
+        skipped = [stage["label"] for stage in record["stages"] if stage["skipped"]]
+        to_stderr(f"{record['name']}: {record['stages_all']} stages on {record['cluster']}; folder {dir.path}")
         if skipped:
             to_stderr(f"  unchanged, not run again: {', '.join(skipped)}")
         to_stderr(f"  onward pipeline attach {dir.path.name}    onward pipeline show {dir.path.name}")
@@ -73,15 +73,15 @@ def list_(json: JsonOption = False) -> None:
     from onward.rundir.pipeline.layout import pipelines_under
 
     roots = open_context().roots
-    told, damaged = pipeline_lines(dir for root in roots for dir in pipelines_under(root))
+    lines, damaged = pipeline_lines(dir for root in roots for dir in pipelines_under(root))
     for error in damaged:
         to_stderr(f"onward: {error.message}")
     if json:
-        json_to_stdout({"schema": 1, "pipelines": told, "roots": list(map(str, roots))})
-    elif told:
+        json_to_stdout({"schema": 1, "pipelines": lines, "roots": list(map(str, roots))})
+    elif lines:
         table(
             ("PIPELINE", "STATE", "STAGES", "TASKS", "MADE", "WHY"),
-            [(Path(one["folder"]).name, one["state"], _stages(one), _tasks(one), age_text(one["created"]), one["cause"]) for one in told],
+            [(Path(one["folder"]).name, one["state"], _stages(one), _tasks(one), age_text(one["created"]), one["cause"]) for one in lines],
             state_columns=(1,),
         )
     else:
@@ -91,34 +91,34 @@ def list_(json: JsonOption = False) -> None:
 
 def show(pipeline: PipelineArgument, json: JsonOption = False) -> None:
     """Show the state of a pipeline and its cause."""
-    told = _look(pipeline)
+    record = _look(pipeline)
     if json:
-        json_to_stdout(told)
+        json_to_stdout(record)
     else:
-        _print(told)
+        _print(record)
     repair_seen_runs()
 
 
-def _print(told: dict[str, Any]) -> None:
-    for text in _lines(told):
+def _print(record: dict[str, Any]) -> None:
+    for text in _lines(record):
         to_stdout(text)
-    for stage in told["stages"]:
+    for stage in record["stages"]:
         if stage["state"] == "failed" and stage["evidence"]:
             to_stdout(f"{coloured('failed')}  {stage['label']}")
             field("output", stage["evidence"])
-    for one in told["failed_tasks"][:_FAILED_SHOWN]:
+    for one in record["failed_tasks"][:_FAILED_SHOWN]:
         to_stdout(f"{coloured('failed')}  {one['id']}")
         field("why", one["reason"])
         if one["evidence"]:
             field("output", one["evidence"])
         if one["hint"]:
             field("next", one["hint"])
-    for problem in (told["upload"] or {}).get("problems", ()):
+    for problem in (record["upload"] or {}).get("problems", ()):
         to_stdout(f"{coloured('failed')}  upload")
         field("why", problem)
         field("next", "onward tend retries, less and less often")
-    if told["failed_tasks"] or told["state"] in ("failed", "cancelled"):
-        to_stdout(f"run again what failed: onward pipeline rerun {Path(told['folder']).name} --failed-only")
+    if record["failed_tasks"] or record["state"] in ("failed", "cancelled"):
+        to_stdout(f"run again what failed: onward pipeline rerun {Path(record['folder']).name} --failed-only")
 
 
 def attach(pipeline: PipelineArgument) -> None:
@@ -130,9 +130,9 @@ def cancel(pipeline: PipelineArgument) -> None:
     """Cancel a pipeline and its runs."""
     from onward.operations.pipelines.control import cancel_pipeline, find_pipeline
 
-    desk = open_context()
-    dir = find_pipeline(desk, pipeline)
-    cancel_pipeline(desk, dir)
+    context = open_context()
+    dir = find_pipeline(context, pipeline)
+    cancel_pipeline(context, dir)
     to_stderr(f"{dir.path.name} is cancelled; onward pipeline rerun {dir.path.name} --failed-only continues it")
 
 
@@ -151,14 +151,14 @@ def rerun(
     if failed_only == (from_ is not None):
         said = "--failed-only and --from exclude each other" if failed_only else "nothing says what to run again"
         raise InvalidInput(said, hint="--failed-only, or --from STAGE")
-    desk = open_context()
-    dir = find_pipeline(desk, pipeline)
+    context = open_context()
+    dir = find_pipeline(context, pipeline)
     if from_:
-        new = restart_from_stage(desk, dir, from_)
+        new = restart_from_stage(context, dir, from_)
         to_stdout(new.path.name)
         to_stderr(f"{new.path.name} starts at {from_}; earlier stages are taken from {dir.path.name}")
         return
-    names = retry_failed(desk, dir)
+    names = retry_failed(context, dir)
     to_stderr(f"{dir.path.name} continues" + (f"; running again:  {', '.join(names)}" if names else ""))
 
 
@@ -169,34 +169,34 @@ def _look(pipeline: str) -> dict[str, Any]:
     from onward.operations.pipelines.control import find_pipeline
     from onward.operations.pipelines.record import pipeline_record
 
-    desk = open_context()
-    return pipeline_record(desk, find_pipeline(desk, pipeline))
+    context = open_context()
+    return pipeline_record(context, find_pipeline(context, pipeline))
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
-    lasted = duration_text((told["ended"] or time.time()) - told["created"])
-    lines = [f"{bold(told['name'])}  {coloured(told['state'])}  on {told['cluster']}, {lasted}  {told['folder']}"]
-    if told["cause"]:
-        lines.append(f"  {told['cause']}")
-    width = max((len(stage["label"]) for stage in told["stages"]), default=0)
-    for stage in told["stages"]:
+def _lines(record: dict[str, Any]) -> list[str]:
+    lasted = duration_text((record["ended"] or time.time()) - record["created"])
+    lines = [f"{bold(record['name'])}  {coloured(record['state'])}  on {record['cluster']}, {lasted}  {record['folder']}"]
+    if record["cause"]:
+        lines.append(f"  {record['cause']}")
+    width = max((len(stage["label"]) for stage in record["stages"]), default=0)
+    for stage in record["stages"]:
         state = "skipped" if stage["skipped"] else stage["state"]
         words = progress_words(stage["progress"]) if state == "live" and (stage["progress"] or {}).get("step") is not None else stage["why"]
         lines.append(f"  {stage['label'].ljust(width)}  {coloured(state.ljust(9), state)}  {stage['run'] or '–':<8}  {words}".rstrip())
-    if sum(told["tasks"].values()):
-        lines.append(f"  tasks: {_tasks(told)}; workers: {told['workers_live']} running, {len(told['workers'])} in total")
-    if upload := told["upload"]:
+    if sum(record["tasks"].values()):
+        lines.append(f"  tasks: {_tasks(record)}; workers: {record['workers_live']} running, {len(record['workers'])} in total")
+    if upload := record["upload"]:
         left = f", {upload['waiting']} waiting" if upload["waiting"] else ""
         lines.append(f"  uploaded to {upload['to']}: {upload['arrived']}{left}")
     return lines
 
 
-def _stages(told: dict[str, Any]) -> str:
-    return f"{told['stages_done']}/{told['stages_all']}"
+def _stages(record: dict[str, Any]) -> str:
+    return f"{record['stages_done']}/{record['stages_all']}"
 
 
-def _tasks(told: dict[str, Any]) -> str:
-    tasks = told["tasks"]
+def _tasks(record: dict[str, Any]) -> str:
+    tasks = record["tasks"]
     words = [f"{tasks['done']} of {sum(tasks.values())} done"]
     words += [f"{tasks[state]} {word}" for state, word in (("claimed", "running"), ("failed", "failed")) if tasks[state]]
     return ", ".join(words) if sum(tasks.values()) else "–"
@@ -205,8 +205,8 @@ def _tasks(told: dict[str, Any]) -> str:
 def _follow(pipeline: str, *, quiet: bool = False) -> None:
     """Exit code 7 where it did not finish, as for an awaited run."""
     with repair_while_open():
-        told = _watch(pipeline, quiet=quiet)
-    if told["state"] != "finished":
+        record = _watch(pipeline, quiet=quiet)
+    if record["state"] != "finished":
         raise typer.Exit(7)
 
 
@@ -215,16 +215,16 @@ def _watch(pipeline: str, *, quiet: bool) -> dict[str, Any]:
     from rich.live import Live
     from rich.text import Text
 
-    told = _look(pipeline)
+    record = _look(pipeline)
     if not quiet:
         with Live(console=Console(highlight=False), auto_refresh=False, transient=True) as live:
-            while told["state"] == "running":
-                live.update(Text.from_ansi("\n".join(_lines(told))), refresh=True)
+            while record["state"] == "running":
+                live.update(Text.from_ansi("\n".join(_lines(record))), refresh=True)
                 time.sleep(1.0)
-                told = _look(pipeline)
-        for text in _lines(told):
+                record = _look(pipeline)
+        for text in _lines(record):
             to_stdout(text)
-    while told["state"] == "running":
+    while record["state"] == "running":
         time.sleep(1.0)
-        told = _look(pipeline)
-    return told
+        record = _look(pipeline)
+    return record

@@ -55,14 +55,14 @@ def summary(
     from onward.operations.pipelines.control import find_pipeline
     from onward.operations.pipelines.summary import summary_of
 
-    desk, how = open_context(), SummaryFormat.JSON if json else format
+    context, how = open_context(), SummaryFormat.JSON if json else format
     if (pipeline is None) == (compare is None):
         raise InvalidInput("name one pipeline, or two with --compare A B", hint="`onward pipeline list` lists them")
     if compare:
-        _compare(desk, compare, how, output)
+        _compare(context, compare, how, output)
         return
     assert pipeline is not None
-    dir = find_pipeline(desk, pipeline)
+    dir = find_pipeline(context, pipeline)
     if watch:
         _watch(dir, baseline)
     found = summary_of(dir, baseline=baseline)
@@ -144,7 +144,7 @@ def _gate(dir: PipelineDir, found: BenchmarkSummary) -> None:
     to_stderr("all gates passed")
 
 
-def _compare(desk: OperationsContext, names: tuple[str, str], how: SummaryFormat, output: Path | None) -> None:
+def _compare(context: OperationsContext, names: tuple[str, str], how: SummaryFormat, output: Path | None) -> None:
     from json import dumps
 
     from onward.errors import InvalidInput
@@ -153,7 +153,7 @@ def _compare(desk: OperationsContext, names: tuple[str, str], how: SummaryFormat
     from onward.operations.pipelines.control import find_pipeline
     from onward.operations.pipelines.summary import summary_of
 
-    first, second = (find_pipeline(desk, name) for name in names)
+    first, second = (find_pipeline(context, name) for name in names)
     found = differences(summary_of(first), summary_of(second))
     match how:
         case SummaryFormat.TEXT if output is None:

@@ -36,15 +36,15 @@ def gateway(
     from onward.operations.tracker_access.location import tracker_location
     from onward.settings import load_settings
 
-    place = tracker_location(os.environ, db)
+    location = tracker_location(os.environ, db)
     logins = GatewayLogins.taken(os.environ, load_settings(os.environ).gateway, v1=v1)
     set_up()
     set_up_logs()
 
     def ready() -> None:
-        to_stderr(f"onward gateway: listening at {logins.broker.words}; requests are stored next to {place.words}")
+        to_stderr(f"onward gateway: listening at {logins.broker.words}; requests are stored next to {location.words}")
 
-    with open_gateway(logins, open_context(), place, ready=ready) as opened:
+    with open_gateway(logins, open_context(), location, ready=ready) as opened:
         if once:
             opened.once()
             return

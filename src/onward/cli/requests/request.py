@@ -134,9 +134,9 @@ def _await(sent: Sent, folder: Path, json: bool) -> None:
     to_stderr(f"request {sent.id} is sent; Ctrl-C does not cancel it, and `onward request --id {sent.id} --wait` waits again")
     before: dict[str, Any] = {}
 
-    def tell(told: Mapping[str, Any]) -> None:
-        metrics = told.get("metrics") or {}
-        to_stderr(_progress({**told, "metrics": {name: value for name, value in metrics.items() if before.get(name) != value}}))
+    def tell(body: Mapping[str, Any]) -> None:
+        metrics = body.get("metrics") or {}
+        to_stderr(_progress({**body, "metrics": {name: value for name, value in metrics.items() if before.get(name) != value}}))
         before.update(metrics)
 
     answer = sent.wait(told=tell, keep=keep)
@@ -154,40 +154,40 @@ def _await(sent: Sent, folder: Path, json: bool) -> None:
         raise typer.Exit(7)
 
 
-def _progress(told: Mapping[str, Any]) -> str:
+def _progress(body: Mapping[str, Any]) -> str:
     """One line of what is known so far."""
-    parts = [str(told.get("state", "")).replace("_", " ")]
-    if told.get("leg"):
-        parts.append(f"leg {told['leg']}")
-    if isinstance(told.get("percent"), int | float):
-        parts.append(f"{told['percent']:.0f} %")
-    parts += [f"{name} {value:.4g}" for name, value in (told.get("metrics") or {}).items() if isinstance(value, int | float)][-3:]
-    if told.get("words") and len(parts) < 3:
-        parts.append(str(told["words"]))
+    parts = [str(body.get("state", "")).replace("_", " ")]
+    if body.get("leg"):
+        parts.append(f"leg {body['leg']}")
+    if isinstance(body.get("percent"), int | float):
+        parts.append(f"{body['percent']:.0f} %")
+    parts += [f"{name} {value:.4g}" for name, value in (body.get("metrics") or {}).items() if isinstance(value, int | float)][-3:]
+    if body.get("words") and len(parts) < 3:
+        parts.append(str(body["words"]))
     return safe(", ".join(part for part in parts if part))
 
 
-def _show_cancel(id: str, told: Mapping[str, Any]) -> None:
-    _must_be_known(told)
-    if told.get("outcome"):
-        to_stderr(f"request {id} was already over: {safe(str(told.get('state')))}")
-    elif told:
+def _show_cancel(id: str, body: Mapping[str, Any]) -> None:
+    _must_be_known(body)
+    if body.get("outcome"):
+        to_stderr(f"request {id} was already over: {safe(str(body.get('state')))}")
+    elif body:
         to_stderr(f"request {id} is being cancelled; its reply will say so")
     else:
         to_stderr(f"the message that cancels request {id} is queued; no gateway answers now, the next one that runs will cancel it")
 
 
-def _must_be_known(told: Mapping[str, Any]) -> None:
+def _must_be_known(body: Mapping[str, Any]) -> None:
     from onward.errors import NotFound
 
-    if told.get("state") == "unknown":
-        raise NotFound(f"the gateway has no request {told.get('id', '')}".rstrip(), hint=str(told.get("words") or ""))
+    if body.get("state") == "unknown":
+        raise NotFound(f"the gateway has no request {body.get('id', '')}".rstrip(), hint=str(body.get("words") or ""))
 
 
-def _show_status(told: Mapping[str, Any], json: bool) -> None:
+def _show_status(body: Mapping[str, Any], json: bool) -> None:
     if json:
-        json_to_stdout({"schema": 1, **told})
-    elif told.get("state") != "unknown":
-        run = f", run {told['run']}" if told.get("run") else ""
-        to_stdout(f"{_progress({**(told.get('progress') or {}), **{key: told[key] for key in ('state', 'words') if told.get(key)}})}{run}")
-    _must_be_known(told)
+        json_to_stdout({"schema": 1, **body})
+    elif body.get("state") != "unknown":
+        run = f", run {body['run']}" if body.get("run") else ""
+        to_stdout(f"{_progress({**(body.get('progress') or {}), **{key: body[key] for key in ('state', 'words') if body.get(key)}})}{run}")
+    _must_be_known(body)

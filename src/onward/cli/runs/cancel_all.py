@@ -23,9 +23,9 @@ _AT_ONCE = 20  # of one host in one call, so that none takes for ever
 def cancel_all(words: str | None, *, yes: bool, json: bool) -> None:
     if words is not None and not words.strip():  # an unset variable in a script must not mean everything
         raise InvalidInput("the words of onward cancel --all are empty", hint="leave them out to cancel all runs of yours")
-    reach = open_hosts()
-    replies = reach.ask(reach.places, lambda place: place.open_runs(words=words or ""))
-    found = [(reply.place, run) for reply in replies if reply.answer for run in reply.answer.runs]
+    hosts = open_hosts()
+    replies = hosts.ask(hosts.all, lambda host: host.open_runs(words=words or ""))
+    found = [(reply.host, run) for reply in replies if reply.answer for run in reply.answer.runs]
     code = _tell_silent(replies)
     if not found and not json:
         to_stderr(f"nothing of yours that is open has {words!r}" if words else "nothing of yours is open")
@@ -53,7 +53,7 @@ def _tell_silent(replies: list[HostReply[OpenRuns]]) -> int:
 
 
 def _list(found: list[tuple[Host, OpenRun]]) -> None:
-    rows = [(run.id, run.name, run.state, run.experiment, run.cluster, folder_text(place.host, run.folder)) for place, run in found]
+    rows = [(run.id, run.name, run.state, run.experiment, run.cluster, folder_text(host.hostname, run.folder)) for host, run in found]
     table(("ID", "NAME", "STATE", "EXPERIMENT", "CLUSTER", "FOLDER"), rows, state_columns=(2,))
 
 
@@ -70,22 +70,22 @@ def _at_a_terminal() -> bool:
 
 def _cancel(found: list[tuple[Host, OpenRun]], *, quiet: bool) -> list[dict[str, Any]]:
     ended: list[dict[str, Any]] = []
-    places = {id(place): place for place, _ in found}
-    for place in places.values():
-        runs = [run for where, run in found if where is place]
+    places = {id(host): host for host, _ in found}
+    for host in places.values():
+        runs = [run for where, run in found if where is host]
         silent: list[str] = []
         for start in range(0, len(runs), _AT_ONCE):
             some = runs[start : start + _AT_ONCE]
             try:
-                answer = place.cancel_many(folders=[run.folder for run in some], silent=silent)
+                answer = host.cancel_many(folders=[run.folder for run in some], silent=silent)
             except OnwardError as error:  # a host that went away: the others are still to be asked
-                to_stderr(f"onward: {len(runs) - start} runs on {place.host or 'this machine'} may continue: {error.message}")
+                to_stderr(f"onward: {len(runs) - start} runs on {host.hostname or 'this machine'} may continue: {error.message}")
                 lost = {"state": "", "error": error.message, "hint": error.hint, "exit_code": error.exit_code}
-                ended += [{"id": run.id, "name": run.name, "folder": run.folder, "host": place.host, **lost} for run in runs[start:]]
+                ended += [{"id": run.id, "name": run.name, "folder": run.folder, "host": host.hostname, **lost} for run in runs[start:]]
                 break
             silent = list(answer.silent)
             for run, result in zip(some, answer.runs, strict=True):
-                ended.append({"id": run.id, "name": run.name, "host": place.host, **vars(result)})
+                ended.append({"id": run.id, "name": run.name, "host": host.hostname, **vars(result)})
                 if not quiet:
                     _tell(ended[-1])
     return ended

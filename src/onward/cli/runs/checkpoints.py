@@ -20,7 +20,7 @@ def checkpoints(
     from onward.operations.runs.record import SCHEMA
 
     opened = locate_run(run)
-    found = opened.place.checkpoints(run=opened.run, verify=verify)
+    found = opened.host.checkpoints(run=opened.run, verify=verify)
     if json:
         json_to_stdout({"schema": SCHEMA, "checkpoints": found})
     elif not found:
@@ -41,7 +41,7 @@ def checkpoints(
             ],
             state_columns=(3,),
         )
-    if opened.place.host is None:
+    if opened.host.hostname is None:
         repair_seen_runs()
     if any(entry["state"] == "damaged" for entry in found):
         raise typer.Exit(1)

@@ -36,13 +36,13 @@ def cancel(
     if run is None:
         context.fail("Missing argument 'RUN': `onward runs` lists the runs; name one by its id, name or folder. --all means all of yours")
     found = locate_run(run, acting=True)
-    _tell(found.place.cancel(run=found.run), json)
+    _tell(found.host.cancel(run=found.run), json)
 
 
 def stop(run: RunArgument, json: JsonOption = False) -> None:
     """Have a run save a checkpoint, then end."""
     found = locate_run(run, acting=True)
-    stopped = found.place.stop(run=found.run)
+    stopped = found.host.stop(run=found.run)
     if not json and not stopped.closed:
         to_stderr(f"{stopped.name}: the training is asked to save and stop; onward show {stopped.id} shows when it has")
         return
@@ -86,7 +86,7 @@ def resume(
     }
     changes = changes_from_flags(flags)
     found = locate_run(run, acting=True)
-    resumed = found.place.resume(run=found.run, changes=changes)
+    resumed = found.host.resume(run=found.run, changes=changes)
     if json:
         _tell(resumed, json)
         return
@@ -100,11 +100,11 @@ def adopt(run: RunArgument, json: JsonOption = False) -> None:
     A run lives in one folder; a copy of it is refused. Use it if Onward cannot tell a moved folder from a copy.
     """
     found = locate_run(run, acting=True)
-    adopted = found.place.adopt(run=found.run)
+    adopted = found.host.adopt(run=found.run)
     if json:
         _tell(adopted, json)
     else:
-        to_stderr(f"{adopted.name} ({adopted.id}) lives in {folder_text(found.place.host, found.run)} from now on")
+        to_stderr(f"{adopted.name} ({adopted.id}) lives in {folder_text(found.host.hostname, found.run)} from now on")
 
 
 def _tell(run: RunAfterAct, json: bool) -> None:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _WAITED = 5.0  # seconds after which it is worth a line what the run waits for
 
 
-def follow(place: Host, run: str) -> None:
+def follow(host: Host, run: str) -> None:
     """Follow until the run is over. Raises RunFailed (exit code 7) if it did not finish."""
     from onward.errors import RunFailed
 
     lines = _Bar() if sys.stderr.isatty() else _Lines()
     try:
-        last = lines.watch(place, run)
+        last = lines.watch(host, run)
     except KeyboardInterrupt:
         named = lines.id or run
         to_stderr(f"\nno longer following; the run continues: onward logs -f {named} follows it, onward cancel {named} ends it")
@@ -43,13 +43,13 @@ class _Lines:
         self._said: set[str] = set()
         self._waits: tuple[str, float] = ("", 0.0)
 
-    def watch(self, place: Host, run: str) -> Data:
+    def watch(self, host: Host, run: str) -> Data:
         last: Data = {}
-        for seen in place.watch(run=run):
+        for seen in host.watch(run=run):
             if not self.id:
                 self.id = seen["id"]
                 to_stdout(self.id)
-                self.tell(f"{seen['name']} ({self.id}) in {folder_text(place.host, seen['folder'])}")
+                self.tell(f"{seen['name']} ({self.id}) in {folder_text(host.hostname, seen['folder'])}")
             for words in (*self._happenings(seen), *self._waiting(seen)):
                 if words not in self._said:
                     self._said.add(words)
@@ -110,9 +110,9 @@ class _Bar(_Lines):
         )
         self._task = self._bar.add_task("", total=None, state="submitted", words="")
 
-    def watch(self, place: Host, run: str) -> Data:
+    def watch(self, host: Host, run: str) -> Data:
         with self._bar:
-            return super().watch(place, run)
+            return super().watch(host, run)
 
     def tell(self, words: str) -> None:
         self._bar.console.print(safe(words), markup=False, highlight=False, soft_wrap=True)

@@ -29,9 +29,9 @@ def runs(
     if state and state not in list(RunState):
         raise InvalidInput(f"no state named {state!r}", hint=f"one of {', '.join(RunState)}")
     newest = None if everything or json or state else _NEWEST
-    reach = open_hosts()
-    replies = reach.ask(reach.places, lambda place: place.runs(state=state, newest=newest, fold=newest is not None))
-    answers = [(reply.place.host, reply.answer) for reply in replies if reply.answer]
+    hosts = open_hosts()
+    replies = hosts.ask(hosts.all, lambda host: host.runs(state=state, newest=newest, fold=newest is not None))
+    answers = [(reply.host.hostname, reply.answer) for reply in replies if reply.answer]
     records = [{**entry, "host": host} for host, answer in answers for entry in answer.runs]
     pipelines = [{**line, "host": host} for host, answer in answers for line in answer.pipelines]
     if len(answers) > 1 or pipelines:

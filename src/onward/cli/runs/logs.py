@@ -24,7 +24,7 @@ def logs(
     found = locate_run(run)
     streams = [name for name, wanted in (("out", stdout or not err), ("err", err or not stdout)) if wanted]
     shown = _Printer()
-    pieces = found.place.logs(run=found.run, streams=streams, leg=leg, supervisor=supervisor, lines=lines, follow=follow)
+    pieces = found.host.logs(run=found.run, streams=streams, leg=leg, supervisor=supervisor, lines=lines, follow=follow)
     try:
         for piece in pieces:
             shown.print(piece)
@@ -35,7 +35,7 @@ def logs(
     if not follow and shown.title is None and lines != 0:
         which = f"leg {leg}" if leg else "the run"
         to_stderr(f"{which} printed nothing" if shown.done else f"{which} has printed nothing yet; -f waits for it")
-    if found.place.host is None and not follow:
+    if found.host.hostname is None and not follow:
         repair_seen_runs()
 
 

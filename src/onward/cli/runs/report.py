@@ -31,15 +31,15 @@ def report(
     """
     from onward.operations.reports.run_page import run_page
 
-    desk = open_context()
-    subjects = _subjects(desk, list(dict.fromkeys(runs)), metric or [], server)
+    context = open_context()
+    subjects = _subjects(context, list(dict.fromkeys(runs)), metric or [], server)
     head = title or ", ".join(dict.fromkeys(one.name for one in subjects))[:200]
     text = run_page(subjects, title=head, now=time.time())
     if save(text, output):
         to_stderr(f"{output}: {len(subjects)} run{'s' if len(subjects) != 1 else ''}, {len(text) // 1024} KiB; open it in a browser")
 
 
-def _subjects(desk: OperationsContext, runs: list[str], metrics: list[str], server: bool) -> list[ReportSubject]:
+def _subjects(context: OperationsContext, runs: list[str], metrics: list[str], server: bool) -> list[ReportSubject]:
     """In the order that was asked for."""
     from onward.errors import NotFound
     from onward.operations.reports.subjects import subjects_from_folders
@@ -48,11 +48,11 @@ def _subjects(desk: OperationsContext, runs: list[str], metrics: list[str], serv
     here: dict[str, RunDir] = {}
     for text in [] if server else runs:
         try:
-            here[text] = find_run(desk, text)
+            here[text] = find_run(context, text)
         except NotFound:
             if not _may_be_elsewhere(text):
                 raise
-    found = dict(zip(here, subjects_from_folders(list(here.values()), metrics, desk.clock) if here else [], strict=True))
+    found = dict(zip(here, subjects_from_folders(list(here.values()), metrics, context.clock) if here else [], strict=True))
     elsewhere = [text for text in runs if text not in found]
     if elsewhere:
         from onward.cli.runs.report_from_server import from_server
@@ -63,7 +63,7 @@ def _subjects(desk: OperationsContext, runs: list[str], metrics: list[str], serv
         except NotFound:
             if server:
                 raise
-            find_run(desk, elsewhere[0])  # says that it is not here, and what is like it
+            find_run(context, elsewhere[0])  # says that it is not here, and what is like it
             raise
         found |= {text: from_server(client, text, metrics) for text in elsewhere}
     return [found[text] for text in runs]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def from_server(client: Client, run: str, metrics: Sequence[str]) -> ReportSubject:
-    told = client.ask(f"runs/{run}/overview")
-    row, id = told["run"], told["run"]["id"]
+    overview = client.ask(f"runs/{run}/overview")
+    row, id = overview["run"], overview["run"]["id"]
     held = client.ask(f"runs/{id}/metrics")["metrics"]
     keys = chosen_metrics(held, metrics)
     asked = {"run": [id], "metric": keys, "buckets": BUCKETS, "means": True}
@@ -30,9 +30,9 @@ def from_server(client: Client, run: str, metrics: Sequence[str]) -> ReportSubje
         last={key: (float(held[key]["value"]), held[key]["step"]) for key in keys},
         curves={chart["metric"]: _curve(chart) for chart in charts},
         timeline=_timeline(client.ask(f"runs/{id}/timeline")),
-        legs=[_leg(job) for job in told["jobs"] if job["started"] is not None],
-        facts=_facts(told, row),
-        evidence="\n".join(told["evidence"]),
+        legs=[_leg(job) for job in overview["jobs"] if job["started"] is not None],
+        facts=_facts(overview, row),
+        evidence="\n".join(overview["evidence"]),
     )
 
 
@@ -43,10 +43,12 @@ def _curve(chart: Mapping[str, Any]) -> ReportCurve:
     return ReportCurve(steps=chart["steps"], means=values, lows=values, highs=values, points=chart["points"], exact=True)
 
 
-def _timeline(told: Mapping[str, Any]) -> Timeline:
-    segments = (Segment(**{**one, "log": None}) for one in told["segments"])
-    marks = (Mark(**{**one, "log": None}) for one in told["marks"])
-    return Timeline(start=told["start"], end=told["end"], segments=tuple(segments), marks=tuple(marks), checkpoints=told["checkpoints"])
+def _timeline(overview: Mapping[str, Any]) -> Timeline:
+    segments = (Segment(**{**one, "log": None}) for one in overview["segments"])
+    marks = (Mark(**{**one, "log": None}) for one in overview["marks"])
+    return Timeline(
+        start=overview["start"], end=overview["end"], segments=tuple(segments), marks=tuple(marks), checkpoints=overview["checkpoints"]
+    )
 
 
 def _leg(job: Mapping[str, Any]) -> ReportLeg:
@@ -61,10 +63,15 @@ def _leg(job: Mapping[str, Any]) -> ReportLeg:
     )
 
 
-def _facts(told: Mapping[str, Any], row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    facts = [("command", told["command"]), ("cluster", row["cluster"] or ""), ("user", row["user"]), ("folder", told["folder"] or "")]
-    if row["source"] == "onward" and told["effort"]["goodput"] is not None:
-        facts.append(("goodput", f"{told['effort']['goodput']:.0%} of the time in jobs was useful"))
-    facts += requested_resources("resources", told["resources"])
-    facts += requested_resources("environment", told["environment"])
-    return [*facts, *((f"code: {name}", str(value)) for name, value in told["code"].items())]
+def _facts(overview: Mapping[str, Any], row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    facts = [
+        ("command", overview["command"]),
+        ("cluster", row["cluster"] or ""),
+        ("user", row["user"]),
+        ("folder", overview["folder"] or ""),
+    ]
+    if row["source"] == "onward" and overview["effort"]["goodput"] is not None:
+        facts.append(("goodput", f"{overview['effort']['goodput']:.0%} of the time in jobs was useful"))
+    facts += requested_resources("resources", overview["resources"])
+    facts += requested_resources("environment", overview["environment"])
+    return [*facts, *((f"code: {name}", str(value)) for name, value in overview["code"].items())]

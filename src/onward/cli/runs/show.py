@@ -27,12 +27,12 @@ def show(run: RunArgument, json: JsonOption = False) -> None:
     from onward.operations.runs.record import SCHEMA
 
     found = locate_run(run)
-    entry = found.place.show(run=found.run)
+    entry = found.host.show(run=found.run)
     if json:
-        json_to_stdout({"schema": SCHEMA, **entry, "host": found.place.host})
+        json_to_stdout({"schema": SCHEMA, **entry, "host": found.host.hostname})
     else:
-        _print(found.place.host, dict(entry))
-    if found.place.host is None:
+        _print(found.host.hostname, dict(entry))
+    if found.host.hostname is None:
         repair_seen_runs()
 
 

@@ -56,7 +56,7 @@ def tensorboard(
 
 @app.command("mlflow")
 def mlflow(
-    place: Annotated[str, typer.Argument(metavar="PATH", help="An mlruns folder, an SQLite file, or sqlite:///… or file:… of one.")],
+    address: Annotated[str, typer.Argument(metavar="PATH", help="An mlruns folder, an SQLite file, or sqlite:///… or file:… of one.")],
     experiment: Annotated[
         list[str] | None, typer.Option("--experiment", metavar="NAME", help="Import only this experiment; repeat.")
     ] = None,
@@ -77,7 +77,7 @@ def mlflow(
 
     there = tracker_location(os.environ, db, files)
     with open_tracker(there) as opened:
-        done = import_mlflow(opened.tracker, there.files, place, artifacts=artifacts or (), experiments=experiment or ())
+        done = import_mlflow(opened.tracker, there.files, address, artifacts=artifacts or (), experiments=experiment or ())
     _tell(done.problems)
     if json:
         json_to_stdout({"schema": 1, **vars(done)})

@@ -26,11 +26,11 @@ def sync(
     from onward.operations.context import OperationsContext
     from onward.operations.tracker_access.server import sync_folder as send
 
-    desk = OperationsContext(env=os.environ)
+    context = OperationsContext(env=os.environ)
     while True:
         try:
             for folder in folders:
-                done = send(desk, folder)
+                done = send(context, folder)
                 if json:
                     json_to_stdout({"run": done.run_id, "folder": str(folder), "bytes": done.bytes})
                 elif done.bytes or not follow:

@@ -130,11 +130,11 @@ def login(
 
     if rights not in list(Rights):
         raise InvalidInput(f"unknown --rights {rights!r}", hint="use read, write or admin")
-    place = tracker_location(os.environ, db)
-    url = place.served_at()
+    location = tracker_location(os.environ, db)
+    url = location.served_at()
     if url is None:
-        raise NotFound(f"no server on this machine serves {place.words}", hint="start it: onward up")
-    with open_tracker(place) as opened:
+        raise NotFound(f"no server on this machine serves {location.words}", hint="start it: onward up")
+    with open_tracker(location) as opened:
         to_stdout(login_link(opened.tokens, url, name=name or getpass.getuser(), rights=Rights(rights), minutes=_LOGIN_MINUTES))
 
 

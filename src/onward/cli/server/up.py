@@ -53,9 +53,9 @@ def up(
     from onward.operations.tracker_access.location import ServingLock, login_link, open_tracker, tracker_location
     from onward.tracker.access.tokens import Rights
 
-    place = tracker_location(os.environ, db, files)
+    location = tracker_location(os.environ, db, files)
     logins = _gateway_logins() if gateway else None
-    serving = ServingLock(place)
+    serving = ServingLock(location)
     gc.disable()  # what a start makes stays: nothing is won by looking through it for garbage, again and again
     try:
         from onward.api.access.allowed_hosts import HostRules
@@ -68,18 +68,18 @@ def up(
         listening = Listening(host=host, port=port, certfile=certfile, keyfile=keyfile, root_path=root_path, names=tuple(name or ()))
         opened_socket = open_socket(listening)
         url = listening.url(opened_socket.getsockname()[1])
-        with open_tracker(place) as opened:
+        with open_tracker(location) as opened:
             if demo_data:
                 from onward.tracker.demo_runs import fill
 
                 to_stderr(f"demo data: {fill(opened.tracker)} runs")
             hosts = HostRules.of(bound=host, machine=socket.gethostname(), given=listening.names)
-            desk = open_context()
+            context = open_context()
             server = make_server(
                 opened.tracker,
                 opened.tokens,
-                desk,
-                place,
+                context,
+                location,
                 hosts=hosts,
                 root=root_path,
                 secure=certfile is not None,
@@ -91,8 +91,8 @@ def up(
                 serving.at(url)
                 to_stdout(login_link(opened.tokens, url, name=getpass.getuser(), rights=Rights.ADMIN, minutes=60 * _LINK_HOURS))
                 _flush()
-                to_stderr(f"onward serves {place.words} at {url}; the link above logs a browser in, once")
-                to_stderr(f"  runs under {roots_text(list(map(str, desk.roots)), 'and')}")
+                to_stderr(f"onward serves {location.words} at {url}; the link above logs a browser in, once")
+                to_stderr(f"  runs under {roots_text(list(map(str, context.roots)), 'and')}")
                 if how := missing_page():
                     to_stderr(f"  → there is no web page here, only the API: {how}")
                 if host not in ("127.0.0.1", "::1", "localhost") and certfile is None:
@@ -100,7 +100,7 @@ def up(
 
             gc.freeze()
             gc.enable()
-            with _gateway_beside(logins, place) if logins else contextlib.nullcontext():
+            with _gateway_beside(logins, location) if logins else contextlib.nullcontext():
                 serve(server, listening, opened_socket, ready=ready)
     finally:
         gc.enable()
@@ -122,7 +122,7 @@ def _gateway_logins() -> GatewayLogins:
 
 
 @contextlib.contextmanager
-def _gateway_beside(logins: GatewayLogins, place: TrackerLocation) -> Iterator[None]:
+def _gateway_beside(logins: GatewayLogins, location: TrackerLocation) -> Iterator[None]:
     """A gateway in a thread, until the block ends."""
     import threading
 
@@ -131,7 +131,7 @@ def _gateway_beside(logins: GatewayLogins, place: TrackerLocation) -> Iterator[N
     from onward.gateway.wiring import open_gateway
 
     set_up_logs()
-    with open_gateway(logins, open_context(), place) as opened:
+    with open_gateway(logins, open_context(), location) as opened:
         thread = threading.Thread(target=_run_gateway, args=(opened,), name="onward-gateway")
         thread.start()
         try:

@@ -28,23 +28,23 @@ def show_preview(seen: PreviewedRun, *, host: str | None, tasks: int, json: bool
     to_stdout(seen.script.rstrip("\n"))
 
 
-def leg_words(told: SubmittedRun) -> str:
+def leg_words(submitted: SubmittedRun) -> str:
     """How its time limit was read: `--time 24` are minutes, as with sbatch."""
-    return f", in legs of {duration_text(told.leg_seconds)}" if told.leg_seconds else ""
+    return f", in legs of {duration_text(submitted.leg_seconds)}" if submitted.leg_seconds else ""
 
 
-def announce(place: Host, told: list[SubmittedRun], *, json: bool) -> None:
+def announce(host: Host, submitted: list[SubmittedRun], *, json: bool) -> None:
     if json:
         shown = [
-            {"id": one.id, "name": one.name, "folder": one.folder, "cluster": one.cluster, "job": one.job, "host": place.host}
-            for one in told
+            {"id": one.id, "name": one.name, "folder": one.folder, "cluster": one.cluster, "job": one.job, "host": host.hostname}
+            for one in submitted
         ]
         json_to_stdout({"schema": 1, **shown[0]} if len(shown) == 1 else {"schema": 1, "runs": shown})
         return
-    for one in told:
+    for one in submitted:
         to_stdout(one.id)
-        where = f"{one.cluster}{leg_words(one)}; folder {folder_text(place.host, one.folder)}"
+        where = f"{one.cluster}{leg_words(one)}; folder {folder_text(host.hostname, one.folder)}"
         to_stderr(f"{one.name}: leg 1 is job {one.job} on {where}")
         for words in one.warnings:
             to_stderr(f"  note: {words}")
-    to_stderr(f"  onward logs -f {told[0].id}    onward show {told[0].id}")
+    to_stderr(f"  onward logs -f {submitted[0].id}    onward show {submitted[0].id}")

@@ -24,20 +24,20 @@ def clone(run: str, **options: Any) -> None:
     """
     from onward.errors import InvalidInput
 
-    reach = open_hosts()
-    found = reach.find(run, acting=True)
-    draft = _changed(found.place.draft(run=found.run), options)
-    place, name = reach.place_of(draft.cluster)
-    if place.host != found.place.host:
+    hosts = open_hosts()
+    found = hosts.find(run, acting=True)
+    draft = _changed(found.host.draft(run=found.run), options)
+    host, name = hosts.host_of(draft.cluster)
+    if host.hostname != found.host.hostname:
         raise InvalidInput(
-            f"cluster {draft.cluster} is {_where(place.host)}, and the code of {run} is {_where(found.place.host)}",
+            f"cluster {draft.cluster} is {_where(host.hostname)}, and the code of {run} is {_where(found.host.hostname)}",
             hint="submit it from where the code is",
         )
     draft = replace(draft, cluster=name)
     if options["dry_run"]:
-        show_preview(found.place.clone_preview(draft, run=found.run), host=found.place.host, tasks=1, json=options["json"])
+        show_preview(found.host.clone_preview(draft, run=found.run), host=found.host.hostname, tasks=1, json=options["json"])
         return
-    announce(found.place, [found.place.clone(draft, run=found.run)], json=options["json"])
+    announce(found.host, [found.host.clone(draft, run=found.run)], json=options["json"])
 
 
 def _changed(draft: RunDraft, options: dict[str, Any]) -> RunDraft:

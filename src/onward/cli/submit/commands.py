@@ -51,8 +51,8 @@ class SubmitCommand(TyperCommand):
         own = {name: not getattr(parameter, "is_flag", False) for parameter in self.params for name in parameter.opts}
         own |= dict.fromkeys(ctx.help_option_names, False)
         kept, given = split_off(args, own)
-        told = (json_module.dumps([one.family, one.option.name, one.option.value]) for one in given)
-        return [*(f"{_FOREIGN}={text}" for text in told), *kept]
+        options_text = (json_module.dumps([one.family, one.option.name, one.option.value]) for one in given)
+        return [*(f"{_FOREIGN}={text}" for text in options_text), *kept]
 
 
 def _option(*names: str, of: str, help: str) -> Any:
@@ -176,17 +176,17 @@ def submit(
     From a file, onward submit params.yaml, or a command, onward submit --time 24:00:00 --gpus 1 -- python train.py,
     or a batch script as it is: onward submit train_model.sh
     """
-    place, drafts = _asked(dict(locals()))
+    host, drafts = _asked(dict(locals()))
     if dry_run:
-        show_preview(place.preview(drafts[0], cwd=current_folder()), host=place.host, tasks=len(drafts), json=json)
+        show_preview(host.preview(drafts[0], cwd=current_folder()), host=host.hostname, tasks=len(drafts), json=json)
         return
-    told = _submit(place, drafts)
-    announce(place, told, json=json)
+    submitted = _submit(host, drafts)
+    announce(host, submitted, json=json)
     if not json and not quiet:
         from onward.operations.repair.timer_hint import hint_once
 
         _advise(drafts[0])
-        for line in hint_once(open_context()) if place.host is None else ():
+        for line in hint_once(open_context()) if host.hostname is None else ():
             to_stderr(line)
 
 
@@ -197,22 +197,22 @@ def run(**options: Any) -> None:
     """
     from onward.errors import InvalidInput
 
-    place, drafts = _asked(options)
+    host, drafts = _asked(options)
     if len(drafts) > 1:
         raise InvalidInput(
             f"the script is an array of {len(drafts)} tasks, but only one run can be followed", hint="onward submit queues them all"
         )
     if options["dry_run"]:
-        show_preview(place.preview(drafts[0], cwd=current_folder()), host=place.host, tasks=1, json=False)
+        show_preview(host.preview(drafts[0], cwd=current_folder()), host=host.hostname, tasks=1, json=False)
         return
-    [told] = _submit(place, drafts)
-    if words := leg_words(told):
-        to_stderr(f"{told.name} runs{words}".replace(",", "", 1))
+    [submitted] = _submit(host, drafts)
+    if words := leg_words(submitted):
+        to_stderr(f"{submitted.name} runs{words}".replace(",", "", 1))
     if not options["quiet"]:
         _advise(drafts[0])
     from onward.cli.runs.follow import follow
 
-    follow(place, told.folder)
+    follow(host, submitted.folder)
 
 
 def add_submit_flags(function: Any, *, without: Collection[str], first: Sequence[inspect.Parameter] = ()) -> None:
@@ -230,30 +230,30 @@ def _asked(options: dict[str, Any]) -> tuple[Host, list[RunDraft]]:
     """Where it goes, and the runs it makes: one, or one for each task of an array."""
     from onward.inputs.scripts.batch_script import expand_array
 
-    reach = open_hosts()
-    draft = _draft(options, reach.desk)
-    place, name = reach.place_of(draft.cluster)
-    carried = draft.script is not None and place.host is not None and not options["no_freeze"]
+    hosts = open_hosts()
+    draft = _draft(options, hosts.context)
+    host, name = hosts.host_of(draft.cluster)
+    carried = draft.script is not None and host.hostname is not None and not options["no_freeze"]
     draft = replace(draft, cluster=name, freeze=draft.freeze or carried)
-    return place, expand_array(draft)
+    return host, expand_array(draft)
 
 
-def _submit(place: Host, drafts: list[RunDraft]) -> list[SubmittedRun]:
+def _submit(host: Host, drafts: list[RunDraft]) -> list[SubmittedRun]:
     from onward.errors import OnwardError, SubmitRefused
     from onward.inputs.scripts.refused_lines import lines_about
 
-    told: list[SubmittedRun] = []
+    submitted: list[SubmittedRun] = []
     for draft in drafts:
         try:
-            told.append(place.submit(draft, cwd=current_folder()))
+            submitted.append(host.submit(draft, cwd=current_folder()))
         except OnwardError as error:
             if draft.script and isinstance(error, SubmitRefused):
                 about = lines_about(error.message, name=draft.script.name, text=draft.script_text, family=draft.script.family)
                 error.hint = "; ".join(part for part in (about, error.hint) if part)
-            if told:
-                error.hint = "; ".join(part for part in (error.hint, f"already queued: {', '.join(one.id for one in told)}") if part)
+            if submitted:
+                error.hint = "; ".join(part for part in (error.hint, f"already queued: {', '.join(one.id for one in submitted)}") if part)
             raise
-    return told
+    return submitted
 
 
 def _advise(draft: RunDraft) -> None:
@@ -263,7 +263,7 @@ def _advise(draft: RunDraft) -> None:
         to_stderr(line)
 
 
-def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
+def _draft(options: dict[str, Any], context: OperationsContext) -> RunDraft:
     from onward.errors import InvalidInput
     from onward.inputs.params.file import read_params
     from onward.inputs.params.flags import FLAGS, draft_from_flags, override
@@ -294,7 +294,7 @@ def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
         "exclude": options["code_exclude"] or (),
     }
     if not command and not words[0].endswith(_FILES) and is_batch_script(words[0], current_folder()):
-        return _script_draft(words, desk, shared, given)
+        return _script_draft(words, context, shared, given)
     if not words[0].endswith(_FILES):
         draft = draft_from_flags(command=words, **shared)
     elif len(words) > 1:
@@ -303,10 +303,10 @@ def _draft(options: dict[str, Any], desk: OperationsContext) -> RunDraft:
         draft = override(read_params(Path(words[0])), **shared)
     if not given:
         return draft
-    scheduler = desk.settings.cluster(draft.cluster)[0].scheduler
+    scheduler = context.settings.cluster(draft.cluster)[0].scheduler
     asked = {FLAGS[flag][2] for flag, value in flags.items() if value is not None} | ({"name"} if options["name"] else set())
     own = [one.of(scheduler) for one in given]
-    draft, notes = applied(draft, own, scheduler=scheduler, cluster=draft.cluster, env=desk.env, asked=asked)
+    draft, notes = applied(draft, own, scheduler=scheduler, cluster=draft.cluster, env=context.env, asked=asked)
     for note in notes:
         to_stderr(f"note: {note}")
     return draft
@@ -327,7 +327,7 @@ def _foreign(options: dict[str, Any]) -> list[GivenOption]:
     return given
 
 
-def _script_draft(words: list[str], desk: OperationsContext, shared: dict[str, Any], foreign: list[GivenOption]) -> RunDraft:
+def _script_draft(words: list[str], context: OperationsContext, shared: dict[str, Any], foreign: list[GivenOption]) -> RunDraft:
     """A batch script: its lines are its resources, and flags before it win over them, as on sbatch's own line."""
     from onward.errors import InvalidInput
     from onward.inputs.params.flags import FLAGS, override
@@ -348,8 +348,8 @@ def _script_draft(words: list[str], desk: OperationsContext, shared: dict[str, A
     for word in ours:
         to_stderr(f"note: {word} after {words[0]} is passed to the script; put Onward's flags before it")
     cluster = shared["cluster"] or "auto"
-    scheduler = desk.settings.cluster(cluster)[0]
-    read = read_script(Path(words[0]), words[1:], scheduler=scheduler.scheduler, cluster=cluster, env=desk.env, given=foreign)
+    scheduler = context.settings.cluster(cluster)[0]
+    read = read_script(Path(words[0]), words[1:], scheduler=scheduler.scheduler, cluster=cluster, env=context.env, given=foreign)
     for note in read.notes:
         to_stderr(f"note: {note}")
     if not shared["flags"]["max-legs"] and not shared["flags"]["total-time"]:

@@ -85,8 +85,8 @@ def _staff(drawing: Drawing, random: np.random.Generator, top: int, gap: int) ->
 def _notes(drawing: Drawing, random: np.random.Generator, top: int, gap: int) -> None:
     pen, x = drawing.pen(NOTES), 12.0
     while x < drawing.width - 20:
-        place, size = int(random.integers(-1, 7)), gap - 1
-        y = top + place * gap / 2
+        begin, size = int(random.integers(-1, 7)), gap - 1
+        y = top + begin * gap / 2
         pen.rectangle([x, y - size / 2, x + size, y + size / 2], fill=255)
         if random.random() < 0.3:
             pen.line([(x + size, y), (x + size, y + 2.5 * gap)], fill=255, width=1)

@@ -31,8 +31,10 @@ PATIENCE = 3  # epochs without a better network: the layer is done
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    told = os.environ.get("ONWARD_REQUEST_FILE")
-    parser.add_argument("--request", type=Path, default=told, metavar="FILE", help="JSON file with the inputs; gateway jobs have one")
+    request_file = os.environ.get("ONWARD_REQUEST_FILE")
+    parser.add_argument(
+        "--request", type=Path, default=request_file, metavar="FILE", help="JSON file with the inputs; gateway jobs have one"
+    )
     parser.add_argument(
         "--input", action="append", default=[], metavar="NAME=PATH", help="an input, such as Image=page.png; more than once"
     )
@@ -118,9 +120,9 @@ class PatchwiseTraining:
             score.add(np.asarray(state.model.predict_on_batch(pixels))[..., 0], target[..., 0], weight)
         last = self.step - 1
         state.after_epoch(score.accuracy, score.loss)
-        told = {"val_loss": score.loss, "val_accuracy": score.accuracy, "val_overlap": score.overlap}
-        self.run.log({f"{key}.{name}": value for name, value in told.items()}, step=last)
-        print(f"  epoch {state.epoch}: " + ", ".join(f"{name} {value:.4f}" for name, value in told.items()), flush=True)
+        metrics = {"val_loss": score.loss, "val_accuracy": score.accuracy, "val_overlap": score.overlap}
+        self.run.log({f"{key}.{name}": value for name, value in metrics.items()}, step=last)
+        print(f"  epoch {state.epoch}: " + ", ".join(f"{name} {value:.4f}" for name, value in metrics.items()), flush=True)
         return True
 
     def hand_over(self) -> None:

@@ -24,19 +24,19 @@ class RodanToken:
 
 def token_in(body: bytes, *, now: float) -> RodanToken | None:
     try:
-        told = json.loads(body)
-        text = told["token"]
+        data = json.loads(body)
+        text = data["token"]
     except (ValueError, KeyError, TypeError):
         return None
     if not isinstance(text, str) or not _TOKEN.match(text):
         return None
-    ends = [now + _LONGEST, *_ends(told, now), *_ends(_claims(text), now)]
+    ends = [now + _LONGEST, *_ends(data, now), *_ends(_claims(text), now)]
     return RodanToken(text=text, until=min(ends))
 
 
-def _ends(told: Mapping[str, Any], now: float) -> list[float]:
-    found = [_moment(told.get(name)) for name in _ENDS]
-    seconds = told.get("expires_in")
+def _ends(record: Mapping[str, Any], now: float) -> list[float]:
+    found = [_moment(record.get(name)) for name in _ENDS]
+    seconds = record.get("expires_in")
     if isinstance(seconds, int | float) and not isinstance(seconds, bool):
         found.append(now + seconds)
     return [end for end in found if end is not None]

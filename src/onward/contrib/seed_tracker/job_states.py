@@ -31,8 +31,8 @@ def follow_jobs(svc: Services) -> list[str]:
     if not mine:
         return []
     try:
-        cluster, _ = svc.desk.settings.cluster("slurm")
-        answers = svc.desk.scheduler(cluster).status({JobId(row.job) for row in mine})
+        cluster, _ = svc.context.settings.cluster("slurm")
+        answers = svc.context.scheduler(cluster).status({JobId(row.job) for row in mine})
     except OnwardError as error:
         return [f"jobs of older scripts: {error.message}; their states are unknown, nothing was changed"]
     for row in mine:

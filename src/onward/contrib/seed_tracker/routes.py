@@ -150,8 +150,8 @@ def log_step(svc: Svc, run_id: RunId, asked: ScriptStepIn) -> ScriptStored:
 def tell_of_artifact(svc: Svc, run_id: RunId, asked: ArtifactIn) -> ArtifactIn:
     """Where it is and what it is. To send the file, PUT it to `/api/v1/runs/{run_id}/artifacts/{path}`."""
     run = run_of(svc, run_id)
-    told = ArtifactRecord(path=asked.path, kind=asked.type, bytes=asked.size_bytes, sha256=None, stored=False, created=svc.clock.now())
-    put_artifact(svc.tracker, run.run_id, told)
+    record = ArtifactRecord(path=asked.path, kind=asked.type, bytes=asked.size_bytes, sha256=None, stored=False, created=svc.clock.now())
+    put_artifact(svc.tracker, run.run_id, record)
     return asked
 
 
@@ -197,10 +197,10 @@ async def slurm(svc: Svc, request: Request) -> HookReceipt:
     body = (await request.body()).decode("utf-8", "replace")
     if "json" in request.headers.get("content-type", ""):
         try:
-            told = json.loads(body)
+            data = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise InvalidInput("the body is not JSON") from error
-        job = str(told.get("job_id", "")) if isinstance(told, dict) else ""
+        job = str(data.get("job_id", "")) if isinstance(data, dict) else ""
     else:
         try:
             job = parse_qs(body, max_num_fields=20).get("job_id", [""])[0]
@@ -259,7 +259,7 @@ def _leg(svc: Services, asked: ScriptRunIn, job: str | None) -> dict[str, Any]:
 
 
 def _params(asked: ScriptRunIn) -> dict[str, Any]:
-    told: dict[str, Any] = {key: finite(value) for key, value in (asked.config or {}).items()}
+    params: dict[str, Any] = {key: finite(value) for key, value in (asked.config or {}).items()}
     if asked.seed is not None:
-        told.setdefault("seed", finite(asked.seed))
-    return told
+        params.setdefault("seed", finite(asked.seed))
+    return params

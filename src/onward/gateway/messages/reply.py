@@ -113,13 +113,13 @@ def file_name(name: str, file: str = "") -> str:
 def reply_from_body(body: Mapping[str, Any]) -> GatewayReply:
     """Of a reply's body. What later versions add is left aside."""
     known = ("state", "reason", "next", "log_tail", "run", "metrics")
-    results = {name: _result(name, told) for name, told in (body.get("results") or {}).items()}
+    results = {name: _result(name, entry) for name, entry in (body.get("results") or {}).items()}
     return GatewayReply(id=str(body.get("id", "")), results=results, **{key: body[key] for key in known if body.get(key) is not None})
 
 
-def _result(name: str, told: Mapping[str, Any]) -> ResultFile:
+def _result(name: str, entry: Mapping[str, Any]) -> ResultFile:
     kept = ("size", "sha256", "media_type", "file", "data", "url", "expires", "reason", "next")
-    return ResultFile(name=name, **{key: told[key] for key in kept if told.get(key) is not None})
+    return ResultFile(name=name, **{key: entry[key] for key in kept if entry.get(key) is not None})
 
 
 def _fetched(name: str, url: str) -> Iterator[bytes]:

@@ -83,8 +83,8 @@ def control_of(incoming: Incoming, *, most: int) -> Control | Refusal:
 
 def body_of(message: Outgoing, parcels: Mapping[str, PackedResult] | None = None) -> MessageBody:
     """As it goes over the wire. `parcels`: its results, packed."""
-    told = {key: value for key, value in message.payload.items() if key != "results" and value is not None}
-    head = json.dumps({"kind": str(message.kind), "id": message.request, "at": message.made, **told}).encode()
+    fields = {key: value for key, value in message.payload.items() if key != "results" and value is not None}
+    head = json.dumps({"kind": str(message.kind), "id": message.request, "at": message.made, **fields}).encode()
     if parcels is None:
         return MessageBody((head,))
     parts: list[bytes | Base64File] = [head[:-1], b', "results": {']

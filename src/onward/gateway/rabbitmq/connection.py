@@ -65,8 +65,8 @@ class Broker:
     @property
     def words(self) -> str:
         """For messages: without the password."""
-        place = "" if self.vhost == "/" else f"/{self.vhost}"
-        return f"{'amqps' if self.tls else 'amqp'}://{self.user}@{self.host}:{self.port}{place}"
+        path = "" if self.vhost == "/" else f"/{self.vhost}"
+        return f"{'amqps' if self.tls else 'amqp'}://{self.user}@{self.host}:{self.port}{path}"
 
     @asynccontextmanager
     async def connected(self, *, name: str = "onward") -> AsyncIterator[AbstractConnection]:

@@ -38,13 +38,13 @@ def read_as(model: type[Read], text: str, source: str, *, hint: str) -> Read:
     document = load_yaml(text, source, as_text=_AS_TEXT)
     problems = list(document.problems)
 
-    def place(keys: KeyPath) -> str:
+    def position(keys: KeyPath) -> str:
         return ".".join(document.find(keys)[1])
 
     try:
         read = model.model_validate(document.data)
     except ValidationError as error:
-        problems += [(document.find(keys)[0], sentence) for keys, sentence in problems_of(error, model, place)]
+        problems += [(document.find(keys)[0], sentence) for keys, sentence in problems_of(error, model, position)]
     if problems:
         lines = [f"{source}:{line}: {sentence}" for line, sentence in sorted(problems, key=lambda problem: problem[0])]
         pipeline = any(sentence.endswith(OF_PIPELINES) for _, sentence in problems)

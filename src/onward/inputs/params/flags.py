@@ -77,8 +77,8 @@ def override(draft: RunDraft, *, flags: Mapping[str, str | None], **others: Any)
     for section in ("resources", "limits", "checkpoints"):
         keys = {FLAGS[flag][2] for flag in given if FLAGS[flag][1] == section}
         changes[section] = replace(getattr(draft, section), **{key: getattr(getattr(line, section), key) for key in keys})
-    told = {key: getattr(line.environment, key) for key in ("modules", "conda", "venv", "setup") if getattr(line.environment, key)}
-    changes["environment"] = replace(draft.environment, **told)
+    environment = {key: getattr(line.environment, key) for key in ("modules", "conda", "venv", "setup") if getattr(line.environment, key)}
+    changes["environment"] = replace(draft.environment, **environment)
     if "launcher" in given:
         changes["launcher"] = line.launcher
     if "stop-signal" in given:

@@ -46,15 +46,15 @@ def option_refusal(entry: str, scheduler: str | None = None) -> str:
     return "; ".join(found)
 
 
-def check_extra(asked: Resources, scheduler: str, place: str = "resources") -> None:
+def check_extra(asked: Resources, scheduler: str, section: str = "resources") -> None:
     """At submit: every option by the words of the cluster's own scheduler, and against what was asked in ours."""
     for entry in asked.extra:
         if problem := option_refusal(entry, scheduler):
-            raise InvalidInput(f"{place}.extra: found {entry}: {problem}", hint="leave it out, or change it as described")
+            raise InvalidInput(f"{section}.extra: found {entry}: {problem}", hint="leave it out, or change it as described")
         for key in (key for about in _abouts(entry, scheduler) for key in our_subject(about) if getattr(asked, key) is not None):
             spelled = key.replace("_", "-")
             raise InvalidInput(
-                f"{place}.extra: found {entry}, and {place}.{spelled} ({getattr(asked, key)}) sets the same",
+                f"{section}.extra: found {entry}, and {section}.{spelled} ({getattr(asked, key)}) sets the same",
                 hint="remove one of the two",
             )
 
@@ -81,9 +81,9 @@ def _only_in(entry: str) -> str | None:
 
 def _judged(option: ScriptOption, reader: ModuleType) -> str:
     name = option.name if reader is gridengine else option.name.removeprefix("--")
-    told = reader.not_handed_on(name.split(" ", 1)[0])
-    if told is not None:
-        return str(told)
+    reason = reader.not_handed_on(name.split(" ", 1)[0])
+    if reason is not None:
+        return str(reason)
     times = {option_subject(f"-l {part}") for part in _parts(option)} if option.name == "-l" else {option.name}
     if ours := sorted(_TIMES[one] for one in times if one in _TIMES):
         return f"expected {ours[0]}"

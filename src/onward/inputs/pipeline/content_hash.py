@@ -21,7 +21,7 @@ def content_hash(stage: Stage, *, folder: Path, above: Sequence[str]) -> str:
     if stage.inputs is None or "" in above[: len(stage.needs)]:
         return ""
     draft = stage.draft
-    told = {
+    content = {
         "format": _FORMAT,
         "command": draft.command,
         "params": draft.params,
@@ -32,7 +32,7 @@ def content_hash(stage: Stage, *, folder: Path, above: Sequence[str]) -> str:
         "above": list(above),
         "files": dict(_files(stage, folder)),
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:20]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def digests(patterns: Sequence[str], folder: Path) -> Iterator[tuple[str, str]]:

@@ -108,11 +108,13 @@ class Expansion:
     def _environments(self, builds: dict[str, Build]) -> Iterator[Stage]:
         for name, build in builds.items():
             if build.is_built:
-                told = self._read.environments[name]
+                environment = self._read.environments[name]
                 draft = replace(
                     self._bare(f"env-{name}"),
-                    cluster=told.cluster or self._read.cluster,
-                    resources=told.resources.to_model() if told.resources else _on_one_node(self._read.defaults.resources.to_model()),
+                    cluster=environment.cluster or self._read.cluster,
+                    resources=environment.resources.to_model()
+                    if environment.resources
+                    else _on_one_node(self._read.defaults.resources.to_model()),
                     limits=Limits(max_restarts=5),  # lost jobs and a network that fails; the same failure twice ends it
                 )
                 self._hashes[f"env-{name}"] = build.key
@@ -213,13 +215,13 @@ class Expansion:
     def _ordered(self) -> list[str]:
         """In the order of the file, but each after all that it needs. A circle is named, and cut."""
         done: list[str] = []
-        told: set[frozenset[str]] = set()
+        reported: set[frozenset[str]] = set()
 
         def visit(name: str, above: tuple[str, ...]) -> None:
             if name in above:
                 circle = above[above.index(name) :]
-                if frozenset(circle) not in told:
-                    told.add(frozenset(circle))
+                if frozenset(circle) not in reported:
+                    reported.add(frozenset(circle))
                     self._complain((*self._keys(name), "needs"), f"found a cycle, {' → '.join([*circle, name])}, expected none")
                 return
             if name in done:
@@ -274,8 +276,8 @@ class Expansion:
         if not named:
             self._complain(("benchmark", str(index)), "found nothing to run it on, expected a training, models, or `of` with a stage")
         found: list[str] = []
-        for place, name in enumerate(named):
-            if self._known(("benchmark", str(index), "of", str(place)), name, known, "a stage or a model"):
+        for nth, name in enumerate(named):
+            if self._known(("benchmark", str(index), "of", str(nth)), name, known, "a stage or a model"):
                 found += [stage for stage, _ in self._points[name]] if name in self._jobs else [name]
                 self._check_choice(one, index, name)
         return tuple(found)

@@ -50,5 +50,5 @@ def _raise(source: PipelineSource) -> None:
     """One key of `defaults` is looked at once for each stage, and told once."""
     if source.problems:
         ordered = sorted(source.problems, key=lambda problem: (problem[0].source != source.path, problem[0].source, problem[0].line))
-        lines = dict.fromkeys(f"{place}: {sentence}" if place.keys else f"{place}{sentence}" for place, sentence in ordered)
+        lines = dict.fromkeys(f"{position}: {sentence}" if position.keys else f"{position}{sentence}" for position, sentence in ordered)
         raise InvalidInput("\n".join(lines), hint=_REFERENCE)

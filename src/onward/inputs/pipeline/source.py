@@ -48,11 +48,11 @@ class SourcePart:
 
     def below(self, key: str) -> SourcePart:
         data = self.data[int(key)] if isinstance(self.data, list) else self.data[key]
-        return SourcePart(data=data, places={keys[1:]: place for keys, place in self.places.items() if keys[:1] == (key,)})
+        return SourcePart(data=data, places={keys[1:]: position for keys, position in self.places.items() if keys[:1] == (key,)})
 
     def put(self, key: str, part: SourcePart) -> None:
-        self.places = {keys: place for keys, place in self.places.items() if keys[:1] != (key,)}
-        self.places |= {(key, *keys): place for keys, place in part.places.items()}
+        self.places = {keys: position for keys, position in self.places.items() if keys[:1] != (key,)}
+        self.places |= {(key, *keys): position for keys, position in part.places.items()}
         if isinstance(self.data, list):
             self.data[int(key)] = part.data
         else:
@@ -69,7 +69,7 @@ class PipelineSource:
 
     def find(self, keys: KeyPath) -> SourcePosition:
         """Where a key is written, `-` and `_` alike; of a missing one, where it would belong."""
-        alike = {tuple(key.replace("-", "_") for key in keys): place for keys, place in self.whole.places.items()}
+        alike = {tuple(key.replace("-", "_") for key in keys): position for keys, position in self.whole.places.items()}
         wanted = tuple(key.replace("-", "_") for key in keys)
         if wanted in alike:
             return alike[wanted]
@@ -97,11 +97,11 @@ def merged(below: SourcePart, above: SourcePart) -> SourcePart:
     """What stands above wins, key by key; lists and plain values are replaced whole."""
     if not (isinstance(below.data, dict) and isinstance(above.data, dict)):
         return above
-    whole = SourcePart(data={}, places={keys: place for part in (below, above) for keys, place in part.places.items() if not keys})
+    whole = SourcePart(data={}, places={keys: position for part in (below, above) for keys, position in part.places.items() if not keys})
     for key in {**below.data, **above.data}:
         parts = [part.below(key) for part in (below, above) if key in part.data]
-        told = [part for part in parts if part.data is not None] or parts[-1:]  # a key without a value is as good as absent
-        whole.put(key, merged(*told) if len(told) == 2 else told[0])
+        with_data = [part for part in parts if part.data is not None] or parts[-1:]  # a key without a value is as good as absent
+        whole.put(key, merged(*with_data) if len(with_data) == 2 else with_data[0])
     return whole
 
 
@@ -137,11 +137,11 @@ def _part(document: YamlDocument) -> SourcePart:
 
 
 def _fill_variables(source: PipelineSource, given: Mapping[str, ParamValue]) -> None:
-    told = source.whole.data.get("vars") or {}
-    if not isinstance(told, dict):
+    variables = source.whole.data.get("vars") or {}
+    if not isinstance(variables, dict):
         return  # reported as a wrong section
-    if strangers := [name for name in given if name not in told]:
-        known = did_you_mean(strangers[0], told) or f" (it has {', '.join(told) or 'none'})"
+    if strangers := [name for name in given if name not in variables]:
+        known = did_you_mean(strangers[0], variables) or f" (it has {', '.join(variables) or 'none'})"
         raise InvalidInput(f"{source.path} has no variable {strangers[0]}{known}", hint="define variables under `vars:`")
     values: dict[str, ParamValue] = {}
 
@@ -151,7 +151,7 @@ def _fill_variables(source: PipelineSource, given: Mapping[str, ParamValue]) -> 
             if literal is not None:
                 return f"{{{literal}}}"
             if name not in values:
-                source.complain(keys, f"found {{vars.{name}}}, expected a variable of the file{did_you_mean(name, told)}")
+                source.complain(keys, f"found {{vars.{name}}}, expected a variable of the file{did_you_mean(name, variables)}")
                 return ""
             return value_text(values[name])
 
@@ -160,10 +160,10 @@ def _fill_variables(source: PipelineSource, given: Mapping[str, ParamValue]) -> 
             return values[alone[2]]
         return _VARIABLE.sub(one, text)
 
-    for name, value in {**told, **given}.items():  # each may use those above it
+    for name, value in {**variables, **given}.items():  # each may use those above it
         values[name] = put(("vars", name), value) if isinstance(value, str) and name not in given else value
     rest = {key: value for key, value in source.whole.data.items() if key != "vars"}
-    source.whole.data = {**_mapped(rest, (), put), **({"vars": values} if told else {})}
+    source.whole.data = {**_mapped(rest, (), put), **({"vars": values} if variables else {})}
 
 
 def _mapped(data: Any, keys: KeyPath, put: Callable[[KeyPath, str], Any]) -> Any:

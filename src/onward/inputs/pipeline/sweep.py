@@ -94,8 +94,8 @@ class MatrixIn(Section):
     @classmethod
     def _same_length(cls, lists: Values) -> Values:
         if len({len(values) for values in lists.values()}) > 1:
-            told = ", ".join(f"{name} {len(values)}" for name, values in lists.items())
-            raise custom_error(f"found lists of different lengths ({told}), expected one length")
+            counts = ", ".join(f"{name} {len(values)}" for name, values in lists.items())
+            raise custom_error(f"found lists of different lengths ({counts}), expected one length")
         return lists
 
     @field_validator("exclude")

@@ -66,7 +66,7 @@ def read_request(body: dict[str, Any]) -> RequestIn:
     try:
         return RequestIn.model_validate(body)
     except ValidationError as error:
-        told = [sentence for _, sentence in problems_of(error, RequestIn, lambda keys: ".".join(keys)[:300] or "the message")]
-        more = [f"and {len(told) - _MOST_SAID} more"] if len(told) > _MOST_SAID else []
+        problems = [sentence for _, sentence in problems_of(error, RequestIn, lambda keys: ".".join(keys)[:300] or "the message")]
+        more = [f"and {len(problems) - _MOST_SAID} more"] if len(problems) > _MOST_SAID else []
         hint = "`onward gateway schema` prints the schema of a request"
-        raise InvalidInput("\n".join([*told[:_MOST_SAID], *more]), hint=hint) from error
+        raise InvalidInput("\n".join([*problems[:_MOST_SAID], *more]), hint=hint) from error

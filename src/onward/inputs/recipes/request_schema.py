@@ -104,8 +104,8 @@ def _or_none(shape: dict[str, Any], setting: RecipeSetting) -> dict[str, Any]:
     """A setting without a value is as good as absent."""
     if setting.required:
         return shape
-    told: dict[str, Any] = {key: value for key, value in shape.items() if key in ("description", "default")}
-    return {**told, "anyOf": [{key: value for key, value in shape.items() if key not in told}, {"type": "null"}]}
+    field: dict[str, Any] = {key: value for key, value in shape.items() if key in ("description", "default")}
+    return {**field, "anyOf": [{key: value for key, value in shape.items() if key not in field}, {"type": "null"}]}
 
 
 def _pattern(rule: RecipeInput) -> str:

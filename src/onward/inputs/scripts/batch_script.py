@@ -212,12 +212,12 @@ def _draft(
     )
 
 
-def _shell(text: str, family: str, told: str | None) -> tuple[str, ...]:
+def _shell(text: str, family: str, directive: str | None) -> tuple[str, ...]:
     """The program of the script's first line and, as the kernel does it, all that follows as one argument."""
     first = text.split("\n", 1)[0]
     words = first[2:].strip().split(None, 1) if first.startswith("#!") else []
-    if family == "gridengine" and told:
-        words = [told]
+    if family == "gridengine" and directive:
+        words = [directive]
     words = [word.strip() for word in words] or ["/bin/sh"]
     login = any(re.match(r"-[a-z]*l|--login\b", word) for word in words[1:])
     if family == "gridengine" and PurePosixPath(words[0]).name in _LOGIN_SHELLS and not login:

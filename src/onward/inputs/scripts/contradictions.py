@@ -67,19 +67,19 @@ def our_subject(about: str) -> list[str]:
 
 def contradictions(options: Iterable[ScriptOption]) -> list[tuple[int, str]]:
     """The same thing asked for twice, in two ways."""
-    told: dict[str, tuple[str, ScriptOption]] = {}
+    chosen: dict[str, tuple[str, ScriptOption]] = {}
     found: list[tuple[int, str]] = []
     for option in options:
         for about, text in _said(option):
-            before = told.setdefault(about, (text, option))
+            before = chosen.setdefault(about, (text, option))
             if before[0] != text:
                 found.append((option.line, f"{text}: line {before[1].line} says {before[0]}; remove one of the two"))
     for group in _EXCLUDE_EACH_OTHER:
-        there = sorted((told[about] for about in group if about in told), key=lambda one: one[1].line)
+        there = sorted((chosen[about] for about in group if about in chosen), key=lambda one: one[1].line)
         if len(there) > 1:
             (first, _), (text, second) = there[0], there[1]
             found.append((second.line, f"{text}: contradicts {first} in line {there[0][1].line}; remove one of the two"))
-    gres, gpus = told.get("--gres"), told.get("--gpus")
+    gres, gpus = chosen.get("--gres"), chosen.get("--gpus")
     if gres and gpus and any(part.split(":")[0] == "gpu" for part in (gres[1].value or "").split(",")):
         (first, above), (text, below) = sorted((gres, gpus), key=lambda one: one[1].line)
         found.append((below.line, f"{text}: line {above.line} says {first}; remove one of the two: GPUs would be requested twice"))

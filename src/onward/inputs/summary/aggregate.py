@@ -58,7 +58,7 @@ def _notes(plan: PipelinePlan, columns: Sequence[SummaryColumn], rows: Sequence[
 
 def _subjects(plan: PipelinePlan, tasks: Sequence[Task]) -> list[tuple[str, int | None]]:
     """Models and trainings in the order of the file, their checkpoints by step; the newest alone where models are asked for."""
-    order = {name: place for place, name in enumerate([*(model.name for model in plan.models), *(stage.name for stage in plan.stages)])}
+    order = {name: index for index, name in enumerate([*(model.name for model in plan.models), *(stage.name for stage in plan.stages)])}
     found = sorted({(task.of, task.step) for task in tasks}, key=lambda one: (order.get(one[0], len(order)), one[1] or 0))
     if plan.summary.rows != "models":
         return found

@@ -63,18 +63,18 @@ def legend(summary: BenchmarkSummary) -> list[str]:
 def marks(summary: BenchmarkSummary) -> list[str]:
     """What the marks mean, as far as they are there."""
     cells = [cell for row in summary.rows for cell in row.cells.values()]
-    told = []
+    lines = []
     if any(cell.half is not None for cell in cells):
         overs = sorted({cell.over for cell in cells if cell.over})
-        told.append(f"± is half the {CONFIDENCE:.0%} interval by Student's t, over {' or '.join(_over(over) for over in overs)}")
+        lines.append(f"± is half the {CONFIDENCE:.0%} interval by Student's t, over {' or '.join(_over(over) for over in overs)}")
     if any(cell.best for cell in cells):
-        told.append("* is the best of its column")
+        lines.append("* is the best of its column")
     if summary.baseline:
         tests = sorted({cell.against.test for cell in cells if cell.against and cell.against.test})
         words = " or ".join("pairs of the same shard and seed" if test == "paired" else "Welch's test" for test in tests)
         by = f" by {words}, p < {SIGNIFICANT} for all comparisons of a column (Holm)" if tests else ""
-        told.append(f"{BETTER} {WORSE} are better and worse than {summary.baseline}{by}")
-    return told
+        lines.append(f"{BETTER} {WORSE} are better and worse than {summary.baseline}{by}")
+    return lines
 
 
 def markdown(summary: BenchmarkSummary) -> str:
@@ -117,13 +117,13 @@ def as_csv(summary: BenchmarkSummary) -> str:
 
 
 def as_json(summary: BenchmarkSummary) -> dict[str, Any]:
-    told = value_to_json(summary)
-    for row, plain in zip(summary.rows, told["rows"], strict=True):
+    data = value_to_json(summary)
+    for row, plain in zip(summary.rows, data["rows"], strict=True):
         plain["key"] = row.key
         for name, cell in row.cells.items():
             measured = [{"seed": seed, "shard": shard, **vars(one)} for (seed, shard), one in cell.measured.items()]
             plain["cells"][name] |= {"measured": measured, "whole": cell.whole, "text": cell_text(cell)}
-    return {"schema": 1, **told}
+    return {"schema": 1, **data}
 
 
 # ── two pipelines ─────────────────────────────────────────────────────────────

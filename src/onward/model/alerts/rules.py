@@ -89,7 +89,7 @@ class WatchedRun:
     heard: float | None = None  # when it last logged anything
     step: int | None = None
     nans: tuple[str, ...] = ()  # metrics whose newest value is NaN or infinite
-    told: tuple[TrainingAlert, ...] = ()
+    alerts: tuple[TrainingAlert, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,12 +189,12 @@ def _metric(rule: AlertRule, run: WatchedRun, now: float) -> list[Notice]:
 
 def _told(rule: AlertRule, run: WatchedRun, now: float) -> list[Notice]:
     found = []
-    for told in run.told[:MOST_TRAINING_ALERTS]:
-        if told.at < rule.since:
+    for alert in run.alerts[:MOST_TRAINING_ALERTS]:
+        if alert.at < rule.since:
             continue
-        title, _, text = told.text.partition("\n")
-        level = {"ERROR": NoticeLevel.ERROR, "WARN": NoticeLevel.WARNING}.get(told.level, NoticeLevel.INFO)
-        found.append(_of(run, f"told:{int(told.at // _AT_ONCE)}:{told.text[:150]}", f"says: {title}", text, at=told.at, level=level))
+        title, _, text = alert.text.partition("\n")
+        level = {"ERROR": NoticeLevel.ERROR, "WARN": NoticeLevel.WARNING}.get(alert.level, NoticeLevel.INFO)
+        found.append(_of(run, f"told:{int(alert.at // _AT_ONCE)}:{alert.text[:150]}", f"says: {title}", text, at=alert.at, level=level))
     return found
 
 

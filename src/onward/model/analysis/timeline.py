@@ -167,8 +167,10 @@ def _request(event: ev.Event) -> Mark | None:
         case ev.StopRequested():
             return Mark(kind="request", leg=event.leg, at=event.at, words=f"{event.by} asked to save and stop")
         case ev.Resumed():
-            told = ", ".join(f"{key} {value}" for key, value in event.changes.items())
-            return Mark(kind="resume", leg=event.leg, at=event.at, words=f"{event.by} resumed the run" + (f" with {told}" if told else ""))
+            changes = ", ".join(f"{key} {value}" for key, value in event.changes.items())
+            return Mark(
+                kind="resume", leg=event.leg, at=event.at, words=f"{event.by} resumed the run" + (f" with {changes}" if changes else "")
+            )
         case ev.AskedToStop():
             return Mark(
                 kind="request", leg=event.leg, at=event.at, words=f"leg {event.leg} was asked to stop: {event.why}", log=_SUPERVISOR

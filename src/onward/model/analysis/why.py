@@ -101,8 +101,8 @@ def next_action(run: Run) -> str:
 
 def refusal(run: Run) -> str:
     """The scheduler's words where it refused the next leg; else empty."""
-    told = [s.refused for leg in run.legs.values() if not leg.claimed for s in leg.submissions.values() if s.refused]
-    return told[-1] if told else ""
+    refusals = [s.refused for leg in run.legs.values() if not leg.claimed for s in leg.submissions.values() if s.refused]
+    return refusals[-1] if refusals else ""
 
 
 def never_taken(run: Run) -> str:

@@ -102,8 +102,8 @@ def pairs(items: Sequence[Mapping[str, Any]], kind: str, *, any_key: bool = Fals
         if kind == "param" and name in found:
             raise InvalidInput(f"Duplicate parameter keys have been submitted: {name!r}", hint="send each param of a request once")
         value = item.get("value")
-        told = value_text(value)
-        found[name] = told if any_key else fitted(name, told, kind)
+        as_text = value_text(value)
+        found[name] = as_text if any_key else fitted(name, as_text, kind)
     return found
 
 
@@ -181,16 +181,16 @@ def state(status: Any) -> str:
 
 
 def dataset_of(item: Mapping[str, Any]) -> Dataset:
-    told = item.get("dataset")
-    if not isinstance(told, dict):
+    dataset = item.get("dataset")
+    if not isinstance(dataset, dict):
         raise InvalidInput("Missing value for required parameter 'dataset'.")
     return Dataset(
-        name=_short(told, "name", 500),
-        digest=_short(told, "digest", 36),
-        source_type=_short(told, "source_type", 250),
-        source=text(told, "source", needed=False),
-        schema=text(told, "schema", needed=False) or None,
-        profile=text(told, "profile", needed=False) or None,
+        name=_short(dataset, "name", 500),
+        digest=_short(dataset, "digest", 36),
+        source_type=_short(dataset, "source_type", 250),
+        source=text(dataset, "source", needed=False),
+        schema=text(dataset, "schema", needed=False) or None,
+        profile=text(dataset, "profile", needed=False) or None,
         tags={_short(tag, "key", 255): _short(tag, "value", 500) for tag in rows(item, "tags")},
     )
 
@@ -302,8 +302,8 @@ def run_json(run: MlflowRun) -> dict[str, Any]:
 
 
 def dataset_json(found: Dataset) -> dict[str, Any]:
-    told = {name: value for name, value in vars(found).items() if name != "tags" and value is not None}
-    return {"tags": entries(found.tags), "dataset": told}
+    fields = {name: value for name, value in vars(found).items() if name != "tags" and value is not None}
+    return {"tags": entries(found.tags), "dataset": fields}
 
 
 def model_uri(experiment: int, model: str) -> str:

@@ -37,8 +37,8 @@ class Build:
     @property
     def key(self) -> str:
         """Its name by content: the same description, the same environment, whatever it is called."""
-        told = {**asdict(self), "name": "", "format": _FORMAT}
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:20]
+        content = {**asdict(self), "name": "", "format": _FORMAT}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
     @property
     def is_built(self) -> bool:
@@ -95,15 +95,15 @@ def _uv(build: Build, prefix: str, files: str) -> list[str]:
 
 
 def _conda(build: Build, prefix: str, files: str) -> list[str]:
-    place = f"--yes --prefix {shlex.quote(prefix)}"
+    prefix_option = f"--yes --prefix {shlex.quote(prefix)}"
     if build.definition:
         path = shlex.quote(f"{files}/{build.definition}")
         described = build.definition.endswith((".yml", ".yaml"))
         make = "create" if build.tool == "micromamba" or not described else "env create"
-        lines = [f"{build.tool} {make} {place} --file {path}"]
+        lines = [f"{build.tool} {make} {prefix_option} --file {path}"]
     else:
         version = [f"python={build.python}"] if build.python else []
-        lines = [f"{build.tool} create {place} {' '.join(map(shlex.quote, [*version, *build.packages]))}".rstrip()]
+        lines = [f"{build.tool} create {prefix_option} {' '.join(map(shlex.quote, [*version, *build.packages]))}".rstrip()]
     if build.requirements:
         by_pip = " ".join(f"--requirement {shlex.quote(f'{files}/{name}')}" for name in build.requirements)
         lines.append(f"{shlex.quote(f'{prefix}/bin/python')} -m pip install --disable-pip-version-check {by_pip}")
@@ -120,5 +120,5 @@ def build_to_json(build: Build) -> dict[str, Any]:
 
 
 def build_from_json(data: Mapping[str, Any]) -> Build:
-    told: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "schema"}
-    return Build(**told)
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "schema"}
+    return Build(**fields)

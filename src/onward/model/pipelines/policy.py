@@ -47,7 +47,7 @@ class PipelineFacts:
     causes: Mapping[str, str] = field(default_factory=dict)  # why a member failed, in words
     checkpoints: Mapping[str, tuple[PublishedCheckpoint, ...]] = field(default_factory=dict)
     tasks: Mapping[str, TaskState] = field(default_factory=dict)  # by id
-    crews: Mapping[str, PoolWorkers] = field(default_factory=dict)  # by pool
+    workers: Mapping[str, PoolWorkers] = field(default_factory=dict)  # by pool
     workers_made: int = 0  # the greatest number that a worker ever got
     cancelled: str = ""  # by whom
 
@@ -116,15 +116,17 @@ def _ready(plan: PipelinePlan, stage: Stage, facts: PipelineFacts) -> bool:
 
 def _workers(plan: PipelinePlan, facts: PipelineFacts, tasks: tuple[Task, ...]) -> list[StartWorker]:
     """As many as there is room and work for. Those still queued will take a share each, so they are counted as help that is coming."""
-    room = plan.workers.max_running - sum(crew.queued + crew.running for crew in facts.crews.values())
-    askable = plan.workers.max_requests - sum(crew.queued for crew in facts.crews.values())
+    room = plan.workers.max_running - sum(workers.queued + workers.running for workers in facts.workers.values())
+    askable = plan.workers.max_requests - sum(workers.queued for workers in facts.workers.values())
     started: list[StartWorker] = []
     for pool in plan.pools:
-        crew = facts.crews.get(pool.name, PoolWorkers())
-        if crew.failures >= MAX_WORKER_FAILURES or any(state_of(plan.stage(name), facts) is not StageState.FINISHED for name in pool.needs):
+        workers = facts.workers.get(pool.name, PoolWorkers())
+        if workers.failures >= MAX_WORKER_FAILURES or any(
+            state_of(plan.stage(name), facts) is not StageState.FINISHED for name in pool.needs
+        ):
             continue
         open_ones = len(_in(plan, pool.name, tasks, facts, TaskState.OPEN))
-        wanted = math.ceil(open_ones / plan.workers.tasks_each) - crew.queued
+        wanted = math.ceil(open_ones / plan.workers.tasks_each) - workers.queued
         for _ in range(max(0, min(wanted, room - len(started), askable - len(started)))):
             started.append(StartWorker(pool=pool.name, number=facts.workers_made + len(started) + 1))
     return started
@@ -140,7 +142,7 @@ def _in(plan: PipelinePlan, pool: str, tasks: tuple[Task, ...], facts: PipelineF
 
 def _live(plan: PipelinePlan, facts: PipelineFacts) -> bool:
     going = any(state_of(stage, facts) in (StageState.LIVE, StageState.UNKNOWN) for stage in plan.stages)
-    return going or any(crew.queued + crew.running for crew in facts.crews.values())
+    return going or any(workers.queued + workers.running for workers in facts.workers.values())
 
 
 def _nothing_left(plan: PipelinePlan, facts: PipelineFacts, tasks: tuple[Task, ...]) -> bool:
@@ -148,9 +150,9 @@ def _nothing_left(plan: PipelinePlan, facts: PipelineFacts, tasks: tuple[Task, .
         if not state_of(stage, facts).over and not (state_of(stage, facts) is StageState.HELD and blocked_by(plan, stage, facts)):
             return False
     for pool in plan.pools:
-        crew = facts.crews.get(pool.name, PoolWorkers())
+        workers = facts.workers.get(pool.name, PoolWorkers())
         unfinished = _in(plan, pool.name, tasks, facts, TaskState.OPEN, TaskState.CLAIMED)
-        if unfinished and not (_hopeless(plan, pool.name, facts) and not crew.queued + crew.running):
+        if unfinished and not (_hopeless(plan, pool.name, facts) and not workers.queued + workers.running):
             return False
     return True
 
@@ -160,7 +162,7 @@ def _hopeless(plan: PipelinePlan, pool: str, facts: PipelineFacts) -> bool:
     needs = next(one.needs for one in plan.pools if one.name == pool)
     bad = (StageState.FAILED, StageState.CANCELLED)
     broken = any(state_of(plan.stage(name), facts) in bad or blocked_by(plan, plan.stage(name), facts) for name in needs)
-    return broken or facts.crews.get(pool, PoolWorkers()).failures >= MAX_WORKER_FAILURES
+    return broken or facts.workers.get(pool, PoolWorkers()).failures >= MAX_WORKER_FAILURES
 
 
 def _ended(plan: PipelinePlan, facts: PipelineFacts, tasks: tuple[Task, ...]) -> ClosePipeline:
@@ -169,12 +171,12 @@ def _ended(plan: PipelinePlan, facts: PipelineFacts, tasks: tuple[Task, ...]) ->
             why = facts.causes.get(stage.name) or state_of(stage, facts).value
             return ClosePipeline(state=RunState.FAILED, cause=f"stage {stage.name}: {why}")
     for pool in plan.pools:
-        crew = facts.crews.get(pool.name, PoolWorkers())
+        workers = facts.workers.get(pool.name, PoolWorkers())
         left = _in(plan, pool.name, tasks, facts, TaskState.OPEN, TaskState.CLAIMED)
         if left:
             return ClosePipeline(
                 state=RunState.FAILED,
-                cause=f"{len(left)} of {len(tasks)} tasks are not done: {crew.failures} workers failed in a row: {crew.cause}",
+                cause=f"{len(left)} of {len(tasks)} tasks are not done: {workers.failures} workers failed in a row: {workers.cause}",
             )
     failed = [task for task in tasks if facts.tasks.get(task.id) is TaskState.FAILED]
     if failed:

@@ -66,19 +66,19 @@ class FolderScan:
         return sum(item.bytes for item in self.items)
 
 
-def scan_roots(desk: OperationsContext, *, older: float = 0.0) -> FolderScan:
+def scan_roots(context: OperationsContext, *, older: float = 0.0) -> FolderScan:
     """What can go that nothing has used for `older` seconds. Nothing is changed."""
     found = FolderScan()
-    for root in desk.roots:
+    for root in context.roots:
         if root.is_dir():
-            _Root(root, found, now=desk.clock.now(), older=older).look()
+            _Root(root, found, now=context.clock.now(), older=older).look()
     return found
 
 
-def remove_scanned(desk: OperationsContext, found: FolderScan, *, older: float = 0.0) -> tuple[list[Removable], list[str]]:
+def remove_scanned(context: OperationsContext, found: FolderScan, *, older: float = 0.0) -> tuple[list[Removable], list[str]]:
     """Remove what was found, and still can go. What is gone, and what went wrong."""
     on_node = any(item.kind is RemovableKind.LEG for item in found.items)
-    still = {item.path for item in (scan_node if on_node else scan_roots)(desk, older=older).items}
+    still = {item.path for item in (scan_node if on_node else scan_roots)(context, older=older).items}
     gone, problems = [], []
     for item in found.items:
         if item.path not in still:
@@ -92,12 +92,12 @@ def remove_scanned(desk: OperationsContext, found: FolderScan, *, older: float =
     return gone, problems
 
 
-def scan_node(desk: OperationsContext, *, older: float = 0.0) -> FolderScan:
+def scan_node(context: OperationsContext, *, older: float = 0.0) -> FolderScan:
     """What killed legs of any run left on this very machine's disks. Nothing is changed."""
     found = FolderScan()
-    now = desk.clock.now()
-    for place in node_folders(profile.local_disk for profile in desk.settings.clusters.values() if profile.local_disk):
-        for left in leftover_folders(place, now=now):
+    now = context.clock.now()
+    for folder in node_folders(profile.local_disk for profile in context.settings.clusters.values() if profile.local_disk):
+        for left in leftover_folders(folder, now=now):
             if left.keep:
                 found.kept.append(KeptFolder(path=left.path, why=left.keep))
             elif not older or now - left.at >= older:
@@ -113,12 +113,12 @@ def freed_bytes(folder: Path) -> int:
     for above, folders, names in os.walk(folder):
         for name in (*folders, *names):
             try:
-                told = os.lstat(os.path.join(above, name))
+                stat = os.lstat(os.path.join(above, name))
             except FileNotFoundError:
                 continue
-            links = seen[told.st_dev, told.st_ino] = seen.get((told.st_dev, told.st_ino), 0) + 1
-            if links == told.st_nlink or name in folders:
-                total += told.st_blocks * 512
+            links = seen[stat.st_dev, stat.st_ino] = seen.get((stat.st_dev, stat.st_ino), 0) + 1
+            if links == stat.st_nlink or name in folders:
+                total += stat.st_blocks * 512
     return total
 
 
@@ -165,13 +165,13 @@ class _Root:
     def _run(self, run: RunDir, open_pipelines: set[str]) -> None:
         ended = _ended(run)
         try:
-            told = run.spec.read_bytes()
-            spec = json.loads(told)
+            spec_bytes = run.spec.read_bytes()
+            spec = json.loads(spec_bytes)
         except (OSError, ValueError):
             self._unknown = f"{run.path.name} cannot be read" if ended is None else self._unknown
             return
         member = spec.get("member") or {}
-        self._note([key.decode() for key in _KEY.findall(told)], run.path.name, ended)
+        self._note([key.decode() for key in _KEY.findall(spec_bytes)], run.path.name, ended)
         if ended is None:
             self._open_runs.add(str(spec.get("id")))
         elif run.inputs.is_dir() and not _is_finished(run):

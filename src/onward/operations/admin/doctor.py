@@ -27,9 +27,9 @@ _LEAST_ROOM = 50 << 20  # bytes: a run's folder without any checkpoint takes a f
 Finding = tuple[bool, str, str]  # fine?, what, words
 
 
-def examine_machine(desk: OperationsContext) -> Iterator[Finding]:
+def examine_machine(context: OperationsContext) -> Iterator[Finding]:
     yield sys.version_info >= (3, 11), "python", f"{sys.version.split()[0]} at {sys.executable}"
-    yield examine_root(desk.root)
+    yield examine_root(context.root)
     local = Path(os.environ.get("SLURM_TMPDIR") or tempfile.gettempdir())
     free = format_bytes(shutil.disk_usage(local).free)
     yield os.access(local, os.W_OK), "local disk", f"{local}, {free} free here (a job may use another disk)"
@@ -46,10 +46,10 @@ def examine_tokens(env: Mapping[str, str], now: float) -> Iterator[Finding]:
     from onward.operations.tracker_access.location import open_tracker, tracker_location
 
     try:
-        place = tracker_location(env)
-        if place.path and not place.path.exists():
+        location = tracker_location(env)
+        if location.path and not location.path.exists():
             return
-        with open_tracker(place) as opened:
+        with open_tracker(location) as opened:
             tokens = [token for token in opened.tokens.all() if token.stands(now)]
     except OnwardError as error:
         yield False, "tokens", error.message
@@ -60,11 +60,11 @@ def examine_tokens(env: Mapping[str, str], now: float) -> Iterator[Finding]:
     yield True, "tokens", f"{ENDS_SOON}{some}; `onward token create` creates a new one" if soon else "none expires within 14 days"
 
 
-def examine_folders(desk: OperationsContext) -> Iterator[Finding]:
+def examine_folders(context: OperationsContext) -> Iterator[Finding]:
     """Each folder of an open run that cannot be read, with its reason; and each that says it is a run that lies elsewhere, too."""
     folders: dict[str, Path] = {}
     try:
-        found = desk.runs()
+        found = context.runs()
     except OSError:  # the root itself, which is looked at before
         return
     for dir in found:
@@ -81,7 +81,7 @@ def examine_folders(desk: OperationsContext) -> Iterator[Finding]:
             yield False, "folder", f"{words}{f' and {len(broken) - 1} more' if len(broken) > 1 else ''}; restore the file from a backup"
         if (first := folders.setdefault(id, dir.path)) != dir.path:
             yield False, "folder", _shared_id(id, dir, RunDir(first))
-    yield from ((False, "root", words) for words in desk.unread)
+    yield from ((False, "root", words) for words in context.unread)
 
 
 def _shared_id(id: str, one: RunDir, other: RunDir) -> str:
@@ -91,20 +91,20 @@ def _shared_id(id: str, one: RunDir, other: RunDir) -> str:
     return f"{one.path} and {other.path} both claim to be run {id}; delete the copy"
 
 
-def examine_cluster(desk: OperationsContext, name: str) -> Finding:
+def examine_cluster(context: OperationsContext, name: str) -> Finding:
     try:
-        return True, name, desk.scheduler(desk.settings.cluster(name)[0]).check()
+        return True, name, context.scheduler(context.settings.cluster(name)[0]).check()
     except OnwardError as error:
         return False, name, error.message
 
 
-def examine_runs(desk: OperationsContext) -> Finding:
+def examine_runs(context: OperationsContext) -> Finding:
     """Whether each open run of this user's has a job; of very many runs, the newest."""
     try:
-        dirs = [dir for dir in desk.runs()[-_MOST_RUNS:] if not dir.done.exists() and is_ours(dir)]
+        dirs = [dir for dir in context.runs()[-_MOST_RUNS:] if not dir.done.exists() and is_ours(dir)]
     except OSError as error:
         return True, "runs", f"not checked: {error.strerror or error}"  # what is wrong with the root is said by its own line
-    seen, _ = inspect_runs(desk, dirs)
+    seen, _ = inspect_runs(context, dirs)
     records = [run_record(one, details=False) for one in seen if not one.run.closed]
     without = [f"{one['name']} ({one['id']})" for one in records if one["no_job_since"] is not None]
     if not without:
@@ -113,22 +113,22 @@ def examine_runs(desk: OperationsContext) -> Finding:
     return False, "runs", f"no job is queued for {len(without)} of {len(records)} open runs: {shown}; `onward tend` queues one for each"
 
 
-def examine_runs_folder(desk: OperationsContext, name: str) -> tuple[bool, str, str, str]:
+def examine_runs_folder(context: OperationsContext, name: str) -> tuple[bool, str, str, str]:
     """Of one cluster; its path comes last."""
     try:
-        profile = desk.settings.cluster(name)[1]
-        root = desk.settings.root(desk.env, profile)
+        profile = context.settings.cluster(name)[1]
+        root = context.settings.root(context.env, profile)
     except OnwardError as error:
         return False, "root", error.message, ""
-    own = name in desk.settings.clusters and not desk.env.get("ONWARD_ROOT")
+    own = name in context.settings.clusters and not context.env.get("ONWARD_ROOT")
     return *examine_root(root, f"set clusters.{name}.root to a folder of your own" if own else _ELSEWHERE), str(root)
 
 
 def examine_root(root: Path, advice: str = _ELSEWHERE) -> Finding:
-    place = root
-    while not os.path.exists(place):
-        place = place.parent
-    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+    folder = root
+    while not os.path.exists(folder):
+        folder = folder.parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         return False, "root", f"{root} cannot be written; {advice}"
-    free = shutil.disk_usage(place).free
+    free = shutil.disk_usage(folder).free
     return free > _LEAST_ROOM, "root", f"{root}, {format_bytes(free)} free"

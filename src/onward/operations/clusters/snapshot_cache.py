@@ -128,14 +128,14 @@ def min_interval(cluster: KnownCluster) -> float:
     return MIN_INTERVAL_PRIVATE if cluster.scheduler == "local" else MIN_INTERVAL
 
 
-def ask_cluster(reach: Hosts, name: str) -> ClusterSnapshot:
+def ask_cluster(hosts: Hosts, name: str) -> ClusterSnapshot:
     """Where the cluster is."""
-    place, there = reach.place_of(name)
-    return place.snapshot(cluster=there)
+    host, there = hosts.host_of(name)
+    return host.snapshot(cluster=there)
 
 
-def snapshot_once(reach: Hosts, name: str) -> CachedSnapshot:
-    return CachedSnapshot(cluster=describe_cluster(reach.desk.settings, name), snapshot=ask_cluster(reach, name), age=0.0)
+def snapshot_once(hosts: Hosts, name: str) -> CachedSnapshot:
+    return CachedSnapshot(cluster=describe_cluster(hosts.context.settings, name), snapshot=ask_cluster(hosts, name), age=0.0)
 
 
 def known_clusters(settings: Settings) -> list[KnownCluster]:

@@ -1,4 +1,4 @@
-"""All places that the settings name: this machine, and every ssh host of a profile. Hosts are asked at the same time."""
+"""All hosts that the settings name: this machine, and every ssh host of a profile. Hosts are asked at the same time."""
 
 from __future__ import annotations
 
@@ -25,97 +25,97 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, kw_only=True)
 class HostReply(Generic[Answer]):
-    """What one place answered, or why it did not."""
+    """What one host answered, or why it did not."""
 
-    place: Host
+    host: Host
     answer: Answer | None
     error: OnwardError | None
 
     @property
     def name(self) -> str:
-        return self.place.host or "here"
+        return self.host.hostname or "here"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocatedRun:
-    """A run, and the place where its folder is."""
+    """A run, and the host where its folder is."""
 
-    place: Host
+    host: Host
     run: str  # its folder there
 
 
 class Hosts:
     """`say` gets what is worth telling beside an answer: a host that is silent, code that is carried in another way."""
 
-    def __init__(self, desk: OperationsContext, say: Say) -> None:
-        self.desk = desk
-        self.here = LocalHost(desk)
+    def __init__(self, context: OperationsContext, say: Say) -> None:
+        self.context = context
+        self.here = LocalHost(context)
         self._say = say
 
     @cached_property
     def remotes(self) -> list[RemoteHost]:
         """One for each host: profiles that share one are asked together."""
         by_host: dict[str, list[ClusterSettings]] = {}
-        for profile in self.desk.settings.clusters.values():
+        for profile in self.context.settings.clusters.values():
             if profile.ssh:
                 by_host.setdefault(profile.ssh, []).append(profile)
         if not by_host:
             return []
         from onward.operations.ssh.host import RemoteHost  # only who has a host to reach waits for it to be loaded
 
-        return [RemoteHost(self.desk, host, profiles, say=self._say) for host, profiles in by_host.items()]
+        return [RemoteHost(self.context, host, profiles, say=self._say) for host, profiles in by_host.items()]
 
     @property
-    def places(self) -> list[Host]:
+    def all(self) -> list[Host]:
         return [self.here, *self.remotes]
 
-    def place_of(self, cluster: str) -> tuple[Host, str]:
+    def host_of(self, cluster: str) -> tuple[Host, str]:
         """Where runs of this cluster go, and its name; `auto` is settled here, not there."""
-        profile = self.desk.settings.cluster(cluster)[1]
+        profile = self.context.settings.cluster(cluster)[1]
         for remote in self.remotes:
-            if remote.host == profile.ssh:
+            if remote.hostname == profile.ssh:
                 return remote, profile.name
         return self.here, cluster
 
-    def ask(self, places: Sequence[Host], question: Callable[[Host], Answer]) -> list[HostReply[Answer]]:
+    def ask(self, hosts: Sequence[Host], question: Callable[[Host], Answer]) -> list[HostReply[Answer]]:
         """All at once. One that does not answer does not spoil the others' answers; what is wrong here is raised."""
         replies: dict[int, HostReply[Answer]] = {}
 
         def far(index: int) -> None:
             try:
-                replies[index] = HostReply(place=places[index], answer=question(places[index]), error=None)
+                replies[index] = HostReply(host=hosts[index], answer=question(hosts[index]), error=None)
             except OnwardError as error:
-                replies[index] = HostReply(place=places[index], answer=None, error=error)
+                replies[index] = HostReply(host=hosts[index], answer=None, error=error)
             except Exception as error:  # a thread has nobody to tell
                 fault = OnwardError(f"internal error: {type(error).__name__}: {error}")
-                replies[index] = HostReply(place=places[index], answer=None, error=fault)
+                replies[index] = HostReply(host=hosts[index], answer=None, error=fault)
 
-        hosts = [threading.Thread(target=far, args=(n,), daemon=True) for n, place in enumerate(places) if place.host]
-        for thread in hosts:
+        threads = [threading.Thread(target=far, args=(n,), daemon=True) for n, host in enumerate(hosts) if host.hostname]
+        for thread in threads:
             thread.start()
-        replies |= {n: HostReply(place=place, answer=question(place), error=None) for n, place in enumerate(places) if not place.host}
-        for thread in hosts:
+        replies |= {n: HostReply(host=host, answer=question(host), error=None) for n, host in enumerate(hosts) if not host.hostname}
+        for thread in threads:
             thread.join()
-        return [replies[n] for n in range(len(places))]
+        return [replies[n] for n in range(len(hosts))]
 
     def find(self, text: str, *, acting: bool = False) -> LocatedRun:
         """The one run that a person means. To act on one, a host that did not answer must not have another of that name."""
         check_text(text)
-        places, text = self._narrowed(text)
-        if self.here in places:
+        hosts, text = self._narrowed(text)
+        if self.here in hosts:
             mine = self.here.matches(text=text)
             exact = [match for match in mine.matches if match.id == text]
             if (is_path(text) and mine.matches) or len(exact) == 1 or not self.remotes:
-                return self._best(text, [HostReply(place=self.here, answer=mine, error=None)])
-        return self._best(text, self.ask(places, lambda place: place.matches(text=text)), acting=acting)
+                return self._best(text, [HostReply(host=self.here, answer=mine, error=None)])
+        return self._best(text, self.ask(hosts, lambda host: host.matches(text=text)), acting=acting)
 
     def _narrowed(self, text: str) -> tuple[list[Host], str]:
-        """`HOST:/folder`, as we print it ourselves, names its place."""
+        """`HOST:/folder`, as we print it ourselves, names its host."""
         host, colon, folder = text.partition(":")
         for remote in self.remotes:
-            if colon and host in (remote.host, *remote.names) and folder:
+            if colon and host in (remote.hostname, *remote.names) and folder:
                 return [remote], folder
-        return self.places, text
+        return self.all, text
 
     def _best(self, text: str, replies: list[HostReply[RunMatches]], *, acting: bool = False) -> LocatedRun:
         found = [match for reply in replies if reply.answer for match in reply.answer.matches]
@@ -134,7 +134,7 @@ class Hosts:
                     hint=f"use its full id: {match.id}",
                 )
             self._say(f"onward: did not look for {text!r} on {reply.name}: {reply.error.message}")
-        return LocatedRun(place=next(place for place in self.places if place.host == match.host), run=match.folder)
+        return LocatedRun(host=next(host for host in self.all if host.hostname == match.host), run=match.folder)
 
     def _missing(self, text: str, replies: list[HostReply[RunMatches]], silent: list[HostReply[RunMatches]]) -> OnwardError:
         where = [root for reply in replies if reply.answer for root in reply.answer.roots]

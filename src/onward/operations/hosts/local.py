@@ -45,10 +45,10 @@ _PATIENCE = 60.0  # seconds for another process to say which job it queued
 
 
 class Host(Protocol):
-    """The verbs. `run` is the folder of a run at this place, as `matches` told it."""
+    """The verbs. `run` is the folder of a run on this host, as `matches` returned it."""
 
     @property
-    def host(self) -> str | None:
+    def hostname(self) -> str | None:
         """None: here."""
         ...
 
@@ -103,10 +103,10 @@ class LocalHost:
     What only some verbs need is loaded by them: a look at a run should be quick.
     """
 
-    host = None
+    hostname = None
 
-    def __init__(self, desk: OperationsContext) -> None:
-        self.desk = desk
+    def __init__(self, context: OperationsContext) -> None:
+        self.context = context
 
     # ── look ──────────────────────────────────────────────────────────────────
 
@@ -114,25 +114,27 @@ class LocalHost:
         """`fold`: what pipelines queued is told as a line for each pipeline."""
         from onward.operations.pipelines.record import pipeline_lines
 
-        found = self.desk.runs()
+        found = self.context.runs()
         folded = fold_runs(found, newest=newest if newest is not None else len(found)) if fold else None
         shown = folded.runs if folded else found if newest is None else found[-newest:]
-        readable, broken = inspect_runs(self.desk, shown)
+        readable, broken = inspect_runs(self.context, shown)
         pipelines, damaged = pipeline_lines(folded.pipelines if folded else ())
         return RunRecords(
             runs=tuple(run_record(seen, details=False) for seen in readable if state is None or seen.run.state == state),
             pipelines=tuple(pipelines),
-            broken=(*self.desk.unread, *self.desk.forget_removed_roots(), *(str(error) for error in (*broken, *damaged))),
+            broken=(*self.context.unread, *self.context.forget_removed_roots(), *(str(error) for error in (*broken, *damaged))),
             older=folded.older if folded else len(found) - len(shown),
-            roots=tuple(map(str, self.desk.roots)),
+            roots=tuple(map(str, self.context.roots)),
         )
 
     def matches(self, *, text: str) -> RunMatches:
-        found = tuple(matching_runs(self.desk, text))
-        return RunMatches(matches=found, near=() if found else tuple(near_names(self.desk, text)), roots=tuple(map(str, self.desk.roots)))
+        found = tuple(matching_runs(self.context, text))
+        return RunMatches(
+            matches=found, near=() if found else tuple(near_names(self.context, text)), roots=tuple(map(str, self.context.roots))
+        )
 
     def show(self, *, run: str) -> RunRecord:
-        return run_record(with_priority(self.desk, inspect_run(self.desk, RunDir(Path(run)))))
+        return run_record(with_priority(self.context, inspect_run(self.context, RunDir(Path(run)))))
 
     def checkpoints(self, *, run: str, verify: bool) -> Sequence[RunRecord]:
         return checkpoints(RunDir(Path(run)), verify=verify)
@@ -140,15 +142,15 @@ class LocalHost:
     def examine(self, *, clusters: list[str]) -> HostFindings:
         """The machine, then these clusters, by name and runs folder."""
         return HostFindings(
-            machine=tuple(examine_machine(self.desk)),
-            folders=tuple(examine_folders(self.desk)),
-            clusters={name: examine_cluster(self.desk, name) for name in clusters},
-            roots={name: examine_runs_folder(self.desk, name) for name in clusters},
-            runs=examine_runs(self.desk),
+            machine=tuple(examine_machine(self.context)),
+            folders=tuple(examine_folders(self.context)),
+            clusters={name: examine_cluster(self.context, name) for name in clusters},
+            roots={name: examine_runs_folder(self.context, name) for name in clusters},
+            runs=examine_runs(self.context),
         )
 
     def snapshot(self, *, cluster: str) -> ClusterSnapshot:
-        return snapshot_of(self.desk.scheduler(self.desk.settings.cluster(cluster)[0]))
+        return snapshot_of(self.context.scheduler(self.context.settings.cluster(cluster)[0]))
 
     # ── act ───────────────────────────────────────────────────────────────────
 
@@ -158,8 +160,8 @@ class LocalHost:
 
         dir = RunDir(Path(run))
         if not spec_damage(dir):
-            return run_after_act(cancel(self.desk, dir))
-        jobs = cancel_damaged(self.desk, dir)
+            return run_after_act(cancel(self.context, dir))
+        jobs = cancel_damaged(self.context, dir)
         reason = "its spec cannot be read; " + (f"ended job {', '.join(jobs)}" if jobs else "it had no job any more")
         return RunAfterAct(id="", name=dir.path.name, state="cancelled", reason=reason, closed=True, next=what_to_do(dir))
 
@@ -167,43 +169,43 @@ class LocalHost:
         """What `cancel_many` would be given to end all that these words mean."""
         from onward.operations.runs.cancel_many import open_runs
 
-        found, broken = open_runs(self.desk, words=words)
-        return OpenRuns(runs=tuple(found), broken=(*self.desk.unread, *broken))
+        found, broken = open_runs(self.context, words=words)
+        return OpenRuns(runs=tuple(found), broken=(*self.context.unread, *broken))
 
     def cancel_many(self, *, folders: list[str], silent: list[str]) -> CancelResults:
         """`silent`: clusters that did not answer a call before this one."""
         from onward.operations.runs.cancel_many import cancel_many
 
         known = set(silent)
-        return CancelResults(runs=tuple(cancel_many(self.desk, folders, silent=known)), silent=tuple(sorted(known)))
+        return CancelResults(runs=tuple(cancel_many(self.context, folders, silent=known)), silent=tuple(sorted(known)))
 
     def stop(self, *, run: str) -> RunAfterAct:
         from onward.operations.runs.control import stop
 
-        return run_after_act(stop(self.desk, RunDir(Path(run))))
+        return run_after_act(stop(self.context, RunDir(Path(run))))
 
     def resume(self, *, run: str, changes: Mapping[str, Any]) -> ResumedRun:
         from onward.operations.runs.control import resume
 
-        resumed = resume(self.desk, RunDir(Path(run)), changes=changes)
+        resumed = resume(self.context, RunDir(Path(run)), changes=changes)
         leg = resumed.legs[resumed.first_leg]
         return ResumedRun(**vars(run_after_act(resumed)), leg=leg.number, job=leg.job)
 
     def adopt(self, *, run: str) -> RunAfterAct:
         from onward.operations.runs.home import HomeCheck
 
-        HomeCheck(self.desk).adopt(RunDir(Path(run)))
+        HomeCheck(self.context).adopt(RunDir(Path(run)))
         return run_after_act(read_folder(RunDir(Path(run))))
 
     def tend(self) -> TendReport:
         from onward.operations.repair.tend import tend
 
-        return tend(self.desk)
+        return tend(self.context)
 
     # ── follow ────────────────────────────────────────────────────────────────
 
     def watch(self, *, run: str) -> Iterator[Data]:
-        return watch_run(self.desk, RunDir(Path(run)))
+        return watch_run(self.context, RunDir(Path(run)))
 
     def logs(
         self,
@@ -221,7 +223,7 @@ class LocalHost:
             check_leg(dir, leg, to_come=follow)
         reader = LegLogReader(dir, streams=streams, leg=leg, supervisor=supervisor, offsets=offsets)
         if follow:
-            return follow_logs(self.desk, dir, reader, lines=lines)
+            return follow_logs(self.context, dir, reader, lines=lines)
         return _once(dir, reader, lines)
 
     # ── submit ────────────────────────────────────────────────────────────────
@@ -229,12 +231,12 @@ class LocalHost:
     def preview(self, draft: RunDraft, *, cwd: Path) -> PreviewedRun:
         from onward.operations.submit.new_run import preview
 
-        return previewed_run(self.desk, draft.cluster, preview(self.desk, draft, cwd=cwd))
+        return previewed_run(self.context, draft.cluster, preview(self.context, draft, cwd=cwd))
 
     def submit(self, draft: RunDraft, *, cwd: Path) -> SubmittedRun:
         from onward.operations.submit.new_run import submit
 
-        return submitted_run(submit(self.desk, draft, cwd=cwd))
+        return submitted_run(submit(self.context, draft, cwd=cwd))
 
     def draft(self, *, run: str) -> RunDraft:
         from onward.operations.submit.clone import draft_of
@@ -244,12 +246,12 @@ class LocalHost:
     def clone_preview(self, draft: RunDraft, *, run: str) -> PreviewedRun:
         from onward.operations.submit.clone import clone_preview
 
-        return previewed_run(self.desk, draft.cluster, clone_preview(self.desk, RunDir(Path(run)), draft))
+        return previewed_run(self.context, draft.cluster, clone_preview(self.context, RunDir(Path(run)), draft))
 
     def clone(self, draft: RunDraft, *, run: str) -> SubmittedRun:
         from onward.operations.submit.clone import clone
 
-        return submitted_run(clone(self.desk, RunDir(Path(run)), draft))
+        return submitted_run(clone(self.context, RunDir(Path(run)), draft))
 
 
 def run_after_act(run: Run) -> RunAfterAct:
@@ -264,9 +266,9 @@ def run_after_act(run: Run) -> RunAfterAct:
     )
 
 
-def previewed_run(desk: OperationsContext, cluster: str, seen: SubmitPreview) -> PreviewedRun:
+def previewed_run(context: OperationsContext, cluster: str, seen: SubmitPreview) -> PreviewedRun:
     """With what the scheduler expects of such a job, which only a person's own question is worth."""
-    expected = notes_on_start(desk.scheduler(desk.settings.cluster(cluster)[0]), seen.script, now=desk.clock.now())
+    expected = notes_on_start(context.scheduler(context.settings.cluster(cluster)[0]), seen.script, now=context.clock.now())
     return PreviewedRun(folder=str(seen.folder), command=tuple(seen.command), script=seen.script, notes=(*seen.notes, *expected))
 
 
@@ -287,12 +289,12 @@ def submitted_run(dir: RunDir) -> SubmittedRun:
 def await_submitted_run(dir: RunDir) -> SubmittedRun:
     """Of a run that was made by a call whose answer was lost, and that may still be at it."""
     give_up = time.monotonic() + _PATIENCE
-    while not (told := submitted_run(dir)).job:
+    while not (submitted := submitted_run(dir)).job:
         if time.monotonic() > give_up:
-            hint = f"`onward tend` looks it up; onward show {told.id} shows the result"
-            raise SubmitUnclear(f"it is unknown whether the first job of {told.name} ({told.id}) was accepted", hint=hint)
+            hint = f"`onward tend` looks it up; onward show {submitted.id} shows the result"
+            raise SubmitUnclear(f"it is unknown whether the first job of {submitted.name} ({submitted.id}) was accepted", hint=hint)
         time.sleep(0.5)
-    return told
+    return submitted
 
 
 def _once(dir: RunDir, reader: LegLogReader, lines: int | None) -> Iterator[Data]:

@@ -28,21 +28,21 @@ from onward.rundir.pipeline.tasks import allow_another_attempt
 from onward.sdk.atomic_files import write_whole
 
 
-def tend_pipelines(desk: OperationsContext, among: Sequence[Path] | None = None, *, uploads: bool = True) -> tuple[list[str], list[str]]:
+def tend_pipelines(context: OperationsContext, among: Sequence[Path] | None = None, *, uploads: bool = True) -> tuple[list[str], list[str]]:
     """All that are ours and not over, or not uploaded: what was done, and what went wrong. `among`: the folders that may be one.
 
     Without `uploads` no other host is spoken to.
     """
     acted, problems = [], []
-    for root in desk.roots:
+    for root in context.roots:
         for dir in pipelines_under(root) if among is None else _pipelines(root, among):
             if not is_ours(RunDir(dir.path)):
                 continue
             try:
                 if not dir.over.exists():
-                    acted += [f"{dir.path.name}: {words}" for words in advance_pipeline(desk, dir)]
+                    acted += [f"{dir.path.name}: {words}" for words in advance_pipeline(context, dir)]
                 if uploads:
-                    problems += [f"{dir.path.name}: {words}" for words in tend_upload(desk, dir)]
+                    problems += [f"{dir.path.name}: {words}" for words in tend_upload(context, dir)]
             except (OnwardError, OSError, ValueError) as error:
                 problems.append(f"{dir.path.name}: {error}")
     return acted, problems
@@ -52,7 +52,7 @@ def _pipelines(root: Path, among: Sequence[Path]) -> list[PipelineDir]:
     return [dir for dir in (PipelineDir(path) for path in among if path.parent == root) if dir.is_pipeline()]
 
 
-def find_pipeline(desk: OperationsContext, text: str) -> PipelineDir:
+def find_pipeline(context: OperationsContext, text: str) -> PipelineDir:
     """By its folder, the folder's name, or the pipeline's name: then the newest of that name."""
     check_text(text)
     if is_path(text) or PipelineDir(Path(text)).is_pipeline():
@@ -60,7 +60,7 @@ def find_pipeline(desk: OperationsContext, text: str) -> PipelineDir:
         if dir.is_pipeline():
             return dir
         raise NotFound(f"{text} is not a pipeline's folder", hint="`onward pipeline list` lists the pipelines")
-    found = {dir.path.name: dir for root in desk.roots for dir in pipelines_under(root)}
+    found = {dir.path.name: dir for root in context.roots for dir in pipelines_under(root)}
     same = [name for name in found if name.split("_", 2)[-1] == text]
     begins = [name for name in found if name.startswith(text)]
     if text in found or same:
@@ -70,11 +70,11 @@ def find_pipeline(desk: OperationsContext, text: str) -> PipelineDir:
     if begins:
         return found[begins[0]]
     raise NotFound(
-        f"there is no pipeline {text!r} under {roots_text(list(map(str, desk.roots)))}", hint="`onward pipeline list` lists them"
+        f"there is no pipeline {text!r} under {roots_text(list(map(str, context.roots)))}", hint="`onward pipeline list` lists them"
     )
 
 
-def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:
+def cancel_pipeline(context: OperationsContext, dir: PipelineDir) -> None:
     """Nothing more begins, and what runs is ended: the jobs also where nothing can be written down."""
     _mine(dir)
     name, again = dir.path.name, f"onward pipeline cancel {dir.path.name}"
@@ -82,7 +82,7 @@ def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:
         raise Conflict(f"{name} is already over", hint="`onward pipeline show` says how it ended")
     unmarked: StorageError | None = None
     try:
-        write_whole(dir.cancelled, json.dumps({"by": desk.user, "at": desk.clock.now()}))
+        write_whole(dir.cancelled, json.dumps({"by": context.user, "at": context.clock.now()}))
     except OSError as error:
         done, left = f"the jobs of {name} are cancelled", "the pipeline is not marked as cancelled"
         unmarked = unrecorded(error, dir.path.parent, done=done, left=left, again=again)
@@ -90,7 +90,7 @@ def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:
     unstored: list[StorageError] = []
     for run in live_members(dir, read_plan(dir)).values():
         try:
-            cancel(desk, run)
+            cancel(context, run)
         except Conflict:  # it ended otherwise in this very moment; the others are still to be ended
             continue
         except SchedulerError as error:
@@ -104,10 +104,10 @@ def cancel_pipeline(desk: OperationsContext, dir: PipelineDir) -> None:
         raise StorageError(unstored[0].message + more, hint=f"free some space, or repair that disk, then run {again} again")
     if unmarked:
         raise unmarked
-    advance_pipeline(desk, dir)
+    advance_pipeline(context, dir)
 
 
-def retry_failed(desk: OperationsContext, dir: PipelineDir) -> list[str]:
+def retry_failed(context: OperationsContext, dir: PipelineDir) -> list[str]:
     """Do once more what failed, and what was kept from beginning by it. What is done stays done. Names what is tried again."""
     _mine(dir)
     plan = read_plan(dir)
@@ -115,24 +115,24 @@ def retry_failed(desk: OperationsContext, dir: PipelineDir) -> list[str]:
     facts = gather_facts(dir, plan)
     bad = (StageState.FAILED, StageState.CANCELLED)
     stages = [stage.name for stage in plan.stages if facts.members.get(stage.name) in bad]
-    tasks = allow_another_attempt(dir, plan, tasks_of(plan, facts.checkpoints), by=desk.user, at=desk.clock.now())
+    tasks = allow_another_attempt(dir, plan, tasks_of(plan, facts.checkpoints), by=context.user, at=context.clock.now())
     left = any(state is not TaskState.DONE for state in facts.tasks.values())
     if not (stages or tasks or left or facts.cancelled):
         raise Conflict(f"nothing of {dir.path.name} has failed", hint=f"`onward pipeline show {dir.path.name}` shows its status")
-    write_whole(dir.forgiven, json.dumps({"workers": facts.workers_made, "by": desk.user, "at": desk.clock.now()}))
+    write_whole(dir.forgiven, json.dumps({"workers": facts.workers_made, "by": context.user, "at": context.clock.now()}))
     dir.cancelled.unlink(missing_ok=True)
     dir.over.unlink(missing_ok=True)
     for name in stages:
         member = dir.member(name)
         if member.held.exists():
-            reopen(desk, member)
+            reopen(context, member)
         else:
-            resume(desk, member, changes={})
-    advance_pipeline(desk, dir)
+            resume(context, member, changes={})
+    advance_pipeline(context, dir)
     return [*stages, *tasks]
 
 
-def restart_from_stage(desk: OperationsContext, dir: PipelineDir, stage: str) -> PipelineDir:
+def restart_from_stage(context: OperationsContext, dir: PipelineDir, stage: str) -> PipelineDir:
     """A new pipeline of the same plan and code that does this stage, and all that need it, once more; what else is done stays done."""
     before = read_plan(dir)
     plan, facts = from_stage(before, stage), gather_facts(dir, before, note=False)
@@ -140,7 +140,7 @@ def restart_from_stage(desk: OperationsContext, dir: PipelineDir, stage: str) ->
     done = {name: str(run_of(dir, before, name).path) for name, state in facts.members.items() if state is StageState.FINISHED}
     stages = tuple(one if one.name in again else replace(one, done_by=one.done_by or done.get(one.name)) for one in plan.stages)
     started = json.loads(dir.started.read_bytes())
-    return start_pipeline(desk, replace(plan, stages=stages), source=dir.source.read_text(), cwd=dir.code / started["workdir"])
+    return start_pipeline(context, replace(plan, stages=stages), source=dir.source.read_text(), cwd=dir.code / started["workdir"])
 
 
 def _must_have_environments(dir: PipelineDir, plan: PipelinePlan) -> None:

@@ -23,8 +23,8 @@ _NAME = re.compile(r"(20\d\d-\d\d-\d\d)_([A-Z]+)_\S+")
 
 
 class PipelineList:
-    def __init__(self, desk: OperationsContext) -> None:
-        self._desk = desk
+    def __init__(self, context: OperationsContext) -> None:
+        self._context = context
         self._lock = Lock()
         self._runs: set[Path] = set()
         self._over: dict[Path, tuple[int, dict[str, Any]]] = {}
@@ -49,7 +49,7 @@ class PipelineList:
     def find(self, name: str) -> PipelineDir:
         """By its folder's name alone: nothing but what lies right under a root can be meant."""
         if _NAME.fullmatch(name) and name.isprintable() and "/" not in name:
-            for root in self._desk.roots:
+            for root in self._context.roots:
                 dir = PipelineDir(root / name)
                 if not dir.path.is_symlink() and dir.is_pipeline():
                     return dir
@@ -58,7 +58,7 @@ class PipelineList:
     def _dirs(self, text: str) -> Iterator[PipelineDir]:
         """Of two of one name, in two roots, the first root's, as `find` has it."""
         seen: set[str] = set()
-        for root in self._desk.roots:
+        for root in self._context.roots:
             for path in root.iterdir() if root.is_dir() else ():
                 name = path.name
                 if path in self._runs or name in seen or text not in name.casefold() or not _NAME.fullmatch(name):
@@ -84,10 +84,10 @@ class PipelineList:
         held = self._over.get(dir.path)
         if held and held[0] == ended:
             return held[1]
-        told = pipeline_line(dir)
+        line = pipeline_line(dir)
         if ended is not None:
-            self._over[dir.path] = (ended, told)
-        return told
+            self._over[dir.path] = (ended, line)
+        return line
 
 
 def _age(name: str) -> tuple[str, int, str, str]:

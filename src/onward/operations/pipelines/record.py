@@ -51,19 +51,19 @@ def pipeline_lines(dirs: Iterable[PipelineDir]) -> tuple[list[dict[str, Any]], l
     return lines, damaged
 
 
-def pipeline_record(desk: OperationsContext, dir: PipelineDir, *, known: RunReason | None = None) -> dict[str, Any]:
+def pipeline_record(context: OperationsContext, dir: PipelineDir, *, known: RunReason | None = None) -> dict[str, Any]:
     """Everything there is to say of one. `known` tells why runs wait; without it their scheduler is asked."""
     with _readable(dir):
-        return _record(desk, dir, known)
+        return _record(context, dir, known)
 
 
-def _record(desk: OperationsContext, dir: PipelineDir, known: RunReason | None) -> dict[str, Any]:
+def _record(context: OperationsContext, dir: PipelineDir, known: RunReason | None) -> dict[str, Any]:
     plan, facts = _read(dir)
     tasks = {task.id: task for task in tasks_of(plan, facts.checkpoints)}
     failed = {id: standing for id, standing in task_standings(dir, plan, tasks.values()).items() if standing.state is TaskState.FAILED}
     return {
         **_head(dir, plan, facts),
-        "stages": [_stage(desk, dir, plan, stage, facts, known) for stage in plan.stages],
+        "stages": [_stage(context, dir, plan, stage, facts, known) for stage in plan.stages],
         "benchmarks": [{"name": benchmark.name, "of": list(benchmark.of)} for benchmark in plan.benchmarks],
         "checkpoints": {name: [one.step for one in seen] for name, seen in facts.checkpoints.items()},
         "failed_tasks": [
@@ -105,15 +105,15 @@ def _head(dir: PipelineDir, plan: PipelinePlan, facts: PipelineFacts) -> dict[st
         "stages_done": sum(state is StageState.FINISHED for state in states),
         "stages_all": len(states),
         "tasks": {str(state): counted[str(state)] for state in TaskState},
-        "workers_live": sum(crew.queued + crew.running for crew in facts.crews.values()),
+        "workers_live": sum(workers.queued + workers.running for workers in facts.workers.values()),
     }
 
 
 def _stage(
-    desk: OperationsContext, dir: PipelineDir, plan: PipelinePlan, stage: Stage, facts: PipelineFacts, known: RunReason | None
+    context: OperationsContext, dir: PipelineDir, plan: PipelinePlan, stage: Stage, facts: PipelineFacts, known: RunReason | None
 ) -> dict[str, Any]:
     state = state_of(stage, facts)
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "name": stage.name,
         "label": stage.label,
         "kind": str(stage.kind),
@@ -131,20 +131,20 @@ def _stage(
     if stage.done_by:
         by = Path(stage.done_by)
         why = "it is already built" if stage.kind is StageKind.ENVIRONMENT else f"{by.name} did it"
-        return {**told, "why": f"unchanged: {why}", "done_by": _id(RunDir(by))}
+        return {**record, "why": f"unchanged: {why}", "done_by": _id(RunDir(by))}
     run = dir.member(stage.name)
     if (id := _id(run)) is None:
         gone = presence_of(run, mark=dir.plan) is Presence.GONE
-        return {**told, "why": f"its folder {run.path.name} {'is gone' if gone else 'cannot be read now'}"}
-    told["run"] = id
+        return {**record, "why": f"its folder {run.path.name} {'is gone' if gone else 'cannot be read now'}"}
+    record["run"] = id
     if state is StageState.HELD:
-        return {**told, "why": _waits_for(plan, stage, facts), "blocked": blocked_by(plan, stage, facts) is not None}
-    seen = inspect_run(desk, run) if known is None else InspectedRun(dir=run, run=read_folder(run), answers=None, at=desk.clock.now())
+        return {**record, "why": _waits_for(plan, stage, facts), "blocked": blocked_by(plan, stage, facts) is not None}
+    seen = inspect_run(context, run) if known is None else InspectedRun(dir=run, run=read_folder(run), answers=None, at=context.clock.now())
     closed = seen.run.closed
     return {
-        **told,
+        **record,
         "run_state": str(state if state.over else seen.run.state),
-        "why": (known(told["run"]) if known and not state.over else None) or reason(seen),
+        "why": (known(record["run"]) if known and not state.over else None) or reason(seen),
         "evidence": closed.evidence if closed else "",
         "progress": None if state.over else progress(seen),
     }

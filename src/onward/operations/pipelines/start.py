@@ -35,33 +35,33 @@ from onward.sdk.atomic_files import write_whole
 from onward.supervisor.preparation.setup_steps import check_setup_paths, with_absolute_paths
 
 
-def start_pipeline(desk: OperationsContext, plan: PipelinePlan, *, source: str, cwd: Path) -> PipelineDir:
+def start_pipeline(context: OperationsContext, plan: PipelinePlan, *, source: str, cwd: Path) -> PipelineDir:
     """Everything is made and frozen before anything is queued. What cannot be made leaves nothing behind."""
-    cluster, root = _place(desk, plan)
+    cluster, root = _place(context, plan)
     check_upload(plan, cluster)
-    plan = _with_what_is_done(replace(plan, created=desk.clock.now()), root)
+    plan = _with_what_is_done(replace(plan, created=context.clock.now()), root)
     dir = PipelineDir(take_folder(root, run_day(plan.created), plan.name, lambda path: PipelineDir(path).make()))
     with _removed_if_it_fails(dir):
         frozen = freeze_code(cwd, dir.code, exclude=(), runs=root)
         build_archive(dir.supervisor, also=files_to_freeze(cluster.scheduler), share=RootDir(root).supervisors)
         for build in plan.builds:
             write_whole(dir.build(build.name), json.dumps(build_to_json(build), indent=1))
-        making = _Making(desk=desk, plan=plan, dir=dir, cluster=cluster, root=root, cwd=dir.code / frozen.workdir, given=cwd)
+        making = _Making(context=context, plan=plan, dir=dir, cluster=cluster, root=root, cwd=dir.code / frozen.workdir, given=cwd)
         making.all()
         if plan.upload:
             dir.uploads.mkdir()
         write_whole(dir.source, source)
-        write_whole(dir.started, json.dumps({"workdir": frozen.workdir, "by": desk.user, "code": frozen.facts}, indent=1))
+        write_whole(dir.started, json.dumps({"workdir": frozen.workdir, "by": context.user, "code": frozen.facts}, indent=1))
         write_whole(dir.plan, json.dumps(plan_to_json(plan), indent=1))
-    desk.remember_root(root)
-    advance_pipeline(desk, dir)
+    context.remember_root(root)
+    advance_pipeline(context, dir)
     return dir
 
 
-def mark_done_stages(desk: OperationsContext, plan: PipelinePlan) -> PipelinePlan:
+def mark_done_stages(context: OperationsContext, plan: PipelinePlan) -> PipelinePlan:
     """The plan with the stages that are done already, as far as one can tell from here. Nothing is made."""
-    cluster, profile = desk.settings.cluster(plan.cluster)
-    return plan if cluster.ssh else _with_what_is_done(plan, desk.settings.root(desk.env, profile).absolute())
+    cluster, profile = context.settings.cluster(plan.cluster)
+    return plan if cluster.ssh else _with_what_is_done(plan, context.settings.root(context.env, profile).absolute())
 
 
 def stages_from(plan: PipelinePlan, name: str) -> set[str]:
@@ -85,22 +85,22 @@ def from_stage(plan: PipelinePlan, name: str) -> PipelinePlan:
     return replace(plan, stages=tuple(changed))
 
 
-def advance_pipeline(desk: OperationsContext, dir: PipelineDir) -> list[str]:
+def advance_pipeline(context: OperationsContext, dir: PipelineDir) -> list[str]:
     """Look, and queue what is ready; what was done, in words."""
-    return PipelineAdvance(dir=dir, clock=desk.clock, make_scheduler=desk.scheduler).work()
+    return PipelineAdvance(dir=dir, clock=context.clock, make_scheduler=context.scheduler).work()
 
 
 # ── making ────────────────────────────────────────────────────────────────────
 
 
-def _place(desk: OperationsContext, plan: PipelinePlan) -> tuple[Cluster, Path]:
-    cluster, profile = desk.settings.cluster(plan.cluster)
+def _place(context: OperationsContext, plan: PipelinePlan) -> tuple[Cluster, Path]:
+    cluster, profile = context.settings.cluster(plan.cluster)
     if cluster.ssh:
         raise InvalidInput(
             f"cluster: {cluster.name} is reached through ssh, but a pipeline must be started where its runs are",
             hint=f"ssh {cluster.ssh}, and `onward pipeline run` there",
         )
-    return cluster, desk.settings.root(desk.env, profile).absolute()
+    return cluster, context.settings.root(context.env, profile).absolute()
 
 
 def _with_what_is_done(plan: PipelinePlan, root: Path) -> PipelinePlan:
@@ -138,9 +138,9 @@ class _Making:
     """The runs of a pipeline: whole, and held."""
 
     def __init__(
-        self, *, desk: OperationsContext, plan: PipelinePlan, dir: PipelineDir, cluster: Cluster, root: Path, cwd: Path, given: Path
+        self, *, context: OperationsContext, plan: PipelinePlan, dir: PipelineDir, cluster: Cluster, root: Path, cwd: Path, given: Path
     ) -> None:
-        self._desk, self._plan, self._dir, self._cwd, self._given = desk, plan, dir, cwd, given
+        self._context, self._plan, self._dir, self._cwd, self._given = context, plan, dir, cwd, given
         self._python = cluster.python or sys.executable
         self._scheduler = cluster.scheduler
         self._environments = Environments(root)
@@ -157,9 +157,9 @@ class _Making:
             self._hold(self._pool(pool), self._dir.template(pool.name).path, member)
 
     def _hold(self, draft: RunDraft, folder: Path, member: PipelineMembership) -> None:
-        here = self._desk.settings.cluster(draft.cluster)[0].scheduler == self._scheduler
+        here = self._context.settings.cluster(draft.cluster)[0].scheduler == self._scheduler
         archive = self._dir.supervisor if here else None  # another scheduler may need files of its own
-        make_held_run(self._desk, draft, cwd=self._cwd, folder=folder, member=member, archive=archive)
+        make_held_run(self._context, draft, cwd=self._cwd, folder=folder, member=member, archive=archive)
 
     def _stage(self, stage: Stage) -> RunDraft:
         draft = replace(stage.draft, name=f"{self._plan.name}-{stage.name}")
@@ -175,7 +175,7 @@ class _Making:
 
     def _without_gpus(self, draft: RunDraft) -> RunDraft:
         """The local queue gives all GPUs to a job that asks for no number. Builds and workers must not hold them while a training waits."""
-        cluster, profile = self._desk.settings.cluster(draft.cluster)
+        cluster, profile = self._context.settings.cluster(draft.cluster)
         if cluster.scheduler != "local" or profile.with_defaults(draft.resources).asks_gpus():
             return draft
         return replace(draft, resources=replace(draft.resources, gpus="0"))

@@ -41,13 +41,13 @@ def upload_record(dir: PipelineDir, plan: PipelinePlan) -> dict[str, Any] | None
     return {"to": plan.upload.to, **value_to_json(found)} if plan.upload and found else None
 
 
-def start_upload_process(desk: OperationsContext, dir: PipelineDir) -> None:
+def start_upload_process(context: OperationsContext, dir: PipelineDir) -> None:
     """One that outlives us: `tend` must not wait for gigabytes."""
     command = (sys.executable, "-E", str(dir.supervisor), "upload", str(dir.path), "stubborn")
-    start_detached(command, cwd=dir.path, env=desk.env, log=dir.upload_log)
+    start_detached(command, cwd=dir.path, env=context.env, log=dir.upload_log)
 
 
-def tend_upload(desk: OperationsContext, dir: PipelineDir, *, start: StartUpload = start_upload_process) -> list[str]:
+def tend_upload(context: OperationsContext, dir: PipelineDir, *, start: StartUpload = start_upload_process) -> list[str]:
     """Have uploaded what is due, in the background; and what went wrong for so long that a person should know."""
     if not dir.uploads.is_dir() or has_all_arrived(dir):
         return []
@@ -56,8 +56,8 @@ def tend_upload(desk: OperationsContext, dir: PipelineDir, *, start: StartUpload
         return []
     if "summary" in plan.upload.what and dir.over.exists() and not is_summarised(dir):
         _keep_summary(dir)
-    if has_work(dir, plan, plan.upload, now=desk.clock.now(), stubborn=True):
-        start(desk, dir)
+    if has_work(dir, plan, plan.upload, now=context.clock.now(), stubborn=True):
+        start(context, dir)
     found = upload_progress(dir, plan)
     return list(found.problems) if found else []
 

@@ -32,32 +32,32 @@ class _Newest:
     others: Sequence[Path] = ()
 
 
-def repair_after_look(desk: OperationsContext, *, patience: float = _PATIENCE) -> list[str]:
+def repair_after_look(context: OperationsContext, *, patience: float = _PATIENCE) -> list[str]:
     """What was repaired, in words. Never raises. Runs of other users, and of other machines, are left alone."""
-    if LEG in desk.env:  # inside a job, which may not be allowed to submit
+    if LEG in context.env:  # inside a job, which may not be allowed to submit
         return []
     try:
-        with _turn(desk) as ours:
-            return _tend_within(desk, patience) if ours else []
+        with _turn(context) as ours:
+            return _tend_within(context, patience) if ours else []
     except Exception as error:  # a look is never spoilt by a repair
         logging.getLogger(__name__).debug("no repair this time: %s", error)
         return []
 
 
-def keep_repairing(desk: OperationsContext, stopped: threading.Event) -> None:
+def keep_repairing(context: OperationsContext, stopped: threading.Event) -> None:
     """For a screen that stays open: the same again and again, until it is closed."""
     while not stopped.wait(EVERY):
-        repair_after_look(desk)
+        repair_after_look(context)
 
 
-def _tend_within(desk: OperationsContext, patience: float) -> list[str]:
+def _tend_within(context: OperationsContext, patience: float) -> list[str]:
     acted: list[str] = []
 
     def work() -> None:
         with suppress(Exception):
-            runs = desk.runs()
+            runs = context.runs()
             among = _Newest(runs=runs[-_MOST:]) if len(runs) > _MOST else None
-            acted.extend(tend(desk, among=among, uploads=False).acted)
+            acted.extend(tend(context, among=among, uploads=False).acted)
 
     quiet = logging.NullHandler()  # with no handler at all, warnings would stand in the middle of what the command prints
     logging.getLogger("onward").addHandler(quiet)
@@ -68,12 +68,12 @@ def _tend_within(desk: OperationsContext, patience: float) -> list[str]:
 
 
 @contextmanager
-def _turn(desk: OperationsContext) -> Iterator[bool]:
+def _turn(context: OperationsContext) -> Iterator[bool]:
     """Whether a repair is due, and nobody else is at it. The stamp is this user's, one for each set of roots."""
-    key = hashlib.sha256("\n".join(map(str, desk.roots)).encode()).hexdigest()[:12]
-    folder = state_folder(desk.env)
+    key = hashlib.sha256("\n".join(map(str, context.roots)).encode()).hexdigest()[:12]
+    folder = state_folder(context.env)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    now = desk.clock.now()
+    now = context.clock.now()
     with (folder / f"repaired-{key}").open("a+") as stamp:
         try:
             fcntl.flock(stamp, fcntl.LOCK_EX | fcntl.LOCK_NB)

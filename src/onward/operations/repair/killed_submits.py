@@ -21,19 +21,19 @@ def sweep_killed_submits(root: Path, among: Sequence[Path] | None = None) -> lis
     """Remove what is ours, old, and holds nothing of a run. What was removed, in words. `among`: where the caller knows which hold none."""
     if not root.is_dir():
         return []
-    told = []
+    lines = []
     for dir in half_made_under(root) if among is None else _half_made(root, among):
         if dir.path.lstat().st_uid == os.getuid() and not _holds_a_run(dir) and _is_old(dir.path):
             if _finished(dir):
-                told.append(f"{dir.path}: finished a submit that was killed before its last step")
+                lines.append(f"{dir.path}: finished a submit that was killed before its last step")
                 continue
             shutil.rmtree(dir.path, ignore_errors=True)
-            told.append(f"{dir.path}: removed, left by a submit that was killed")
+            lines.append(f"{dir.path}: removed, left by a submit that was killed")
     for mark in root.glob(".[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]_*"):
         if mark.is_dir() and _is_old(mark) and mark.lstat().st_uid == os.getuid():
             shutil.rmtree(mark, ignore_errors=True)
     sweep_arrivals(root / ".arriving")
-    return told
+    return lines
 
 
 def _finished(dir: RunDir) -> bool:

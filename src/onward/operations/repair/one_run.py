@@ -27,12 +27,12 @@ GRACE = 30.0  # seconds: whoever acted this lately may still be at it
 _MOST_FALSE_STARTS = 3  # jobs of one leg that ended before they could begin
 
 
-def repair_run(desk: OperationsContext, dir: RunDir) -> str | None:
+def repair_run(context: OperationsContext, dir: RunDir) -> str | None:
     """The same for one run that somebody has asked about, without waiting whether others see to it."""
-    ensure_home(desk, dir)
+    ensure_home(context, dir)
     run = read_folder(dir)
-    answers = desk.scheduler(run.spec.cluster).status(list(live_jobs([run])))
-    return RunRepair(desk=desk, dir=dir, run=run, answers=answers, grace=0.0).mend()
+    answers = context.scheduler(run.spec.cluster).status(list(live_jobs([run])))
+    return RunRepair(context=context, dir=dir, run=run, answers=answers, grace=0.0).mend()
 
 
 def live_jobs(runs: Iterable[Run]) -> Iterator[JobId]:
@@ -46,7 +46,7 @@ def live_jobs(runs: Iterable[Run]) -> Iterator[JobId]:
 class RunRepair:
     """One open run, and what the scheduler says of its jobs."""
 
-    desk: OperationsContext
+    context: OperationsContext
     dir: RunDir
     run: Run
     answers: JobAnswers
@@ -100,7 +100,7 @@ class RunRepair:
 
     @property
     def _habits(self) -> Capabilities:
-        return capabilities_of(self.desk.scheduler(self.run.spec.cluster))
+        return capabilities_of(self.context.scheduler(self.run.spec.cluster))
 
     def _top_up(self, pending: list[Leg]) -> str | None:
         """Where jobs may not submit: see to it that as many legs wait as the profile says, each after the one before."""
@@ -194,8 +194,8 @@ class RunRepair:
         self._handover().withdraw(self.run, from_leg=1, reason="the run is over")
 
     def _handover(self) -> Handover:
-        scheduler = self.desk.scheduler(self.run.spec.cluster)
-        return Handover(dir=self.dir, scheduler=scheduler, journal=self.journal, clock=self.desk.clock, patience=5.0)
+        scheduler = self.context.scheduler(self.run.spec.cluster)
+        return Handover(dir=self.dir, scheduler=scheduler, journal=self.journal, clock=self.context.clock, patience=5.0)
 
     def _now(self) -> float:
-        return self.desk.clock.now()
+        return self.context.clock.now()

@@ -47,7 +47,7 @@ class TendReport:
     unanswered: bool = False  # a scheduler was not to be reached
 
 
-def tend(desk: OperationsContext, *, grace: float = GRACE, among: FolderSelection | None = None, uploads: bool = True) -> TendReport:
+def tend(context: OperationsContext, *, grace: float = GRACE, among: FolderSelection | None = None, uploads: bool = True) -> TendReport:
     """`among`: the folders to look after, where the caller knows which of all may need it; else every root is searched.
 
     `uploads`: also see to what pipelines upload to other hosts.
@@ -55,15 +55,15 @@ def tend(desk: OperationsContext, *, grace: float = GRACE, among: FolderSelectio
     done = TendReport()
     open_runs: dict[str, list[tuple[RunDir, Run]]] = {}
     if among is None:
-        found = desk.runs()
-        done.problems += desk.unread
+        found = context.runs()
+        done.problems += context.unread
     else:
         found = [dir for dir in among.runs if dir.is_run()]
-        done.problems += [profile.trouble for profile in desk.settings.clusters.values() if profile.trouble]
-    for root in desk.roots:
+        done.problems += [profile.trouble for profile in context.settings.clusters.values() if profile.trouble]
+    for root in context.roots:
         with suppress(OSError):  # told above, or by the next pass
             done.acted += sweep_killed_submits(root, among.others if among else None)
-    homes = HomeCheck(desk)
+    homes = HomeCheck(context)
     for dir in found:
         if not is_ours(dir) or _rests(dir):
             continue
@@ -84,7 +84,7 @@ def tend(desk: OperationsContext, *, grace: float = GRACE, among: FolderSelectio
     for name, runs in open_runs.items():
         cluster = runs[0][1].spec.cluster
         try:
-            scheduler = desk.scheduler(cluster)
+            scheduler = context.scheduler(cluster)
             answers = scheduler.status(list(live_jobs(run for _, run in runs)))
         except OnwardError as error:
             done.unanswered = True
@@ -93,7 +93,7 @@ def tend(desk: OperationsContext, *, grace: float = GRACE, among: FolderSelectio
         reasons = with_reasons(scheduler, (run for _, run in runs), answers)
         for dir, run in runs:
             try:
-                words = _mend(RunRepair(desk=desk, dir=dir, run=run, answers=answers, grace=grace))
+                words = _mend(RunRepair(context=context, dir=dir, run=run, answers=answers, grace=grace))
             except (OnwardError, OSError) as error:
                 done.unanswered |= isinstance(error, SchedulerError) and error.transient
                 done.problems.append(f"{run.spec.name} ({run.spec.id}): {error}")
@@ -102,7 +102,7 @@ def tend(desk: OperationsContext, *, grace: float = GRACE, among: FolderSelectio
                 done.acted.append(f"{run.spec.name} ({run.spec.id}): {words}")
             else:
                 done.said[run.spec.id] = why(run, reasons, words=partial(in_plain_words, cluster))
-    acted, problems = tend_pipelines(desk, among.others if among else None, uploads=uploads)
+    acted, problems = tend_pipelines(context, among.others if among else None, uploads=uploads)
     done.acted += acted
     done.problems += problems
     return done
@@ -111,7 +111,7 @@ def tend(desk: OperationsContext, *, grace: float = GRACE, among: FolderSelectio
 def _mend(case: RunRepair) -> str | None:
     run = case.run
     if run.cancel and not run.closed and not case.too_fresh():  # the scheduler did not answer when it was asked to end the jobs
-        cancel(case.desk, case.dir)
+        cancel(case.context, case.dir)
         return f"ended its jobs: cancelled by {run.cancel.by}"
     return case.mend()
 

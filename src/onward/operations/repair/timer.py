@@ -85,8 +85,8 @@ class TendTimer:
                     f"{self._timer} is written, but systemctl --user {' '.join(words)} failed: {said}",
                     hint="`onward tend --uninstall` removes it; --install --cron uses cron instead",
                 )
-        told = [f"wrote {self._service}", f"wrote {self._timer}: onward tend every {_MINUTES} minutes, in {self.folder}"]
-        return [*told, f"enabled {self._timer.name}", *self._lingering()]
+        lines = [f"wrote {self._service}", f"wrote {self._timer}: onward tend every {_MINUTES} minutes, in {self.folder}"]
+        return [*lines, f"enabled {self._timer.name}", *self._lingering()]
 
     def _lingering(self) -> Iterator[str]:
         answer = self._run("loginctl", "show-user", str(os.getuid()), "--property=Linger")

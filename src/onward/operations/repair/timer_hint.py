@@ -18,12 +18,12 @@ HINT = (
 _MARK = "watching-hint-said"
 
 
-def hint_once(desk: OperationsContext) -> Sequence[str]:
+def hint_once(context: OperationsContext) -> Sequence[str]:
     """Nothing where they are watched already, or it was said before. A state folder that cannot be written: nothing either."""
     try:
-        said = (state_folder(desk.env) / _MARK).exists()
-        if said or TendTimer(env=desk.env, folder=Path()).installed or tracker_location(desk.env).served_at():
+        said = (state_folder(context.env) / _MARK).exists()
+        if said or TendTimer(env=context.env, folder=Path()).installed or tracker_location(context.env).served_at():
             return ()
     except (OSError, InvalidInput):
         return ()
-    return HINT if first_time(desk.env, _MARK) else ()
+    return HINT if first_time(context.env, _MARK) else ()

@@ -94,8 +94,8 @@ def _legs(one: ReportSubject, name: str) -> str:
     for leg in one.legs:
         took = duration_text(leg.ended - leg.started) if leg.started is not None and leg.ended is not None else "–"
         words = (leg.job, leg.nodes, time_text(leg.started), took, leg.end.replace("_", " "), leg.reason)
-        told = zip(words, (*[" class=kept"] * 5, ""), strict=True)
-        rows.append(f"<tr><th scope=row>{leg.number}</th>{''.join(f'<td{kept}>{isolated_text(word)}</td>' for word, kept in told)}</tr>")
+        cells = zip(words, (*[" class=kept"] * 5, ""), strict=True)
+        rows.append(f"<tr><th scope=row>{leg.number}</th>{''.join(f'<td{kept}>{isolated_text(word)}</td>' for word, kept in cells)}</tr>")
     return f"<h3>{isolated_text(name)}</h3>{table(('Leg', 'Job', 'Nodes', 'Began', 'Took', 'End', 'Why'), rows, 'legs')}" if rows else ""
 
 

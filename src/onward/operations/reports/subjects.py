@@ -140,10 +140,10 @@ def _facts(run: Run, dir: RunDir, now: float) -> list[tuple[str, str]]:
     return [*facts, *((f"code: {name}", str(value)) for name, value in spec.code.items())]
 
 
-def requested_resources(what: str, told: Mapping[str, Any]) -> list[tuple[str, str]]:
+def requested_resources(what: str, record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was asked for, a line each; the rest needs no saying."""
     return [
-        (f"{what}: {name.replace('_', '-')}", _words(value)) for name, value in told.items() if value not in (None, (), [], {}, "", False)
+        (f"{what}: {name.replace('_', '-')}", _words(value)) for name, value in record.items() if value not in (None, (), [], {}, "", False)
     ]
 
 

@@ -62,8 +62,8 @@ def score_against_cost(summary: BenchmarkSummary, column: SummaryColumn, numbers
     across = ChartScale(*_with_room([dot.cost for dot in dots]), _LEFT, _W - _RIGHT)
     up = ChartScale(*_with_room([dot.score for dot in dots]), _H - _BOTTOM, _TOP)
     best = pareto_front(dots, column)
-    told = f"{column.benchmark} against {summary.cost}; nothing beats " + ", ".join(dot.label for dot in best[:8])
-    parts = [f'<svg class="chart" viewBox="0 0 {_W} {_H}" role="img" aria-label="{escape(told)}">']
+    title = f"{column.benchmark} against {summary.cost}; nothing beats " + ", ".join(dot.label for dot in best[:8])
+    parts = [f'<svg class="chart" viewBox="0 0 {_W} {_H}" role="img" aria-label="{escape(title)}">']
     for value in up.ticks():
         y = up(value)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_W - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -77,8 +77,8 @@ def score_against_cost(summary: BenchmarkSummary, column: SummaryColumn, numbers
     parts.append(f'<polyline class="grid front" fill="none" stroke-width="1.5" points="{points}"/>')
     for dot in dots:
         words = f"{dot.label}: {short_number(dot.score)} for {short_number(dot.cost)} {summary.cost}"
-        place = f'cx="{across(dot.cost):.1f}" cy="{up(dot.score):.1f}" r="{5 if dot in best else 3.5}"'
-        parts.append(f'<circle class="dot c{dot.number % COLOURS}" {place}><title>{escape(words)}</title></circle>')
+        circle = f'cx="{across(dot.cost):.1f}" cy="{up(dot.score):.1f}" r="{5 if dot in best else 3.5}"'
+        parts.append(f'<circle class="dot c{dot.number % COLOURS}" {circle}><title>{escape(words)}</title></circle>')
     return "".join([*parts, "</svg>"])
 
 

@@ -42,12 +42,12 @@ def _cell(row: SummaryRow, cell: SummaryCell, column: SummaryColumn) -> str:
     strong = f"<b>{words}</b>" if cell.best else words
     sign = mark(cell, column)
     state = ' class="state failed"' if cell.failed else ""
-    told = f"{cell.done} of {cell.tasks} tasks, {cell.items} items, {cell.seconds:.0f} s"
+    title = f"{cell.done} of {cell.tasks} tasks, {cell.items} items, {cell.seconds:.0f} s"
     if cell.against and cell.against.p is not None:
-        told += f"; {cell.against.difference:+.4g} against the baseline, p {cell.against.p:.2g} ({cell.against.test})"
+        title += f"; {cell.against.difference:+.4g} against the baseline, p {cell.against.p:.2g} ({cell.against.test})"
     if cell.reason:
-        told += f"; {cell.reason}"
-    return f'<td{state} title="{escape(told)}">{strong}{f" {sign}" if sign else ""}</td>'
+        title += f"; {cell.reason}"
+    return f'<td{state} title="{escape(title)}">{strong}{f" {sign}" if sign else ""}</td>'
 
 
 def _figures(summary: BenchmarkSummary, numbers: dict[str, int], drawn: dict[str, str]) -> str:

@@ -32,8 +32,8 @@ def chart(title: str, curves: Sequence[tuple[int, str, ReportCurve]]) -> str:
     log = low > 0 and high / low > _FINE**3
     across = ChartScale(min(steps), max(steps), _LEFT, _W - _RIGHT)
     up = ChartScale(low, high, _H - _BOTTOM, _TOP, log=log)
-    told = f"{title}{', log axis' if log else ''}: " + "; ".join(f"{name} ends at {_end(curve)}" for _, name, curve in curves[:8])
-    parts = [f'<svg class="chart" viewBox="0 0 {_W} {_H}" role="img" aria-label="{escape(told)}">']
+    title_text = f"{title}{', log axis' if log else ''}: " + "; ".join(f"{name} ends at {_end(curve)}" for _, name, curve in curves[:8])
+    parts = [f'<svg class="chart" viewBox="0 0 {_W} {_H}" role="img" aria-label="{escape(title_text)}">']
     for value in up.ticks():
         y = up(value)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_W - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -59,8 +59,8 @@ def timeline_bar(drawn: Timeline) -> str:
         kind = f"{segment.kind} {segment.state}".strip()
         words = f"{segment.words}, {duration_text((segment.end if segment.end is not None else drawn.end) - segment.start)}"
         top, tall = (10, 20) if segment.kind == "leg" else (16, 8)
-        place = f'x="{x:.1f}" y="{top}" width="{max(end - x, 1):.1f}" height="{tall}"'
-        parts.append(f'<rect class="{escape(kind)}" {place}><title>{escape(words)}</title></rect>')
+        box = f'x="{x:.1f}" y="{top}" width="{max(end - x, 1):.1f}" height="{tall}"'
+        parts.append(f'<rect class="{escape(kind)}" {box}><title>{escape(words)}</title></rect>')
     for mark in drawn.marks:
         x = at(mark.at)
         parts.append(

@@ -30,12 +30,12 @@ class RequestAnswers:
 
     def settled_elsewhere(self, record: RequestRecord) -> bool:
         """Whether it was answered before, by another gateway or by this one just before it died; then it is settled here too."""
-        found = find_answer(self._parts.desk.roots, record.id)
+        found = find_answer(self._parts.context.roots, record.id)
         return found is not None and _is_of(found, record) and self._settle_as(record, found)
 
     def is_of_another(self, record: RequestRecord) -> bool:
         """Whether another request with its id was answered before."""
-        found = find_answer(self._parts.desk.roots, record.id)
+        found = find_answer(self._parts.context.roots, record.id)
         return found is not None and not _is_of(found, record)
 
     def _settle_as(self, record: RequestRecord, mark: AnswerMark) -> bool:
@@ -49,7 +49,7 @@ class RequestAnswers:
         body, store = record.request.body_sha256, self._parts.requests.id
         mark = AnswerMark(request=record.id, body_sha256=body, store=store, outcome=outcome.to_json())
         try:
-            found = find_answer(self._parts.desk.roots, record.id)
+            found = find_answer(self._parts.context.roots, record.id)
             if found and not _is_of(found, record):
                 return mark
             root = next((root for root in self._roots(record) if is_seen(root)), None)
@@ -67,7 +67,7 @@ class RequestAnswers:
             cluster = self._parts.recipes.get(record.request.recipe).draft.cluster
             yield self._parts.root_for(cluster)
         except OnwardError:
-            yield self._parts.desk.root
+            yield self._parts.context.root
 
 
 def _is_of(mark: AnswerMark, record: RequestRecord) -> bool:

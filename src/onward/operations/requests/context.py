@@ -55,15 +55,15 @@ class RequestSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestContext:
-    desk: OperationsContext
+    context: OperationsContext
     requests: Requests
     recipes: RecipeLookup
     settings: RequestSettings
 
     def now(self) -> float:
-        return self.desk.clock.now()
+        return self.context.clock.now()
 
     def root_for(self, cluster: str) -> Path:
         """Where runs on this cluster are kept."""
-        settings = self.desk.settings
-        return settings.root(self.desk.env, settings.cluster(cluster)[1]).absolute()
+        settings = self.context.settings
+        return settings.root(self.context.env, settings.cluster(cluster)[1]).absolute()

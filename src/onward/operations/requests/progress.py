@@ -54,9 +54,9 @@ class ProgressReporter:
             return refused
         if record.state is RequestState.SUBMITTED and run.last_leg:
             self._parts.requests.running(record.id)
-        told = progress_text(InspectedRun(dir=dir, run=run, answers=None, at=now), self._queued(record, run, now))
-        if told != record.progress:
-            self._parts.requests.tell(record, told, at=now, send=record.request.protocol in _SPOKEN)
+        text = progress_text(InspectedRun(dir=dir, run=run, answers=None, at=now), self._queued(record, run, now))
+        if text != record.progress:
+            self._parts.requests.tell(record, text, at=now, send=record.request.protocol in _SPOKEN)
         return ""
 
     def _queued(self, record: RequestRecord, run: Run, now: float) -> ClusterJob | None:
@@ -71,18 +71,18 @@ class ProgressReporter:
         if now - self._asked.get(cluster.name, 0.0) < _PICTURE:
             return self._jobs.get(cluster.name, {})
         self._asked[cluster.name] = now
-        picture = saved_snapshot(self._parts.desk.env, cluster.name)
+        picture = saved_snapshot(self._parts.context.env, cluster.name)
         if picture is None or now - picture.taken_at > _PICTURE:
-            picture = snapshot_of(self._parts.desk.scheduler(cluster))
-            save_snapshot(self._parts.desk.env, cluster.name, picture)
+            picture = snapshot_of(self._parts.context.scheduler(cluster))
+            save_snapshot(self._parts.context.env, cluster.name, picture)
         self._jobs[cluster.name] = {job.id: job for job in picture.jobs if job.mine}
         return self._jobs[cluster.name]
 
 
 def progress_text(seen: InspectedRun, queued: ClusterJob | None = None) -> dict[str, Any]:
     """What a progress message says. The same for the same course, so that nothing is told twice."""
-    told: Mapping[str, Any] = progress(seen)
-    fraction = current_pace(told).fraction
+    payload: Mapping[str, Any] = progress(seen)
+    fraction = current_pace(payload).fraction
     last = seen.run.last_leg
     return {
         "state": str(seen.run.state),
@@ -90,8 +90,8 @@ def progress_text(seen: InspectedRun, queued: ClusterJob | None = None) -> dict[
         "run": seen.run.spec.id,
         "leg": last.number if last else None,
         "expected_start": queued.expected_start if queued else None,
-        "step": told["step"],
-        "total": told["total"],
+        "step": payload["step"],
+        "total": payload["total"],
         "percent": None if fraction is None else round(100 * fraction, 1),
-        "metrics": told["metrics"],
+        "metrics": payload["metrics"],
     }

@@ -79,7 +79,7 @@ class RunFollower:
         """Have its run end, as was asked. False: the cluster did not answer; the run will not go on all the same."""
         dir = _dir(record)
         try:
-            run = cancel(self._parts.desk, dir) if reachable else ask_to_cancel(self._parts.desk, dir)
+            run = cancel(self._parts.context, dir) if reachable else ask_to_cancel(self._parts.context, dir)
         except Conflict:  # it has ended by itself in this moment
             run = read_folder(dir)
         except SchedulerError as error:
@@ -93,7 +93,7 @@ class RunFollower:
     def refused(self, record: RequestRecord, words: str) -> bool:
         """Of one whose run is made, and whose first job the scheduler does not take: so it may be after a crash or an unclear answer."""
         with suppress(SchedulerError, Conflict):
-            cancel(self._parts.desk, _dir(record))
+            cancel(self._parts.context, _dir(record))
         self._settle(record, Outcome(state=OutcomeState.FAILED, reason=words, next="send it again with settings that the cluster accepts"))
         return True
 

@@ -43,7 +43,7 @@ class RequestSubmitter:
         """Whether its run is there, or was answered for, and that was only not written down in this store. It is now."""
         if self._answers.settled_elsewhere(record):
             return True
-        mark = find_request(self._parts.desk.roots, record.id)
+        mark = find_request(self._parts.context.roots, record.id)
         if self._answers.is_of_another(record) or (mark is not None and mark.body_sha256 != record.request.body_sha256):
             reason = f"another gateway already received a request with the id {record.id}"
             outcome = Outcome(state=OutcomeState.REFUSED, reason=reason, next="use an id for one request only")
@@ -88,7 +88,7 @@ class RequestSubmitter:
     def _draft(self, record: RequestRecord, recipe: Recipe) -> RunDraft:
         asked, settings = record.request, self._parts.settings
         draft = recipe.fill(settings=asked.settings, inputs=asked.inputs, resources=asked.resources, request=asked.id, hosts=settings.hosts)
-        host = self._parts.desk.settings.cluster(draft.cluster)[0].ssh
+        host = self._parts.context.settings.cluster(draft.cluster)[0].ssh
         if host:
             raise InvalidInput(
                 f"the recipe {recipe.name} runs on {draft.cluster}, which this gateway reaches through ssh",
@@ -106,7 +106,7 @@ class RequestSubmitter:
 
         answered = True
         try:
-            submit(self._parts.desk, draft, cwd=cwd, id=run, admit=admit, patience=_PATIENCE)
+            submit(self._parts.context, draft, cwd=cwd, id=run, admit=admit, patience=_PATIENCE)
         except Exception as error:
             mark = find_request([root], record.id)
             if mark is not None and RunDir(Path(mark.folder)).is_run():  # whatever it was, the run is there: `tend` sees to its job

@@ -54,8 +54,8 @@ class ServiceStep:
 
 
 class RequestService:
-    def __init__(self, *, desk: OperationsContext, requests: Requests, recipes: RecipeLookup, settings: RequestSettings) -> None:
-        parts = RequestContext(desk=desk, requests=requests, recipes=recipes, settings=settings)
+    def __init__(self, *, context: OperationsContext, requests: Requests, recipes: RecipeLookup, settings: RequestSettings) -> None:
+        parts = RequestContext(context=context, requests=requests, recipes=recipes, settings=settings)
         self._parts = parts
         self._office = RequestServerElection(requests.database)
         self._answers = RequestAnswers(parts)
@@ -175,7 +175,7 @@ class RequestService:
         if now - self._tended >= (_TEND_IDLE if idle else _TEND_EVERY) and self._parts.settings.tends():
             self._tended = now
             try:
-                for words in tend(self._parts.desk).problems:
+                for words in tend(self._parts.context).problems:
                     log.warning("%s", words)
             except (OnwardError, OSError) as error:
                 log.warning("cannot tend runs: %s", error)

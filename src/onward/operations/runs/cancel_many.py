@@ -20,7 +20,7 @@ from onward.rundir.pipeline.layout import PipelineDir, pipelines_under
 from onward.rundir.run_end import is_over
 
 
-def open_runs(desk: OperationsContext, *, words: str) -> tuple[list[OpenRun], list[str]]:
+def open_runs(context: OperationsContext, *, words: str) -> tuple[list[OpenRun], list[str]]:
     """Runs and pipelines of this user's that are not over and have all these words in their line; and what cannot be read.
 
     Pipelines first: one that is open would queue more when its runs are cancelled.
@@ -28,8 +28,8 @@ def open_runs(desk: OperationsContext, *, words: str) -> tuple[list[OpenRun], li
     wanted = words.lower().split()
     found: list[OpenRun] = []
     broken: list[str] = []
-    pipelines = [dir for root in desk.roots for dir in pipelines_under(root) if not dir.over.exists() and _is_mine(dir.path)]
-    runs = [run for run in desk.runs() if not is_over(run) and is_ours(run) and home_elsewhere(run) is None]
+    pipelines = [dir for root in context.roots for dir in pipelines_under(root) if not dir.over.exists() and _is_mine(dir.path)]
+    runs = [run for run in context.runs() if not is_over(run) and is_ours(run) and home_elsewhere(run) is None]
     readers: list[Callable[[], OpenRun | None]] = [*(partial(_pipeline, dir) for dir in pipelines), *(partial(_run, run) for run in runs)]
     for read in readers:
         try:
@@ -42,7 +42,7 @@ def open_runs(desk: OperationsContext, *, words: str) -> tuple[list[OpenRun], li
     return found, broken
 
 
-def cancel_many(desk: OperationsContext, folders: Sequence[str], *, silent: set[str]) -> Iterator[CancelResult]:
+def cancel_many(context: OperationsContext, folders: Sequence[str], *, silent: set[str]) -> Iterator[CancelResult]:
     """Each as it was ended, or with the `error` that was in the way.
 
     A cluster that did not answer joins `silent` and is not asked again: its other runs are marked, so that no leg begins, and `tend`
@@ -50,24 +50,24 @@ def cancel_many(desk: OperationsContext, folders: Sequence[str], *, silent: set[
     """
     for folder in folders:
         try:
-            yield CancelResult(folder=folder, state=_cancel_one(desk, Path(folder), silent))
+            yield CancelResult(folder=folder, state=_cancel_one(context, Path(folder), silent))
         except OnwardError as error:
             yield CancelResult(folder=folder, error=error.message, hint=error.hint, exit_code=error.exit_code)
         except OSError as error:  # the others are still to be ended
             yield CancelResult(folder=folder, error=str(error), hint=f"check {folder}", exit_code=StorageError.exit_code)
 
 
-def _cancel_one(desk: OperationsContext, folder: Path, silent: set[str]) -> str:
+def _cancel_one(context: OperationsContext, folder: Path, silent: set[str]) -> str:
     if (pipeline := PipelineDir(folder)).is_pipeline():
-        cancel_pipeline(desk, pipeline)
+        cancel_pipeline(context, pipeline)
         return str(pipeline_line(pipeline)["state"])
     dir = RunDir(folder)
     cluster = read_folder(dir).spec.cluster.name
     if cluster in silent:
-        run = ask_to_cancel(desk, dir)
+        run = ask_to_cancel(context, dir)
         raise SchedulerUnavailable(f"{run.spec.name} starts no more legs, but its jobs are not ended yet", hint="`onward tend` ends them")
     try:
-        return str(cancel(desk, dir).state)
+        return str(cancel(context, dir).state)
     except SchedulerError:
         silent.add(cluster)
         raise
@@ -87,5 +87,5 @@ def _run(dir: RunDir) -> OpenRun | None:
 
 def _pipeline(dir: PipelineDir) -> OpenRun:
     line = pipeline_line(dir)
-    told = {key: str(line[key]) for key in ("experiment", "cluster", "state", "folder")}
-    return OpenRun(id="pipeline", name=dir.path.name, **told)
+    fields = {key: str(line[key]) for key in ("experiment", "cluster", "state", "folder")}
+    return OpenRun(id="pipeline", name=dir.path.name, **fields)

@@ -27,14 +27,14 @@ from onward.supervisor.disk.salvage import journal_published
 from onward.supervisor.leg.handover import Handover
 
 
-def cancel(desk: OperationsContext, dir: RunDir) -> Run:
+def cancel(context: OperationsContext, dir: RunDir) -> Run:
     """End the run now. From here on no leg begins, even if the scheduler cannot be reached to end the one at work.
 
     Its jobs are ended also where nothing can be written down: on a full disk.
     """
-    _may_act(desk, dir)
+    _may_act(context, dir)
     try:
-        return _cancel(desk, dir)
+        return _cancel(context, dir)
     except OSError as error:
         run = read_folder(dir)
         name, again = run.spec.name, f"onward cancel {run.spec.id}"
@@ -42,7 +42,7 @@ def cancel(desk: OperationsContext, dir: RunDir) -> Run:
             error, dir.root, done=f"the jobs of {name} are cancelled", left="the run is not marked as cancelled", again=again
         )
         try:
-            _end_jobs(desk, run)
+            _end_jobs(context, run)
         except SchedulerError as silent:
             raise SchedulerUnavailable(
                 f"{name} is not cancelled: its jobs could not be ended, and nothing can be recorded in {dir.path} "
@@ -52,53 +52,53 @@ def cancel(desk: OperationsContext, dir: RunDir) -> Run:
         raise failed from error
 
 
-def _cancel(desk: OperationsContext, dir: RunDir) -> Run:
-    run = _ask_to_cancel(desk, dir)
+def _cancel(context: OperationsContext, dir: RunDir) -> Run:
+    run = _ask_to_cancel(context, dir)
     if run.closed:
         return run
     journal = desk_journal(dir)
     try:
-        _handover(desk, dir, run, journal).withdraw(run, from_leg=1, reason="the run was cancelled")
-        desk.scheduler(run.spec.cluster).cancel(_live_jobs(desk, run))
+        _handover(context, dir, run, journal).withdraw(run, from_leg=1, reason="the run was cancelled")
+        context.scheduler(run.spec.cluster).cancel(_live_jobs(context, run))
         last = run.last_leg
         if last and last.end is None:
-            journal.write(ev.EndFound(leg=last.number, at=desk.clock.now(), end=LegEnd.CANCELLED, reason=f"cancelled by {desk.user}"))
+            journal.write(ev.EndFound(leg=last.number, at=context.clock.now(), end=LegEnd.CANCELLED, reason=f"cancelled by {context.user}"))
     except SchedulerError as error:
         raise SchedulerUnavailable(
             f"{run.spec.name} will not continue, but its jobs could not be ended: {error.message}",
             hint=f"run onward cancel {run.spec.id} again when the scheduler answers",
         ) from error
-    journal_published(dir, leg=_now(run) + 1, journal=journal, clock=desk.clock)  # by a leg that was killed before it could say so
+    journal_published(dir, leg=_now(run) + 1, journal=journal, clock=context.clock)  # by a leg that was killed before it could say so
     action = decide(read_folder(dir))
     if isinstance(action, Close):  # else its leg ended in this very moment, and closed it
-        close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
+        close_run(dir, journal, action, leg=_now(run), at=context.clock.now())
     return read_folder(dir)
 
 
-def ask_to_cancel(desk: OperationsContext, dir: RunDir) -> Run:
+def ask_to_cancel(context: OperationsContext, dir: RunDir) -> Run:
     """Write down that it is to end, and no more: no leg begins from here on, and `tend` ends its jobs."""
-    _may_act(desk, dir)
+    _may_act(context, dir)
     try:
-        return _ask_to_cancel(desk, dir)
+        return _ask_to_cancel(context, dir)
     except OSError as error:
         run = read_folder(dir)
         raise unrecorded(error, dir.root, left=f"{run.spec.name} is not cancelled", again=f"onward cancel {run.spec.id}") from error
 
 
-def _ask_to_cancel(desk: OperationsContext, dir: RunDir) -> Run:
+def _ask_to_cancel(context: OperationsContext, dir: RunDir) -> Run:
     run = read_folder(dir)
     if run.closed:
         return _ended_already(dir, run, "cancelled")
     if not run.cancel:
-        desk_journal(dir).write(ev.CancelRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
+        desk_journal(dir).write(ev.CancelRequested(leg=_now(run), at=context.clock.now(), by=context.user))
     return read_folder(dir)
 
 
-def stop(desk: OperationsContext, dir: RunDir) -> Run:
+def stop(context: OperationsContext, dir: RunDir) -> Run:
     """Have the leg at work save and end, and the run with it; where none is at work, end the run as it stands."""
-    _may_act(desk, dir)
+    _may_act(context, dir)
     try:
-        return _stop(desk, dir)
+        return _stop(context, dir)
     except OSError as error:
         run = read_folder(dir)
         name, id = run.spec.name, run.spec.id
@@ -106,19 +106,19 @@ def stop(desk: OperationsContext, dir: RunDir) -> Run:
         raise unrecorded(error, dir.root, left=left, again=f"onward stop {id}") from error
 
 
-def _stop(desk: OperationsContext, dir: RunDir) -> Run:
-    run = _settled(desk, dir)
+def _stop(context: OperationsContext, dir: RunDir) -> Run:
+    run = _settled(context, dir)
     journal = desk_journal(dir)
     if run.closed:
         return _ended_already(dir, run, "stopped")
     if not run.stop:
-        journal.write(ev.StopRequested(leg=_now(run), at=desk.clock.now(), by=desk.user))
-    ask_to_stop(dir, leg=_now(run), at=desk.clock.now(), by=desk.user)
+        journal.write(ev.StopRequested(leg=_now(run), at=context.clock.now(), by=context.user))
+    ask_to_stop(dir, leg=_now(run), at=context.clock.now(), by=context.user)
     run = read_folder(dir)
     if run.state is RunState.RUNNING:
         return run
     try:
-        _handover(desk, dir, run, journal).withdraw(run, from_leg=1, reason="the run was stopped")
+        _handover(context, dir, run, journal).withdraw(run, from_leg=1, reason="the run was stopped")
     except SchedulerError as error:
         raise SchedulerUnavailable(
             f"{run.spec.name} will stop as soon as its next leg begins, which could not be removed from the queue: {error.message}",
@@ -127,15 +127,15 @@ def _stop(desk: OperationsContext, dir: RunDir) -> Run:
     action = decide(run)
     if not isinstance(action, Close):  # it never began: nothing to save
         again = f"onward resume {run.spec.id} starts it"
-        action = Close(state=RunState.CANCELLED, cause=f"stopped by {desk.user} before it began", next=again)
-    close_run(dir, journal, action, leg=_now(run), at=desk.clock.now())
+        action = Close(state=RunState.CANCELLED, cause=f"stopped by {context.user} before it began", next=again)
+    close_run(dir, journal, action, leg=_now(run), at=context.clock.now())
     return read_folder(dir)
 
 
-def resume(desk: OperationsContext, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
+def resume(context: OperationsContext, dir: RunDir, *, changes: Mapping[str, Any]) -> Run:
     """Open a stopped, failed or cancelled run again, as its next leg, from its newest good checkpoint."""
-    _may_act(desk, dir)
-    run = _settled(desk, dir)
+    _may_act(context, dir)
+    run = _settled(context, dir)
     if run.state is RunState.FINISHED:
         raise Conflict(f"{run.spec.name} is finished: there is nothing to continue", hint="submit it again for a new run")
     if not run.closed and (run.stop or run.cancel):
@@ -147,55 +147,55 @@ def resume(desk: OperationsContext, dir: RunDir, *, changes: Mapping[str, Any]) 
             hint=f"onward show {run.spec.id}; to change what it asks for, onward stop or cancel it first",
         )
     journal, closed, last = desk_journal(dir), run.closed, run.last_leg
-    live = _live_jobs(desk, run)
+    live = _live_jobs(context, run)
     ending = [job for job in live if last and job == last.job]  # it must be gone before the next leg begins
     for left in (leg for leg in run.legs.values() if not leg.claimed and leg.submission and leg.job and leg.job not in live):
         assert left.submission is not None
         words = f"job {left.job} was removed from the queue when the run was over"
-        journal.write(ev.Gone(leg=left.number, at=desk.clock.now(), name=left.submission.name, reason=words))
-    leg = _opened_again(desk, dir, run, journal, changes)
+        journal.write(ev.Gone(leg=left.number, at=context.clock.now(), name=left.submission.name, reason=words))
+    leg = _opened_again(context, dir, run, journal, changes)
     run = read_folder(dir)
     try:
         wanted = Continue(leg=leg, mem=wanted_mem(run), exclude=excluded_nodes(run))
-        _handover(desk, dir, run, journal).ensure_ahead(run, wanted, after=ending[0] if ending else None)
+        _handover(context, dir, run, journal).ensure_ahead(run, wanted, after=ending[0] if ending else None)
     except (InvalidInput, SubmitRefused):  # not as it was asked for: over as before, to be resumed in another way
         over = Close(state=RunState(closed.state), cause=closed.cause, evidence=closed.evidence, next=closed.next)
-        close_run(dir, journal, over, leg=leg, at=desk.clock.now())
+        close_run(dir, journal, over, leg=leg, at=context.clock.now())
         raise
     return read_folder(dir)
 
 
-def reopen(desk: OperationsContext, dir: RunDir) -> None:
+def reopen(context: OperationsContext, dir: RunDir) -> None:
     """Open a run again that was cancelled before its turn in its pipeline had come. The pipeline queues it when it has."""
-    _may_act(desk, dir)
-    _opened_again(desk, dir, read_folder(dir), desk_journal(dir), {})
+    _may_act(context, dir)
+    _opened_again(context, dir, read_folder(dir), desk_journal(dir), {})
 
 
-def _opened_again(desk: OperationsContext, dir: RunDir, run: Run, journal: Journal, changes: Mapping[str, Any]) -> int:
+def _opened_again(context: OperationsContext, dir: RunDir, run: Run, journal: Journal, changes: Mapping[str, Any]) -> int:
     """The number of the leg that it goes on with."""
     known = [leg.number for leg in run.legs.values() if leg.claimed]
     known += [event.leg for event in (run.closed, run.cancel, run.stop) if event]
     leg = max(known) + 1
-    journal.write(ev.Resumed(leg=leg, at=desk.clock.now(), by=desk.user, changes={**run.changes, **changes}))
-    reopen_run(dir, leg=leg, at=desk.clock.now())
+    journal.write(ev.Resumed(leg=leg, at=context.clock.now(), by=context.user, changes={**run.changes, **changes}))
+    reopen_run(dir, leg=leg, at=context.clock.now())
     mark_reopened(dir)
-    announce_run(desk, run.spec, dir)
+    announce_run(context, run.spec, dir)
     return leg
 
 
-def _may_act(desk: OperationsContext, dir: RunDir) -> None:
+def _may_act(context: OperationsContext, dir: RunDir) -> None:
     """A run's jobs are its owner's, and so is its folder. (Root may do as root pleases.) A copy of the folder has no jobs."""
     if os.geteuid() != 0 and not is_ours(dir):
         raise NotAllowed(f"the run in {dir.path} belongs to {dir.path.owner()}", hint="only its owner can cancel, stop or resume it")
-    ensure_home(desk, dir)
+    ensure_home(context, dir)
 
 
-def _settled(desk: OperationsContext, dir: RunDir) -> Run:
+def _settled(context: OperationsContext, dir: RunDir) -> Run:
     """The run as it really stands: all its jobs may have been ended at the scheduler, with nobody left to write it down."""
     run = read_folder(dir)
     if not run.closed and run.last_leg and not run.stop and not run.cancel:
         with suppress(SchedulerError):
-            repair_run(desk, dir)
+            repair_run(context, dir)
         run = read_folder(dir)
     return run
 
@@ -215,20 +215,20 @@ def _now(run: Run) -> int:
     return max(last.number if last else 1, run.first_leg)
 
 
-def _handover(desk: OperationsContext, dir: RunDir, run: Run, journal: Journal) -> Handover:
-    return Handover(dir=dir, scheduler=desk.scheduler(run.spec.cluster), journal=journal, clock=desk.clock)
+def _handover(context: OperationsContext, dir: RunDir, run: Run, journal: Journal) -> Handover:
+    return Handover(dir=dir, scheduler=context.scheduler(run.spec.cluster), journal=journal, clock=context.clock)
 
 
-def _live_jobs(desk: OperationsContext, run: Run) -> list[JobId]:
+def _live_jobs(context: OperationsContext, run: Run) -> list[JobId]:
     """Every job of the run that the scheduler still has, and has as ours: also one that could not be taken back in time."""
     named = {JobId(s.job): s.name for leg in run.legs.values() for s in leg.submissions.values() if s.job}
-    answers = desk.scheduler(run.spec.cluster).status(list(named))
+    answers = context.scheduler(run.spec.cluster).status(list(named))
     return [job for job, status in answers.items() if status.state.live and status.name == named[job]]
 
 
-def _end_jobs(desk: OperationsContext, run: Run) -> None:
+def _end_jobs(context: OperationsContext, run: Run) -> None:
     """End every live job of the run and write nothing: those that wait first, the last of them first, since each holds the next."""
-    scheduler = desk.scheduler(run.spec.cluster)
+    scheduler = context.scheduler(run.spec.cluster)
     legs = {s.name: leg for leg in run.legs.values() for s in leg.submissions.values()}
     asked = [s for leg in run.legs.values() for s in leg.submissions.values()]
     jobs = [JobId(s.job) for s in asked if s.job]

@@ -35,17 +35,17 @@ def what_to_do(dir: RunDir) -> str:
     )
 
 
-def cancel_damaged(desk: OperationsContext, dir: RunDir) -> list[JobId]:
+def cancel_damaged(context: OperationsContext, dir: RunDir) -> list[JobId]:
     """End every job of the run, whichever cluster of this machine has it, and close the run. Returns the jobs."""
-    ensure_home(desk, dir)
+    ensure_home(context, dir)
     events = read_events(dir)
     names = _names(events)
     leg = max((event.leg for event in events), default=1)
     journal = desk_journal(dir)
-    journal.write(ev.CancelRequested(leg=leg, at=desk.clock.now(), by=desk.user))
+    journal.write(ev.CancelRequested(leg=leg, at=context.clock.now(), by=context.user))
     ended: list[JobId] = []
     answered, silent = 0, ""
-    for name, scheduler in _schedulers(desk):
+    for name, scheduler in _schedulers(context):
         try:
             jobs = _live(scheduler, names)
             scheduler.cancel(jobs)
@@ -58,8 +58,8 @@ def cancel_damaged(desk: OperationsContext, dir: RunDir) -> list[JobId]:
             f"{dir.path.name} will not continue, but none of its jobs was found, as not all schedulers answered: {silent}",
             hint=f"onward cancel {dir.path} again when it answers; its jobs are named {', '.join(names) or 'in its journals'}",
         )
-    closing = Close(state=RunState.CANCELLED, cause=f"cancelled by {desk.user}", next=what_to_do(dir))
-    close_run(dir, journal, closing, leg=leg, at=desk.clock.now())
+    closing = Close(state=RunState.CANCELLED, cause=f"cancelled by {context.user}", next=what_to_do(dir))
+    close_run(dir, journal, closing, leg=leg, at=context.clock.now())
     return ended
 
 
@@ -79,11 +79,11 @@ def _names(events: Iterable[ev.Event]) -> dict[str, str]:
     return names
 
 
-def _schedulers(desk: OperationsContext) -> Iterable[tuple[str, Scheduler]]:
+def _schedulers(context: OperationsContext) -> Iterable[tuple[str, Scheduler]]:
     """Every cluster of this machine: which of them the run is on, its spec would say."""
-    profiles = [name for name, profile in desk.settings.clusters.items() if not profile.ssh]
-    for name in dict.fromkeys([desk.settings.cluster("auto")[0].name, "local", *profiles]):
-        yield name, desk.scheduler(desk.settings.cluster(name)[0])
+    profiles = [name for name, profile in context.settings.clusters.items() if not profile.ssh]
+    for name in dict.fromkeys([context.settings.cluster("auto")[0].name, "local", *profiles]):
+        yield name, context.scheduler(context.settings.cluster(name)[0])
 
 
 def _live(scheduler: Scheduler, names: dict[str, str]) -> list[JobId]:

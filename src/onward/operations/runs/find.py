@@ -36,15 +36,15 @@ class RunMatch:
     copy: bool = False  # of a run that another folder holds; told only where several have one id
 
 
-def find_run(desk: OperationsContext, text: str) -> RunDir:
+def find_run(context: OperationsContext, text: str) -> RunDir:
     """The one run of this machine that the text means."""
     check_text(text)
     if is_path(text):
         return _folder(text)
-    found = matching_runs(desk, text)
+    found = matching_runs(context, text)
     if found:
         return RunDir(Path(best_match(text, found).folder))
-    raise run_not_found(text, near=near_names(desk, text), where=list(map(str, desk.roots)))
+    raise run_not_found(text, near=near_names(context, text), where=list(map(str, context.roots)))
 
 
 def check_text(text: str) -> None:
@@ -56,14 +56,14 @@ def is_path(text: str) -> bool:
     return "/" in text or text in (".", "..")
 
 
-def matching_runs(desk: OperationsContext, text: str) -> list[RunMatch]:
+def matching_runs(context: OperationsContext, text: str) -> list[RunMatch]:
     """All runs of this machine that the text may mean, oldest first."""
     if is_path(text):
         run = _named(text)
         return [_match(0, run)] if run.is_run() else []
     found = []
-    own = desk.own_roots
-    for run in desk.runs():
+    own = context.own_roots
+    for run in context.runs():
         id, name = labels(run)
         rank = next((rank for rank, means in enumerate(_RANKS) if means(text, id, name, run.path.name)), None)
         if rank is not None:
@@ -92,8 +92,8 @@ def _is_copy(match: RunMatch) -> bool:
     return home_elsewhere(RunDir(Path(match.folder))) is not None
 
 
-def near_names(desk: OperationsContext, text: str) -> list[str]:
-    return difflib.get_close_matches(text, {labels(run)[1] for run in desk.runs()}, n=1)
+def near_names(context: OperationsContext, text: str) -> list[str]:
+    return difflib.get_close_matches(text, {labels(run)[1] for run in context.runs()}, n=1)
 
 
 def run_not_found(text: str, *, near: Iterable[str], where: Sequence[str]) -> NotFound:

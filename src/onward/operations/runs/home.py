@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class HomeCheck:
     """For one verb, or one pass over many runs: all folders are searched at most once."""
 
-    def __init__(self, desk: OperationsContext) -> None:
-        self._desk = desk
+    def __init__(self, context: OperationsContext) -> None:
+        self._context = context
 
     def ensure(self, dir: RunDir) -> None:
         """Return if the run lives in this folder, else raise Conflict. A folder that was moved is recorded as the new home."""
@@ -75,14 +75,14 @@ class HomeCheck:
     @cached_property
     def _by_id(self) -> dict[str, list[RunDir]]:
         found: dict[str, list[RunDir]] = {}
-        for dir in self._desk.runs():
+        for dir in self._context.runs():
             if id := labels(dir)[0]:
                 found.setdefault(id, []).append(dir)
         return found
 
 
-def ensure_home(desk: OperationsContext, dir: RunDir) -> None:
-    HomeCheck(desk).ensure(dir)
+def ensure_home(context: OperationsContext, dir: RunDir) -> None:
+    HomeCheck(context).ensure(dir)
 
 
 def _settle(dir: RunDir) -> None:

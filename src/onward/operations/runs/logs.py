@@ -112,10 +112,10 @@ def read_logs(dir: RunDir, reader: LegLogReader, *, lines: int | None, rest: boo
         yield {"lines": [[title, text] for title, text, _, _ in batch], "offsets": {name: at for _, _, name, at in batch}}
 
 
-def follow_logs(desk: OperationsContext, dir: RunDir, reader: LegLogReader, *, lines: int | None) -> Iterator[Piece]:
+def follow_logs(context: OperationsContext, dir: RunDir, reader: LegLogReader, *, lines: int | None) -> Iterator[Piece]:
     """As more comes, over legs, until the run is over; also `words` about what it waits for, and an empty piece when nothing is new."""
     yield from read_logs(dir, reader, lines=lines, rest=False)
-    watch, said = RunWatch(desk, dir), ""
+    watch, said = RunWatch(context, dir), ""
     for tick in count():
         if tick % _LOOK_EVERY == 0:
             seen = watch.look()

@@ -71,20 +71,20 @@ def is_ours(dir: RunDir) -> bool:
     return os.lstat(dir.path).st_uid == os.getuid()
 
 
-def inspect_run(desk: OperationsContext, dir: RunDir) -> InspectedRun:
-    seen = replace(_ask(desk, [(dir, read_folder(dir))])[0], copy_of=home_elsewhere(dir))
+def inspect_run(context: OperationsContext, dir: RunDir) -> InspectedRun:
+    seen = replace(_ask(context, [(dir, read_folder(dir))])[0], copy_of=home_elsewhere(dir))
     if seen.answers is None:
         return seen
-    return replace(seen, answers=with_reasons(desk.scheduler(seen.run.spec.cluster), [seen.run], seen.answers))
+    return replace(seen, answers=with_reasons(context.scheduler(seen.run.spec.cluster), [seen.run], seen.answers))
 
 
-def with_priority(desk: OperationsContext, seen: InspectedRun) -> InspectedRun:
+def with_priority(context: OperationsContext, seen: InspectedRun) -> InspectedRun:
     """What decides when the job that waits has its turn: for a person's own question, since it costs calls."""
     if seen.run.state is RunState.RUNNING:  # the next leg's turn is not decided yet
         return seen
     waiting = (status for leg in seen.run.legs.values() if not leg.claimed and (status := seen.status(leg)))
     queued = next((status for status in waiting if status.state is JobState.QUEUED), None)
-    return replace(seen, priority=priority_of(desk.scheduler(seen.run.spec.cluster), queued.id)) if queued else seen
+    return replace(seen, priority=priority_of(context.scheduler(seen.run.spec.cluster), queued.id)) if queued else seen
 
 
 def with_reasons(scheduler: Scheduler, runs: Iterable[Run], answers: JobAnswers) -> JobAnswers:
@@ -109,7 +109,7 @@ def in_plain_words(cluster: Cluster, native: str) -> str:
     return said if native in said else f"{said} ({native})"
 
 
-def inspect_runs(desk: OperationsContext, dirs: Iterable[RunDir]) -> tuple[list[InspectedRun], list[StorageError]]:
+def inspect_runs(context: OperationsContext, dirs: Iterable[RunDir]) -> tuple[list[InspectedRun], list[StorageError]]:
     """Every run that can be read, and what is wrong with the others."""
     runs: list[tuple[RunDir, Run]] = []
     broken: list[StorageError] = []
@@ -118,20 +118,20 @@ def inspect_runs(desk: OperationsContext, dirs: Iterable[RunDir]) -> tuple[list[
             runs.append((dir, read_folder(dir)))
         except StorageError as error:
             broken.append(error)
-    return _ask(desk, runs), broken
+    return _ask(context, runs), broken
 
 
-def _ask(desk: OperationsContext, runs: list[tuple[RunDir, Run]]) -> list[InspectedRun]:
+def _ask(context: OperationsContext, runs: list[tuple[RunDir, Run]]) -> list[InspectedRun]:
     """Ask each cluster once for all live jobs of these runs. A cluster that does not answer costs only its column."""
     ours = [run for dir, run in runs if is_ours(dir) and not run.closed]
     answers: dict[str, JobAnswers | None] = {}
     for name, cluster in {run.spec.cluster.name: run.spec.cluster for run in ours}.items():
         jobs = [JobId(leg.job) for run in ours if run.spec.cluster.name == name for leg in run.legs.values() if leg.job and not leg.end]
         try:
-            answers[name] = desk.scheduler(cluster).status(jobs) if jobs else {}
+            answers[name] = context.scheduler(cluster).status(jobs) if jobs else {}
         except OnwardError:
             answers[name] = None
-    now = desk.clock.now()
+    now = context.clock.now()
     return [
         InspectedRun(
             dir=dir,
@@ -214,9 +214,9 @@ def time_account(run: Run, pace: TrainingPace, *, now: float) -> dict[str, Any]:
     }
 
 
-def current_pace(told: Mapping[str, Any]) -> TrainingPace:
+def current_pace(record: Mapping[str, Any]) -> TrainingPace:
     """Of what `progress` says."""
-    return TrainingPace(step=told["step"], total=told["total"], rate=told["steps_per_second"], at=told.get("at"))
+    return TrainingPace(step=record["step"], total=record["total"], rate=record["steps_per_second"], at=record.get("at"))
 
 
 def folder_pace(dir: RunDir, run: Run) -> TrainingPace:
@@ -241,25 +241,25 @@ def progress(seen: InspectedRun) -> dict[str, Any]:
 
     One truth of what was logged, published and written into event files: the furthest of the newest leg that tells.
     """
-    told = Progress()
+    progress = Progress()
     total = step = None
     for number in sorted(seen.run.legs, reverse=True):
         leg = seen.run.legs[number]
         if not leg.claimed:
             continue
-        told = leg_progress(seen.dir.spool, number)
-        total = total or (told.total if isinstance(told.total, int) and told.total > 0 else None)
-        step = max((known for known in (told.last_step, saved_step(leg)) if known is not None), default=None)
+        progress = leg_progress(seen.dir.spool, number)
+        total = total or (progress.total if isinstance(progress.total, int) and progress.total > 0 else None)
+        step = max((known for known in (progress.last_step, saved_step(leg)) if known is not None), default=None)
         if step is not None:
             break
-    if told.last_step is None:
+    if progress.last_step is None:
         step = max((known for known in (step, event_file_step(seen.dir)) if known is not None), default=None)
-    rate = told.steps_per_second
+    rate = progress.steps_per_second
     eta = None
-    if rate and total and told.last_step is not None and told.last_time is not None and not seen.run.closed:
-        eta = told.last_time + max(total - 1 - told.last_step, 0) / rate
-    metrics = {str(name): value for name, value in told.last.items() if isinstance(value, int | float)}
-    return {"step": step, "total": total, "steps_per_second": rate, "at": told.last_time, "eta": eta, "metrics": metrics}
+    if rate and total and progress.last_step is not None and progress.last_time is not None and not seen.run.closed:
+        eta = progress.last_time + max(total - 1 - progress.last_step, 0) / rate
+    metrics = {str(name): value for name, value in progress.last.items() if isinstance(value, int | float)}
+    return {"step": step, "total": total, "steps_per_second": rate, "at": progress.last_time, "eta": eta, "metrics": metrics}
 
 
 def checkpoints(dir: RunDir, *, verify: bool = False) -> list[dict[str, Any]]:
@@ -311,8 +311,8 @@ def _misses(run: Run, dir: RunDir, leg: Leg) -> list[str]:
     newest = max((p.step for each in run.legs.values() for p in each.published), default=-1)
     stored = {p.step for p in leg.published}  # since then, by this leg or a later one
     missed = [m for m in leg.missed if m.step not in stored]
-    told = [f"the checkpoint of step {m.step} was not stored: {m.reason}{_kept(m, dir, leg, newest)}" for m in missed]
-    return told if len(told) <= 3 else [*told[:1], f"… and {len(told) - 2} more", told[-1]]
+    lines = [f"the checkpoint of step {m.step} was not stored: {m.reason}{_kept(m, dir, leg, newest)}" for m in missed]
+    return lines if len(lines) <= 3 else [*lines[:1], f"… and {len(lines) - 2} more", lines[-1]]
 
 
 def _kept(missed: Missed, dir: RunDir, leg: Leg, newest: int) -> str:

@@ -26,8 +26,8 @@ _REPAIR_EVERY = 30.0  # seconds between attempts to queue a job for a run that h
 class RunWatch:
     """Whoever waits for a run also repairs it: a run whose jobs all vanished would be waited for without an end."""
 
-    def __init__(self, desk: OperationsContext, dir: RunDir) -> None:
-        self._desk = desk
+    def __init__(self, context: OperationsContext, dir: RunDir) -> None:
+        self._context = context
         self._dir = dir
         self._last: InspectedRun | None = None
         self._asked = 0.0
@@ -40,16 +40,16 @@ class RunWatch:
         jobs = {leg.job for leg in run.legs.values() if leg.job and not leg.end}
         wait = _ASK_EVERY if known is not None and jobs <= self._asked_about else _ASK_AGAIN
         if self._last is None or time.monotonic() - self._asked > wait:
-            self._last = seen = inspect_run(self._desk, self._dir)
+            self._last = seen = inspect_run(self._context, self._dir)
             self._asked, self._asked_about = time.monotonic(), _live_jobs(seen)
             self._repair(seen)
             return seen
         answers = known if jobs <= self._asked_about else None
-        return replace(self._last, run=run, answers=answers, at=self._desk.clock.now())
+        return replace(self._last, run=run, answers=answers, at=self._context.clock.now())
 
     def _repair(self, seen: InspectedRun) -> None:
         """Queue a job for a run that has none, as `onward tend` does; what is in the way is said by the run's reason, not here."""
-        now = self._desk.clock.now()
+        now = self._context.clock.now()
         early = self._repaired is not None and now - self._repaired < _REPAIR_EVERY
         if early or seen.answers is None or no_job_since(seen.run, seen.answers) is None:
             return
@@ -57,17 +57,17 @@ class RunWatch:
             return
         self._repaired = now
         with suppress(OnwardError, OSError):
-            ensure_home(self._desk, self._dir)
-            RunRepair(desk=self._desk, dir=self._dir, run=seen.run, answers=seen.answers, grace=GRACE).mend()
+            ensure_home(self._context, self._dir)
+            RunRepair(context=self._context, dir=self._dir, run=seen.run, answers=seen.answers, grace=GRACE).mend()
 
 
 def _live_jobs(seen: InspectedRun) -> set[str]:
     return {leg.job for leg in seen.run.legs.values() if leg.job and not leg.end}
 
 
-def watch_run(desk: OperationsContext, dir: RunDir) -> Iterator[dict[str, Any]]:
+def watch_run(context: OperationsContext, dir: RunDir) -> Iterator[dict[str, Any]]:
     """How the run stands, every half second, until it is over."""
-    watch = RunWatch(desk, dir)
+    watch = RunWatch(context, dir)
     while True:
         seen = watch.look()
         yield watch_record(seen)

@@ -49,14 +49,14 @@ class _Gone(Exception):
 class HostAgent:
     """The verbs of this machine as a stranger may ask for them, and those of a submit that comes in parts."""
 
-    def __init__(self, desk: OperationsContext, stdin: IO[bytes]) -> None:
-        self._desk = desk
+    def __init__(self, context: OperationsContext, stdin: IO[bytes]) -> None:
+        self._context = context
         self._stdin = stdin
 
     def serve(self, verb: str, given: Mapping[str, Any]) -> Any:
         """A value, or the pieces of what is followed."""
         if verb in (*_LOOKS, *_ACTS):
-            return getattr(LocalHost(self._desk), verb)(**given)
+            return getattr(LocalHost(self._context), verb)(**given)
         match verb:
             case "arrive":
                 return self._arrive(**given)
@@ -73,17 +73,17 @@ class HostAgent:
             case "entrust":
                 return self._entrust(**given)
             case "draft":
-                return LocalHost(self._desk).draft(**given)
+                return LocalHost(self._context).draft(**given)
             case "clone" | "clone_preview":
                 draft = value_from_json(RunDraft, given["draft"])
-                return getattr(LocalHost(self._desk), verb)(draft, run=given["run"])
+                return getattr(LocalHost(self._context), verb)(draft, run=given["run"])
             case _:
                 raise InvalidInput(f"there is no verb {verb!r}")
 
     def _arrive(self, *, id: str, draft: Data) -> Data:
         """What can be refused is refused before code is carried."""
         asked = value_from_json(RunDraft, draft)
-        _, _, root = check_request(self._desk, asked)
+        _, _, root = check_request(self._context, asked)
         return {"folder": str(arriving_code.prepare(root, id))}
 
     def _unpack(self, *, folder: str, files: int) -> Data:
@@ -97,14 +97,14 @@ class HostAgent:
 
     def _preview(self, *, draft: Data, workdir: str) -> PreviewedRun:
         asked = value_from_json(RunDraft, draft)
-        return previewed_run(self._desk, asked.cluster, preview(self._desk, asked, cwd=Path(workdir), code_is_here=False))
+        return previewed_run(self._context, asked.cluster, preview(self._context, asked, cwd=Path(workdir), code_is_here=False))
 
     def _submit(self, *, id: str, draft: Data, folder: str, frozen: Data) -> SubmittedRun:
         """Asked twice is asked once: the answer to the first may have been lost, or the first may still be at it."""
         asked = value_from_json(RunDraft, draft)
-        _, _, root = check_request(self._desk, asked)
+        _, _, root = check_request(self._context, asked)
         with arriving_code.submit_lock(root, id):
-            for run in self._desk.runs():
+            for run in self._context.runs():
                 if labels(run)[0] == id:
                     return await_submitted_run(run)
             room = Path(folder)
@@ -114,7 +114,7 @@ class HostAgent:
                 raise InvalidInput(
                     f"the folder {cwd} does not exist", hint="leave out `freeze: false` (--no-freeze), so that the code is copied"
                 )
-            return submitted_run(submit(self._desk, asked, cwd=cwd, arrived=arrived, id=id))
+            return submitted_run(submit(self._context, asked, cwd=cwd, arrived=arrived, id=id))
 
     def _entrust(self, *, run: str, secret: str) -> Data:
         """The token that whoever submitted has got for this run: through ssh's own channel, never in an argument."""
@@ -145,19 +145,19 @@ def _answered(out: IO[bytes], stdin: IO[bytes]) -> Data:
     request = json.loads(stdin.readline())
     os.chdir(os.path.expanduser("~"))
     _tidy_archives()
-    desk = open_context(request)
-    answer = HostAgent(desk, stdin).serve(request["verb"], request["with"])
+    context = open_context(request)
+    answer = HostAgent(context, stdin).serve(request["verb"], request["with"])
     if not isinstance(answer, Iterator):
         return {"answer": value_to_json(answer)}
     last: Data | None = None
-    told = time.monotonic()
+    last_sent = time.monotonic()
     for piece in answer:
         if piece and piece != last:
             send(out, {"piece": piece})
-            last, told = piece, time.monotonic()
-        elif time.monotonic() - told > BEAT:
+            last, last_sent = piece, time.monotonic()
+        elif time.monotonic() - last_sent > BEAT:
             send(out, {"beat": True})
-            told = time.monotonic()
+            last_sent = time.monotonic()
     return {"answer": {}}
 
 

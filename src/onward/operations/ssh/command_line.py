@@ -44,14 +44,14 @@ def ssh_configuration(host: str) -> dict[str, str]:
     return dict(line.lower().split(" ", 1) for line in done.stdout.splitlines() if " " in line)
 
 
-def _fillers(told: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
+def _fillers(variables: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
     """For what the user has left at its default: a patience for dead hosts, and one connection for several calls."""
     options = []
-    if told.get("connecttimeout", "none") in ("none", "0"):
+    if variables.get("connecttimeout", "none") in ("none", "0"):
         options.append(_CONNECT)
-    if told.get("serveraliveinterval", "0") == "0":
+    if variables.get("serveraliveinterval", "0") == "0":
         options += ["ServerAliveInterval=15", "ServerAliveCountMax=3"]
-    unshared = told.get("controlmaster", "false") in ("false", "no") and told.get("controlpath", "none") == "none"
+    unshared = variables.get("controlmaster", "false") in ("false", "no") and variables.get("controlpath", "none") == "none"
     sockets = _socket_folder(env) if unshared else None
     if sockets:
         options += ["ControlMaster=auto", f"ControlPath={sockets}/%C", "ControlPersist=300"]

@@ -31,7 +31,7 @@ class SshFailure:
         return lines[-1] if lines else f"exit code {self.code}"
 
     @property
-    def place(self) -> str:
+    def python_prefix(self) -> str:
         return f"{self.setting}: " if self.setting else ""
 
 
@@ -121,14 +121,14 @@ _SSH: tuple[tuple[str, MakeError], ...] = (
 
 def _old_python(failure: SshFailure) -> OnwardError:
     return NoPython(
-        f"{failure.place}{failure.python} on {failure.host} is too old for Onward, which needs 3.11 or later: {failure.last}",
+        f"{failure.python_prefix}{failure.python} on {failure.host} is too old for Onward, which needs 3.11 or later: {failure.last}",
         hint="set the profile's `python` to a newer one there, such as /usr/bin/python3.11 or that of a conda environment",
     )
 
 
 def _no_python(failure: SshFailure) -> OnwardError:
     return NoPython(
-        f"{failure.place}there is no {failure.python} on {failure.host}: {failure.last}",
+        f"{failure.python_prefix}there is no {failure.python} on {failure.host}: {failure.last}",
         hint="set the profile's `python` to one there that is 3.11 or later, with its full path",
     )
 

@@ -1,4 +1,4 @@
-"""A host that is reached through ssh, as a place: every verb is asked of the agent there, in one call."""
+"""A host that is reached through ssh: every verb is asked of the agent there, in one call."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ T = TypeVar("T")
 class RemoteHost:
     """`profiles` are those of this host: the agent there knows no other. `say` gets the words that are no answer."""
 
-    def __init__(self, desk: OperationsContext, host: str, profiles: list[ClusterSettings], *, say: Say) -> None:
-        self.host = host
-        self._desk = desk
+    def __init__(self, context: OperationsContext, host: str, profiles: list[ClusterSettings], *, say: Say) -> None:
+        self.hostname = host
+        self._context = context
         self._profiles = profiles
         self._say = say
         self._callers: dict[str, SshCaller] = {}  # by Python, those that a profile names first
         for profile in sorted(profiles, key=lambda profile: profile.python is None):
             setting = f"clusters.{profile.name}.python" if profile.python else ""
             python = profile.python or _PYTHON
-            self._callers.setdefault(python, SshCaller(host, python=python, env=desk.env, setting=setting))
+            self._callers.setdefault(python, SshCaller(host, python=python, env=context.env, setting=setting))
 
     @property
     def names(self) -> list[str]:
@@ -72,15 +72,17 @@ class RemoteHost:
     # ── look and act ──────────────────────────────────────────────────────────
 
     def runs(self, *, state: str | None, newest: int | None, fold: bool = False) -> RunRecords:
-        told = self._value(RunRecords, "runs", within=LOOK, state=state, newest=newest, fold=fold)
-        return replace(told, roots=self._named(told.roots))
+        answer = self._value(RunRecords, "runs", within=LOOK, state=state, newest=newest, fold=fold)
+        return replace(answer, roots=self._named(answer.roots))
 
     def matches(self, *, text: str) -> RunMatches:
-        told = self._value(RunMatches, "matches", within=LOOK, text=text)
-        return replace(told, matches=tuple(replace(match, host=self.host) for match in told.matches), roots=self._named(told.roots))
+        answer = self._value(RunMatches, "matches", within=LOOK, text=text)
+        return replace(
+            answer, matches=tuple(replace(match, host=self.hostname) for match in answer.matches), roots=self._named(answer.roots)
+        )
 
     def _named(self, roots: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(f"{self.host}:{root}" for root in roots)
+        return tuple(f"{self.hostname}:{root}" for root in roots)
 
     def show(self, *, run: str) -> RunRecord:
         record: RunRecord = self._ask("show", run=run)
@@ -99,9 +101,9 @@ class RemoteHost:
         return self._value(RunAfterAct, "stop", run=run)
 
     def resume(self, *, run: str, changes: Mapping[str, Any]) -> ResumedRun:
-        told = self._value(ResumedRun, "resume", run=run, changes=dict(changes))
+        resumed = self._value(ResumedRun, "resume", run=run, changes=dict(changes))
         self._entrust(run, None)
-        return told
+        return resumed
 
     def adopt(self, *, run: str) -> RunAfterAct:
         return self._value(RunAfterAct, "adopt", run=run)
@@ -120,7 +122,7 @@ class RemoteHost:
 
     def examine(self, *, clusters: list[str]) -> HostFindings:
         """Each profile by its own Python: one that is not there is said of it alone."""
-        told = HostFindings(clusters={}, roots={})
+        findings = HostFindings(clusters={}, roots={})
         failed: dict[str, OnwardError] = {}
         for python in dict.fromkeys(profile.python for profile in self._profiles if profile.name in clusters):
             mine = [profile.name for profile in self._profiles if profile.name in clusters and profile.python == python]
@@ -129,13 +131,13 @@ class RemoteHost:
             except NoPython as error:
                 failed |= dict.fromkeys(mine, error)
                 continue
-            told = replace(answer, clusters={**told.clusters, **answer.clusters}, roots={**told.roots, **answer.roots})
-        if failed and not told.clusters:
+            findings = replace(answer, clusters={**findings.clusters, **answer.clusters}, roots={**findings.roots, **answer.roots})
+        if failed and not findings.clusters:
             raise next(iter(failed.values()))
         return replace(
-            told,
-            clusters={**told.clusters, **{name: (False, name, f"{why.message} → {why.hint}") for name, why in failed.items()}},
-            roots={**told.roots, **dict.fromkeys(failed, (False, "root", "", ""))},
+            findings,
+            clusters={**findings.clusters, **{name: (False, name, f"{why.message} → {why.hint}") for name, why in failed.items()}},
+            roots={**findings.roots, **dict.fromkeys(failed, (False, "root", "", ""))},
         )
 
     # ── follow ────────────────────────────────────────────────────────────────
@@ -160,21 +162,21 @@ class RemoteHost:
 
     def _follow(self, verb: str, given: Data, *, again: bool = True) -> Iterator[Data | None]:
         """The pieces of one long call; of another, where that broke. Only what a person has to see to ends it."""
-        pause, told = 1.0, ""
+        pause, problem = 1.0, ""
         while True:
             try:
                 for piece in self._stream(self._request(verb, given)):
-                    if told:
-                        self._say(f"{self.host} answers again")
-                    pause, told = 1.0, ""
+                    if problem:
+                        self._say(f"{self.hostname} answers again")
+                    pause, problem = 1.0, ""
                     yield piece
                 return
             except HostUnreachable as error:
                 if not again:
                     raise
-                if error.message != told:
+                if error.message != problem:
                     self._say(f"{error.message}; retrying; the run continues meanwhile")
-                told = error.message
+                problem = error.message
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -192,14 +194,14 @@ class RemoteHost:
         folder = str(self._ask("arrive", of=draft.cluster, id=id, draft=sent)["folder"])
         try:
             frozen = self._carry(draft, cwd, folder)
-            told = self._make(id, sent, of=draft.cluster, folder=folder, frozen=frozen)
+            submitted = self._make(id, sent, of=draft.cluster, folder=folder, frozen=frozen)
         except (HostUnreachable, SubmitUnclear):  # the agent may be at it
             raise
         except BaseException:
             with suppress(OnwardError):
                 self._ask("discard", folder=folder)
             raise
-        return self._entrusted(told, draft.cluster)
+        return self._entrusted(submitted, draft.cluster)
 
     def draft(self, *, run: str) -> RunDraft:
         return self._value(RunDraft, "draft", run=run)
@@ -210,35 +212,35 @@ class RemoteHost:
     def clone(self, draft: RunDraft, *, run: str) -> SubmittedRun:
         """Asked once: there is nothing by which a second asking would be known as the same."""
         try:
-            told = self._value(SubmittedRun, "clone", of=draft.cluster, within=_SUBMIT, draft=self._sent(draft), run=run)
+            submitted = self._value(SubmittedRun, "clone", of=draft.cluster, within=_SUBMIT, draft=self._sent(draft), run=run)
         except HostUnreachable as error:
-            hint = f"run onward runs when {self.host} answers again"
+            hint = f"run onward runs when {self.hostname} answers again"
             raise SubmitUnclear(f"it is unknown whether a clone of {run} was queued: {error.message}", hint=hint) from error
-        return self._entrusted(told, draft.cluster)
+        return self._entrusted(submitted, draft.cluster)
 
     def _carry(self, draft: RunDraft, cwd: Path, folder: str) -> CodeSnapshot:
         with tempfile.TemporaryDirectory(prefix="onward-") as scratch:
             code = Path(scratch) / "code"
             alone, words = draft.inputs is not None, named_words(draft)
-            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._desk.root, alone=alone, words=words)
+            frozen = freeze_code(cwd, code, exclude=draft.exclude, runs=self._context.root, alone=alone, words=words)
             left = drop_links(code)
-            missing = () if alone else note_on_missing(cwd, code / frozen.workdir, words, host=self.host)
+            missing = () if alone else note_on_missing(cwd, code / frozen.workdir, words, host=self.hostname)
             if left:
                 named = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
-                self._say(f"not copied to {self.host}, because it is data or excluded: {named}")
+                self._say(f"not copied to {self.hostname}, because it is data or excluded: {named}")
             way = carry_code(self._caller_of(draft.cluster), code, folder, request=self._request("unpack", {"folder": folder}))
             if way:
                 self._say(way)
         facts = {**frozen.facts, "from": f"{socket.gethostname()}:{frozen.facts['from']}"}
         return replace(frozen, facts=facts, notes=(*frozen.notes, *missing))
 
-    def _entrusted(self, told: SubmittedRun, of: str) -> SubmittedRun:
-        self._entrust(told.folder, of)
-        return told
+    def _entrusted(self, submitted: SubmittedRun, of: str) -> SubmittedRun:
+        self._entrust(submitted.folder, of)
+        return submitted
 
     def _entrust(self, folder: str, of: str | None) -> None:
         """Give a run's jobs a token of the tracker's where one is named: the user's own stays here."""
-        named = tracker_settings(self._desk)
+        named = tracker_settings(self._context)
         if named:
             try:
                 secret = register_run(named, self._ask("spec", of=of, run=folder))
@@ -257,7 +259,7 @@ class RemoteHost:
                 if attempt == _TRIES - 1:
                     raise SubmitUnclear(
                         f"it is unknown whether the run {id} was queued: {error.message}",
-                        hint=f"run onward show {id} when {self.host} answers again",
+                        hint=f"run onward show {id} when {self.hostname} answers again",
                     ) from error
                 self._say(f"{error.message}; retrying")
                 time.sleep(1 + attempt)
@@ -265,10 +267,10 @@ class RemoteHost:
 
     def _sent(self, draft: RunDraft) -> Data:
         environment = draft.environment
-        for kind, place in (("venv", environment.venv), ("conda", environment.conda if "/" in (environment.conda or "") else None)):
-            if place and not place.startswith(("/", "~", "$")):
+        for kind, folder in (("venv", environment.venv), ("conda", environment.conda if "/" in (environment.conda or "") else None)):
+            if folder and not folder.startswith(("/", "~", "$")):
                 raise InvalidInput(
-                    f"environment.{kind}: {place} is relative to this machine's folder", hint=f"write its full path on {self.host}"
+                    f"environment.{kind}: {folder} is relative to this machine's folder", hint=f"write its full path on {self.hostname}"
                 )
         return dict(value_to_json(draft))
 
@@ -314,6 +316,6 @@ class RemoteHost:
         return next((profile.python for profile in self._profiles if profile.name == cluster), None)
 
     def _request(self, verb: str, given: Data) -> Data:
-        named = tracker_settings(self._desk)
+        named = tracker_settings(self._context)
         profiles = [value_to_json(profile) for profile in self._profiles]
         return {"profiles": profiles, "tracker": named.url if named else None, "verb": verb, "with": given}

@@ -35,10 +35,10 @@ def login_environment() -> dict[str, str]:
     how = ["-c", tell] if Path(shell).name in ("csh", "tcsh") else ["-l", "-c", tell]  # csh takes -l alone; its .cshrc is read anyway
     try:
         done = subprocess.run([shell, *how], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False)
-        told = json.loads(done.stdout.rpartition(b"\x1e")[2])
+        variables = json.loads(done.stdout.rpartition(b"\x1e")[2])
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return dict(os.environ)
-    found = {str(key): str(value) for key, value in told.items() if not str(key).startswith("ONWARD_") or key == "ONWARD_STATE_DIR"}
+    found = {str(key): str(value) for key, value in variables.items() if not str(key).startswith("ONWARD_") or key == "ONWARD_STATE_DIR"}
     both = [*found.get("PATH", "").split(os.pathsep), *os.environ.get("PATH", "").split(os.pathsep)]
     return {**found, "PATH": os.pathsep.join(dict.fromkeys(filter(None, both)))}  # a profile may begin its PATH anew
 

@@ -66,10 +66,10 @@ def prepare(root: Path, id: str) -> Path:
 def submit_lock(root: Path, id: str, *, patience: float = _PATIENCE) -> Iterator[None]:
     """Of two askings of the same submit, the second waits for the first: a connection that breaks does not end what it began."""
     mark = arrival_folder(root, id).with_name(f"{id}.asked")
-    told = {"host": socket.gethostname(), "pid": os.getpid(), "at": time.time()}
+    owner = {"host": socket.gethostname(), "pid": os.getpid(), "at": time.time()}
     give_up = time.monotonic() + patience
     mark.parent.mkdir(parents=True, exist_ok=True)  # without a frozen copy, no code has come before
-    while not take_file(mark, json.dumps(told)):
+    while not take_file(mark, json.dumps(owner)):
         if time.monotonic() > give_up:
             raise SubmitUnclear(
                 f"it is unknown whether the run {id} was queued: an earlier asking of this submit has not ended ({_holder(mark)})",

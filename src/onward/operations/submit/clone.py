@@ -81,22 +81,22 @@ def draft_of(dir: RunDir) -> RunDraft:
     )
 
 
-def clone(desk: OperationsContext, dir: RunDir, draft: RunDraft, *, since: CheckpointName | None = None) -> RunDir:
+def clone(context: OperationsContext, dir: RunDir, draft: RunDraft, *, since: CheckpointName | None = None) -> RunDir:
     """Queue `draft`, which was made from this run's, with this run's code; from the beginning, or from its checkpoint `since`."""
     spec = read_run(dir).spec
     begin = _branch(dir, since) if since else None
     if not _is_frozen(spec):
-        return submit(desk, draft, cwd=_start(dir, spec), begin=begin)
+        return submit(context, draft, cwd=_start(dir, spec), begin=begin)
     diff = dir.code_diff
     frozen = CodeSnapshot(workdir=spec.workdir, facts=dict(spec.code), diff="")
     if diff.exists():
         frozen = replace(frozen, diff=read_beneath(dir.root, diff).decode(), diff_mode=stat.S_IMODE(diff.stat().st_mode))
     copied = CopiedCode(id=new_id(), code=dir.code, frozen=frozen, since=dir.spec.stat().st_ctime)
-    return submit(desk, draft, cwd=_start(dir, spec), arrived=copied, begin=begin)
+    return submit(context, draft, cwd=_start(dir, spec), arrived=copied, begin=begin)
 
 
-def clone_preview(desk: OperationsContext, dir: RunDir, draft: RunDraft) -> SubmitPreview:
-    return preview(desk, draft, cwd=_start(dir, read_run(dir).spec))
+def clone_preview(context: OperationsContext, dir: RunDir, draft: RunDraft) -> SubmitPreview:
+    return preview(context, draft, cwd=_start(dir, read_run(dir).spec))
 
 
 def _branch(dir: RunDir, since: CheckpointName) -> Callable[[RunDir], object]:

@@ -14,7 +14,7 @@ from onward.schedulers.state_folder import first_time
 _LARGEST = 1 << 20  # bytes; nobody writes a larger script by hand
 
 
-def framework_hint(desk: OperationsContext, draft: RunDraft, *, cwd: Path) -> Sequence[str]:
+def framework_hint(context: OperationsContext, draft: RunDraft, *, cwd: Path) -> Sequence[str]:
     """Nothing where the command or the params file says already where checkpoints are, or nothing can be seen. Never an error."""
     rule = draft.checkpoints
     if draft.script or rule.own or rule.paths or any("{checkpoints." in word or "{?checkpoints." in word for word in draft.command):
@@ -26,6 +26,6 @@ def framework_hint(desk: OperationsContext, draft: RunDraft, *, cwd: Path) -> Se
         framework = framework_of(script.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ()
-    if framework is None or not first_time(desk.env, f"hint-said-{framework.name.replace(' ', '-').lower()}"):
+    if framework is None or not first_time(context.env, f"hint-said-{framework.name.replace(' ', '-').lower()}"):
         return ()
     return framework.hint()

@@ -56,7 +56,7 @@ class SubmitPreview:
 
 
 def submit(
-    desk: OperationsContext,
+    context: OperationsContext,
     draft: RunDraft,
     *,
     cwd: Path,
@@ -72,14 +72,14 @@ def submit(
     anybody can take the folder for a run. `admit` has the last word before the folder becomes a run: after False it is removed, and
     Conflict says so. `patience`: seconds to go on asking a scheduler that does not answer.
     """
-    spec, root = _specify(desk, draft, cwd, id=arrived.id if arrived else id or new_id())
+    spec, root = _specify(context, draft, cwd, id=arrived.id if arrived else id or new_id())
     dir = RunDir(take_folder(root, run_day(spec.created), spec.name, lambda path: RunDir(path).make()))
     with removed_if_it_fails(dir.path):
         frozen = arrived.move(dir.code) if arrived else _freeze(draft, cwd, dir, root)
         spec = replace(spec, workdir=_start(draft, frozen.workdir), code=frozen.facts)
         if draft.script:
             write_whole(dir.batch_script, draft.script_text.encode(errors="surrogateescape"), mode=_script_mode(draft.script))
-        own = inherited_variables(desk.env, functions=draft.script is not None) if draft.carry else {}
+        own = inherited_variables(context.env, functions=draft.script is not None) if draft.carry else {}
         if draft.inputs:
             write_inputs(dir, draft.inputs)
         if begin:
@@ -90,31 +90,31 @@ def submit(
     with removed_if_it_fails(dir.path) if not admit else nullcontext():  # one that was admitted is finished by whoever comes next
         publish_spec(dir)
         run = read_run(dir)
-    desk.remember_root(root)
-    announce_run(desk, spec, dir)
-    scheduler = desk.scheduler(spec.cluster)
-    handover = Handover(dir=dir, scheduler=scheduler, journal=desk_journal(dir), clock=desk.clock, patience=patience)
+    context.remember_root(root)
+    announce_run(context, spec, dir)
+    scheduler = context.scheduler(spec.cluster)
+    handover = Handover(dir=dir, scheduler=scheduler, journal=desk_journal(dir), clock=context.clock, patience=patience)
     try:
         handover.ensure_ahead(run, Continue(leg=1, mem=run.resources.mem), after=None)
     except (InvalidInput, SubmitRefused):
-        withdraw_run(desk, spec)
+        withdraw_run(context, spec)
         shutil.rmtree(dir.path, ignore_errors=True)
         raise
     handover.advise(run)
     for words in frozen.notes:
-        handover.journal.write(ev.Warned(leg=run.first_leg, at=desk.clock.now(), text=words))
+        handover.journal.write(ev.Warned(leg=run.first_leg, at=context.clock.now(), text=words))
     return dir
 
 
 def make_held_run(
-    desk: OperationsContext, draft: RunDraft, *, cwd: Path, folder: Path, member: PipelineMembership, archive: Path | None = None
+    context: OperationsContext, draft: RunDraft, *, cwd: Path, folder: Path, member: PipelineMembership, archive: Path | None = None
 ) -> RunDir:
     """Make a run of a pipeline, whole, and ask for no job: the pipeline does when its time has come.
 
     Its code is the pipeline's, frozen already; `folder` is its own, and must not be there yet. What it runs in may still have to be built.
     `archive`: the supervisor that the pipeline has frozen for all its runs.
     """
-    spec, _ = _specify(desk, draft, cwd, id=new_id(), built=False)
+    spec, _ = _specify(context, draft, cwd, id=new_id(), built=False)
     spec = replace(spec, member=member, workdir=_start(draft, str(cwd)), code={"frozen": True, "from": str(cwd)})
     dir = RunDir(folder)
     try:
@@ -125,28 +125,28 @@ def make_held_run(
     with removed_if_it_fails(dir.path):
         dir.make()
         write_whole(dir.held, json.dumps({"pipeline": member.pipeline, "stage": member.stage}))
-        own = inherited_variables(desk.env, functions=False) if draft.carry else {}
+        own = inherited_variables(context.env, functions=False) if draft.carry else {}
         frozen = CodeSnapshot(workdir=spec.workdir, facts={}, diff="")
         _write(dir, spec, frozen, environment={**own, **draft.variables}, archive=archive)
         publish_spec(dir)
-    announce_run(desk, spec, dir)
+    announce_run(context, spec, dir)
     return dir
 
 
-def preview(desk: OperationsContext, draft: RunDraft, *, cwd: Path, code_is_here: bool = True) -> SubmitPreview:
-    spec, root = _specify(desk, draft, cwd, id=new_id(), code_is_here=code_is_here)
+def preview(context: OperationsContext, draft: RunDraft, *, cwd: Path, code_is_here: bool = True) -> SubmitPreview:
+    spec, root = _specify(context, draft, cwd, id=new_id(), code_is_here=code_is_here)
     dir = RunDir(next_folder(root, run_day(spec.created), spec.name))
-    scheduler = desk.scheduler(spec.cluster)
+    scheduler = context.scheduler(spec.cluster)
     script = render_script(dir, Run(spec=spec), scheduler, Continue(leg=1, mem=spec.resources.mem))
     command = scheduler.submit_command(dir.script(1), name=f"{spec.name}.1.TOKEN")
     return SubmitPreview(folder=dir.path, script=script, command=tuple(command), notes=tuple(notes_on_python(spec.cluster)))
 
 
-def check_request(desk: OperationsContext, draft: RunDraft) -> tuple[Cluster, Resources, Path]:
+def check_request(context: OperationsContext, draft: RunDraft) -> tuple[Cluster, Resources, Path]:
     """What can be said of a request before its code is looked at: the cluster it goes to, what it asks for, and the runs folder."""
-    cluster, profile = desk.settings.cluster(draft.cluster)
-    _check_programs(desk, cluster)
-    root = desk.settings.root(desk.env, profile).absolute()
+    cluster, profile = context.settings.cluster(draft.cluster)
+    _check_programs(context, cluster)
+    root = context.settings.root(context.env, profile).absolute()
     if draft.script is None:  # a script's own options were judged as it was read
         check_extra(draft.resources, cluster.scheduler)
     check_extra(profile.defaults, cluster.scheduler, f"clusters.{profile.name}.defaults")
@@ -155,29 +155,29 @@ def check_request(desk: OperationsContext, draft: RunDraft) -> tuple[Cluster, Re
         raise InvalidInput(
             f"mem-max ({draft.limits.mem_max} MiB) is below mem ({resources.mem} MiB)", hint="raise mem-max, or leave it out"
         )
-    scheduler = desk.scheduler(cluster)
+    scheduler = context.scheduler(cluster)
     check_launcher(draft.launcher, resources, srun_steps=capabilities_of(scheduler).srun_steps, scheduler=cluster.scheduler)
     scheduler.directives(resources, output=root)  # says now what the scheduler can never do
     return cluster, resources, root
 
 
 def _specify(
-    desk: OperationsContext, draft: RunDraft, cwd: Path, *, id: str, code_is_here: bool = True, built: bool = True
+    context: OperationsContext, draft: RunDraft, cwd: Path, *, id: str, code_is_here: bool = True, built: bool = True
 ) -> tuple[RunSpec, Path]:
-    desk.settings.cluster(draft.cluster)  # a name that nobody knows is said first
+    context.settings.cluster(draft.cluster)  # a name that nobody knows is said first
     if draft.script:
-        check_start(draft, cwd, desk.env.get("PATH", ""), code_is_here=code_is_here)
+        check_start(draft, cwd, context.env.get("PATH", ""), code_is_here=code_is_here)
     else:
         check_params(draft.command, draft.params)
     if not draft.script and code_is_here:
-        check_entry(draft.command, cwd, desk.env.get("PATH", ""), prepared=bool(steps(draft.environment)))
+        check_entry(draft.command, cwd, context.env.get("PATH", ""), prepared=bool(steps(draft.environment)))
         if not steps(draft.environment):
-            check_launcher_is_there(draft.launcher, desk.env.get("PATH", ""))
+            check_launcher_is_there(draft.launcher, context.env.get("PATH", ""))
     environment = with_absolute_paths(draft.environment, cwd)
     if built:
         check_setup_paths(environment)
     check_setup(environment.setup)
-    cluster, resources, root = check_request(desk, draft)
+    cluster, resources, root = check_request(context, draft)
     spec = RunSpec(
         id=id,
         name=draft.name,
@@ -185,8 +185,8 @@ def _specify(
         cluster=cluster,
         command=draft.command,
         workdir=str(cwd),
-        created=desk.clock.now(),
-        user=desk.user,
+        created=context.clock.now(),
+        user=context.user,
         params=draft.params,
         resources=resources,
         limits=draft.limits,
@@ -198,7 +198,7 @@ def _specify(
         outputs=draft.outputs,
         script=replace(draft.script, submitted_from=str(cwd) if code_is_here and not draft.freeze else "") if draft.script else None,
         parent=draft.parent,
-        tracker=tracker.url if (tracker := tracker_settings(desk)) else None,
+        tracker=tracker.url if (tracker := tracker_settings(context)) else None,
         request=draft.inputs.request if draft.inputs else None,
     )
     return spec, root
@@ -226,10 +226,10 @@ def _start(draft: RunDraft, workdir: str) -> str:
     return os.path.normpath(os.path.join(workdir, draft.folder)) if draft.folder else workdir
 
 
-def _check_programs(desk: OperationsContext, cluster: Cluster) -> None:
+def _check_programs(context: OperationsContext, cluster: Cluster) -> None:
     """A machine that has no sbatch will not have one in two minutes: say so, rather than wait for an answer."""
     program = {"slurm": "sbatch", "gridengine": "qsub"}.get(cluster.scheduler)
-    if program and shutil.which(program, path=desk.env.get("PATH", "")) is None:
+    if program and shutil.which(program, path=context.env.get("PATH", "")) is None:
         raise SchedulerUnavailable(
             f"cluster {cluster.name}: the program {program} is not on the PATH here",
             hint="submit from a machine of the cluster, or use --cluster local",

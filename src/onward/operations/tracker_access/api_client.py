@@ -49,8 +49,8 @@ class ApiClient:
         except TrackerUnreachable as error:
             raise HostUnreachable(f"the server at {self.url} does not answer: {error}", hint="is `onward up` running there?") from error
         if status >= 400:
-            told = _json(data)
-            words = told.get("detail") if isinstance(told, dict) else None
+            answer = _json(data)
+            words = answer.get("detail") if isinstance(answer, dict) else None
             raise _KINDS.get(status, OnwardError)(f"the server says: {words or status}")
         return data
 

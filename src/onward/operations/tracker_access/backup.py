@@ -19,7 +19,7 @@ from onward.schedulers.command import run_command
 _PARTIAL = ".partial"
 
 
-def backup(place: TrackerLocation, folder: Path) -> dict[str, Any]:
+def backup(location: TrackerLocation, folder: Path) -> dict[str, Any]:
     """Copy everything into a new folder; `onward up --db FOLDER/tracker.db` serves it. What it says is what was done."""
     folder = folder.absolute()
     if folder.exists():
@@ -29,11 +29,11 @@ def backup(place: TrackerLocation, folder: Path) -> dict[str, Any]:
     before = os.umask(0o077)
     try:
         partial.mkdir(parents=True)
-        database = _sqlite(place.path, partial / "tracker.db") if place.path else _postgres(place, partial)
-        requests = Path(place.requests) if place.path else None  # of the gateway, where there is one; else among the tables
+        database = _sqlite(location.path, partial / "tracker.db") if location.path else _postgres(location, partial)
+        requests = Path(location.requests) if location.path else None  # of the gateway, where there is one; else among the tables
         if requests and requests.is_file():
             _sqlite(requests, partial / "tracker.requests.db")
-        files = _files(place.files, partial / "tracker.files")
+        files = _files(location.files, partial / "tracker.files")
         record = {"schema": 1, "at": time.time(), "database": database, "files": files}
         (partial / "backup.json").write_text(json.dumps(record, indent=2) + "\n")
         os.rename(partial, folder)
@@ -62,12 +62,12 @@ def _sqlite(path: Path, target: Path) -> dict[str, Any]:
     return {"name": target.name, "bytes": target.stat().st_size}
 
 
-def _postgres(place: TrackerLocation, into: Path) -> dict[str, Any]:
+def _postgres(location: TrackerLocation, into: Path) -> dict[str, Any]:
     program = shutil.which("pg_dump")
     if program is None:
         raise NotFound("pg_dump is not on the PATH", hint="install PostgreSQL's client, or run the backup where the database is")
     target = into / "tracker.dump"
-    address, password = _without_password(place.db)
+    address, password = _without_password(location.db)
     extra = {"PGPASSWORD": password} if password else {}  # not an argument: those are for everyone to see
     answer = run_command([program, "--format=custom", f"--file={target}", f"--dbname={address}"], timeout=3600, extra=extra)
     if answer.code:
@@ -79,9 +79,9 @@ def _postgres(place: TrackerLocation, into: Path) -> dict[str, Any]:
 
 def _without_password(url: str) -> tuple[str, str]:
     parts = urlsplit(url.replace("postgresql+psycopg://", "postgresql://"))
-    user, _, place = parts.netloc.rpartition("@")
+    user, _, host = parts.netloc.rpartition("@")
     name, _, password = user.partition(":")
-    return urlunsplit(parts._replace(netloc=f"{name}@{place}" if name else place)), unquote(password)
+    return urlunsplit(parts._replace(netloc=f"{name}@{host}" if name else host)), unquote(password)
 
 
 def _files(source: Path, target: Path) -> dict[str, Any]:

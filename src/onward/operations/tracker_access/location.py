@@ -87,17 +87,17 @@ class ServingLock:
     closed it (to close it meanwhile would free SQLite's own locks). Several may serve one PostgreSQL; the note is the first one's.
     """
 
-    def __init__(self, place: TrackerLocation) -> None:
+    def __init__(self, location: TrackerLocation) -> None:
         from onward.tracker.db.database import check_location
 
-        check_location(place.db)
-        self._place = place
-        self._held = [_locked(place, place.path)] if place.path else []
+        check_location(location.db)
+        self._place = location
+        self._held = [_locked(location, location.path)] if location.path else []
         self._note: int | None = None
         try:
-            self._note = _locked(place, place.note)
+            self._note = _locked(location, location.note)
         except Conflict:
-            if place.path:
+            if location.path:
                 self._release()
                 raise
 
@@ -120,7 +120,7 @@ class ServingLock:
             os.close(self._held.pop())
 
 
-def _locked(place: TrackerLocation, path: Path) -> int:
+def _locked(location: TrackerLocation, path: Path) -> int:
     """A handle of the file, which nobody else has locked."""
     while True:
         try:
@@ -139,9 +139,9 @@ def _locked(place: TrackerLocation, path: Path) -> int:
             os.close(handle)
         except BlockingIOError as error:
             os.close(handle)
-            there = place.served_at()
+            there = location.served_at()
             raise Conflict(
-                f"another server serves {place.words}" + (f" at {there}" if there else ""),
+                f"another server serves {location.words}" + (f" at {there}" if there else ""),
                 hint="stop that one, or give this one its own database with --db",
             ) from error
 
@@ -172,17 +172,17 @@ class OpenTracker:
 
 
 @contextlib.contextmanager
-def open_tracker(place: TrackerLocation) -> Iterator[OpenTracker]:
+def open_tracker(location: TrackerLocation) -> Iterator[OpenTracker]:
     """The store, its tables made or brought up to date, until the block ends. What is in it is its owner's alone."""
     from onward.tracker.access.token_store import TokenStore
     from onward.tracker.store import Tracker
 
-    if place.path:
-        place.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    place.close_to_others()
+    if location.path:
+        location.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    location.close_to_others()
     before = os.umask(0o077)
     try:
-        tracker = Tracker.open(place.db)
+        tracker = Tracker.open(location.db)
     finally:
         os.umask(before)
     try:

@@ -32,19 +32,19 @@ log = logging.getLogger(__name__)
 _HINT = "set `tracker.url` and `tracker.token-file` in the settings, or ONWARD_TRACKER_URL and ONWARD_TOKEN_FILE"
 
 
-def tracker_settings(desk: OperationsContext) -> TrackerSettings | None:
+def tracker_settings(context: OperationsContext) -> TrackerSettings | None:
     """The variables, else the settings. A job's own variables name its relay, which is no server."""
-    url, token = desk.env.get(contract.TRACKER_URL), desk.env.get(contract.TOKEN_FILE)
-    if url and token and contract.RUN_ID not in desk.env:
+    url, token = context.env.get(contract.TRACKER_URL), context.env.get(contract.TOKEN_FILE)
+    if url and token and contract.RUN_ID not in context.env:
         return TrackerSettings(url=url.rstrip("/"), token_file=Path(token).expanduser())
-    return desk.settings.tracker
+    return context.settings.tracker
 
 
-def announce_run(desk: OperationsContext, spec: RunSpec, dir: RunDir) -> None:
+def announce_run(context: OperationsContext, spec: RunSpec, dir: RunDir) -> None:
     """Make the run known, and get its jobs a token; again when it is resumed, since the token that they had ended with the run.
 
     A server that does not answer keeps no run from starting."""
-    named = tracker_settings(desk)
+    named = tracker_settings(context)
     if named is None or named.token_file is None or spec.tracker is None:
         return
     try:
@@ -69,9 +69,9 @@ def write_job_token(dir: RunDir, secret: str) -> None:
     write_whole(dir.tracker_token, secret, mode=0o600)
 
 
-def withdraw_run(desk: OperationsContext, spec: RunSpec) -> None:
+def withdraw_run(context: OperationsContext, spec: RunSpec) -> None:
     """The scheduler said no, so there is no run: out of the server's lists, if it answers."""
-    named = tracker_settings(desk)
+    named = tracker_settings(context)
     if named is None or named.token_file is None or spec.tracker is None:
         return
     try:
@@ -86,9 +86,9 @@ class SyncedRun:
     bytes: int
 
 
-def sync_folder(desk: OperationsContext, folder: Path) -> SyncedRun:
+def sync_folder(context: OperationsContext, folder: Path) -> SyncedRun:
     """Send a run's folder to the server: one of ours, or one that `onward.init()` made by hand. What is there already is passed over."""
-    named = tracker_settings(desk)
+    named = tracker_settings(context)
     if named is None:
         raise InvalidInput("no tracker server is configured", hint=_HINT)
     server, dir = TrackerServerClient.of(named), RunDir(folder.absolute())
@@ -146,14 +146,14 @@ class TrackerServerClient:
         except TrackerUnreachable as error:
             raise self._unreachable(error) from error
         try:
-            told = json.loads(data)
+            answer = json.loads(data)
         except ValueError:
-            told = {}
+            answer = {}
         if status >= 400:
-            words = told.get("detail") if isinstance(told, dict) else None
+            words = answer.get("detail") if isinstance(answer, dict) else None
             kind = NotAllowed if status in (401, 403) else InvalidInput
             raise kind(f"the tracker at {self._url} answered {status}: {words or 'no message'}", hint="is its token for another server?")
-        return told
+        return answer
 
     def _unreachable(self, error: Exception) -> HostUnreachable:
         return HostUnreachable(f"the tracker at {self._url} does not answer: {error}", hint="is `onward up` running there?")

@@ -64,15 +64,15 @@ def json_line(line: str) -> BenchmarkItem | Numbers | None:
     if not line.lstrip().startswith("{"):
         return None
     try:
-        told = json.loads(line)
+        entry = json.loads(line)
     except ValueError:
         return None
-    inner = told.get(_SCORES)
-    numbers = _numbers({**told, **inner} if isinstance(inner, dict) else told)
-    if _ITEM not in told:
+    inner = entry.get(_SCORES)
+    numbers = _numbers({**entry, **inner} if isinstance(inner, dict) else entry)
+    if _ITEM not in entry:
         return numbers or None
     numbers.pop(_ITEM, None)
-    return BenchmarkItem(id=_id(told[_ITEM]), values=numbers, error=str(told.get(_ERROR) or ""))
+    return BenchmarkItem(id=_id(entry[_ITEM]), values=numbers, error=str(entry.get(_ERROR) or ""))
 
 
 def regex_line(pattern: str) -> LineReader:
@@ -153,14 +153,14 @@ def _read_lm_eval(rule: AdapterRule, output: CommandOutput) -> ParsedOutput:
         raise InvalidInput("the file of lm-evaluation-harness has no results", hint="give it --output_path {results}")
     samples = found.get("n-samples", {})
     scores: dict[str, Score] = {}
-    for task, told in tasks.items():
+    for task, values in tasks.items():
         count = int(samples.get(task, {}).get("effective") or 1)
-        for key, value in _numbers(told).items():
+        for key, value in _numbers(values).items():
             metric, _, filter_name = key.partition(",")
             if metric.endswith("_stderr"):
                 continue
             name = metric if filter_name in ("", "none") else f"{metric}.{filter_name}"
-            error = _number(told.get(f"{metric}_stderr,{filter_name}"))
+            error = _number(values.get(f"{metric}_stderr,{filter_name}"))
             spread = error * math.sqrt(count) if error is not None and count > 1 else None
             scores[name if len(tasks) == 1 else f"{task}/{name}"] = Score(value=value, count=count, spread=spread)
     return ParsedOutput(scores=scores)
@@ -170,11 +170,11 @@ def _read_pytest_benchmark(rule: AdapterRule, output: CommandOutput) -> ParsedOu
     """pytest-benchmark's `--benchmark-json`: the mean seconds of each test."""
     found = _json_file(rule.file or "**/*.json", output)
     scores: dict[str, Score] = {}
-    for told in found.get("benchmarks") or ():
-        stats = told.get("stats", {})
+    for entry in found.get("benchmarks") or ():
+        stats = entry.get("stats", {})
         mean, rounds = _number(stats.get("mean")), int(stats.get("rounds") or 1)
         if mean is not None:
-            scores[str(told.get("name"))] = Score(value=mean, count=rounds, spread=_number(stats.get("stddev")) if rounds > 1 else None)
+            scores[str(entry.get("name"))] = Score(value=mean, count=rounds, spread=_number(stats.get("stddev")) if rounds > 1 else None)
     return ParsedOutput(scores=scores)
 
 
@@ -206,8 +206,8 @@ ADAPTERS: Mapping[str, Callable[[AdapterRule, CommandOutput], ParsedOutput]] = {
 # ── numbers ───────────────────────────────────────────────────────────────────
 
 
-def _numbers(told: Mapping[str, Any]) -> dict[str, float]:
-    return {str(key): number for key, value in told.items() if (number := _number(value)) is not None}
+def _numbers(entry: Mapping[str, Any]) -> dict[str, float]:
+    return {str(key): number for key, value in entry.items() if (number := _number(value)) is not None}
 
 
 def _number(value: object) -> float | None:
@@ -228,10 +228,10 @@ def _number_in(text: str) -> float | None:
         return None
 
 
-def _flat(told: Mapping[str, Any], before: str = "") -> dict[str, float]:
+def _flat(entry: Mapping[str, Any], before: str = "") -> dict[str, float]:
     """Every number, by its keys with dots."""
     found = {}
-    for key, value in told.items():
+    for key, value in entry.items():
         if isinstance(value, dict):
             found.update(_flat(value, f"{before}{key}."))
         elif (number := _number(value)) is not None:
@@ -239,10 +239,10 @@ def _flat(told: Mapping[str, Any], before: str = "") -> dict[str, float]:
     return found
 
 
-def _at(told: object, keys: Sequence[str]) -> float | None:
+def _at(entry: object, keys: Sequence[str]) -> float | None:
     for key in keys:
-        told = told.get(key) if isinstance(told, dict) else None
-    return _number(told)
+        entry = entry.get(key) if isinstance(entry, dict) else None
+    return _number(entry)
 
 
 def _id(value: object) -> str:

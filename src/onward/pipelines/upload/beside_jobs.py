@@ -27,9 +27,9 @@ _LAST_TRIES, _ONCE_MORE = 2, 16.0
 _CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_", "FSSPEC_", "SSH_AUTH_SOCK", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "https_proxy", "no_proxy")
 
 
-def upload_in_background(scene: LegContext) -> Repeating | None:
+def upload_in_background(context: LegContext) -> Repeating | None:
     """While the job trains or measures. None where nothing is to be uploaded."""
-    dir = _pipeline(scene)
+    dir = _pipeline(context)
     if dir is None:
         return None
     plans: list[PipelinePlan] = []
@@ -37,40 +37,42 @@ def upload_in_background(scene: LegContext) -> Repeating | None:
     def upload() -> None:
         plans[:] = plans or [read_plan(dir)]
         rule = plans[0].upload
-        if rule and has_work(dir, plans[0], rule, now=scene.clock.now()):
-            _pass(scene, dir, within=_LONGEST)
+        if rule and has_work(dir, plans[0], rule, now=context.clock.now()):
+            _pass(context, dir, within=_LONGEST)
 
     return Repeating("uploading", upload, every=_EVERY)
 
 
-def upload_last(scene: LegContext) -> None:
+def upload_last(context: LegContext) -> None:
     """When a leg leaves and the pipeline is over: the rest, if another job is not at it."""
-    dir = _pipeline(scene)
+    dir = _pipeline(context)
     if dir is None or not dir.over.exists():
         return
     with never_hurts_training("the last upload"):
-        until, tries = scene.clock.now() + _LAST_ONE, 0
-        while not has_all_arrived(dir) and scene.clock.now() < until and tries < _LAST_TRIES:
-            if _pass(scene, dir, within=until - scene.clock.now()) is PassEnd.BUSY:
-                scene.clock.sleep(_TURN)
+        until, tries = context.clock.now() + _LAST_ONE, 0
+        while not has_all_arrived(dir) and context.clock.now() < until and tries < _LAST_TRIES:
+            if _pass(context, dir, within=until - context.clock.now()) is PassEnd.BUSY:
+                context.clock.sleep(_TURN)
                 continue
             tries += 1
             if tries < _LAST_TRIES and not has_all_arrived(dir):  # as with a log to which its job had one more word to say
-                scene.clock.sleep(_ONCE_MORE)
+                context.clock.sleep(_ONCE_MORE)
 
 
-def _pipeline(scene: LegContext) -> PipelineDir | None:
-    dir = PipelineDir(Path(scene.spec.member.pipeline)) if scene.spec.member else None
+def _pipeline(context: LegContext) -> PipelineDir | None:
+    dir = PipelineDir(Path(context.spec.member.pipeline)) if context.spec.member else None
     return dir if dir and dir.uploads.is_dir() else None
 
 
-def _pass(scene: LegContext, dir: PipelineDir, *, within: float) -> PassEnd:
-    deadline = scene.allocation.deadline
-    left = min(within, deadline - scene.clock.now() - _BEFORE_THE_LIMIT) if deadline else within
+def _pass(context: LegContext, dir: PipelineDir, *, within: float) -> PassEnd:
+    deadline = context.allocation.deadline
+    left = min(within, deadline - context.clock.now() - _BEFORE_THE_LIMIT) if deadline else within
     if left <= 1.0:
         return PassEnd.LEFT
     try:
-        answer = run_command((sys.executable, "-E", str(dir.supervisor), "upload", str(dir.path)), timeout=left, extra=_credentials(scene))
+        answer = run_command(
+            (sys.executable, "-E", str(dir.supervisor), "upload", str(dir.path)), timeout=left, extra=_credentials(context)
+        )
     except OnwardError as error:
         log.warning("%s", error)
         return PassEnd.LEFT
@@ -82,10 +84,10 @@ def _pass(scene: LegContext, dir: PipelineDir, *, within: float) -> PassEnd:
     return PassEnd(answer.code)
 
 
-def _credentials(scene: LegContext) -> dict[str, str]:
+def _credentials(context: LegContext) -> dict[str, str]:
     """What the submitting shell had for such services."""
     try:
-        told = json.loads(scene.dir.environment.read_bytes())
+        data = json.loads(context.dir.environment.read_bytes())
     except (OSError, ValueError):
         return {}
-    return {str(name): str(value) for name, value in told.items() if name.startswith(_CREDENTIALS)}
+    return {str(name): str(value) for name, value in data.items() if name.startswith(_CREDENTIALS)}

@@ -123,8 +123,8 @@ class RsyncDestination:
             raise NotDelivered(f"{self.to}: {error.message}", hint=error.hint) from error
         if answer.code:
             lines = answer.err.splitlines()
-            told = next((line for line in lines if not line.startswith("rsync error:")), lines[-1] if lines else "it printed nothing")
-            raise NotDelivered(f"{self.to}: rsync ended with exit code {answer.code}: {told}", hint=f"try `rsync FILE {self.to}/` there")
+            reason = next((line for line in lines if not line.startswith("rsync error:")), lines[-1] if lines else "it printed nothing")
+            raise NotDelivered(f"{self.to}: rsync ended with exit code {answer.code}: {reason}", hint=f"try `rsync FILE {self.to}/` there")
         return answer.out
 
 

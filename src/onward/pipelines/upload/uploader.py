@@ -65,7 +65,7 @@ class PipelineUpload:
     dir: PipelineDir
     plan: PipelinePlan
     rule: UploadRule
-    place: Destination
+    destination: Destination
     clock: Clock
     stubborn: bool = False  # goes on trying, ever more seldom, what others have given up
     said: list[str] = field(default_factory=list)
@@ -125,7 +125,7 @@ class PipelineUpload:
         """The checksums of what is there now; None, and a note of it, where it is not."""
         try:
             sums = checksums_of(self._root, thing.paths)
-            self.place.put(self._root, thing.paths, sums)
+            self.destination.put(self._root, thing.paths, sums)
             return sums
         except (NotDelivered, OSError) as error:
             before = failed_attempts(self.dir, thing.key)
@@ -153,11 +153,11 @@ def upload_progress(dir: PipelineDir, plan: PipelinePlan) -> UploadProgress | No
     left = pending_items(dir, plan, plan.upload, arrived)
     problems = []
     for key in (_TARGET, *(thing.key for thing in left)):
-        told = failed_attempts(dir, key)
-        if told and has_failed(told, retries=plan.upload.retries):
+        failures = failed_attempts(dir, key)
+        if failures and has_failed(failures, retries=plan.upload.retries):
             what = f"nothing can be uploaded to {plan.upload.to}" if key == _TARGET else f"{key} cannot be uploaded"
-            times = "once" if told.count == 1 else f"{told.count} times"
-            problems.append(f"{what}, tried {times}: {told.reason}")
+            times = "once" if failures.count == 1 else f"{failures.count} times"
+            problems.append(f"{what}, tried {times}: {failures.reason}")
     return UploadProgress(arrived=len(arrived), waiting=len(left), problems=tuple(problems))
 
 
@@ -213,8 +213,8 @@ def _over(dir: PipelineDir) -> float | None:
 
 def is_summarised(dir: PipelineDir) -> bool:
     """Since it was over."""
-    told = dir.summary("json")
-    return told.exists() and told.stat().st_mtime >= dir.over.stat().st_mtime
+    summary = dir.summary("json")
+    return summary.exists() and summary.stat().st_mtime >= dir.over.stat().st_mtime
 
 
 def _summarise(dir: PipelineDir) -> None:
@@ -256,12 +256,12 @@ def lease(dir: PipelineDir, clock: Clock) -> Iterator[bool]:
 
 def _is_dead(dir: PipelineDir, clock: Clock) -> bool:
     try:
-        told = json.loads(dir.uploader.read_bytes())
+        owner = json.loads(dir.uploader.read_bytes())
         if clock.now() - dir.uploader.stat().st_mtime > _DEAD:
             return True
-        if told.get("host") != socket.gethostname():
+        if owner.get("host") != socket.gethostname():
             return False
-        os.kill(int(told["pid"]), 0)
+        os.kill(int(owner["pid"]), 0)
     except (FileNotFoundError, ProcessLookupError):
         return True
     except (PermissionError, ValueError, KeyError):
@@ -280,7 +280,7 @@ def main(argv: Sequence[str]) -> int:
     if plan.upload is None:
         return PassEnd.ALL
     one = PipelineUpload(
-        dir=dir, plan=plan, rule=plan.upload, place=destination_of(plan.upload.to), clock=SystemClock(), stubborn=len(argv) == 2
+        dir=dir, plan=plan, rule=plan.upload, destination=destination_of(plan.upload.to), clock=SystemClock(), stubborn=len(argv) == 2
     )
     try:
         return one.work()

@@ -64,8 +64,8 @@ def read_frames(data: bytes, offset: int, read: Callable[[memoryview], T | None]
             frames.wanted = end - at
             break
         content = view[at + _HEADER : end - _FOOTER]
-        (told,) = _SUM.unpack_from(data, end - _FOOTER)
-        good, reading = _judge(content, told, read)
+        (checksum,) = _SUM.unpack_from(data, end - _FOOTER)
+        good, reading = _judge(content, checksum, read)
         if not good:
             if size - end < _HEADER:  # the last one: it may still be on its way
                 break
@@ -77,14 +77,14 @@ def read_frames(data: bytes, offset: int, read: Callable[[memoryview], T | None]
     return frames
 
 
-def _judge(content: memoryview, told: int, read: Callable[[memoryview], T | None]) -> tuple[bool, T | None]:
-    if len(content) <= _ALWAYS_CHECKED and masked(crc32c(content)) != told:
+def _judge(content: memoryview, checksum: int, read: Callable[[memoryview], T | None]) -> tuple[bool, T | None]:
+    if len(content) <= _ALWAYS_CHECKED and masked(crc32c(content)) != checksum:
         return False, None
     try:
         reading = read(content)
     except (ValueError, struct.error, IndexError):
         return False, None
-    if len(content) > _ALWAYS_CHECKED and reading is not None and masked(crc32c(content)) != told:
+    if len(content) > _ALWAYS_CHECKED and reading is not None and masked(crc32c(content)) != checksum:
         return False, None
     return True, reading
 

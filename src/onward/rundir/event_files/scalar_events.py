@@ -33,7 +33,7 @@ class ScalarEvent:
 
 def read_event(data: memoryview) -> ScalarEvent | None:
     """None where it holds nothing for us but its time. Raises ValueError, IndexError or struct.error where it is no event."""
-    time, step, begins, told = 0.0, 0, False, False
+    time, step, begins, has_summary = 0.0, 0, False, False
     values: list[tuple[str, float]] = []
     for number, kind, whole, part in fields(data):
         if number == 1 and kind == _FIXED64:
@@ -41,12 +41,12 @@ def read_event(data: memoryview) -> ScalarEvent | None:
         elif number == 2 and kind == _VARINT:
             step = _signed(whole)
         elif number == 3 and kind == _BYTES:
-            told = True  # the version: the first event of a file, by which it is known when that began
+            has_summary = True  # the version: the first event of a file, by which it is known when that began
         elif number == 5 and kind == _BYTES:
             values += _summary(part)
         elif number == 7 and kind == _BYTES:
             begins = any(n == 1 and k == _VARINT and v == _SESSION_START for n, k, v, _ in fields(part))
-    if not values and not begins and not told:
+    if not values and not begins and not has_summary:
         return None
     if not math.isfinite(time) or not 0 <= time < 1e11:
         time = 0.0

@@ -95,7 +95,7 @@ def link_event_files(local: LegLocal) -> None:
     A training may remove its copy; a file that was replaced under its name is another one, and is not taken.
     """
     for found in EventFileSearch(base=local.checkpoints).files():
-        place = local.tensorboard / event_file_place(found)
+        target = local.tensorboard / event_file_place(found)
         with contextlib.suppress(OSError):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            os.link(local.checkpoints / found, place)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(local.checkpoints / found, target)

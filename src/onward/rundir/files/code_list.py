@@ -50,7 +50,7 @@ def record_code(dir: RunDir, *, mode: int) -> None:
 def read_code_list(dir: RunDir) -> CodeList | None:
     """None where there is none: the code runs where it stands, is a pipeline's, or was frozen by an older version."""
     try:
-        told = json.loads(read_beneath(dir.root, dir.code_list))
-        return CodeList(folder=int(told["folder"]), files={str(path): (int(size), int(at)) for path, (size, at) in told["files"].items()})
+        data = json.loads(read_beneath(dir.root, dir.code_list))
+        return CodeList(folder=int(data["folder"]), files={str(path): (int(size), int(at)) for path, (size, at) in data["files"].items()})
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

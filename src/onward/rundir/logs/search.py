@@ -48,8 +48,8 @@ def search_log(
     line_done = start  # forwards, where the line of the last match ends; backwards, where it begins
     for at, piece in _pieces(file, start, end, size, longest - 1, back=back):
         shown = piece if case else piece.lower()
-        for place, length in _places(shown, wanted, back=back):
-            offset = at + place
+        for position, length in _places(shown, wanted, back=back):
+            offset = at + position
             if offset >= line_done if back else offset < line_done:
                 continue
             match = _match(file, offset, length, size)
@@ -81,9 +81,9 @@ def _places(piece: bytes, texts: Sequence[bytes], *, back: bool) -> Iterator[tup
     heads = [find(text) for text in texts]
     while any(head >= 0 for head in heads):
         there = [(head, n) for n, head in enumerate(heads) if head >= 0]
-        place, n = max(there) if back else min(there)
-        yield place, len(texts[n])
-        edge = piece.rfind(b"\n", 0, place) + 1 if back else piece.find(b"\n", place)
+        offset, n = max(there) if back else min(there)
+        yield offset, len(texts[n])
+        edge = piece.rfind(b"\n", 0, offset) + 1 if back else piece.find(b"\n", offset)
         edge = len(piece) if edge < 0 else edge
         for m, head in enumerate(heads):
             if head >= 0 and (head >= edge if back else head < edge):

@@ -96,8 +96,8 @@ def task_standings(dir: PipelineDir, plan: PipelinePlan, tasks: Iterable[Task]) 
 
 
 def read_result(task: TaskDir) -> TaskResult | None:
-    told = _read(task.result)
-    return value_from_json(TaskResult, told) if told else None
+    result = _read(task.result)
+    return value_from_json(TaskResult, result) if result else None
 
 
 # ── writing ───────────────────────────────────────────────────────────────────
@@ -115,8 +115,8 @@ def newest_attempt(task: TaskDir) -> int:
 
 
 def end_attempt(task: TaskDir, attempt: Attempt) -> None:
-    told = value_to_json(attempt)
-    write_whole(task.end(attempt.number), json.dumps({key: told[key] for key in _OF_THE_END}))
+    record = value_to_json(attempt)
+    write_whole(task.end(attempt.number), json.dumps({key: record[key] for key in _OF_THE_END}))
 
 
 def write_result(task: TaskDir, result: TaskResult) -> bool:
@@ -126,12 +126,12 @@ def write_result(task: TaskDir, result: TaskResult) -> bool:
 
 def allow_another_attempt(dir: PipelineDir, plan: PipelinePlan, tasks: Iterable[Task], *, by: str, at: float) -> list[str]:
     """Give the tasks that failed all their tries anew. What they have done so far stays done. Returns their ids."""
-    told = json.dumps({"by": by, "at": at})
+    text = json.dumps({"by": by, "at": at})
     named = {task.id: task for task in tasks}
     failed = [id for id, standing in task_standings(dir, plan, named.values()).items() if standing.state is TaskState.FAILED]
     for id in failed:
         folder = task_dir(dir, named[id])
-        take_file(folder.again(newest_attempt(folder)), told)
+        take_file(folder.again(newest_attempt(folder)), text)
     return failed
 
 
@@ -146,8 +146,8 @@ def _attempt(task: TaskDir, number: int, owners: AttemptOwners) -> Attempt:
     begun = Attempt(number=number, owner=owner, host=str(claim.get("host", "")), at=float(claim.get("at", 0.0)))
     if end is None:
         return replace(begun, gone=not owner.run or owners.gone(owner), items=_got_on(task, number))
-    told = {key: end[key] for key in _OF_THE_END if key in end}
-    return value_from_json(Attempt, {**value_to_json(begun), "end": AttemptEnd.FAILED, **told})
+    record = {key: end[key] for key in _OF_THE_END if key in end}
+    return value_from_json(Attempt, {**value_to_json(begun), "end": AttemptEnd.FAILED, **record})
 
 
 def _got_on(task: TaskDir, number: int) -> int:

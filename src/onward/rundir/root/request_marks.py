@@ -103,10 +103,10 @@ def publish_spec(run: RunDir) -> None:
 def is_marked(run: RunDir) -> bool:
     """Whether a request has this folder for its run, made or half made."""
     try:
-        told = json.loads((run.spec if run.is_run() else run.prepared_spec).read_bytes())
+        spec = json.loads((run.spec if run.is_run() else run.prepared_spec).read_bytes())
     except (FileNotFoundError, ValueError):
         return False
-    id = told.get("request") if isinstance(told, dict) else None
+    id = spec.get("request") if isinstance(spec, dict) else None
     mark = find_request([run.path.parent], id) if isinstance(id, str) else None
     return mark is not None and mark.folder == str(run.path)
 

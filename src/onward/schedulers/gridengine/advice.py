@@ -60,12 +60,12 @@ def scheduling_info(text: str) -> dict[JobId, list[str]]:
 
 
 def _reason(job: JobId, lines: list[str]) -> str:
-    told = list(dict.fromkeys(line for line in lines if not line.startswith("(Collecting")))
-    if any("hold state" in line for line in told):
+    reasons = list(dict.fromkeys(line for line in lines if not line.startswith("(Collecting")))
+    if any("hold state" in line for line in reasons):
         return f"held by a user; qrls {job} releases it"
-    if any("job dependencies" in line for line in told):
+    if any("job dependencies" in line for line in reasons):
         return "waits for the previous job"
-    return _few([line for line in told if "cannot run" in line] or told)
+    return _few([line for line in reasons if "cannot run" in line] or reasons)
 
 
 def _few(lines: list[str]) -> str:
@@ -102,10 +102,10 @@ def _layout(ask: Ask, resources: Resources, names: Mapping[str, str]) -> Iterato
 def _notices(ask: Ask, resources: Resources) -> Iterator[str]:
     """Where no queue is named, only if every queue that the job can get into warns too late."""
     queues = [resources.partition] if resources.partition else ask("qconf", "-sql").out.split()[:_MOST_QUEUES]
-    told = {queue: ask("qconf", "-sq", queue.split("@")[0]).out for queue in queues}
+    texts = {queue: ask("qconf", "-sq", queue.split("@")[0]).out for queue in queues}
     if not resources.partition:
-        told = {queue: text for queue, text in told.items() if (_seconds(text, "h_rt") or 1e9) >= (resources.time or 0)}
-    notices = {queue: seconds for queue, text in told.items() if (seconds := _seconds(text, "notify")) is not None}
+        texts = {queue: text for queue, text in texts.items() if (_seconds(text, "h_rt") or 1e9) >= (resources.time or 0)}
+    notices = {queue: seconds for queue, text in texts.items() if (seconds := _seconds(text, "notify")) is not None}
     if all(seconds < _SHORT_NOTICE for seconds in notices.values()):
         for queue, seconds in notices.items():
             yield f"queue {queue} leaves {seconds} s between its kill notice and the kill: a qdel may kill the training before it has saved"

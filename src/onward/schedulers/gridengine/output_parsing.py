@@ -177,20 +177,20 @@ def status_of(records: Sequence[AccountingRecord]) -> JobStatus:
     its host was lost is how it ended."""
     last = records[-1]
     lost = next((r for r in records[:-1] if r.failed == _BEFORE_JOB_ENDED or (r.failed == _RESCHEDULED and r.exit_status != 99)), None)
-    told = lost or last
-    state, signal, words = _ending(told)
+    job_state = lost or last
+    state, signal, words = _ending(job_state)
     return JobStatus(
         id=last.job,
         name=last.name,
         state=state,
         reason=words,
-        exit_code=None if signal else told.exit_status,
+        exit_code=None if signal else job_state.exit_status,
         signal=signal,
-        nodes=(told.host,) if told.host not in ("", "UNKNOWN") else (),
+        nodes=(job_state.host,) if job_state.host not in ("", "UNKNOWN") else (),
         submitted=last.submitted,
-        started=told.started,
-        ended=last.ended or told.ended,
-        cancelled_by=told.deleted_by if told.deleted_by != told.owner else "",
+        started=job_state.started,
+        ended=last.ended or job_state.ended,
+        cancelled_by=job_state.deleted_by if job_state.deleted_by != job_state.owner else "",
     )
 
 

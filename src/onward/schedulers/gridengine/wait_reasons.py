@@ -60,15 +60,15 @@ def _offers(lines: Sequence[str]) -> str:
     left: dict[str, dict[str, str]] = {}
     asked: dict[str, str] = {}
     for found in filter(None, map(_OFFERS.search, lines)):
-        request, place, resource, amount = found.groups()
-        left.setdefault(resource, {})[place] = re.sub(r"\.?0+$", "", amount) if "." in amount else amount
+        request, node, resource, amount = found.groups()
+        left.setdefault(resource, {})[node] = re.sub(r"\.?0+$", "", amount) if "." in amount else amount
         asked |= dict(part.split("=", 1) for part in (request or "").split(",") if "=" in part)
     if not left:
         return ""
-    told = []
+    reasons = []
     for resource, places in left.items():
         wanted = f" (requests {asked[resource]})" if resource in asked else ""
-        some = ", ".join(f"{place} {amount or 0}" for place, amount in list(places.items())[:_MOST])
+        some = ", ".join(f"{node} {amount or 0}" for node, amount in list(places.items())[:_MOST])
         more = f" and {len(places) - _MOST} more" if len(places) > _MOST else ""
-        told.append(f"{resource}{wanted}: {some}{more}")
-    return "not enough free: " + "; ".join(told)
+        reasons.append(f"{resource}{wanted}: {some}{more}")
+    return "not enough free: " + "; ".join(reasons)

@@ -25,6 +25,6 @@ def priority_words(job: str) -> str:
 
 def _shares() -> list[str]:
     """From 1, unused, to 0."""
-    told = run_command(["sshare", "-U", "-n", "-P", "-o", "Account,FairShare"], timeout=_TIMEOUT).out
-    rows = [line.strip().split("|") for line in told.splitlines()]
+    output = run_command(["sshare", "-U", "-n", "-P", "-o", "Account,FairShare"], timeout=_TIMEOUT).out
+    rows = [line.strip().split("|") for line in output.splitlines()]
     return [f"your fair share in {row[0].strip()} is {row[1]}" for row in rows if len(row) == 2 and row[1]][:_MOST_ACCOUNTS]

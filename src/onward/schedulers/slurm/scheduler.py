@@ -257,9 +257,9 @@ def _exit_codes(which: Sequence[str]) -> dict[JobId, tuple[int, int]]:
 
 
 def _deadline(job: str) -> float | None:
-    told = os.environ.get("SLURM_JOB_END_TIME", "")
-    if told.isdigit():
-        return float(told)
+    end = os.environ.get("SLURM_JOB_END_TIME", "")
+    if end.isdigit():
+        return float(end)
     try:
         return site.end_time(job)
     except SchedulerUnavailable:

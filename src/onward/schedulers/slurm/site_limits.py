@@ -76,8 +76,8 @@ def grace_seconds(*, partition: str, qos: str) -> float | None:
     if re.search(r"^PreemptType\s*=\s*\S*qos", config, re.MULTILINE):
         grace = _qos_grace(qos) if qos else 0.0
     elif partition:
-        told = re.search(r"\bGraceTime=(\d+)", _show("partition", partition))
-        grace = float(told[1]) if told else 0.0
+        match = re.search(r"\bGraceTime=(\d+)", _show("partition", partition))
+        grace = float(match[1]) if match else 0.0
     return grace + float(kill_wait[1])
 
 

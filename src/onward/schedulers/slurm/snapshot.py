@@ -93,21 +93,21 @@ def take_snapshot() -> ClusterSnapshot:
 
 def parse_nodes(text: str) -> Iterator[Node]:
     for line in text.splitlines():
-        told = _pairs(line)
-        if "NodeName" not in told:
+        fields = _pairs(line)
+        if "NodeName" not in fields:
             continue
         node = by_use(
             Node(
-                name=told["NodeName"],
+                name=fields["NodeName"],
                 state=NodeState.UNKNOWN,
-                cpus=_number(told.get("CPUEfctv")) or _number(told.get("CPUTot")),
-                cpus_used=_number(told.get("CPUAlloc")),
-                mem=max(_number(told.get("RealMemory")) - _number(told.get("MemSpecLimit")), 0),
-                mem_used=_number(told.get("AllocMem")),
-                gpus=_gpus_of(told.get("Gres", ""), told.get("GresUsed", "")),
+                cpus=_number(fields.get("CPUEfctv")) or _number(fields.get("CPUTot")),
+                cpus_used=_number(fields.get("CPUAlloc")),
+                mem=max(_number(fields.get("RealMemory")) - _number(fields.get("MemSpecLimit")), 0),
+                mem_used=_number(fields.get("AllocMem")),
+                gpus=_gpus_of(fields.get("Gres", ""), fields.get("GresUsed", "")),
             )
         )
-        shut = _shut(told.get("State", ""), busy=node.cpus_used > 0)
+        shut = _shut(fields.get("State", ""), busy=node.cpus_used > 0)
         yield replace(node, state=shut[0], why=_why(line) or shut[1]) if shut else node
 
 
@@ -158,22 +158,22 @@ def _gres(text: str) -> dict[str, int]:
 
 
 def parse_partitions(text: str) -> Iterator[Queue]:
-    every = [told for line in text.splitlines() if "PartitionName" in (told := _pairs(line))]
-    tiers = [_number(told.get("PriorityTier")) for told in every]
-    for told in every:
-        state = told.get("State", "")
-        lower = _number(told.get("PriorityTier")) < max(tiers)
+    every = [fields for line in text.splitlines() if "PartitionName" in (fields := _pairs(line))]
+    tiers = [_number(fields.get("PriorityTier")) for fields in every]
+    for fields in every:
+        state = fields.get("State", "")
+        lower = _number(fields.get("PriorityTier")) < max(tiers)
         yield Queue(
-            name=told["PartitionName"],
-            nodes=_hosts(told.get("Nodes", "")),
-            default=told.get("Default") == "YES",
+            name=fields["PartitionName"],
+            nodes=_hosts(fields.get("Nodes", "")),
+            default=fields.get("Default") == "YES",
             open=state == "UP",
             why="" if state == "UP" else _PARTITION_WHY.get(state, f"Slurm says {state}"),
-            time_limit=_duration(told.get("MaxTime", "")),
-            max_nodes=_limit(told.get("MaxNodes", "")),
-            max_cpus=_limit(told.get("MaxCPUsPerNode", "")),
-            max_mem=_limit(told.get("MaxMemPerNode", "")),
-            preemptible=lower and told.get("PreemptMode", "OFF") != "OFF",
+            time_limit=_duration(fields.get("MaxTime", "")),
+            max_nodes=_limit(fields.get("MaxNodes", "")),
+            max_cpus=_limit(fields.get("MaxCPUsPerNode", "")),
+            max_mem=_limit(fields.get("MaxMemPerNode", "")),
+            preemptible=lower and fields.get("PreemptMode", "OFF") != "OFF",
         )
 
 
@@ -216,8 +216,8 @@ def parse_jobs(text: str, asked: Mapping[str, str], *, user: str) -> Iterator[Cl
 
 
 def _asked(tres: str, *, nodes: int, cpus: int, gres: str, limit: str) -> Asked:
-    told = dict(part.split("=", 1) for part in tres.split(",") if "=" in part)
-    kinds = {key.partition(":")[2]: int(value) for key, value in told.items() if re.match("gres/gpu(?::|$)", key) and value.isdigit()}
+    fields = dict(part.split("=", 1) for part in tres.split(",") if "=" in part)
+    kinds = {key.partition(":")[2]: int(value) for key, value in fields.items() if re.match("gres/gpu(?::|$)", key) and value.isdigit()}
     untyped = kinds.pop("", 0) - sum(kinds.values())  # the plain count has those of every type in it
     if untyped > 0:
         kinds[""] = untyped
@@ -226,7 +226,7 @@ def _asked(tres: str, *, nodes: int, cpus: int, gres: str, limit: str) -> Asked:
     return Asked(
         nodes=nodes,
         cpus=cpus,
-        mem=parse_size(told["mem"]) if re.fullmatch(r"[\d.]+[KMGT]?", told.get("mem", "")) else None,
+        mem=parse_size(fields["mem"]) if re.fullmatch(r"[\d.]+[KMGT]?", fields.get("mem", "")) else None,
         gpus=tuple(Gpus(type=kind, total=count) for kind, count in kinds.items()),
         time=_duration(limit),
     )

@@ -86,12 +86,12 @@ class Artifact:
     def keep(self, room: Path, known: Path, aliases: object, kept: OnKept) -> None:
         """Copy its files to `room`; `known` has the folders of earlier versions."""
         name = safe_file_name(self.name)
-        taken = [path.name for place in (room, known) for path in (place / name).glob("v*")]
+        taken = [path.name for target in (room, known) for path in (target / name).glob("v*")]
         number = max((int(one[1:].split(".")[0]) for one in taken if one[1:].split(".")[0].isdecimal()), default=-1) + 1
         self.version, self.folder = f"v{number}", known / name / f"v{number}"
         notes = {"type": self.type, "description": self.description, "metadata": self.metadata, "aliases": aliases}
-        told = {key: value for key, value in notes.items() if value}
-        self._keep(room, PurePosixPath(name, f"{self.version}.json"), json.dumps(told, default=str).encode(), kept)
+        notes_given = {key: value for key, value in notes.items() if value}
+        self._keep(room, PurePosixPath(name, f"{self.version}.json"), json.dumps(notes_given, default=str).encode(), kept)
         for file, source in self._files.items():
             self._keep(room, PurePosixPath(name, self.version, file), source, kept)
 

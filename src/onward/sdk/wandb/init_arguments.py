@@ -24,9 +24,9 @@ def known_arguments(given: Mapping[str, object]) -> dict[str, object]:
     asked = {word: value for word, value in given.items() if word in KNOWN and value is not None}
     settings = given.get("settings")
     for word in ("mode", "reinit"):
-        told = settings.get(word) if isinstance(settings, Mapping) else getattr(settings, word, None)
-        if told is not None:
-            asked.setdefault(word, told)
+        setting = settings.get(word) if isinstance(settings, Mapping) else getattr(settings, word, None)
+        if setting is not None:
+            asked.setdefault(word, setting)
     others = [word for word, value in given.items() if word not in KNOWN and value is not None and word != "settings"]
     others += [word for word in ("entity",) if asked.get(word)]
     others += [] if asked.get("mode") in _MODES else ["mode"]

@@ -38,9 +38,9 @@ class WandbRun:
 
     @property
     def id(self) -> str:
-        told = self.asked.get("id") or (None if self.by_hand else os.environ.get(contract.RUN_ID))
-        if told:
-            return str(told)
+        value = self.asked.get("id") or (None if self.by_hand else os.environ.get(contract.RUN_ID))
+        if value:
+            return str(value)
         from onward.sdk.unmanaged.folder import unmanaged_run_id
 
         return unmanaged_run_id(self.folder.absolute())
@@ -48,9 +48,9 @@ class WandbRun:
     @property
     def name(self) -> str:
         """The name that the script gives; else the script's name in an unmanaged run, or the folder's name in a job."""
-        told = self.asked.get("name")
-        if told or not self.by_hand:
-            return str(told or self.folder.name)
+        value = self.asked.get("name")
+        if value or not self.by_hand:
+            return str(value or self.folder.name)
         from onward.sdk.unmanaged.folder import script_name
 
         return script_name()
@@ -189,8 +189,8 @@ class WandbRun:
     @property
     def artifacts(self) -> Path:
         """Where complete files are put to become the run's artifacts: in a job, on the node."""
-        told = None if self.by_hand else os.environ.get(contract.ARTIFACTS_DIR)
-        return Path(told) if told else self.folder / "results" / "artifacts"
+        value = None if self.by_hand else os.environ.get(contract.ARTIFACTS_DIR)
+        return Path(value) if value else self.folder / "results" / "artifacts"
 
     def save(self, glob_str: object = None, base_path: object = None, policy: str = "live") -> list[str]:
         """Copy files to the run's artifacts: now, and once more at the end, in case they have changed."""

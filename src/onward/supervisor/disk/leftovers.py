@@ -55,9 +55,9 @@ def node_folders(named: Iterable[str] = ()) -> list[Path]:
 def bring_untold(run: RunDir, id: str, legs: Iterable[int], *, named: Iterable[str] = ()) -> bool:
     """What these legs of a run left on this node of their end, with what else they logged. Returns whether there was anything."""
     brought = False
-    for place in node_folders(named):
+    for folder in node_folders(named):
         for leg in legs:
-            local = LegLocal(place / id / f"leg-{leg:04d}")
+            local = LegLocal(folder / id / f"leg-{leg:04d}")
             if carry_untold(local, run, leg):
                 brought = True
                 with contextlib.suppress(OSError):  # what cannot be carried stays there, and whoever sweeps the node tries again
@@ -65,9 +65,9 @@ def bring_untold(run: RunDir, id: str, legs: Iterable[int], *, named: Iterable[s
     return brought
 
 
-def leftover_folders(place: Path, *, now: float) -> Iterator[LeftoverFolder]:
+def leftover_folders(disk: Path, *, now: float) -> Iterator[LeftoverFolder]:
     """Those whose process has gone, each with whether it may go. Folders in use are not named."""
-    for folder in sorted(place.glob("*/leg-*")):
+    for folder in sorted(disk.glob("*/leg-*")):
         leg = leg_of(folder.name)
         if leg is None or folder.is_symlink() or not folder.is_dir():
             continue

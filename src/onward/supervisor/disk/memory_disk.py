@@ -12,14 +12,14 @@ _MIB = 1 << 20
 _BEGINS = "checkpoints are saved to memory on these nodes"
 
 
-def warn_of_memory_disk(scene: LegContext, local: LegLocal, size: int | None) -> None:
+def warn_of_memory_disk(context: LegContext, local: LegLocal, size: int | None) -> None:
     """Once in a run, and once more when the size of a checkpoint is known."""
-    run = read_run(scene.dir)
+    run = read_run(context.dir)
     earlier = [words for leg in run.legs.values() for words in leg.warnings if words.startswith(_BEGINS)]
     if len(earlier) > (size is not None):
         return
     text = memory_words(str(local.path), size, mem=run.resources.mem)
-    scene.journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=text))
+    context.journal.write(ev.Warned(leg=context.leg, at=context.clock.now(), text=text))
 
 
 def memory_words(folder: str, size: int | None, *, mem: int | None) -> str:

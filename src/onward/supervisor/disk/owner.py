@@ -18,10 +18,10 @@ _LOOK_SECONDS = 0.05
 
 def mark_as_own(folder: Path, *, run: Path | None = None) -> None:
     """Say that this process looks after the folder, and which run's folder what it holds belongs to."""
-    told = identity()
+    owner = identity()
     if run:
-        told["run"] = str(run)
-    write_whole(folder / OWNER, json.dumps(told))
+        owner["run"] = str(run)
+    write_whole(folder / OWNER, json.dumps(owner))
 
 
 def identity() -> dict[str, Any]:
@@ -46,10 +46,10 @@ def is_this_process(mark: Mapping[str, Any]) -> bool:
 def owner_of(folder: Path) -> Mapping[str, Any] | None:
     """The mark; None where there is none, or none that can be read."""
     try:
-        told = json.loads((folder / OWNER).read_bytes())
+        owner = json.loads((folder / OWNER).read_bytes())
     except (OSError, ValueError):
         return None
-    return told if isinstance(told, dict) else None
+    return owner if isinstance(owner, dict) else None
 
 
 def surely_gone(mark: Mapping[str, Any]) -> bool:

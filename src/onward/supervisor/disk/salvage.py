@@ -81,8 +81,8 @@ def main(argv: Sequence[str]) -> int:
     before = set(published_names_of(dir.checkpoints))
     salvage(dir, run, leg=max(run.legs, default=0) + 1, journal=desk_journal(dir), clock=SystemClock())
     found = sorted(set(published_names_of(dir.checkpoints)) - before)
-    told = f"published {', '.join(map(str, found))}" if found else f"nothing of {run.spec.id} on this node was unpublished"
-    sys.stdout.write(told + "\n")
+    text = f"published {', '.join(map(str, found))}" if found else f"nothing of {run.spec.id} on this node was unpublished"
+    sys.stdout.write(text + "\n")
     return 0
 
 
@@ -105,8 +105,8 @@ def journal_published(dir: RunDir, *, leg: int, journal: Journal, clock: Clock) 
         if number < leg and incomplete(dir.checkpoints, leg=number):
             for _ in assemble(dir.checkpoints, leg=number, created=clock.now()):
                 pass
-    told = {CheckpointName(each.number, event.step) for each in run.legs.values() for event in each.published}
-    newest = max(told, default=CheckpointName(0, -1))
+    published = {CheckpointName(each.number, event.step) for each in run.legs.values() for event in each.published}
+    newest = max(published, default=CheckpointName(0, -1))
     for name in published_names_of(dir.checkpoints):
         if newest < name < CheckpointName(leg, 0) and name.leg in run.legs:
             try:

@@ -27,23 +27,23 @@ log = logging.getLogger(__name__)
 
 
 def publish_the_rest(
-    scene: LegContext, training: TrainingWatch, code: int, *, gone: float, until: float, start_stager: Callable[[], PublisherProcess]
+    context: LegContext, training: TrainingWatch, code: int, *, gone: float, until: float, start_stager: Callable[[], PublisherProcess]
 ) -> None:
     """Of this node and of all others. `gone`: when the training had. `until`: when the job ends."""
     cut = was_cut_short(code, asked=bool(training.asked), ended=training.ended)
-    training.crew.drain(until=until - 1.0, cut=cut)
+    training.rank_group.drain(until=until - 1.0, cut=cut)
     killed_at = gone if cut else None
     stager = training.stager
     training.take_reports(stager.drain(until=until - 0.5, killed_at=killed_at))
-    scene.wait_for_storage_anew()
-    while training.saves.left_behind and scene.clock.now() < scene.storage_until and not training.signals.ending:
+    context.wait_for_storage_anew()
+    while training.saves.left_behind and context.clock.now() < context.storage_until and not training.signals.ending:
         stager = start_stager()  # each waits a while for room
-        training.take_reports(stager.drain(until=min(until - 0.5, scene.storage_until), killed_at=killed_at))
+        training.take_reports(stager.drain(until=min(until - 0.5, context.storage_until), killed_at=killed_at))
     with never_hurts_training("recording what is left on the node"):
         late = training.asked is StopReason.DEADLINE
-        scene.patiently(
+        context.patiently(
             "looking at the store",
-            lambda: training.saves.note_left_on_node(scene.dir.checkpoints, cut_off=stager.cut, at_deadline=late),
+            lambda: training.saves.note_left_on_node(context.dir.checkpoints, cut_off=stager.cut, at_deadline=late),
         )
 
 
@@ -57,28 +57,28 @@ def was_cut_short(code: int, *, asked: bool, ended: bool) -> bool:
     return not asked or ended or code <= 128 or code == 128 + signal.SIGKILL
 
 
-def carry_the_last_files(scene: LegContext, local: LegLocal) -> None:
+def carry_the_last_files(context: LegContext, local: LegLocal) -> None:
     try:
-        scene.patiently("copying the last logs and metrics", lambda: carry(local, scene.dir))
+        context.patiently("copying the last logs and metrics", lambda: carry(local, context.dir))
     except OSError as error:
         log.warning("some of its logs and metrics are not in the run's folder: %s", error)
         words = f"some of its logs and metrics could not be stored: {error}"
-        scene.journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=words))
+        context.journal.write(ev.Warned(leg=context.leg, at=context.clock.now(), text=words))
 
 
-def remove_launch_plan(scene: LegContext) -> None:
+def remove_launch_plan(context: LegContext) -> None:
     with never_hurts_training("removing the launch plan"):
-        scene.dir.launch(scene.leg).unlink(missing_ok=True)
+        context.dir.launch(context.leg).unlink(missing_ok=True)
 
 
-def _heard_nothing(scene: LegContext, training: TrainingWatch, looks: StopFileLooks) -> bool:
+def _heard_nothing(context: LegContext, training: TrainingWatch, looks: StopFileLooks) -> bool:
     """Neither the stop file nor a signal, and it cannot know when its job ends. Of several ranks or nodes only this process is known."""
-    alone = scene.spec.launcher == "plain" and len(scene.allocation.hosts) == 1
-    return alone and looks.never() and not training.signals.came and not may_go_by_the_clock(scene.dir)
+    alone = context.spec.launcher == "plain" and len(context.allocation.hosts) == 1
+    return alone and looks.never() and not training.signals.came and not may_go_by_the_clock(context.dir)
 
 
 def outcome_of(
-    scene: LegContext,
+    context: LegContext,
     training: TrainingWatch,
     run: Run,
     code: int,
@@ -89,14 +89,14 @@ def outcome_of(
     looks: StopFileLooks,
 ) -> TrainingOutcome:
     """`run`: as it was before the training. `peak_rss`: MiB, where the kernel does not tell the memory's peak."""
-    local, ranks, leg = training.local, training.crew.ranks, scene.leg
+    local, ranks, leg = training.local, training.rank_group.ranks, context.leg
     peak = memory.peak()
     failed = ranks.first_failure(before=training.ended_at or math.inf)
     if training.ended and failed is None and code not in (0, EXIT_AGAIN):
         code = code if code < 0 else -signal.SIGKILL  # ours, as its launcher puts it
-    deaf = training.asked is not None and code == 0 and _heard_nothing(scene, training, looks)
+    deaf = training.asked is not None and code == 0 and _heard_nothing(context, training, looks)
     code, asked = adjusted_exit(
-        scene.spec, code=code, asked=training.asked, ended_by_us=training.ended, local=local, own=run.checkpoints.own, deaf=deaf
+        context.spec, code=code, asked=training.asked, ended_by_us=training.ended, local=local, own=run.checkpoints.own, deaf=deaf
     )
     return TrainingOutcome(
         code=code,
@@ -106,7 +106,7 @@ def outcome_of(
         lost_nodes=training.lost_nodes,
         memory_killed=memory.killed() or bool(failed and failed.out_of_memory),
         peak_mem=peak if peak is not None else peak_rss or None,
-        mem=next((s.mem for s in run.legs[leg].submissions.values() if s.job == scene.allocation.job), run.resources.mem),
+        mem=next((s.mem for s in run.legs[leg].submissions.values() if s.job == context.allocation.job), run.resources.mem),
         evidence=ranks.evidence() or last_words(local.log(leg, "err"), local.log(leg, "out")),
         stall_seconds=run.limits.stall_time,
         who=ranks.name(failed) if failed else "the training",

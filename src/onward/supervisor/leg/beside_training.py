@@ -28,11 +28,11 @@ _LAST_LOOK = 5.0  # seconds
 
 
 class TrainingCompanions(Companions):
-    def __init__(self, scene: LegContext, local: LegLocal) -> None:
-        super().__init__(scene.clock)
-        self._scene = scene
+    def __init__(self, context: LegContext, local: LegLocal) -> None:
+        super().__init__(context.clock)
+        self._context = context
         self._local = local
-        self._folder = working_folder(scene.spec, scene.dir)
+        self._folder = working_folder(context.spec, context.dir)
 
     def start(self, child: Child, sampler: SystemSampler, env: Mapping[str, str], *, began: float) -> None:
         """Those that need nothing but a training. `env`: its variables. `began`: when the leg did, in unix seconds."""
@@ -43,15 +43,15 @@ class TrainingCompanions(Companions):
         self._find_event_files(child, began=began)
 
     def serve_pipeline(self) -> None:
-        for thread in pipeline_companions(self._scene):
+        for thread in pipeline_companions(self._context):
             self.add(Turn.PIPELINE, thread.stop)
 
     def _mirror_files(self) -> None:
-        mirroring = Repeating("mirroring", Mirror(self._local, self._scene.dir).carry, every=MIRROR_SECONDS)
+        mirroring = Repeating("mirroring", Mirror(self._local, self._context.dir).carry, every=MIRROR_SECONDS)
         self.add(Turn.MIRROR, mirroring.stop, seconds=5.0)
 
     def _copy_output(self) -> None:
-        outputs = output_files(self._scene, self._local)
+        outputs = output_files(self._context, self._local)
         copying = Repeating("copying the output", outputs.carry, every=MIRROR_SECONDS)
 
         def copy_the_last() -> None:
@@ -61,16 +61,16 @@ class TrainingCompanions(Companions):
         self.add(Turn.OUTPUT, copying.stop, last=copy_the_last)
 
     def _push_to_tracker(self) -> None:
-        push = push_of(self._scene.spec.tracker, self._scene.spec.id, self._scene.dir, self._local)
+        push = push_of(self._context.spec.tracker, self._context.spec.id, self._context.dir, self._local)
         if push:
             self.add(Turn.PUSH, Repeating("pushing", push.work, every=PUSH_SECONDS).stop)
 
     def _find_event_files(self, child: Child, *, began: float) -> None:
         finding = FoundEventFiles(
-            run=self._scene.dir,
+            run=self._context.dir,
             local=self._local,
             folder=self._folder,
-            submitted=self._scene.spec.created,
+            submitted=self._context.spec.created,
             began=began,
             processes=lambda: session_processes(child.pid, *rank_pids(self._local.ranks)),
         )
@@ -81,12 +81,12 @@ class TrainingCompanions(Companions):
         """Made before the training starts; it joins `children` then. `length`: seconds that the leg has."""
         return OwnFilesWatch(
             self._folder,
-            leg=self._scene.leg,
+            leg=self._context.leg,
             limit=length,
             processes=lambda: session_processes(*(child.pid for child in children), *rank_pids(self._local.ranks)),
-            ours=(self._scene.dir.path, self._local.path),
-            write=self._scene.journal.write,
-            clock=self._scene.clock,
+            ours=(self._context.dir.path, self._local.path),
+            write=self._context.journal.write,
+            clock=self._context.clock,
         )
 
     def look_for_own_checkpoints(self, own_files: OwnFilesWatch) -> Repeating:
@@ -95,10 +95,10 @@ class TrainingCompanions(Companions):
         return looking
 
     def watch_time_limit(self) -> TimeLimit:
-        scheduler, job = self._scene.scheduler, JobId(self._scene.allocation.job)
+        scheduler, job = self._context.scheduler, JobId(self._context.allocation.job)
         limit = TimeLimit(
-            self._scene.allocation.deadline,
-            self._scene.clock,
+            self._context.allocation.deadline,
+            self._context.clock,
             end_time=lambda: end_time_of(scheduler, job),
             grace=lambda: grace_of(scheduler),
         )
@@ -107,12 +107,12 @@ class TrainingCompanions(Companions):
         return limit
 
     def watch_run_folder(self) -> FolderWatch:
-        folder = FolderWatch(self._scene.dir, self._scene.leg)
+        folder = FolderWatch(self._context.dir, self._context.leg)
         self.add(Turn.RUN_FOLDER, folder.end)
         return folder
 
 
-def system_sampler(scene: LegContext, local: LegLocal, child: Child) -> SystemSampler:
-    hosts = scene.allocation.hosts
+def system_sampler(context: LegContext, local: LegLocal, child: Child) -> SystemSampler:
+    hosts = context.allocation.hosts
     host = HostSampler(sessions=lambda: (child.pid, *rank_pids(local.ranks)), disk=local.path)
-    return SystemSampler(local, scene.leg, host, GpuSampler(scene.allocation.gpus), node=hosts[0] if len(hosts) > 1 else "")
+    return SystemSampler(local, context.leg, host, GpuSampler(context.allocation.gpus), node=hosts[0] if len(hosts) > 1 else "")

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def write_end(scene: LegContext, outcome: TrainingOutcome, training: TrainingWatch) -> bool:
+def write_end(context: LegContext, outcome: TrainingOutcome, training: TrainingWatch) -> bool:
     """The leg's last word. False where only the scheduler knows why the leg was ended, and it does not say yet."""
-    capabilities = capabilities_of(scene.scheduler)
+    capabilities = capabilities_of(context.scheduler)
     outcome = replace(outcome, again_code=capabilities.again_exit, final_code=capabilities.final_exit)
     verdict, by = judge_leg(outcome), ""
-    if verdict is None and (status := _ask_about_myself(scene)):
+    if verdict is None and (status := _ask_about_myself(context)):
         verdict, by = classify_end(status, status.id), status.cancelled_by
     if verdict is None:
         log.warning("the scheduler ended this job and does not say why yet; the next leg will ask again")
@@ -41,13 +41,13 @@ def write_end(scene: LegContext, outcome: TrainingOutcome, training: TrainingWat
     end, reason = verdict
     if training.saves.last_missed is not None:
         reason = f"{reason}; the checkpoint of step {training.saves.last_missed} could not be stored"
-    scene.finished = end is LegEnd.DONE and not training.saves.left_behind
+    context.finished = end is LegEnd.DONE and not training.saves.left_behind
     progress = training.spool.progress
-    log.info("leg %d ends %s: %s", scene.leg, end, reason)
-    scene.journal.write(
+    log.info("leg %d ends %s: %s", context.leg, end, reason)
+    context.journal.write(
         ev.Ended(
-            leg=scene.leg,
-            at=scene.clock.now(),
+            leg=context.leg,
+            at=context.clock.now(),
             end=end,
             reason=reason,
             evidence="" if end in (LegEnd.DONE, LegEnd.TIME_LIMIT, LegEnd.AGAIN) else outcome.evidence,
@@ -63,84 +63,84 @@ def write_end(scene: LegContext, outcome: TrainingOutcome, training: TrainingWat
     return True
 
 
-def keep_untold(scene: LegContext, local: LegLocal) -> None:
+def keep_untold(context: LegContext, local: LegLocal) -> None:
     """What the run's folder does not take, even now, stays on the node: a later leg there, or of any run, brings it."""
     try:
-        scene.journal.flush()
+        context.journal.flush()
         return
     except OSError:
-        untold = scene.journal.waiting
+        untold = context.journal.waiting
     try:
         write_whole(local.untold, untold)
     except OSError as error:
-        log.error("the last events of leg %d cannot be kept on the node either: %s", scene.leg, error)
+        log.error("the last events of leg %d cannot be kept on the node either: %s", context.leg, error)
 
 
-def _ask_about_myself(scene: LegContext) -> JobStatus | None:
-    job = JobId(scene.allocation.job)
+def _ask_about_myself(context: LegContext) -> JobStatus | None:
+    job = JobId(context.allocation.job)
     try:
-        status = scene.scheduler.status([job]).get(job)
+        status = context.scheduler.status([job]).get(job)
     except SchedulerError:
         return None
     return None if status is None or status.state.live or status.state is JobState.FAILED else status
 
 
-def continue_or_close(scene: LegContext) -> None:
+def continue_or_close(context: LegContext) -> None:
     """Close the run, or see to it that the next leg is queued with what it needs. May be repeated, wherever it failed."""
-    scene.journal.flush()
-    run = read_run(scene.dir)
+    context.journal.flush()
+    run = read_run(context.dir)
     action = decide(run)
     match action:
         case Close():
             log.info("the run is over, %s: %s", action.state, action.cause)
-            close_run(scene.dir, scene.journal, action, leg=scene.leg, at=scene.clock.now())
-            _withdraw_next(scene, run)
+            close_run(context.dir, context.journal, action, leg=context.leg, at=context.clock.now())
+            _withdraw_next(context, run)
         case Continue():
-            queue_or_close(scene, run, action, journal=scene.journal)
+            queue_or_close(context, run, action, journal=context.journal)
         case NothingToDo():
             if run.closed:
-                mark_over(scene.dir, run.closed)
-                _withdraw_next(scene, run)
+                mark_over(context.dir, run.closed)
+                _withdraw_next(context, run)
 
 
-def _withdraw_next(scene: LegContext, run: Run) -> None:
+def _withdraw_next(context: LegContext, run: Run) -> None:
     """Last: where the storage does not take that the run is over, the next leg's job sees to it."""
     try:
-        scene.handover(patience=30.0).withdraw(run, from_leg=scene.leg + 1, reason="the run is over")
+        context.handover(patience=30.0).withdraw(run, from_leg=context.leg + 1, reason="the run is over")
     except SchedulerError as error:
-        log.warning("leg %d is still queued; it will find the run closed, and leave: %s", scene.leg + 1, error)
+        log.warning("leg %d is still queued; it will find the run closed, and leave: %s", context.leg + 1, error)
 
 
-def queue_or_close(scene: LegContext, run: Run, wanted: Continue, *, journal: Journal) -> None:
+def queue_or_close(context: LegContext, run: Run, wanted: Continue, *, journal: Journal) -> None:
     """See to it that a leg is queued, after this job. Where that can never be, end the run and say so."""
-    if scene.spec.cluster.legs_ahead:
+    if context.spec.cluster.legs_ahead:
         if not queued_ahead(run, wanted):
             log.warning("leg %d should be queued but is not, and jobs may not submit here; `onward tend` continues from here", wanted.leg)
         return
     try:
-        job = scene.handover(journal=journal, patience=30.0).ensure(run, wanted, after=scene.allocation.job)
+        job = context.handover(journal=journal, patience=30.0).ensure(run, wanted, after=context.allocation.job)
         log.info("leg %d is job %s", wanted.leg, job)
     except QueuedLegCancelled as error:
-        journal.write(ev.EndFound(leg=wanted.leg, at=scene.clock.now(), end=LegEnd.CANCELLED, reason=error.message, by=error.by))
-        closing = decide(read_run(scene.dir))
+        journal.write(ev.EndFound(leg=wanted.leg, at=context.clock.now(), end=LegEnd.CANCELLED, reason=error.message, by=error.by))
+        closing = decide(read_run(context.dir))
         if isinstance(closing, Close):
-            close_run(scene.dir, journal, closing, leg=wanted.leg, at=scene.clock.now())
+            close_run(context.dir, journal, closing, leg=wanted.leg, at=context.clock.now())
     except SubmitLimitReached as error:
-        if _plan_requeue(scene, run, wanted, journal=journal):
+        if _plan_requeue(context, run, wanted, journal=journal):
             log.info("%s; this job goes back into the queue, as leg %d", error, wanted.leg)
         else:
             log.warning("%s; leg %d waits for a place in the queue: `onward tend` or a running `onward up` submits it", error, wanted.leg)
     except SubmitRefused as error:
         log.error("%s", error)
-        journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=f"leg {wanted.leg} was refused: {error}"))
+        journal.write(ev.Warned(leg=context.leg, at=context.clock.now(), text=f"leg {wanted.leg} was refused: {error}"))
         if (wanted.mem or 0) > (run.resources.mem or 0):  # not for now, but for what it asks
             refusal = Close(
                 state=RunState.FAILED,
                 cause=f"leg {wanted.leg} needs more memory ({format_size(wanted.mem or 0)}), which the scheduler refused",
                 evidence=error.message,
-                next=f"onward resume {scene.spec.id} --mem SIZE --mem-max SIZE, with sizes that its nodes have",
+                next=f"onward resume {context.spec.id} --mem SIZE --mem-max SIZE, with sizes that its nodes have",
             )
-            close_run(scene.dir, journal, refusal, leg=wanted.leg, at=scene.clock.now())
+            close_run(context.dir, journal, refusal, leg=wanted.leg, at=context.clock.now())
     except SchedulerError as error:
         log.error("%s; `onward tend` continues from here", error)
 
@@ -148,33 +148,35 @@ def queue_or_close(scene: LegContext, run: Run, wanted: Continue, *, journal: Jo
 # ── the same job again ────────────────────────────────────────────────────────
 
 
-def _plan_requeue(scene: LegContext, run: Run, wanted: Continue, *, journal: Journal) -> bool:
+def _plan_requeue(context: LegContext, run: Run, wanted: Continue, *, journal: Journal) -> bool:
     """Have this job be the next leg too, where no further job may be submitted and it has what that leg needs.
 
     Written down before it happens: if this process dies before, `onward tend` finds that the job has ended, and submits another.
     """
-    job = scene.allocation.job
-    leg = run.legs.get(scene.leg)
+    job = context.allocation.job
+    leg = run.legs.get(context.leg)
     own = next((s for s in leg.submissions.values() if s.job == job and s.stands), None) if leg else None
-    if own is None or requeues(scene.scheduler) is None or not suits_next_leg(own, wanted):
+    if own is None or requeues(context.scheduler) is None or not suits_next_leg(own, wanted):
         return False
-    now = scene.clock.now()
+    now = context.clock.now()
     journal.write(ev.Submitting(leg=wanted.leg, at=now, name=own.name, mem=own.mem, time=own.time, exclude=own.exclude))
     journal.write(ev.Submitted(leg=wanted.leg, at=now, name=own.name, job=job))
-    scene.requeue = JobRequeue(leg=wanted.leg, name=own.name)
+    context.requeue = JobRequeue(leg=wanted.leg, name=own.name)
     return True
 
 
-def leave_job(scene: LegContext, code: int) -> int:
+def leave_job(context: LegContext, code: int) -> int:
     """The last act of a job's process, which returns its exit code: where it was planned, the job goes back into the queue."""
-    able = requeues(scene.scheduler)
-    if scene.requeue is None or able is None:
+    able = requeues(context.scheduler)
+    if context.requeue is None or able is None:
         return code
     try:
-        wanted = able.requeue(scene.allocation.job)
+        wanted = able.requeue(context.allocation.job)
     except SchedulerError as error:
-        log.error("%s; leg %d waits for a place in the queue: `onward tend` or a running `onward up` submits it", error, scene.requeue.leg)
-        gone = ev.Gone(leg=scene.requeue.leg, at=scene.clock.now(), name=scene.requeue.name, reason=error.message)
-        desk_journal(scene.dir, patient=True).write(gone)
+        log.error(
+            "%s; leg %d waits for a place in the queue: `onward tend` or a running `onward up` submits it", error, context.requeue.leg
+        )
+        gone = ev.Gone(leg=context.requeue.leg, at=context.clock.now(), name=context.requeue.name, reason=error.message)
+        desk_journal(context.dir, patient=True).write(gone)
         return code
     return code if wanted is None else wanted

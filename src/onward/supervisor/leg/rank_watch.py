@@ -20,7 +20,7 @@ _HEARD_LATER = 2.0  # seconds: ranks are told to end; that another failed before
 
 @dataclass
 class RankWatch:
-    crew: RankGroup
+    rank_group: RankGroup
     clock: Clock
     _told_of_leaving: bool = False
     _failed_since: float | None = None
@@ -28,7 +28,7 @@ class RankWatch:
 
     def launcher_is_late(self, now: float) -> bool:
         """A rank has failed, and its launcher should have ended the others by now."""
-        failed = self.crew.ranks.first_failure()
+        failed = self.rank_group.ranks.first_failure()
         if failed is None:
             return False
         if self._failed_since is None:
@@ -38,31 +38,31 @@ class RankWatch:
 
     def left_alone(self, now: float) -> str:
         """Said once: others may wait for ranks that left for ever, in a collective operation."""
-        words = "" if self._told_of_leaving else self.crew.ranks.left_alone(before=now - _LEFT_ALONE)
+        words = "" if self._told_of_leaving else self.rank_group.ranks.left_alone(before=now - _LEFT_ALONE)
         self._told_of_leaving = self._told_of_leaving or bool(words)
         return words
 
     def were_told_to_end(self, now: float) -> bool:
         """And not by their launcher because one of them failed: word of that may come from another node a moment later."""
-        if not self.crew.ranks.termed or self.crew.ranks.first_failure():
+        if not self.rank_group.ranks.termed or self.rank_group.ranks.first_failure():
             return False
         self._termed_at = self._termed_at or now
         return now - self._termed_at >= _HEARD_LATER
 
     def wait_for_last_notes(self) -> None:
         until = self.clock.now() + _LAST_NOTES
-        self.crew.look(self.clock.now())
-        ranks = self.crew.ranks
-        while ranks.exits and len(ranks.exits) < ranks.world and self.crew.hears_all and self.clock.now() < until:
+        self.rank_group.look(self.clock.now())
+        ranks = self.rank_group.ranks
+        while ranks.exits and len(ranks.exits) < ranks.world and self.rank_group.hears_all and self.clock.now() < until:
             self.clock.sleep(0.05)
-            self.crew.look(self.clock.now())
+            self.rank_group.look(self.clock.now())
 
     def lost_nodes(self, *, in_a_hurry: Callable[[], bool]) -> tuple[str, ...]:
         """A node that dies takes the training with it at once; the scheduler notices half a minute later."""
         since = self.clock.now()
-        while self.crew.silent_nodes(since=since) and self.clock.now() < since + _SILENCE and not in_a_hurry():
+        while self.rank_group.silent_nodes(since=since) and self.clock.now() < since + _SILENCE and not in_a_hurry():
             self.clock.sleep(0.05)
-        lost = self.crew.silent_nodes(since=since)
+        lost = self.rank_group.silent_nodes(since=since)
         if lost:
             log.warning("no more messages from %s", ", ".join(lost))
         return tuple(lost)

@@ -40,25 +40,25 @@ from onward.supervisor.stop.store_probe import StoreProbe
 from onward.supervisor.telemetry.host import MemoryWatch
 
 
-def train(scene: LegContext, local: LegLocal, signals: Signals) -> tuple[TrainingOutcome, TrainingWatch]:
+def train(context: LegContext, local: LegLocal, signals: Signals) -> tuple[TrainingOutcome, TrainingWatch]:
     """From the checkpoint to the last word of the training, with everything it saved and wrote carried over."""
     woken = threading.Event()
-    nodes = start_node_agents(scene, env=os.environ, woken=woken)
-    training = LegTraining(scene=scene, local=local, signals=signals, woken=woken, companions=TrainingCompanions(scene, local))
+    nodes = start_node_agents(context, env=os.environ, woken=woken)
+    training = LegTraining(context=context, local=local, signals=signals, woken=woken, companions=TrainingCompanions(context, local))
     try:
         return training.run(nodes)
     except BaseException:
         for child in training.children:
             child.kill()  # a leg that fails leaves no training behind
         if nodes:
-            nodes.drain(until=scene.clock.now() + 5.0)
+            nodes.drain(until=context.clock.now() + 5.0)
         training.companions.abandon()
         raise
 
 
 @dataclass(kw_only=True)
 class LegTraining:
-    scene: LegContext
+    context: LegContext
     local: LegLocal
     signals: Signals
     woken: threading.Event
@@ -66,104 +66,112 @@ class LegTraining:
     children: list[Child] = field(default_factory=list)  # the training, once it has started
 
     def run(self, nodes: OtherNodes | None) -> tuple[TrainingOutcome, TrainingWatch]:
-        scene, deadline = self.scene, self.scene.allocation.deadline
-        prepared = prepare_training(scene, self.local, self.signals, nodes, self.companions)
-        length = deadline - scene.clock.now() if deadline else None
+        context, deadline = self.context, self.context.allocation.deadline
+        prepared = prepare_training(context, self.local, self.signals, nodes, self.companions)
+        length = deadline - context.clock.now() if deadline else None
         own_files = self.companions.own_files_watch(self.children, length=length)
-        if before := prepared.run.legs.get(scene.leg - 1):
+        if before := prepared.run.legs.get(context.leg - 1):
             with never_hurts_training("looking for what the leg before saved last"):
                 own_files.tell_of_killed_leg(before)
-        began = scene.clock.now()
+        began = context.clock.now()
         start_stager = partial(self._start_stager, prepared.resume, since=began)
         stager = start_stager()
         memory = MemoryWatch()
         looks = StopFileLooks(self.local)
         child = self._start_child(prepared, stager)
-        sampler = system_sampler(scene, self.local, child)
+        sampler = system_sampler(context, self.local, child)
         self.companions.start(child, sampler, prepared.env, began=began)
         own_looks = self.companions.look_for_own_checkpoints(own_files)
         self.companions.serve_pipeline()
         watch = self._watch_of(prepared, child, stager, sampler, length=length)
         code = watch.watch()
-        gone = scene.clock.now()
+        gone = context.clock.now()
         ends = watch.deadline or math.inf
         self.companions.end(Turn.OWN_CHECKPOINTS, until=ends)
         if not watch.ended and code in (0, EXIT_AGAIN):
             with never_hurts_training("recording that the training has ended"):
                 self.local.left.write_text(f"{began}")
         if watch.fenced:
-            watch.crew.drain(until=gone + 5.0)
+            watch.rank_group.drain(until=gone + 5.0)
         else:
-            publish_the_rest(scene, watch, code, gone=gone, until=ends, start_stager=start_stager)
+            publish_the_rest(context, watch, code, gone=gone, until=ends, start_stager=start_stager)
             if own_looks.stopped:
                 with never_hurts_training("the last look for the training's own checkpoints"):
                     own_files.last_look()
         self.companions.end_all(until=ends)
-        carry_the_last_files(scene, self.local)
+        carry_the_last_files(context, self.local)
         watch.stop_seconds = gone - watch.asked_at if watch.asked_at else None
-        remove_launch_plan(scene)
-        return outcome_of(scene, watch, prepared.run, code, began=began, memory=memory, peak_rss=sampler.peak_rss, looks=looks), watch
+        remove_launch_plan(context)
+        return outcome_of(context, watch, prepared.run, code, began=began, memory=memory, peak_rss=sampler.peak_rss, looks=looks), watch
 
     def _start_stager(self, resume: Resume | None, *, since: float) -> PublisherProcess:
-        scene = self.scene
-        command = [sys.executable, "-E", str(scene.dir.supervisor), "stage", str(scene.dir.path), str(scene.leg), str(self.local.path)]
+        context = self.context
+        command = [
+            sys.executable,
+            "-E",
+            str(context.dir.supervisor),
+            "stage",
+            str(context.dir.path),
+            str(context.leg),
+            str(self.local.path),
+        ]
         command += ["--since", str(since)]
         if resume:
             command += ["--resumed-step", str(resume[1])]
-        if scene.spec.launcher != "plain":
-            command += ["--nodes", str(len(scene.allocation.hosts))]
+        if context.spec.launcher != "plain":
+            command += ["--nodes", str(len(context.allocation.hosts))]
         return PublisherProcess(command, env=os.environ, woken=self.woken)
 
     def _start_child(self, prepared: PreparedTraining, stager: PublisherProcess) -> Child:
-        scene, spec, launch = self.scene, self.scene.spec, prepared.launch
+        context, spec, launch = self.context, self.context.spec, prepared.launch
         try:
             child = Child(
-                _deaf_where_notices_are_sent(scene, launch.command),
-                cwd=working_folder(spec, scene.dir),
+                _deaf_where_notices_are_sent(context, launch.command),
+                cwd=working_folder(spec, context.dir),
                 env=launch.env,
-                mark=leg_mark(spec.id, scene.leg),
-                out=self.local.log(scene.leg, "out"),
-                err=self.local.log(scene.leg, "out" if share_one_file(spec) else "err"),
+                mark=leg_mark(spec.id, context.leg),
+                out=self.local.log(context.leg, "out"),
+                err=self.local.log(context.leg, "out" if share_one_file(spec) else "err"),
                 woken=self.woken,
             )
         except OSError as error:
-            stager.drain(until=scene.clock.now() + 5)
-            launch.crew.drain(until=scene.clock.now() + 5)
-            if not scene.dir.is_run():
+            stager.drain(until=context.clock.now() + 5)
+            launch.rank_group.drain(until=context.clock.now() + 5)
+            if not context.dir.is_run():
                 raise  # the storage with the run's code is away: not the command's failure
             why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             words = f"the command cannot be started on {socket.gethostname()}: {why}"
             raise InvalidInput(words, hint="does it exist on the nodes?") from error
         self.children.append(child)
-        scene.journal.write(ev.Started(leg=scene.leg, at=scene.clock.now(), pid=child.pid))
+        context.journal.write(ev.Started(leg=context.leg, at=context.clock.now(), pid=child.pid))
         return child
 
     def _watch_of(
         self, prepared: PreparedTraining, child: Child, stager: PublisherProcess, sampler: SystemSampler, *, length: float | None
     ) -> TrainingWatch:
         """`length`: seconds that the leg has."""
-        scene, spec, local = self.scene, self.scene.spec, self.local
+        context, spec, local = self.context, self.context.spec, self.local
         lead = None if spec.script and spec.stop_signal else spec.stop_lead  # a script's own lead is for its own signal
         return TrainingWatch(
             spec=spec,
-            leg=scene.leg,
+            leg=context.leg,
             child=child,
-            crew=prepared.launch.crew,
+            rank_group=prepared.launch.rank_group,
             local=local,
-            journal=scene.journal,
+            journal=context.journal,
             stager=stager,
             spool=SpoolReader(local.spool),
             signals=self.signals,
             planner=StopPlanner.of(prepared.run.legs.values(), limit=length, several=spec.launcher != "plain", set_lead=lead),
             limit=self.companions.watch_time_limit(),
             folder=self.companions.watch_run_folder(),
-            clock=scene.clock,
+            clock=context.clock,
             woken=self.woken,
-            probe=StoreProbe(scene.dir.checkpoints, scene.clock),
-            state_bytes=lambda: sampler.state_bytes * len(scene.allocation.hosts) or None,
+            probe=StoreProbe(context.dir.checkpoints, context.clock),
+            state_bytes=lambda: sampler.state_bytes * len(context.allocation.hosts) or None,
             shaped=(lambda plan: script_plan(spec, plan, limit=length, local=local)) if spec.script else (lambda plan: plan),
         )
 
 
-def _deaf_where_notices_are_sent(scene: LegContext, command: Sequence[str]) -> Sequence[str]:
-    return ignoring_notices(command) if capabilities_of(scene.scheduler).delete_notice and not scene.spec.script else command
+def _deaf_where_notices_are_sent(context: LegContext, command: Sequence[str]) -> Sequence[str]:
+    return ignoring_notices(command) if capabilities_of(context.scheduler).delete_notice and not context.spec.script else command

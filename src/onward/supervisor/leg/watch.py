@@ -53,7 +53,7 @@ class TrainingWatch:
     spec: RunSpec
     leg: int
     child: Child
-    crew: RankGroup
+    rank_group: RankGroup
     local: LegLocal
     journal: Journal
     stager: PublisherProcess
@@ -85,7 +85,7 @@ class TrainingWatch:
 
     def __post_init__(self) -> None:
         self.saves = LegSaves(leg=self.leg, local=self.local, journal=self.journal, planner=self.planner, clock=self.clock)
-        self.ranks = RankWatch(self.crew, self.clock)
+        self.ranks = RankWatch(self.rank_group, self.clock)
 
     def watch(self) -> int:
         """Until the training has gone. Returns its exit code, or minus the signal that ended it."""
@@ -95,7 +95,7 @@ class TrainingWatch:
             self.woken.clear()
             self.take_reports()
             now = self.clock.now()
-            self.crew.look(now)
+            self.rank_group.look(now)
             if self.ranks.launcher_is_late(now) and self.child.running:
                 log.warning("the launcher does not end the other ranks; ending them")
                 self._kill()
@@ -106,8 +106,8 @@ class TrainingWatch:
             if self.limit.news and self.deadline is not None:
                 news, self.limit.news = self.limit.news, ""
                 self.journal.write(ev.LimitMoved(leg=self.leg, at=now, deadline=self.deadline, text=news))
-            if self.crew.remark:
-                remark, self.crew.remark = self.crew.remark, ""
+            if self.rank_group.remark:
+                remark, self.rank_group.remark = self.rank_group.remark, ""
                 log.warning("%s", remark)
                 self.warn(remark)
             self._measure_store(now)
@@ -117,7 +117,7 @@ class TrainingWatch:
                 self._end_now()
         assert self.child.code is not None
         self.ranks.wait_for_last_notes()
-        if self.crew.ranks.code(self.child.code) not in (0, EXIT_AGAIN) and not self.asked:
+        if self.rank_group.ranks.code(self.child.code) not in (0, EXIT_AGAIN) and not self.asked:
             self.lost_nodes = self.ranks.lost_nodes(in_a_hurry=lambda: self.signals.ending)
         self._kill()  # whatever it left behind
         self.child.gone.wait(_KILLED_TO_GONE)
@@ -133,7 +133,7 @@ class TrainingWatch:
             self.asked, self.asked_at = StopReason.DELETED, self.clock.now()
         elif not self.asked and self.signals.given_up:
             self.asked, self.asked_at = StopReason.GIVEN_UP, self.clock.now()
-        return self.crew.ranks.code(self.child.code)
+        return self.rank_group.ranks.code(self.child.code)
 
     def take_reports(self, more: list[PublishReport] | None = None) -> None:
         for report in more if more is not None else self.stager.reports():
@@ -142,9 +142,9 @@ class TrainingWatch:
                 if self.asked is StopReason.REQUEST and report.began >= (self.asked_at or 0) - _SAME_MOMENT:  # not one under way before
                     self._leave_by = self._leave_by or self.clock.now() + _AFTER_LAST_SAVE
                 self._sign_of_life = self.clock.now()
-        for step, reason in self.crew.missed():
+        for step, reason in self.rank_group.missed():
             self.saves.take(PublishReport(kind="missed", step=step, reason=reason))
-        for step, reason in self.crew.refused():
+        for step, reason in self.rank_group.refused():
             self.saves.take(PublishReport(kind="refused", step=step, reason=reason))
 
     @property
@@ -204,8 +204,8 @@ class TrainingWatch:
     def _ask(self, why: StopReason, now: float) -> None:
         self.asked, self.asked_at, self._leave_by = why, now, None
         log.info("asking the training to stop: %s", why)
-        self.crew.ask()
-        if self.spec.stop_signal and not self.crew.signal(getattr(signal, f"SIG{self.spec.stop_signal}")):
+        self.rank_group.ask()
+        if self.spec.stop_signal and not self.rank_group.signal(getattr(signal, f"SIG{self.spec.stop_signal}")):
             send_stop_signal(self.spec, self.child)
         self.journal.write(ev.AskedToStop(leg=self.leg, at=now, why=why))
         if why is StopReason.SIGNAL and self.signals.ending:
@@ -221,12 +221,12 @@ class TrainingWatch:
         if at_deadline is not None and now >= at_deadline:
             return True
         if self._kill_at is not None and now >= self._kill_at:
-            if self.deadline or self.asked is StopReason.SIGNAL or not self.crew.saving(now):
+            if self.deadline or self.asked is StopReason.SIGNAL or not self.rank_group.saving(now):
                 return True
             self._kill_at = now + _AFTER_LAST_SAVE
         if self._leave_by is None or now < self._leave_by:
             return False
-        if self.crew.saving(now):
+        if self.rank_group.saving(now):
             self._leave_by = now + _AFTER_LAST_SAVE
             return False
         return True
@@ -241,7 +241,7 @@ class TrainingWatch:
 
     def _kill(self, number: int = signal.SIGKILL) -> None:
         """To the launcher and all ranks, with everything they started, on all nodes."""
-        self.crew.kill(number)
+        self.rank_group.kill(number)
         self.child.kill(number)
 
     def _wait_for_child(self, seconds: float) -> None:

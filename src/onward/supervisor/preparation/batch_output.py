@@ -101,15 +101,15 @@ def share_one_file(spec: RunSpec) -> bool:
     return outputs is not None and spec.script is not None and (outputs.err is None or outputs.err == outputs.out)
 
 
-def output_files(scene: LegContext, local: LegLocal) -> OutputFiles:
+def output_files(context: LegContext, local: LegLocal) -> OutputFiles:
     """For this leg. Each job has files of its own, by its id; names without one go on from leg to leg."""
-    spec, leg = scene.spec, scene.leg
-    folder = working_folder(spec, scene.dir)
-    found = targets(spec, job=scene.allocation.job, node=scene.allocation.hosts[0], folder=folder)
+    spec, leg = context.spec, context.leg
+    folder = working_folder(spec, context.dir)
+    found = targets(spec, job=context.allocation.job, node=context.allocation.hosts[0], folder=folder)
 
     def warn(text: str) -> None:
         log.warning("%s", text)
-        scene.journal.write(ev.Warned(leg=leg, at=scene.clock.now(), text=text))
+        context.journal.write(ev.Warned(leg=leg, at=context.clock.now(), text=text))
 
     fresh = leg == 1 and not (spec.outputs and spec.outputs.append)
     return OutputFiles(pairs=[(local.log(leg, stream), path) for stream, path in found.items()], fresh=fresh, warn=warn)

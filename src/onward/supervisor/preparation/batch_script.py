@@ -39,12 +39,12 @@ def script_environment(script: Script, env: Mapping[str, str], *, run: RunDir, f
     """What the script's author counts on: their own variables, and the scheduler's as if this were the only job there is."""
     frozen = json.loads(run.environment.read_bytes()) if run.environment.exists() else {}
     own = {key: value for key, value in frozen.items() if not key.startswith("ONWARD_") and key not in _KEPT}
-    told = {**env, **own}
+    variables = {**env, **own}
     start = script.submitted_from or str(folder)
     words = _slurm_words(script, job, start) if script.family == "slurm" else _gridengine_words(script, job, start)
-    told.update(words)
-    told["PWD"] = str(folder)
-    return told
+    variables.update(words)
+    variables["PWD"] = str(folder)
+    return variables
 
 
 def _slurm_words(script: Script, job: str, start: str) -> dict[str, str]:
@@ -71,9 +71,9 @@ def _bounds(script: Script) -> tuple[int, int, int, int]:
     numbers: set[int] = set()
     step = 1
     for part in (script.array or str(script.task)).split(","):
-        span, _, told = part.partition(":")
+        span, _, option = part.partition(":")
         first, _, last = span.partition("-")
-        step = int(told or 1)
+        step = int(option or 1)
         numbers.update(range(int(first), int(last or first) + 1, step))
     return min(numbers), max(numbers), step, len(numbers)
 

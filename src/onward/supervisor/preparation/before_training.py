@@ -35,47 +35,49 @@ class PreparedTraining:
 
 
 def prepare_training(
-    scene: LegContext, local: LegLocal, signals: Signals, nodes: OtherNodes | None, companions: Companions
+    context: LegContext, local: LegLocal, signals: Signals, nodes: OtherNodes | None, companions: Companions
 ) -> PreparedTraining:
-    run = scene.patiently("reading the run's journals", lambda: read_run(scene.dir))
+    run = context.patiently("reading the run's journals", lambda: read_run(context.dir))
     remove_leftovers_in_background(local)
-    resume, others = restore_newest(scene, local, nodes)
-    env = scene.patiently(
+    resume, others = restore_newest(context, local, nodes)
+    env = context.patiently(
         "reading the run's environment",
-        lambda: training_environment(scene.spec, scene.dir, local, leg=scene.leg, deadline=scene.allocation.deadline, resume=resume),
+        lambda: training_environment(
+            context.spec, context.dir, local, leg=context.leg, deadline=context.allocation.deadline, resume=resume
+        ),
     )
-    inputs = _request_inputs(scene, env, signals)
+    inputs = _request_inputs(context, env, signals)
     env.update(inputs or {})
-    _accept_records(companions, scene, local)
+    _accept_records(companions, context, local)
     env.update(relay_variables(local))
-    script = scene.spec.script
+    script = context.spec.script
     if script:
-        env = script_environment(script, env, run=scene.dir, folder=working_folder(scene.spec, scene.dir), job=scene.allocation.job)
-    ready = prepare_environment(scene, local, env, signals) if inputs is not None else None
-    launch = _launch(scene, local, resume, ready, nodes, others) or LaunchCommand(
-        command=LEAVES_WHEN_ASKED, env=env, crew=RankGroup(local, nodes)
+        env = script_environment(script, env, run=context.dir, folder=working_folder(context.spec, context.dir), job=context.allocation.job)
+    ready = prepare_environment(context, local, env, signals) if inputs is not None else None
+    launch = _launch(context, local, resume, ready, nodes, others) or LaunchCommand(
+        command=LEAVES_WHEN_ASKED, env=env, rank_group=RankGroup(local, nodes)
     )
     return PreparedTraining(run=run, resume=resume, env=env, launch=launch)
 
 
-def _request_inputs(scene: LegContext, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
+def _request_inputs(context: LegContext, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
     """Where its request's files are. None where the leg is to stop before they are there."""
-    if not scene.dir.inputs_order.exists():
+    if not context.dir.inputs_order.exists():
         return {}
     from onward.supervisor.preparation.request_inputs import fetch_inputs  # loads HTTP and TLS, which few runs need
 
-    return fetch_inputs(scene, env, signals)
+    return fetch_inputs(context, env, signals)
 
 
-def _accept_records(companions: Companions, scene: LegContext, local: LegLocal) -> None:
-    upstream = tracker_connection_of(scene.spec.tracker, scene.dir.tracker_token)
-    relay = start_relay(scene.spec, scene.dir, local, leg=scene.leg, upstream=upstream)
+def _accept_records(companions: Companions, context: LegContext, local: LegLocal) -> None:
+    upstream = tracker_connection_of(context.spec.tracker, context.dir.tracker_token)
+    relay = start_relay(context.spec, context.dir, local, leg=context.leg, upstream=upstream)
     if relay:
         companions.add(Turn.RELAY, relay.close, longest=_RELAY_PATIENCE)
 
 
 def _launch(
-    scene: LegContext,
+    context: LegContext,
     local: LegLocal,
     resume: Resume | None,
     env: Mapping[str, str] | None,
@@ -85,4 +87,4 @@ def _launch(
     """None where the leg is to stop before there is an environment."""
     if env is None:
         return None
-    return scene.patiently("writing the launch plan", lambda: launch_command(scene, local, resume, env, nodes=nodes, others=others))
+    return context.patiently("writing the launch plan", lambda: launch_command(context, local, resume, env, nodes=nodes, others=others))

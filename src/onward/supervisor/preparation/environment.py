@@ -88,11 +88,11 @@ def local_base(spec: RunSpec) -> Path:
 
     What lies in a tmpfs is paid for with the job's memory: it is taken only where there is nothing else.
     """
-    told = os.path.expandvars(spec.cluster.local_disk or "")
-    if told and "$" not in told:
-        return Path(told)
-    if told:
-        log.warning("the profile's local disk %s names a variable that is not set here, so it is not used", told)
+    disk = os.path.expandvars(spec.cluster.local_disk or "")
+    if disk and "$" not in disk:
+        return Path(disk)
+    if disk:
+        log.warning("the profile's local disk %s names a variable that is not set here, so it is not used", disk)
     offered = [os.environ.get("SLURM_TMPDIR", ""), tempfile.gettempdir(), *_SYSTEM_DISKS]
     usable = [Path(folder) for index, folder in enumerate(offered) if folder and (index < 2 or os.access(folder, os.W_OK | os.X_OK))]
     return next((folder for folder in usable if not is_in_memory(folder)), usable[0])
@@ -148,21 +148,21 @@ def local_variables(local: LegLocal) -> dict[str, str]:
 
 
 def resume_variables(local: LegLocal, resume: tuple[Path, int] | None) -> dict[str, str]:
-    told = {"PERSISTENT_CHECKPOINTS_DIR": str(resume[0] if resume else local.empty)}
+    variables = {"PERSISTENT_CHECKPOINTS_DIR": str(resume[0] if resume else local.empty)}
     if resume is None:
-        return told
-    told |= {contract.RESUME_DIR: str(resume[0]), contract.RESUME_STEP: str(resume[1])}
+        return variables
+    variables |= {contract.RESUME_DIR: str(resume[0]), contract.RESUME_STEP: str(resume[1])}
     newest = newest_entry(*resume)
-    return told | ({contract.RESUME_NEWEST: str(newest)} if newest else {})
+    return variables | ({contract.RESUME_NEWEST: str(newest)} if newest else {})
 
 
 def relay_variables(local: LegLocal) -> dict[str, str]:
     """What the relay of this node told; nothing where there is none."""
     try:
-        told = json.loads(local.relay.read_bytes())
+        relay = json.loads(local.relay.read_bytes())
     except (OSError, ValueError):
         return {}
-    return {str(name): str(value) for name, value in told.items()}
+    return {str(name): str(value) for name, value in relay.items()}
 
 
 def launcher_environment(env: Mapping[str, str]) -> dict[str, str]:

@@ -31,22 +31,22 @@ _TOKEN_PATIENCE = 300.0  # seconds until whoever submitted the run has logged in
 _TOKEN_LOOK = 2.0  # seconds between looks for it, on shared storage
 
 
-def fetch_inputs(scene: LegContext, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
+def fetch_inputs(context: LegContext, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
     """The variables by which the training finds what its request gave. None where the leg is to stop before all of it is there."""
-    order = read_inputs(scene.dir)
+    order = read_inputs(context.dir)
     if order is None:
         return {}
 
-    asked = StopRequest(scene.dir, scene.clock.now)
+    asked = StopRequest(context.dir, context.clock.now)
 
     def stopped() -> bool:
         return signals.ending or signals.warned or signals.deleted or signals.given_up or asked.to_stop()
 
-    fetching = InputFetch(scene.dir, order, env=env, clock=scene.clock, deadline=scene.allocation.deadline, stopped=stopped)
+    fetching = InputFetch(context.dir, order, env=env, clock=context.clock, deadline=context.allocation.deadline, stopped=stopped)
     if not fetching.work():
         log.info("fetching the inputs was interrupted")
         return None
-    return {contract.INPUTS_DIR: str(scene.dir.inputs), contract.REQUEST_FILE: str(scene.dir.request)}
+    return {contract.INPUTS_DIR: str(context.dir.inputs), contract.REQUEST_FILE: str(context.dir.request)}
 
 
 class InputFetch:

@@ -30,69 +30,69 @@ _STALE_VIEW = 10.0  # seconds a network file system may hide a checkpoint that w
 Resume = tuple[Path, int]  # folder and step
 
 
-def restore_newest(scene: LegContext, local: LegLocal, nodes: OtherNodes | None) -> tuple[Resume | None, list[LegNode]]:
+def restore_newest(context: LegContext, local: LegLocal, nodes: OtherNodes | None) -> tuple[Resume | None, list[LegNode]]:
     """The newest checkpoint that verifies, where this node can read it. Says so when it had to fall back. Also: the other nodes, ready.
 
     All nodes bring it at the same time; which it is is known at once by the sizes of its files.
     """
-    store, clock, deadline = scene.dir.checkpoints, scene.clock, scene.allocation.deadline
+    store, clock, deadline = context.dir.checkpoints, context.clock, context.allocation.deadline
     if nodes:
-        _wait_for_agents(scene, nodes)
-    legs = scene.patiently("reading the run's journals", lambda: read_run(scene.dir)).legs
-    told = [(CheckpointName(leg.number, p.step), p) for leg in legs.values() for p in leg.published]
+        _wait_for_agents(context, nodes)
+    legs = context.patiently("reading the run's journals", lambda: read_run(context.dir)).legs
+    published = [(CheckpointName(leg.number, p.step), p) for leg in legs.values() for p in leg.published]
     until = clock.now() + _STALE_VIEW
 
     def wait() -> bool:
         clock.sleep(0.5)
         return clock.now() < until
 
-    expected = max((name for name, _ in told), default=None)
-    likely = scene.patiently("looking for the newest checkpoint", lambda: likely_newest(store, expected=expected, wait=wait))
-    patience = patience_for(likely.bytes if likely else 0, measured_rate(p for _, p in told), deadline=deadline, now=clock.now())
+    expected = max((name for name, _ in published), default=None)
+    likely = context.patiently("looking for the newest checkpoint", lambda: likely_newest(store, expected=expected, wait=wait))
+    patience = patience_for(likely.bytes if likely else 0, measured_rate(p for _, p in published), deadline=deadline, now=clock.now())
     if is_in_memory(local.path):
-        warn_of_memory_disk(scene, local, likely.bytes if likely else None)
+        warn_of_memory_disk(context, local, likely.bytes if likely else None)
     others: list[LegNode] = []
-    take = partial(_take, scene, local, nodes, patience, others)
-    newest = scene.patiently("reading the newest checkpoint", lambda: _readable(take_newest(store, take, expected=expected), scene))
+    take = partial(_take, context, local, nodes, patience, others)
+    newest = context.patiently("reading the newest checkpoint", lambda: _readable(take_newest(store, take, expected=expected), context))
     if newest is None:
-        if told:
+        if published:
             raise CheckpointDamaged(
                 "none of this run's checkpoints can be verified any more",
                 hint=f"look into {store}; start over with a new run, or restore a good copy there, then onward resume",
             )
         return None, _ready_without_checkpoint(nodes, patience)
-    return _tell_restored(scene, newest), others
+    return _tell_restored(context, newest), others
 
 
-def _wait_for_agents(scene: LegContext, nodes: OtherNodes) -> None:
-    nodes.here(patience_for(0, SLOWEST_STORE, deadline=scene.allocation.deadline, now=scene.clock.now()))
+def _wait_for_agents(context: LegContext, nodes: OtherNodes) -> None:
+    nodes.here(patience_for(0, SLOWEST_STORE, deadline=context.allocation.deadline, now=context.clock.now()))
     with never_hurts_training("publishing what earlier legs left"):
-        journal_published(scene.dir, leg=scene.leg, journal=scene.journal, clock=scene.clock)
+        journal_published(context.dir, leg=context.leg, journal=context.journal, clock=context.clock)
 
 
 def _take(
-    scene: LegContext, local: LegLocal, nodes: OtherNodes | None, patience: NodePatience, others: list[LegNode], folder: Path
+    context: LegContext, local: LegLocal, nodes: OtherNodes | None, patience: NodePatience, others: list[LegNode], folder: Path
 ) -> NodeCheckpoint:
     """This checkpoint, on all nodes. `others` becomes those that have it."""
-    bring = partial(bring_to_node, resume=local.resume, writes=local.checkpoints, put_back=partial(_put_own_back, scene))
+    bring = partial(bring_to_node, resume=local.resume, writes=local.checkpoints, put_back=partial(_put_own_back, context))
     if not nodes:
         return bring(folder)
     nodes.say(restore=folder.name)
-    brought = bring(folder, part=(0, len(scene.allocation.hosts)))
+    brought = bring(folder, part=(0, len(context.allocation.hosts)))
     others[:] = nodes.ready(folder.name, patience)
     return brought
 
 
-def _put_own_back(scene: LegContext, folder: Path) -> None:
-    names = put_back(folder, working_folder(scene.spec, scene.dir), scene.spec.checkpoints.paths)
+def _put_own_back(context: LegContext, folder: Path) -> None:
+    names = put_back(folder, working_folder(context.spec, context.dir), context.spec.checkpoints.paths)
     if names:
         words = f"put back into the working folder, from {folder.name}: {', '.join(names)}"
-        scene.journal.write(ev.Warned(leg=scene.leg, at=scene.clock.now(), text=words))
+        context.journal.write(ev.Warned(leg=context.leg, at=context.clock.now(), text=words))
 
 
-def _readable(found: Newest[NodeCheckpoint] | None, scene: LegContext) -> Newest[NodeCheckpoint] | None:
+def _readable(found: Newest[NodeCheckpoint] | None, context: LegContext) -> Newest[NodeCheckpoint] | None:
     """An older checkpoint is taken for one that is damaged, but not at once for one that the storage does not give out now."""
-    if found and found.unread and scene.clock.now() < scene.storage_until:
+    if found and found.unread and context.clock.now() < context.storage_until:
         raise found.unread
     return found
 
@@ -104,12 +104,12 @@ def _ready_without_checkpoint(nodes: OtherNodes | None, patience: NodePatience) 
     return nodes.ready("", patience)
 
 
-def _tell_restored(scene: LegContext, newest: Newest[NodeCheckpoint]) -> Resume:
+def _tell_restored(context: LegContext, newest: Newest[NodeCheckpoint]) -> Resume:
     for words in newest.fell_back:
         log.warning("fell back to an older checkpoint: %s", words)
-    brought, name, now = newest.taken, newest.taken.manifest.name, scene.clock.now()
-    scene.journal.write(ev.Restored(leg=scene.leg, at=now, step=name.step, checkpoint=str(name), fell_back=list(newest.fell_back)))
+    brought, name, now = newest.taken, newest.taken.manifest.name, context.clock.now()
+    context.journal.write(ev.Restored(leg=context.leg, at=now, step=name.step, checkpoint=str(name), fell_back=list(newest.fell_back)))
     if brought.warning:
-        scene.journal.write(ev.Warned(leg=scene.leg, at=now, text=brought.warning))
+        context.journal.write(ev.Warned(leg=context.leg, at=now, text=brought.warning))
     log.info("restored %s%s", name, f", read from the run's folder: {brought.in_place}" if brought.in_place else "")
     return brought.folder, name.step

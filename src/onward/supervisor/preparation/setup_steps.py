@@ -78,22 +78,22 @@ def time_for(deadline: float | None, now: float) -> float:
     return _LONGEST if deadline is None else min(_LONGEST, max(_SHORTEST, (deadline - now) / 2))
 
 
-def prepare_environment(scene: LegContext, local: LegLocal, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
+def prepare_environment(context: LegContext, local: LegLocal, env: Mapping[str, str], signals: Signals) -> dict[str, str] | None:
     """What a leg's training is started with. None where the leg is to stop before it began: then LEAVES_WHEN_ASKED is started instead."""
-    environment, dir, now = scene.spec.environment, scene.dir, scene.clock.now()
+    environment, dir, now = context.spec.environment, context.dir, context.clock.now()
     if not steps(environment):
         return dict(env)
     log.info("preparing the environment: %s", ", ".join(" ".join(step) for step in steps(environment)))
-    asked = StopRequest(dir, scene.clock.now)
+    asked = StopRequest(dir, context.clock.now)
     mirroring = Repeating("mirroring", Mirror(local, dir).carry, every=MIRROR_SECONDS)
     try:
         return prepare(
             environment,
             env,
-            cwd=working_folder(scene.spec, dir),
+            cwd=working_folder(context.spec, dir),
             folder=local.path,
-            output=local.log(scene.leg, "err"),
-            seconds=time_for(scene.allocation.deadline, now),
+            output=local.log(context.leg, "err"),
+            seconds=time_for(context.allocation.deadline, now),
             interrupted=lambda: signals.ending or signals.warned or asked.to_stop(),
         )
     finally:
@@ -185,8 +185,8 @@ def _read(into: Path) -> dict[str, str]:
 
 def _at_work(todo: Sequence[Step], at: Path) -> str:
     """The step that was at work, in words: `setup line 2` counts setup lines alone, as the user does."""
-    told = at.read_text().strip() if at.exists() else "0"
-    index = int(told) if told.isdigit() else len(todo) - 1
+    code = at.read_text().strip() if at.exists() else "0"
+    index = int(code) if code.isdigit() else len(todo) - 1
     what, text = todo[index]
     match what:
         case "module":

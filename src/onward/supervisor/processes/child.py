@@ -102,9 +102,9 @@ class Child:
                 self._line.sendall(b"end\n")
 
     def _wait(self) -> None:
-        for told in self._told:
-            if "status" in told:
-                self.code = os.waitstatus_to_exitcode(told["status"])
+        for message in self._told:
+            if "status" in message:
+                self.code = os.waitstatus_to_exitcode(message["status"])
                 self._woken.set()
         if self._guard.wait() != 0:  # it was killed, and the training with it: what the training started is left
             with contextlib.suppress(ProcessLookupError, PermissionError):

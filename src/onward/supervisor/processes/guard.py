@@ -236,7 +236,7 @@ def live(order: Mapping[str, Any]) -> None:
 
 def _start(order: Mapping[str, Any], line: socket.socket) -> int | None:
     guard = os.getpid()
-    told, tell = os.pipe()
+    reading_end, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
@@ -255,9 +255,9 @@ def _start(order: Mapping[str, Any], line: socket.socket) -> int | None:
         os._exit(127)
     os.close(tell)
     failed = b""
-    while piece := os.read(told, 1 << 12):
+    while piece := os.read(reading_end, 1 << 12):
         failed += piece
-    os.close(told)
+    os.close(reading_end)
     if failed:
         os.waitpid(pid, 0)
         _say(line, **json.loads(failed))

@@ -86,7 +86,7 @@ def launch(
 ) -> Launch:
     """`task` is what becomes a rank; `command` is the training's own, from which torchrun's Python is taken."""
     cpus = resources.cpus_per_task or 1
-    world = sum(place.tasks for place in laid)
+    world = sum(rank_place.tasks for rank_place in laid)
     meeting = {"MASTER_ADDR": laid[0].host, "MASTER_PORT": str(port)}
     match launcher:
         case "srun":
@@ -94,10 +94,10 @@ def launch(
         case "torchrun":
             argv, meeting = _torchrun(laid, task, command, cpus=cpus, port=port), {}
         case "mpirun":
-            hosts = ",".join(f"{place.host}:{place.tasks}" for place in laid)
+            hosts = ",".join(f"{rank_place.host}:{rank_place.tasks}" for rank_place in laid)
             argv = ["mpirun", "-np", str(world), "--host", hosts, "--map-by", "slot", "--bind-to", "none", "--oversubscribe", *task]
         case "horovodrun":
-            hosts = ",".join(f"{place.host if len(laid) > 1 else 'localhost'}:{place.tasks}" for place in laid)
+            hosts = ",".join(f"{rank_place.host if len(laid) > 1 else 'localhost'}:{rank_place.tasks}" for rank_place in laid)
             argv, meeting = ["horovodrun", "-np", str(world), "-H", hosts, *task], {}
         case _:
             raise InvalidInput(f"{launcher} is not a launcher", hint=f"valid ones: {', '.join(LAUNCHERS)}")
@@ -107,7 +107,7 @@ def launch(
 def _torchrun(laid: Sequence[HostRanks], task: Sequence[str], command: Sequence[str], *, cpus: int, port: int) -> list[str]:
     each = laid[0].tasks
     program = [command[0], "-m", "torch.distributed.run"] if _PYTHON.match(PurePosixPath(command[0]).name) else ["torchrun"]
-    if len({place.tasks for place in laid}) > 1:
+    if len({rank_place.tasks for rank_place in laid}) > 1:
         raise InvalidInput(
             f"torchrun needs equal process counts on all nodes, but this job has {', '.join(f'{p.tasks} on {p.host}' for p in laid)}",
             hint="give ntasks-per-node",
@@ -122,7 +122,7 @@ def _torchrun(laid: Sequence[HostRanks], task: Sequence[str], command: Sequence[
 
 
 def _per_node(laid: Sequence[HostRanks]) -> list[str]:
-    each = {place.tasks for place in laid}
+    each = {rank_place.tasks for rank_place in laid}
     return [f"--ntasks-per-node={each.pop()}"] if len(each) == 1 else []
 
 

@@ -156,16 +156,16 @@ class NodeAgent:
         gathering = Repeating("gathering shares", self._put_shares, every=_GATHER_SECONDS)
         sampling = Repeating("sampling", self._sampler.sample, every=self._sample_seconds)
         threading.Thread(target=self._make_ready, name="preparing", daemon=True).start()
-        told = 0
+        moved = 0
         while self._hear(_TICK):
             self._tell()
             if time.monotonic() >= self._beat_at:
                 self._beat_at = time.monotonic() + BEAT_SECONDS
                 saving = self.local.stop_file.exists() and is_being_saved(self.local.checkpoints, now=time.time())
                 _say({"host": self._host, "saving": saving})
-            if self._moved != told:
-                told = self._moved
-                _say({"host": self._host, "moved": told})
+            if self._moved != moved:
+                moved = self._moved
+                _say({"host": self._host, "moved": moved})
         if not self._told_to_end:
             log.warning("the supervisor is gone; ending the ranks of this node")
             self._killed_at = time.time()

@@ -207,14 +207,14 @@ class OtherNodes:
                 self._woken.set()
 
 
-def start_node_agents(scene: LegContext, *, env: Mapping[str, str], woken: threading.Event) -> OtherNodes | None:
+def start_node_agents(context: LegContext, *, env: Mapping[str, str], woken: threading.Event) -> OtherNodes | None:
     """An agent on every node of the allocation but this one; None where there is no other, or nothing of ours runs there."""
-    hosts = scene.allocation.hosts
-    if len(hosts) < 2 or scene.spec.launcher == "plain" or scene.spec.script:
+    hosts = context.allocation.hosts
+    if len(hosts) < 2 or context.spec.launcher == "plain" or context.spec.script:
         return None
-    able = starts_on_nodes(scene.scheduler)
+    able = starts_on_nodes(context.scheduler)
     if able is None:
-        name = scene.spec.cluster.scheduler
+        name = context.spec.cluster.scheduler
         raise NodesFailed(f"{name} cannot start a process on another node of a job", hint="ask for one node")
-    agent = [sys.executable, "-E", str(scene.dir.supervisor), "node", str(scene.dir.path), str(scene.leg), "--hosts", ",".join(hosts)]
+    agent = [sys.executable, "-E", str(context.dir.supervisor), "node", str(context.dir.path), str(context.leg), "--hosts", ",".join(hosts)]
     return OtherNodes(able.node_commands(agent, hosts[1:]), hosts[1:], env=env, woken=woken)

@@ -17,7 +17,7 @@ _SHORT_WAIT = 0.5  # seconds: others on their way to the same call arrive by the
 
 
 class RankGroup:
-    """All ranks of a leg. A training of one process is a crew of one that leaves no notes: only the stop file is for it."""
+    """All ranks of a leg. A training of one process is a group of one that leaves no notes: only the stop file is for it."""
 
     def __init__(self, local: LegLocal, nodes: OtherNodes | None = None) -> None:
         self._local = local

@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 class LaunchCommand:
     command: tuple[str, ...]
     env: Mapping[str, str]
-    crew: RankGroup
+    rank_group: RankGroup
 
 
 def launch_command(
-    scene: LegContext,
+    context: LegContext,
     local: LegLocal,
     resume: tuple[Path, int] | None,
     env: Mapping[str, str],
@@ -40,11 +40,13 @@ def launch_command(
     others: Sequence[LegNode],
 ) -> LaunchCommand:
     """What starts the training on all nodes. `others` are those that `nodes` are on, each with the checkpoint."""
-    spec, dir, leg, hosts = scene.spec, scene.dir, scene.leg, scene.allocation.hosts
+    spec, dir, leg, hosts = context.spec, context.dir, context.leg, context.allocation.hosts
     if spec.script:
-        return LaunchCommand(command=script_command(spec.script, dir), env=env, crew=RankGroup(local))
+        return LaunchCommand(command=script_command(spec.script, dir), env=env, rank_group=RankGroup(local))
     if spec.launcher == "plain":
-        return LaunchCommand(command=training_command(spec.command, spec.params, local, resume=resume), env=env, crew=RankGroup(local))
+        return LaunchCommand(
+            command=training_command(spec.command, spec.params, local, resume=resume), env=env, rank_group=RankGroup(local)
+        )
     here = LegNode(host=hosts[0], local=str(local.path), resume=str(resume[0]) if resume else None)
     laid = ranks_by_host(spec.launcher, spec.resources, hosts, os.environ, hostfile=_hostfile())
     task = (sys.executable, "-E", str(dir.supervisor), "task", str(dir.path), str(leg))
@@ -59,12 +61,12 @@ def launch_command(
         environment=env,
         nodes=(here, *sorted(others, key=lambda node: order.get(node.host, len(order)))),
         resume_step=resume[1] if resume else None,
-        deaf=capabilities_of(scene.scheduler).delete_notice is not None,
+        deaf=capabilities_of(context.scheduler).delete_notice is not None,
     )
-    _clear_earlier_plans(scene)
+    _clear_earlier_plans(context)
     plan.write(dir.launch(leg))
-    log.info("%s starts %s", spec.launcher, ", ".join(f"{place.tasks} on {place.host}" for place in laid))
-    return LaunchCommand(command=how.argv, env=env, crew=RankGroup(local, nodes))
+    log.info("%s starts %s", spec.launcher, ", ".join(f"{rank_place.tasks} on {rank_place.host}" for rank_place in laid))
+    return LaunchCommand(command=how.argv, env=env, rank_group=RankGroup(local, nodes))
 
 
 def free_port() -> int:
@@ -83,6 +85,6 @@ def _hostfile() -> str:
         return ""
 
 
-def _clear_earlier_plans(scene: LegContext) -> None:
-    for number in range(max(scene.leg - 5, 1), scene.leg):
-        scene.dir.launch(number).unlink(missing_ok=True)
+def _clear_earlier_plans(context: LegContext) -> None:
+    for number in range(max(context.leg - 5, 1), context.leg):
+        context.dir.launch(number).unlink(missing_ok=True)

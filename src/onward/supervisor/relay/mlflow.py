@@ -154,11 +154,11 @@ class MlflowCalls:
     def _inputs(self, body: Body) -> Any:
         datasets = []
         for row in _rows(body.get("datasets")):
-            told = row.get("dataset")
-            if isinstance(told, dict) and told.get("name"):
+            dataset = row.get("dataset")
+            if isinstance(dataset, dict) and dataset.get("name"):
                 names = ("name", "digest", "source_type", "source", "schema", "profile")
                 tags = {str(tag.get("key", ""))[:255]: str(tag.get("value", ""))[:500] for tag in _rows(row.get("tags"))}
-                datasets.append({**{name: str(told.get(name) or "") for name in names}, "tags": tags})
+                datasets.append({**{name: str(dataset.get(name) or "") for name in names}, "tags": tags})
         self._facts.add_inputs(datasets, [str(row["model_id"]) for row in _rows(body.get("models")) if row.get("model_id")])
         return {}
 
@@ -172,8 +172,8 @@ class MlflowCalls:
         """Older clients: kept in the run's history tag."""
         self._facts.look_back()
         before = self._facts.tags.get(wire.MODEL_HISTORY, "[]")
-        told = f"{before[:-1]}{',' if before != '[]' else ''}{body.get('model_json', '{}')}]"
-        self._facts.set_tags({wire.MODEL_HISTORY: told})
+        history = f"{before[:-1]}{',' if before != '[]' else ''}{body.get('model_json', '{}')}]"
+        self._facts.set_tags({wire.MODEL_HISTORY: history})
         return {}
 
     def _create_model(self, body: Body) -> Any:
@@ -244,8 +244,8 @@ class MlflowCalls:
         return wire.model_json(LoggedModelRecord(**found, experiment=self._me.experiment, run=self._me.id, updated=model.created))
 
 
-def _rows(told: Any) -> list[Mapping[str, Any]]:
-    return [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
+def _rows(value: Any) -> list[Mapping[str, Any]]:
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def _pairs(body: Body, what: Literal["params", "tags"]) -> dict[str, str]:
@@ -266,19 +266,19 @@ def _point(row: Mapping[str, Any]) -> Point | None:
 
 def _model_metric(row: Mapping[str, Any], point: Point) -> dict[str, Any]:
     key, step, at, value = point
-    told = {"model": str(row["model_id"]), "key": key, "value": value, "step": step, "time": at}
-    return {**told, "dataset": row.get("dataset_name") or None, "digest": row.get("dataset_digest") or None}
+    metric = {"model": str(row["model_id"]), "key": key, "value": value, "step": step, "time": at}
+    return {**metric, "dataset": row.get("dataset_name") or None, "digest": row.get("dataset_digest") or None}
 
 
-def _dataset(told: Mapping[str, Any]) -> Dataset:
+def _dataset(dataset: Mapping[str, Any]) -> Dataset:
     return Dataset(
-        name=told["name"],
-        digest=told["digest"],
-        source_type=told.get("source_type", ""),
-        source=told.get("source", ""),
-        schema=told.get("schema") or None,
-        profile=told.get("profile") or None,
-        tags=told.get("tags", {}),
+        name=dataset["name"],
+        digest=dataset["digest"],
+        source_type=dataset.get("source_type", ""),
+        source=dataset.get("source", ""),
+        schema=dataset.get("schema") or None,
+        profile=dataset.get("profile") or None,
+        tags=dataset.get("tags", {}),
     )
 
 

@@ -79,11 +79,11 @@ class Relay:
                 "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # the address has the secret in it, and others may read logs
             },
         )
-        told: dict[str, str] = {}
+        fields: dict[str, str] = {}
         for family in families:
             if next(iter(family)) not in own:  # the address: what goes with ours would not go with his
-                told.update({name: value for name, value in family.items() if name not in own})
-        return told
+                fields.update({name: value for name, value in family.items() if name not in own})
+        return fields
 
     def close(self, *, within: float) -> bool:
         """No more calls; carry what is left. False: some files still lie on the node."""
@@ -235,10 +235,10 @@ def _decoded(request: RelayRequest, raw: bytes) -> dict[str, Any] | None:
     if "form-urlencoded" in request.headers.get("content-type", ""):
         return query
     try:
-        told = json.loads(raw)
+        fields = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return {**query, **told} if isinstance(told, dict) and not is_nested_deeper(told, _DEEPEST) else None
+    return {**query, **fields} if isinstance(fields, dict) and not is_nested_deeper(fields, _DEEPEST) else None
 
 
 def _a_search(path: str) -> bool:

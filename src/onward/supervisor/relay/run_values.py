@@ -145,17 +145,17 @@ class RunValues:
                 for key, value in record["m"].items():
                     self._keep_last((key, int(record["s"]), float(record["t"]), float(value)))
 
-    def _take_model(self, told: Mapping[str, Any]) -> None:
-        if told.get("deleted"):
-            self.models.pop(told["id"], None)
+    def _take_model(self, values: Mapping[str, Any]) -> None:
+        if values.get("deleted"):
+            self.models.pop(values["id"], None)
             return
-        held = self.models.setdefault(told["id"], RelayLoggedModel(id=told["id"], created=time.time()))
+        held = self.models.setdefault(values["id"], RelayLoggedModel(id=values["id"], created=time.time()))
         for name in ("name", "kind", "status", "created"):
-            if name in told:
-                setattr(held, name, told[name])
-        held.params.update(_words(told.get("params", {})))
-        held.tags.update(_words(told.get("tags", {})))
-        for key in told.get("untag", ()):
+            if name in values:
+                setattr(held, name, values[name])
+        held.params.update(_words(values.get("params", {})))
+        held.tags.update(_words(values.get("tags", {})))
+        for key in values.get("untag", ()):
             held.tags.pop(key, None)
 
     # ── told by earlier legs ──────────────────────────────────────────────────
@@ -208,17 +208,17 @@ def _by_step(points: Sequence[Point]) -> list[tuple[float, int, dict[str, float]
 
 def _records(path: Path) -> list[dict[str, Any]]:
     """All that set something, and the last metrics."""
-    told, metrics = [], []
+    values, metrics = [], []
     for line in _lines(path):
         if b'"kind":' in line:
             record = _parsed(line)
             if record:
-                told.append(record)
+                values.append(record)
         else:
             metrics.append(line)
             if len(metrics) > 2000:
                 del metrics[:1000]
-    return told + [record for record in map(_parsed, metrics) if record]
+    return values + [record for record in map(_parsed, metrics) if record]
 
 
 def _lines(path: Path) -> Iterable[bytes]:
@@ -242,5 +242,5 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _words(told: Mapping[str, Any]) -> dict[str, str]:
-    return {str(key): value if isinstance(value, str) else json.dumps(value, default=str) for key, value in told.items()}
+def _words(values: Mapping[str, Any]) -> dict[str, str]:
+    return {str(key): value if isinstance(value, str) else json.dumps(value, default=str) for key, value in values.items()}

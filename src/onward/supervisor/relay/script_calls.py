@@ -95,37 +95,37 @@ class ScriptCalls:
         self._facts.add_points(good, timed=body.get("timestamp") is not None)
         return {"stored": len(good)}
 
-    def _point(self, name: object, value: object, told: Mapping[str, Any]) -> Point | None:
+    def _point(self, name: object, value: object, params: Mapping[str, Any]) -> Point | None:
         try:
             number = _WORDS[value.strip().lower()] if isinstance(value, str) else float(value)  # type: ignore[arg-type]
-            step = int(told.get("step") or 0)
+            step = int(params.get("step") or 0)
         except (KeyError, TypeError, ValueError, OverflowError):
             return None
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_KEY or not -_STEP <= step < _STEP:
             return None
-        return name, step, _time(told.get("timestamp")), number
+        return name, step, _time(params.get("timestamp")), number
 
     def _tell_of(self, body: Mapping[str, Any]) -> Any:
         size = body.get("size_bytes")
-        told = {"type": str(body.get("type", ""))[:64], "bytes": size if isinstance(size, int) else None, "stored": False}
+        record = {"type": str(body.get("type", ""))[:64], "bytes": size if isinstance(size, int) else None, "stored": False}
         if body.get("path"):
-            self._facts.artifact(str(body["path"])[:1000], **told)
+            self._facts.artifact(str(body["path"])[:1000], **record)
         return {"path": body.get("path"), "type": body.get("type", ""), "size_bytes": size}
 
     def _set(self, what: str, body: Mapping[str, Any]) -> Any:
-        told = body.get(what)
-        if isinstance(told, dict) and told:
-            values = {str(key)[:_LONGEST_KEY]: value for key, value in told.items() if str(key)}
+        given = body.get(what)
+        if isinstance(given, dict) and given:
+            values = {str(key)[:_LONGEST_KEY]: value for key, value in given.items() if str(key)}
             self._facts.set_params(values) if what == "params" else self._facts.set_tags(values)
-        return {what: told}
+        return {what: given}
 
 
-def _time(told: object) -> float:
-    if isinstance(told, str):
+def _time(value: object) -> float:
+    if isinstance(value, str):
         try:
-            return datetime.fromisoformat(told).timestamp()
+            return datetime.fromisoformat(value).timestamp()
         except (ValueError, OverflowError, OSError):
             return time.time()
-    if isinstance(told, int | float) and not isinstance(told, bool) and 0 <= told < _LATEST * 1000:
-        return told / 1000 if told >= _LATEST else float(told)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST * 1000:
+        return value / 1000 if value >= _LATEST else float(value)
     return time.time()

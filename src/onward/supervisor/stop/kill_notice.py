@@ -24,8 +24,8 @@ _SAME_START = 2.0  # seconds by which the scheduler's start of a job and the job
 
 
 class KillNotice:
-    def __init__(self, scene: LegContext) -> None:
-        self._scene = scene
+    def __init__(self, context: LegContext) -> None:
+        self._context = context
         self._answered = threading.Event()
         self._thread: threading.Thread | None = None
         self.given_up = False
@@ -38,10 +38,10 @@ class KillNotice:
     def came(self) -> None:
         """Called from the signal's handler, so wherever we are. Written at once: the kill may come before anything else is.
         After the limit it says nothing new."""
-        scene, now = self._scene, self._scene.clock.now()
-        if scene.allocation.deadline is None or now < scene.allocation.deadline:
-            asked = AskedToStop(leg=scene.leg, at=now, why=StopReason.DELETED)
-            desk_journal(scene.dir, patient=True).write(asked)  # no error may leave a handler
+        context, now = self._context, self._context.clock.now()
+        if context.allocation.deadline is None or now < context.allocation.deadline:
+            asked = AskedToStop(leg=context.leg, at=now, why=StopReason.DELETED)
+            desk_journal(context.dir, patient=True).write(asked)  # no error may leave a handler
         self._thread = threading.Thread(target=self._ask, name="notice", daemon=True)
         self._thread.start()
         patience = threading.Timer(PATIENCE, self._answered.set)
@@ -54,11 +54,11 @@ class KillNotice:
             self._answered.wait(PATIENCE)
 
     def _ask(self) -> None:
-        scene = self._scene
+        context = self._context
         try:
-            status = scene.scheduler.status([scene.allocation.job]).get(scene.allocation.job)
+            status = context.scheduler.status([context.allocation.job]).get(context.allocation.job)
             if not self._answered.is_set():
-                self.given_up = was_given_up(status, scene.allocation)
+                self.given_up = was_given_up(status, context.allocation)
         except SchedulerError as error:
             log.warning("the scheduler announced that it will kill this job, and does not say why: %s", error)
         finally:

@@ -81,8 +81,8 @@ class ChangedPushFiles:
     def _event_name(self, path: Path) -> str:
         """As in the run's folder, where a file of an earlier leg may have the same name."""
         if path not in self._places:
-            place = mirror_path(path, self._local, self._run)
-            self._places[path] = f"{EVENTS}/{place.relative_to(self._run.tensorboard).as_posix()}"
+            target = mirror_path(path, self._local, self._run)
+            self._places[path] = f"{EVENTS}/{target.relative_to(self._run.tensorboard).as_posix()}"
         return self._places[path]
 
     def settle(self, is_sent: Callable[[FileToPush], bool]) -> None:

@@ -76,27 +76,27 @@ class FoundEventFiles:
                 self._take(source, event_file_place(found))
         self._search_at = self.now() + max(_SEARCH_EVERY, _REST_PER_REQUEST * search.looked)
 
-    def _take(self, source: Path, place: Path) -> None:
+    def _take(self, source: Path, target: Path) -> None:
         begun = begun_at(source.name)
         if self._is_ours_alone(source.parent):
             seen = source.stat()
             ours = (seen.st_mtime if begun is None else begun) >= self.submitted - _MOMENT
-            ours = ours and not self._has(place, seen.st_size)
+            ours = ours and not self._has(target, seen.st_size)
         elif begun is None or begun < self.began - _MOMENT:
             ours = False
         else:
             ours = written_by(source.name, host=socket.gethostname()) in self._known_processes
         if ours:
-            self._copies[source] = GrowingCopy(source, self.local.tensorboard / place, within=self.local.tensorboard, instead=None)
+            self._copies[source] = GrowingCopy(source, self.local.tensorboard / target, within=self.local.tensorboard, instead=None)
         else:
             self._settled.add(source)
 
     def _is_ours_alone(self, folder: Path) -> bool:
         return folder.resolve().is_relative_to(self.run.path.resolve())
 
-    def _has(self, place: Path, size: int) -> bool:
+    def _has(self, target: Path, size: int) -> bool:
         """From an earlier leg."""
-        kept = self.run.tensorboard / place
+        kept = self.run.tensorboard / target
         return kept.exists() and kept.stat().st_size >= size
 
     def _copy(self) -> None:

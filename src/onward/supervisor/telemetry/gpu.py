@@ -80,8 +80,8 @@ class GpuSampler:
 
 def step_gpus(env: Mapping[str, str]) -> tuple[str, ...]:
     """Of the node that this step of a job is on. What Slurm says of the job's GPUs was carried here from the first node."""
-    told = env.get("CUDA_VISIBLE_DEVICES") or env.get("SLURM_STEP_GPUS") or env.get("SGE_HGR_gpu") or ""
-    return tuple(part for part in re.split(r"[,\s]+", told) if part and part != "NoDevFiles")
+    devices = env.get("CUDA_VISIBLE_DEVICES") or env.get("SLURM_STEP_GPUS") or env.get("SGE_HGR_gpu") or ""
+    return tuple(part for part in re.split(r"[,\s]+", devices) if part and part != "NoDevFiles")
 
 
 def _figures(nvml: Any, handle: Any) -> dict[str, float]:

@@ -154,13 +154,13 @@ class Push:
         assert self._upstream
         target = f"/api/v1/runs/{self._run}/packed-pieces?{urlencode({'file': found.name, 'offset': offset})}"
         status, body, _ = self._upstream.call("POST", target, packed.body, kind=PACKED)
-        told = json.loads(body) if status == 200 else {"missing": True}
-        if told.get("missing"):
+        answer = json.loads(body) if status == 200 else {"missing": True}
+        if answer.get("missing"):
             self._only_plain = status != 200 or packed.complete  # a server of before, or one that remembers nothing
             self._skeletons.clear()
             return None
         self._skeletons = (self._skeletons if len(self._skeletons) < _MOST_SKELETONS else set()) | packed.digests
-        return int(told["next"])
+        return int(answer["next"])
 
     def _post_plain(self, found: FileToPush, offset: int, data: bytes) -> int:
         assert self._upstream
@@ -175,9 +175,9 @@ class Push:
             log.warning("the tracker's server accepts nothing of %s: %s", found.name, _words(status, body))
             self._over.add(found.name)
             return offset + len(data)
-        told = json.loads(body)
-        self._packs = bool(told.get("packed")) and not self._only_plain
-        return int(told["next"])
+        answer = json.loads(body)
+        self._packs = bool(answer.get("packed")) and not self._only_plain
+        return int(answer["next"])
 
 
 def push_of(tracker: str | None, run_id: str, run: RunDir, local: LegLocal | None = None) -> Push | None:
@@ -239,7 +239,7 @@ def _bytes(found: FileToPush, at: int) -> bytes:
 
 def _words(status: int, body: bytes) -> str:
     try:
-        told = json.loads(body)
-        return f"{status}, {told.get('detail') or told.get('message')}"
+        answer = json.loads(body)
+        return f"{status}, {answer.get('detail') or answer.get('message')}"
     except (ValueError, AttributeError):
         return str(status)

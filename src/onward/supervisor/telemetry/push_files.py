@@ -71,13 +71,13 @@ def _under(folder: Path, room: str, *, whole: bool = False) -> Iterator[FileToPu
     for above, _, names in os.walk(folder):
         for name in sorted(names):
             path = Path(above, name)
-            told = f"{room}/{path.relative_to(folder).as_posix()}"
+            file = f"{room}/{path.relative_to(folder).as_posix()}"
             try:
-                components(told)
+                components(file)
                 seen = path.stat(follow_symlinks=False)
             except (OSError, InvalidInput):  # one that the server would not take either
                 continue
             if path.is_symlink() or name.startswith(".") or count >= _MOST:
                 continue
             count += 1
-            yield FileToPush(name=told, path=path, size=seen.st_size, modified=seen.st_mtime_ns if whole else None)
+            yield FileToPush(name=file, path=path, size=seen.st_size, modified=seen.st_mtime_ns if whole else None)

@@ -24,12 +24,12 @@ _AFTER_A_FAILURE = 15.0  # seconds in which nobody is made to wait again
 
 def read_token(path: Path, *, folder: bool = True) -> str:
     """NotAllowed where somebody else could have read or written it. `folder`: the one it lies in must be its owner's alone too."""
-    for place, mode in ((path.parent, 0o700), (path, 0o600)) if folder else ((path, 0o600),):
-        seen = os.stat(place, follow_symlinks=False)
+    for folder_or_file, mode in ((path.parent, 0o700), (path, 0o600)) if folder else ((path, 0o600),):
+        seen = os.stat(folder_or_file, follow_symlinks=False)
         if seen.st_uid != os.getuid() or stat.S_IMODE(seen.st_mode) & ~mode & 0o777 or stat.S_ISLNK(seen.st_mode):
             raise NotAllowed(
-                f"other users can read or change {place}: mode {stat.S_IMODE(seen.st_mode):o}, of user {seen.st_uid}",
-                hint=f"chmod {mode:o} {place}, and replace the secret in it: others may have read it",
+                f"other users can read or change {folder_or_file}: mode {stat.S_IMODE(seen.st_mode):o}, of user {seen.st_uid}",
+                hint=f"chmod {mode:o} {folder_or_file}, and replace the secret in it: others may have read it",
             )
     return path.read_text().strip()
 
@@ -91,8 +91,8 @@ class TrackerConnection:
     def _number_of(self, experiment: str) -> str:
         if experiment not in self._server_numbers:
             target = f"/api/2.0/mlflow/experiments/get-by-name?{urlencode({'experiment_name': experiment})}"
-            told: Mapping[str, Any] = json.loads(self.call("GET", target, timeout=_PATIENCE)[1])
-            self._server_numbers[experiment] = str(told["experiment"]["experiment_id"])
+            answer: Mapping[str, Any] = json.loads(self.call("GET", target, timeout=_PATIENCE)[1])
+            self._server_numbers[experiment] = str(answer["experiment"]["experiment_id"])
         return self._server_numbers[experiment]
 
 

@@ -45,7 +45,7 @@ class Rights(StrEnum):
         return _ORDER[self] >= _ORDER[wanted]
 
 
-_ORDER = {rights: place for place, rights in enumerate(Rights)}
+_ORDER = {rights: index for index, rights in enumerate(Rights)}
 
 SOON = 14 * 86400.0  # seconds: who will lose a token is told this long before
 AFTER_END = 3600.0  # seconds in which the last job of a run may send what is left

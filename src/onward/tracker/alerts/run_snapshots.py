@@ -40,7 +40,12 @@ def snapshot_runs(connection: Connection, infos: Sequence[RunInfo], cursor: Aler
     """By inner id. `cursor`: notes up to there were told before."""
     ids = [info.inner for info in infos]
     standings = summaries_of(connection, ids)
-    heard, nans, told, ends = _heard(connection, ids), _nans(connection, ids), _told(connection, ids, cursor.note), _ends(connection, infos)
+    heard, nans, alert, ends = (
+        _heard(connection, ids),
+        _nans(connection, ids),
+        _told(connection, ids, cursor.note),
+        _ends(connection, infos),
+    )
     sights = {}
     for info in infos:
         standing = standings.get(info.inner)
@@ -60,7 +65,7 @@ def snapshot_runs(connection: Connection, infos: Sequence[RunInfo], cursor: Aler
             heard=heard.get(info.inner),
             step=info.last_step,
             nans=tuple(nans.get(info.inner, ())),
-            told=tuple(told.get(info.inner, ())),
+            alerts=tuple(alert.get(info.inner, ())),
         )
     return sights
 
@@ -110,8 +115,8 @@ def _told(connection: Connection, ids: Sequence[int], after: int) -> dict[int, l
     for some in _in_pieces(ids):
         query = select(_notes).where(c.run.in_(some), c.id > after, c.level.is_not(None))
         for row in connection.execute(query.order_by(c.id)):
-            told = TrainingAlert(at=row.at, level=row.level, text=row.text.removeprefix(f"{row.level}: "))
-            found.setdefault(row.run, []).append(told)
+            alert = TrainingAlert(at=row.at, level=row.level, text=row.text.removeprefix(f"{row.level}: "))
+            found.setdefault(row.run, []).append(alert)
     return found
 
 

@@ -91,9 +91,9 @@ class Database:
         self.engine.dispose()
 
 
-def open_database(place: str | Path) -> Database:
+def open_database(address: str | Path) -> Database:
     """`place` is a path, or an address such as postgresql://user@host/onward."""
-    checked = check_location(str(place))
+    checked = check_location(str(address))
     return open_file(checked) if isinstance(checked, Path) else open_address(checked)
 
 

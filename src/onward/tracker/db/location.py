@@ -50,10 +50,10 @@ def check_path(path: Path) -> None:
     folder = next(one for one in path.parents if one.exists())
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is a file, so {path} cannot be created", hint="choose another place with --db")
-    for place in (folder, path):
-        if place.exists() and not os.access(place, os.W_OK):
+    for path_or_folder in (folder, path):
+        if path_or_folder.exists() and not os.access(path_or_folder, os.W_OK):
             raise StorageError(
-                f"{place} cannot be written by {getpass.getuser()}, so the database {path} cannot be stored there",
+                f"{path_or_folder} cannot be written by {getpass.getuser()}, so the database {path} cannot be stored there",
                 hint=f"choose another place with --db, or {STATE_HINT}; SQLite also writes next to its file",
             )
     if path.exists():

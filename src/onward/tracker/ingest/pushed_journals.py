@@ -64,7 +64,7 @@ class PushedJournals:
         except ValueError as error:
             raise InvalidInput(f"a piece of {file[:80]!r} cannot be unpacked: {error}", hint="send it as plain lines") from error
 
-    def told(self, run: str) -> tuple[Mapping[str, Any] | None, list[Event]]:
+    def spec_and_events(self, run: str) -> tuple[Mapping[str, Any] | None, list[Event]]:
         """The spec and the events that were sent of a run; no spec where it was never announced."""
         with self._database.reading() as connection:
             row = connection.execute(select(_runs.c.id, _runs.c.details).where(_runs.c.run_id == run)).first()
@@ -112,8 +112,8 @@ def _take_events(batch: Batch, row: Mapping[str, Any], file: str, at: int, lines
     details = json.loads(batch.connection.execute(select(_runs.c.details).where(_runs.c.id == row["id"])).scalar_one())
     if "spec" not in details:
         raise InvalidInput(f"run {row['run_id']} was not announced by its spec", hint="send that first")
-    told = batch.connection.execute(select(_events.c.line).where(_events.c.run == row["id"])).scalars()
-    write_run(batch, fold(spec_from_json(details["spec"]), [event for event in map(_event, told) if event]), None)
+    known_lines = batch.connection.execute(select(_events.c.line).where(_events.c.run == row["id"])).scalars()
+    write_run(batch, fold(spec_from_json(details["spec"]), [event for event in map(_event, known_lines) if event]), None)
 
 
 def _event(line: str) -> Event | None:

@@ -133,11 +133,11 @@ _RUN = ("id", "run_id", "hex_id", "leg", "last_step", "source", "state", "archiv
 _TOUCH = update_by_id("runs", ("version", "updated", "last_step"))
 
 
-def _run_rows(batch: Batch, told: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _run_rows(batch: Batch, listed: Sequence[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    told = [name for name in told if is_plain(name)]
-    for i in range(0, len(told), 500):
-        some = told[i : i + 500]
+    listed = [name for name in listed if is_plain(name)]
+    for i in range(0, len(listed), 500):
+        some = listed[i : i + 500]
         text = f"SELECT {names(_RUN)} FROM runs WHERE run_id IN ({marks(len(some))}) OR hex_id IN ({marks(len(some))})"
         for values in fetch(batch.connection, text, [*some, *some]):
             row = dict(zip(_RUN, values, strict=True))

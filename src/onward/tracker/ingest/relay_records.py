@@ -36,33 +36,33 @@ _MOST = 1 << 1023
 _TRAINING = "training"
 
 
-def take_relay_record(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> None:
-    match told["kind"]:
+def take_relay_record(batch: Batch, run: int, at: float, record: Mapping[str, Any]) -> None:
+    match record["kind"]:
         case "untag":
             tags = schema.tags
-            keys = [_text(key, LONGEST_KEY) for key in _list(told.get("tags"))]
+            keys = [_text(key, LONGEST_KEY) for key in _list(record.get("tags"))]
             batch.connection.execute(delete(tags).where(tags.c.run == run, tags.c.key.in_(keys)))
         case "model":
-            _take_model(batch, run, at, _map(told.get("model")))
+            _take_model(batch, run, at, _map(record.get("model")))
         case "model-metrics":
-            _take_metrics(batch, run, at, [_map(metric) for metric in _list(told.get("metrics"))])
+            _take_metrics(batch, run, at, [_map(metric) for metric in _list(record.get("metrics"))])
         case "inputs":
-            _take_inputs(batch, run, _list(told.get("datasets")), _list(told.get("models")))
+            _take_inputs(batch, run, _list(record.get("datasets")), _list(record.get("models")))
         case "outputs":
-            pairs = [pair for pair in _list(told.get("models")) if isinstance(pair, list) and len(pair) == 2 and _is_model(pair[0])]
+            pairs = [pair for pair in _list(record.get("models")) if isinstance(pair, list) and len(pair) == 2 and _is_model(pair[0])]
             others = _of_other_runs(batch, run, {id for id, _ in pairs})
             pairs = [pair for pair in pairs if pair[0] not in others]
             rows = {id: {"run": run, "model": id, "step": _whole(step) or 0} for id, step in pairs}
             upsert(batch, schema.outputs, list(rows.values()), keys=("run", "model"), change=("step",))
         case "artifact":
-            _take_artifact(batch, run, at, told)
+            _take_artifact(batch, run, at, record)
         case "alert":
-            title, text = _text(told.get("title"), 8000), _text(told.get("text"), 8000)
-            level = _text(told.get("level"), 20) or "INFO"
+            title, text = _text(record.get("title"), 8000), _text(record.get("text"), 8000)
+            level = _text(record.get("level"), 20) or "INFO"
             said = f"{level}: {title}" + (f"\n{text}" if text else "")
             batch.connection.execute(insert(schema.notes), [{"run": run, "at": at, "author": _TRAINING, "text": said, "level": level}])
         case "note":
-            _take_note(batch, run, at, _text(told.get("text"), 8000))
+            _take_note(batch, run, at, _text(record.get("text"), 8000))
 
 
 def _take_note(batch: Batch, run: int, at: float, text: str) -> None:
@@ -72,8 +72,8 @@ def _take_note(batch: Batch, run: int, at: float, text: str) -> None:
         batch.connection.execute(insert(schema.notes), [{"run": run, "at": at, "author": _TRAINING, "text": text}])
 
 
-def _take_model(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> None:
-    id = told.get("id")
+def _take_model(batch: Batch, run: int, at: float, record: Mapping[str, Any]) -> None:
+    id = record.get("id")
     if not isinstance(id, str) or not _is_model(id) or _of_other_runs(batch, run, {id}):
         return
     same = _models.c.id == id
@@ -83,15 +83,15 @@ def _take_model(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> N
         batch.connection.execute(insert(_models), [row])
     changes: dict[str, Any] = {"updated": at}
     for name, most in (("name", 500), ("kind", 250), ("status", 64)):
-        if name in told:
-            changes[name] = _text(told[name], most)
-    if told.get("deleted"):
+        if name in record:
+            changes[name] = _text(record[name], most)
+    if record.get("deleted"):
         changes["archived"] = at
     batch.connection.execute(update(_models).where(same).values(changes))
-    for table, values in ((schema.model_params, told.get("params")), (schema.model_tags, told.get("tags"))):
+    for table, values in ((schema.model_params, record.get("params")), (schema.model_tags, record.get("tags"))):
         rows = [{"model": id, "key": _text(key, LONGEST_KEY), "value": word(value)} for key, value in _map(values).items() if key]
         upsert(batch, table, rows, keys=("model", "key"), change=("value",))
-    for key in _list(told.get("untag")):
+    for key in _list(record.get("untag")):
         tags = schema.model_tags.c
         batch.connection.execute(delete(schema.model_tags).where(tags.model == id, tags.key == _text(key, LONGEST_KEY)))
 
@@ -131,14 +131,14 @@ def _take_metrics(batch: Batch, run: int, at: float, metrics: Sequence[Mapping[s
 
 def _take_inputs(batch: Batch, run: int, datasets: list[Any], models: list[Any]) -> None:
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for told in map(_map, datasets):
-        name, digest = _text(told.get("name"), 500), _text(told.get("digest"), 36)
-        tags = {_text(key, 255): _text(value, 500) for key, value in _map(told.get("tags")).items()}
+    for dataset in map(_map, datasets):
+        name, digest = _text(dataset.get("name"), 500), _text(dataset.get("digest"), 36)
+        tags = {_text(key, 255): _text(value, 500) for key, value in _map(dataset.get("tags")).items()}
         rows["dataset", name, digest] = {
-            "source_type": _text(told.get("source_type"), 250),
-            "source": _text(told.get("source"), 1 << 20),
-            "schema": _text(told.get("schema"), 1 << 20) or None,
-            "profile": _text(told.get("profile"), 1 << 20) or None,
+            "source_type": _text(dataset.get("source_type"), 250),
+            "source": _text(dataset.get("source"), 1 << 20),
+            "schema": _text(dataset.get("schema"), 1 << 20) or None,
+            "profile": _text(dataset.get("profile"), 1 << 20) or None,
             "tags": json.dumps(tags, separators=(",", ":")),
         }
     for id in models:
@@ -153,21 +153,21 @@ def _take_inputs(batch: Batch, run: int, datasets: list[Any], models: list[Any])
     )
 
 
-def _take_artifact(batch: Batch, run: int, at: float, told: Mapping[str, Any]) -> None:
-    table, path = schema.artifacts, _text(told.get("path"), 1000)
+def _take_artifact(batch: Batch, run: int, at: float, record: Mapping[str, Any]) -> None:
+    table, path = schema.artifacts, _text(record.get("path"), 1000)
     if not path:
         return
-    if told.get("gone"):
+    if record.get("gone"):
         batch.connection.execute(delete(table).where(table.c.run == run, table.c.path == path))
         return
-    size = _whole(told.get("bytes"))
+    size = _whole(record.get("bytes"))
     row = {
         "run": run,
         "path": path,
-        "kind": _text(told.get("type"), 64),
+        "kind": _text(record.get("type"), 64),
         "bytes": size if size is not None and size >= 0 else None,
-        "sha256": _text(told.get("sha256"), 64) or None,
-        "stored": told.get("stored") is True,
+        "sha256": _text(record.get("sha256"), 64) or None,
+        "stored": record.get("stored") is True,
         "created": at,
     }
     upsert(batch, table, [row], keys=("run", "path"), change=("kind", "bytes", "sha256", "stored", "created"))

@@ -41,7 +41,7 @@ class SpoolRecord:
     params: Mapping[str, Any] | None = None
     tags: Mapping[str, Any] | None = None
     total: int | None = None
-    told: Mapping[str, Any] | None = None  # what a run by hand says of itself, as it came: see `by_hand`
+    unmanaged: Mapping[str, Any] | None = None  # what a run by hand says of itself, as it came: see `by_hand`
     relayed: Mapping[str, Any] | None = None  # other things that a relay was told, as they came
 
     @property
@@ -108,8 +108,8 @@ def _take(reading: ParsedRecords, data: Any) -> None:
     if record is None:
         return
     reading.records.append(record)
-    told = data.get("m")
-    if isinstance(told, dict) and len(record.metrics) < len(told):
+    metrics = data.get("m")
+    if isinstance(metrics, dict) and len(record.metrics) < len(metrics):
         reading.refuse(f"{str(data)[:80]} has values that are not numbers, or invalid names")
 
 
@@ -134,27 +134,29 @@ def _record(data: Mapping[str, Any]) -> SpoolRecord | None:
                 t,
                 params=_words(data.get("params")),
                 total=total if type(total) is int and 0 < total <= _MOST_STEP else None,
-                told=data,
+                unmanaged=data,
             )
         case "params":
             return SpoolRecord(n, t, params=_words(data["params"]))
         case "tags":
             return SpoolRecord(n, t, tags=_words(data["tags"]))
         case "finish" | "end" | "name":
-            return SpoolRecord(n, t, told=data)
+            return SpoolRecord(n, t, unmanaged=data)
         case kind if kind in KINDS:
             return SpoolRecord(n, t, relayed=data)
         case _:
             return SpoolRecord(n, t)
 
 
-def _metrics(told: Mapping[str, Any]) -> Mapping[str, Any]:
+def _metrics(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The usual case is that all of them are fine."""
-    if all(type(v) is float or is_number(v) for v in told.values()) and all(0 < len(k) <= _LONGEST_METRIC and is_plain(k) for k in told):
-        return told
-    kept = {clean(k): v if is_number(v) or isinstance(v, bool) else _WORDS.get(str(v)) for k, v in told.items()}
+    if all(type(v) is float or is_number(v) for v in values.values()) and all(
+        0 < len(k) <= _LONGEST_METRIC and is_plain(k) for k in values
+    ):
+        return values
+    kept = {clean(k): v if is_number(v) or isinstance(v, bool) else _WORDS.get(str(v)) for k, v in values.items()}
     return {k: float(v) for k, v in kept.items() if v is not None and 0 < len(k) <= _LONGEST_METRIC}
 
 
-def _words(told: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    return {clean(str(k))[:LONGEST_KEY]: v for k, v in (told or {}).items() if k}
+def _words(values: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return {clean(str(k))[:LONGEST_KEY]: v for k, v in (values or {}).items() if k}

@@ -18,9 +18,11 @@ from onward.tracker.requests.schema import VERSION, metadata, request_store
 _NONE = "`onward gateway` creates it when it starts"
 
 
-def open_store(place: str | Path, *, create: bool) -> tuple[Database, bytes]:
+def open_store(address: str | Path, *, create: bool) -> tuple[Database, bytes]:
     """The database, and the key that signs addresses. Without `create` it must be there already."""
-    database = open_address(address_of(str(place))) if "://" in str(place) else _file(Path(place).expanduser().resolve(), create=create)
+    database = (
+        open_address(address_of(str(address))) if "://" in str(address) else _file(Path(address).expanduser().resolve(), create=create)
+    )
     try:
         if create:
             _make(database)

@@ -65,8 +65,8 @@ class Requests:
         self._key = key
 
     @classmethod
-    def open(cls, place: str | Path, *, create: bool = True) -> Requests:
-        return cls(*open_store(place, create=create))
+    def open(cls, address: str | Path, *, create: bool = True) -> Requests:
+        return cls(*open_store(address, create=create))
 
     def close(self) -> None:
         self.database.close()
@@ -218,8 +218,8 @@ class Requests:
         """How it gets on: kept with it, and sent to those whose protocol has words for it. What was not sent yet is overtaken."""
         with self.database.writing() as connection:
             values = {"progress": json.dumps(payload), "progress_at": at}
-            told = connection.execute(update(requests).where(_c.id == record.id, _IS_OPEN).values(**values)).rowcount
-            if told and send:
+            changed = connection.execute(update(requests).where(_c.id == record.id, _IS_OPEN).values(**values)).rowcount
+            if changed and send:
                 drop_progress(connection, record.id)
                 message = make_outgoing(record.request, OutgoingKind.PROGRESS, payload, name=f"progress.{at:.3f}", at=at)
                 insert_new(connection, messages, message_row(message))
@@ -260,8 +260,8 @@ class Requests:
 
 
 def _over(state: RequestState, outcome: Outcome, at: float) -> dict[str, Any]:
-    told = {"outcome": json.dumps(outcome.to_json()), "outcome_state": str(outcome.state)}
-    return {"state": str(state), "settled": at, "words": "", **told}
+    values = {"outcome": json.dumps(outcome.to_json()), "outcome_state": str(outcome.state)}
+    return {"state": str(state), "settled": at, "words": "", **values}
 
 
 def _open_by_sender(connection: Connection) -> dict[str, int]:

@@ -143,8 +143,8 @@ class Runs:
         terms: list[Any] = [] if query.experiments is None else [_runs.c.experiment.in_(list(query.experiments))]
         if query.archived is not None:
             terms.append(_runs.c.archived.is_not(None) if query.archived else _runs.c.archived.is_(None))
-        told = filter_condition(query.filter, now=time.time())
-        terms += [term for term in (told, mentions(query.text)) if term is not None]
+        condition = filter_condition(query.filter, now=time.time())
+        terms += [term for term in (condition, mentions(query.text)) if term is not None]
         targets = parse_orders(query.order)
         chosen = [one_of_each(terms), *terms] if query.fold else terms
         base = select(_runs.c.id).where(*chosen)
@@ -357,8 +357,8 @@ def _change(batch: Batch, run: str, changes: Mapping[str, Any]) -> None:
     batch.connection.execute(update(_runs).where(_runs.c.id == row["id"]).values(values))
 
 
-def _check_keys(told: Mapping[str, Any], what: str) -> None:
-    for key in told:
+def _check_keys(record: Mapping[str, Any], what: str) -> None:
+    for key in record:
         check_key(key, what)
 
 

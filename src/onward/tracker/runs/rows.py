@@ -77,10 +77,10 @@ def run_query() -> Any:
 
 
 def run_info(row: RowMapping) -> RunInfo:
-    told: dict[str, Any] = dict(row)
-    inner, details = told.pop("id"), json.loads(told.pop("details"))
-    del told["identity"]
-    return RunInfo(**told, inner=inner, details=details)
+    values: dict[str, Any] = dict(row)
+    inner, details = values.pop("id"), json.loads(values.pop("details"))
+    del values["identity"]
+    return RunInfo(**values, inner=inner, details=details)
 
 
 def metric_of(row: Any) -> Metric:

@@ -30,9 +30,9 @@ _ENDS = {
 def stored_history(connection: Connection, info: RunInfo) -> tuple[RunSpec, list[ev.Event]]:
     if "spec" in info.details:
         lines = connection.execute(select(_events.c.line).where(_events.c.run == info.inner)).scalars()
-        told = [event for event in map(_parsed, lines) if event]
-        if told:
-            return spec_from_json(info.details["spec"]), told
+        events = [event for event in map(_parsed, lines) if event]
+        if events:
+            return spec_from_json(info.details["spec"]), events
     return _spec(info), list(_of_rows(info, legs_of(connection, info.inner)))
 
 

@@ -26,12 +26,12 @@ class RunSummaries:
         self._database = database
         self._writer = writer
 
-    def say_why(self, told: Mapping[str, str]) -> int:
+    def say_why(self, values: Mapping[str, str]) -> int:
         """By run id, what the scheduler has been found to say; how many runs that was new of."""
         c = _standings.c
         with self._database.reading() as connection:
             query = select(_runs.c.id, _runs.c.run_id, c.why).join(_standings, c.run == _runs.c.id).where(_runs.c.state.in_(_OPEN))
-            new = [(row.id, clean(told[row.run_id])) for row in connection.execute(query) if told.get(row.run_id, row.why) != row.why]
+            new = [(row.id, clean(values[row.run_id])) for row in connection.execute(query) if values.get(row.run_id, row.why) != row.why]
 
         def job(batch: Batch) -> None:
             for run, words in new:
@@ -44,8 +44,8 @@ class RunSummaries:
 
 
 def write_summary(batch: Batch, run: int, folded: Run) -> None:
-    told = asdict(summarise_run(folded))
-    row = {name: told[name] for name in _FROM_JOURNALS}
+    summary = asdict(summarise_run(folded))
+    row = {name: summary[name] for name in _FROM_JOURNALS}
     row |= {"run": run, "why": clean(row["why"]), "next": clean(row["next"])}
     upsert(batch, _standings, [row], keys=("run",), change=_FROM_JOURNALS)
 
@@ -67,6 +67,6 @@ def summaries_of(connection: Connection, runs: Sequence[int]) -> dict[int, RunSu
     found: dict[int, RunSummary] = {}
     for i in range(0, len(runs), 500):
         for row in connection.execute(select(_standings).where(_standings.c.run.in_(runs[i : i + 500]))).mappings():
-            told: dict[str, Any] = {name: row[name] for name in (*_FROM_JOURNALS, "gpu_use")}
-            found[row["run"]] = RunSummary(**told)
+            values: dict[str, Any] = {name: row[name] for name in (*_FROM_JOURNALS, "gpu_use")}
+            found[row["run"]] = RunSummary(**values)
     return found

@@ -46,9 +46,9 @@ def bests(connection: Connection, metric: str, mode: Mode) -> list[Best]:
     c = _series.c
     value, step = (c.min_value, c.min_step) if mode == "min" else (c.max_value, c.max_step)
     order = value.asc() if mode == "min" else value.desc()
-    place = func.row_number().over(partition_by=_runs.c.experiment, order_by=(order, _runs.c.id)).label("place")
-    held = select(_runs.c.experiment, _runs.c.run_id, _runs.c.name, value.label("value"), step.label("step"), place)
+    rank = func.row_number().over(partition_by=_runs.c.experiment, order_by=(order, _runs.c.id)).label("rank")
+    held = select(_runs.c.experiment, _runs.c.run_id, _runs.c.name, value.label("value"), step.label("step"), rank)
     held = held.join(_series, c.run == _runs.c.id).where(c.key == metric, value.is_not(None), _runs.c.archived.is_(None))
     ranked = held.subquery()
-    rows = connection.execute(select(ranked).where(ranked.c.place == 1).order_by(ranked.c.experiment))
+    rows = connection.execute(select(ranked).where(ranked.c.rank == 1).order_by(ranked.c.experiment))
     return [Best(experiment=row.experiment, run_id=row.run_id, name=row.name, value=row.value, step=row.step) for row in rows]

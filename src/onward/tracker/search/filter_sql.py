@@ -53,9 +53,9 @@ class Comparison:
         """The same of a metric that is there: null is NaN, which is other than any number, and neither more nor less."""
         if self.sign in ("like", "ilike"):
             raise self.values.error(self.start, f"{self.sign} works only on text")
-        told = [self.values.number(word) for word in self.words]
-        numbers, nan = [value for value in told if value == value], column.is_(None)
-        asked = len(numbers) < len(told)
+        floats = [self.values.number(word) for word in self.words]
+        numbers, nan = [value for value in floats if value == value], column.is_(None)
+        asked = len(numbers) < len(floats)
         found = self._compared(column, numbers) if numbers else false()
         known = and_(column.is_not(None), not_(found) if self.negated else found)
         if self.sign not in ("=", "in"):

@@ -42,10 +42,10 @@ class FilterValues:
         except ValueError:
             pass
         try:
-            told = datetime.fromisoformat(text)
+            time = datetime.fromisoformat(text)
         except ValueError:
             raise self.error(word, "expected a time: '2026-01-31', '2026-01-31T12:00', '7d' for seven days ago") from None
-        return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
     def state(self, word: FilterToken) -> str:
         text = unquote(word.text).lower()

@@ -138,8 +138,8 @@ def _order(text: str, kind: FilterGrammar) -> Order:
     if match is None or len(words) != 1 or words[0].kind != "name":
         raise InvalidInput(f"Invalid order_by clause {text!r}", hint="Expected a key such as metrics.acc, then ASC or DESC")
     room, key = _target(words[0].text, kind)
-    told = _unquoted(words[0].text.rpartition(".")[2])
-    if room not in kind.order_rooms or (room == "attribute" and told not in kind.ordered):
+    name = _unquoted(words[0].text.rpartition(".")[2])
+    if room not in kind.order_rooms or (room == "attribute" and name not in kind.ordered):
         raise InvalidInput(f"Invalid order_by key in {text!r}", hint=f"Valid attributes are {', '.join(sorted(kind.ordered))}")
     return Order(room, key, (match[2] or "").lower() == "desc")
 

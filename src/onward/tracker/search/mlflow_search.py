@@ -109,8 +109,8 @@ def _column(key: str) -> ColumnElement[Any]:
         case _:
             e = schema.experiments.c
             ours = "mlflow-artifacts:/" + cast(e.id, String)
-            place = select(case((e.artifact_location == "", ours), else_=func.rtrim(e.artifact_location, "/")))
-            return place.where(e.id == _runs.c.experiment).scalar_subquery() + "/" + _runs.c.hex_id + "/artifacts"
+            location = select(case((e.artifact_location == "", ours), else_=func.rtrim(e.artifact_location, "/")))
+            return location.where(e.id == _runs.c.experiment).scalar_subquery() + "/" + _runs.c.hex_id + "/artifacts"
 
 
 def _milliseconds(seconds: ColumnElement[Any]) -> ColumnElement[Any]:

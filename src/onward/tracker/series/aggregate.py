@@ -89,22 +89,22 @@ def grid_of(curves: Sequence[Curve], cells: int, first: float | None = None, las
 
 
 def aggregate(curves: Sequence[Curve], grid: Sequence[float]) -> Aggregate:
-    told = Aggregate(xs=list(grid))
+    aggregate = Aggregate(xs=list(grid))
     read = [_read(curve, grid) for curve in curves]
     for i in range(len(grid)):
         cells = [cell for one in read if (cell := one[i]) is not None]
-        told.counts.append(len(cells))
+        aggregate.counts.append(len(cells))
         if not cells:
-            for column in (told.means, told.deviations, told.lows, told.highs):
+            for column in (aggregate.means, aggregate.deviations, aggregate.lows, aggregate.highs):
                 column.append(None)
             continue
         means = [cell[2] for cell in cells]
         mean = _mean(means)
-        told.means.append(mean)
-        told.deviations.append(_deviation(means, mean))
-        told.lows.append(min(cell[0] for cell in cells))
-        told.highs.append(max(cell[1] for cell in cells))
-    return told
+        aggregate.means.append(mean)
+        aggregate.deviations.append(_deviation(means, mean))
+        aggregate.lows.append(min(cell[0] for cell in cells))
+        aggregate.highs.append(max(cell[1] for cell in cells))
+    return aggregate
 
 
 Cell = tuple[float, float, float]  # low, high, mean
@@ -158,11 +158,11 @@ def _along(steps: Sequence[int], other: Chart) -> list[Value]:
     curve = Curve(other.steps, other.lows, other.highs, other.means)
     found: list[Value] = []
     for step in steps:
-        place = bisect_left(other.steps, step)
-        if place < len(other.steps) and other.steps[place] == step:
-            found.append(other.means[place])
+        index = bisect_left(other.steps, step)
+        if index < len(other.steps) and other.steps[index] == step:
+            found.append(other.means[index])
         else:
-            cell = _between_neighbours(curve, place, step)
+            cell = _between_neighbours(curve, index, step)
             found.append(None if cell is None else cell[2])
     return found
 

@@ -163,17 +163,17 @@ def _overlapping(series: int, first: int | None, last: int | None) -> Any:
 def _series_of(connection: Connection, runs: Sequence[str], keys: Sequence[str], *, tails: bool) -> dict[int, _Wanted]:
     """The series that there are, by inner id, in the order asked for. `tails`: with what is not in chunks yet."""
     c = _runs.c
-    told: dict[str, tuple[int, float | None]] = {}
+    by_name: dict[str, tuple[int, float | None]] = {}
     names = list(dict.fromkeys(runs))
     for i in range(0, len(names), 500):
         some = names[i : i + 500]
         query = select(c.id, c.run_id, c.hex_id, c.started).where(or_(c.run_id.in_(some), c.hex_id.in_(some)))
         for row in connection.execute(query):
-            told[row.run_id] = told[row.hex_id] = (row.id, row.started)
-    missing = [name for name in names if name not in told]
+            by_name[row.run_id] = by_name[row.hex_id] = (row.id, row.started)
+    missing = [name for name in names if name not in by_name]
     if missing:
         raise NotFound(f"there is no run {missing[0]!r}")
-    inner = {told[name][0]: name for name in names}
+    inner = {by_name[name][0]: name for name in names}
     ids = list(inner)
     resumed: dict[int, dict[int, int]] = {}
     rows: list[Any] = []
@@ -202,7 +202,7 @@ def _series_of(connection: Connection, runs: Sequence[str], keys: Sequence[str],
         shown = limits(row.key, begins, resumed.get(row.run, {}))
         tail = waiting.get(row.id, [])
         total = row.points + sum(len(columns) for _, columns in tail)
-        chart = Chart(run=inner[row.run], key=row.key, total=total, began=told[inner[row.run]][1])
+        chart = Chart(run=inner[row.run], key=row.key, total=total, began=by_name[inner[row.run]][1])
         chart.legs = [(leg, step) for leg, step in sorted(begins.items()) if _shows(step, shown[leg])]
         found[row.id] = _Wanted(chart, shown, tail)
     return found

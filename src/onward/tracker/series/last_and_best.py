@@ -83,8 +83,8 @@ def plain(value: float | None) -> float | None:
 
 def resumed_steps(batch: Batch, run: int) -> dict[int, int]:
     """Where the legs of a run went on, of those that told."""
-    told = select(_legs.c.leg, _legs.c.resumed_step).where(_legs.c.run == run, _legs.c.resumed_step.is_not(None))
-    return {row.leg: row.resumed_step for row in batch.connection.execute(told)}
+    query = select(_legs.c.leg, _legs.c.resumed_step).where(_legs.c.run == run, _legs.c.resumed_step.is_not(None))
+    return {row.leg: row.resumed_step for row in batch.connection.execute(query)}
 
 
 def recompute(batch: Batch, rows: list[SeriesRow]) -> None:

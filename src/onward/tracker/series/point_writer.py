@@ -123,10 +123,10 @@ def _load_series(batch: Batch, wanted: set[tuple[int, str]]) -> dict[tuple[int, 
     if len(keys) <= 20 and len(by_run) <= _AT_ONCE:  # many runs that log the same few metrics: one question for all
         questions = [(list(by_run), list(keys))]
     else:
-        questions = [([run], told[i : i + _AT_ONCE]) for run, told in by_run.items() for i in range(0, len(told), _AT_ONCE)]
+        questions = [([run], run_keys[i : i + _AT_ONCE]) for run, run_keys in by_run.items() for i in range(0, len(run_keys), _AT_ONCE)]
     for runs, some in questions:
         text = f'{_SELECT_SERIES} WHERE run IN ({marks(len(runs))}) AND "key" IN ({marks(len(some))})'
-        for row in (SeriesRow(*told) for told in fetch(batch.connection, text, [*runs, *some])):
+        for row in (SeriesRow(*fields) for fields in fetch(batch.connection, text, [*runs, *some])):
             if (row.run, row.key) in wanted:
                 found[row.run, row.key] = row
     return found
@@ -159,21 +159,21 @@ def _without_repeats(batch: Batch, row: SeriesRow, part: _SeriesAdditions) -> Co
     """A point is the same as another if step, time and value are: it is stored once, however often a client sends it."""
     if not part.doubtful:
         return joined(part.columns)
-    told = in_order(joined(part.doubtful))
-    steps, times = told.steps, told.times
+    columns = in_order(joined(part.doubtful))
+    steps, times = columns.steps, columns.times
     frontier = (row.top_step, row.top_time)
     first, last = (steps[0], times[0]), (steps[-1], times[-1])
     if first > frontier and (len(steps) == 1 or _rising(steps) or _rising(list(zip(steps, times, strict=True)))):
-        return joined([*part.columns, told]) if part.columns else told
+        return joined([*part.columns, columns]) if part.columns else columns
     seen = _stored(batch, row.id, first, min(last, frontier)) if first <= frontier else set()
     keep: list[int] = []
-    for index, (step, time, value) in enumerate(zip(steps, times, told.values, strict=True)):
+    for index, (step, time, value) in enumerate(zip(steps, times, columns.values, strict=True)):
         name = (step, time, _bits(value))
         if name not in seen:
             seen.add(name)
             keep.append(index)
-    told = Columns([steps[i] for i in keep], [times[i] for i in keep], [told.values[i] for i in keep])
-    return joined([*part.columns, told])
+    columns = Columns([steps[i] for i in keep], [times[i] for i in keep], [columns.values[i] for i in keep])
+    return joined([*part.columns, columns])
 
 
 def _rising(row: Any) -> bool:

@@ -52,7 +52,7 @@ def store_events(
     deliveries: list[PointBatch] = []
     refused = ""
     for stretch in found:
-        columns = {prefix + tag: told for tag, told in stretch.columns.items() if is_storable_key(prefix + tag)}
+        columns = {prefix + tag: column for tag, column in stretch.columns.items() if is_storable_key(prefix + tag)}
         refused = refused or next((tag for tag in stretch.columns if not is_storable_key(prefix + tag)), "")
         if leg is None:
             write_legs(batch, row, [_leg_row(stretch, name)])
@@ -67,12 +67,12 @@ def store_events(
     if keys:
         if leg is not None:
             _now_ours(batch, row["id"], keys)
-        steps = [max(told.steps) for delivery in deliveries for told in delivery.columns.values()]
+        steps = [max(column.steps) for delivery in deliveries for column in delivery.columns.values()]
         touch(batch, {row["id"]: max([*steps, *([] if row["last_step"] is None else [row["last_step"]])])})
     if damaged:
         _note(batch, row["id"], name, damaged)
-    place = {"run": row["id"], "file": ROOM + name, "offset": after.offset, "size": after.size, "head": after.head, "life": after.begun}
-    upsert(batch, _positions, [place], keys=("run", "file"), change=("offset", "size", "head", "life"))
+    position = {"run": row["id"], "file": ROOM + name, "offset": after.offset, "size": after.size, "head": after.head, "life": after.begun}
+    upsert(batch, _positions, [position], keys=("run", "file"), change=("offset", "size", "head", "life"))
     return written, refused, after
 
 
@@ -92,7 +92,7 @@ def _not_logged_otherwise(batch: Batch, run: int, columns: Mapping[str, Any]) ->
     ours: dict[str, int] = {}
     for some in _by_500(columns):
         ours |= {row.key: row.points for row in batch.connection.execute(select(c.key, c.points).where(c.run == run, c.key.in_(some)))}
-    return {key: told for key, told in columns.items() if logged.get(key, 0) <= ours.get(key, 0)}
+    return {key: column for key, column in columns.items() if logged.get(key, 0) <= ours.get(key, 0)}
 
 
 def _now_ours(batch: Batch, run: int, keys: Iterable[str]) -> None:
@@ -114,10 +114,10 @@ def _by_500(keys: Iterable[str]) -> list[list[str]]:
 
 
 def _note(batch: Batch, run: int, name: str, damaged: Sequence[Damage]) -> None:
-    told = "; ".join(damage_text(one) for one in damaged[:_MOST_TOLD]) + (
+    text = "; ".join(damage_text(one) for one in damaged[:_MOST_TOLD]) + (
         f"; and {len(damaged) - _MOST_TOLD} more" * (len(damaged) > _MOST_TOLD)
     )
-    values = {"run": run, "at": batch.now, "author": "onward", "text": f"TensorBoard file {name}: {told}"}
+    values = {"run": run, "at": batch.now, "author": "onward", "text": f"TensorBoard file {name}: {text}"}
     batch.connection.execute(insert(schema.notes), [values])
 
 

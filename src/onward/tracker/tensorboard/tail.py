@@ -70,8 +70,8 @@ class EventFiles:
         """Of a run that is left alone: what is stored says how far its files were read."""
         self._known.pop(run, None)
 
-    def _look(self, place: EventFolder, run: str, by_lives: bool, quiet: bool, seen: EventFileScan) -> None:
-        files = place.files(deep=not by_lives)
+    def _look(self, folder: EventFolder, run: str, by_lives: bool, quiet: bool, seen: EventFileScan) -> None:
+        files = folder.files(deep=not by_lives)
         if run not in self._known:
             if files or quiet:
                 self._known[run] = self._remember(run, by_lives) if files else {}
@@ -82,10 +82,10 @@ class EventFiles:
         gone = [name for name in known if name not in files]
         for name in changed:
             if known.get(name, EventFilePosition()).begun is None:
-                begun = place.begun(name)
+                begun = folder.begun(name)
                 known[name] = EventFilePosition(begun=begun, size=files[name] if begun is None else -1)
                 if begun is None and files[name]:
-                    seen.torn[str(place.folder / name)] = 0
+                    seen.torn[str(folder.folder / name)] = 0
         if changed:
             legs = {} if by_lives else self._legs(run)
             starts = {leg: start for leg, (start, _) in legs.items()}
@@ -96,14 +96,14 @@ class EventFiles:
                 ended = legs[of[name]][1] if legs else None
                 if name not in changed or (ended is not None and begun > ended + _SLACK and not quiet):
                     continue  # of a leg whose journal is not to be seen from here yet
-                self._take(place, run, name, None if by_lives else of[name], begins[_folder(name), of[name]], seen)
+                self._take(folder, run, name, None if by_lives else of[name], begins[_folder(name), of[name]], seen)
         if gone:
             self._forget(run, known, gone)
 
     # ── one file ──────────────────────────────────────────────────────────────
 
-    def _take(self, place: EventFolder, run: str, name: str, leg: int | None, prefix: str, seen: EventFileScan) -> None:
-        known, path = self._known[run], place.folder / name
+    def _take(self, folder: EventFolder, run: str, name: str, leg: int | None, prefix: str, seen: EventFileScan) -> None:
+        known, path = self._known[run], folder.folder / name
         piece = _PIECE
         if len(name) > _LONGEST_NAME:
             seen.problems.append(f"the name of {path} is too long, so it is not read")
@@ -111,13 +111,13 @@ class EventFiles:
         while True:
             at = known[name]
             try:
-                size, head, data = place.read(name, at, piece)
+                size, head, data = folder.read(name, at, piece)
             except FileNotFoundError:
                 return
             if head is None:
                 seen.problems.append(f"{path} was replaced; it is read again from the start")
-                at = known[name] = EventFilePosition(begun=place.begun(name))
-                size, head, data = place.read(name, at, piece)
+                at = known[name] = EventFilePosition(begun=folder.begun(name))
+                size, head, data = folder.read(name, at, piece)
             frames = read_frames(data, at.offset, read_event)
             rest = size - at.offset - len(data)
             used, damaged = frames.used, list(frames.damaged)

@@ -33,15 +33,15 @@ class LivenessVerdict:
 
 def judge_liveness(details: Mapping[str, Any], *, lives: bool | None, here: Mapping[str, str], now: float) -> LivenessVerdict | None:
     """What to think of a run that says of itself that it is running. None: nothing new."""
-    told = details.get("process") or {}
-    who = f"its process ({told.get('pid')} on {told.get('host')})"
+    process = details.get("process") or {}
+    who = f"its process ({process.get('pid')} on {process.get('host')})"
     if lives is not None:
         return None if lives else LivenessVerdict(gone=True, words=f"{who} wrote no end record")
     heard = details.get("heard")
     if heard is None or now - heard < SILENCE:
         return None
-    if told.get("host") == here["host"] and told.get("boot") and here["boot"] and told["boot"] != here["boot"]:
-        return LivenessVerdict(gone=True, words=f"{told['host']} was restarted, and {who} wrote no end record")
+    if process.get("host") == here["host"] and process.get("boot") and here["boot"] and process["boot"] != here["boot"]:
+        return LivenessVerdict(gone=True, words=f"{process['host']} was restarted, and {who} wrote no end record")
     since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(heard))
     return LivenessVerdict(gone=False, words=f"silent since {since} UTC; {who} cannot be checked on this machine")
 

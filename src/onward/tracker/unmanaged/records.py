@@ -44,15 +44,15 @@ def take_unmanaged(batch: Batch, row: Mapping[str, Any], leg: int, records: Sequ
         if details.pop("presumed", None):
             changes |= {"state": "running", "reason": "", "ended": None}
     for record in records:
-        told = record.told
-        if told is None:
+        values = record.unmanaged
+        if values is None:
             continue
-        changes |= _named(batch, told, user=held.user)
-        state = _state(record.t, told)
+        changes |= _named(batch, values, user=held.user)
+        state = _state(record.t, values)
         if state and newest:
             changes |= {key: value for key, value in state.items() if key != "process"}
             details |= {"process": state["process"]} if "process" in state else {}
-        if told["kind"] == "init" and leg == 1:
+        if values["kind"] == "init" and leg == 1:
             changes["started"] = record.t
     if "state" in changes:
         write_leg_end(batch, row["id"], leg, changes["state"], at=changes["ended"], reason=changes["reason"])
@@ -67,26 +67,26 @@ def write_leg_end(
     batch.connection.execute(update(_legs).where(_legs.c.run == run, _legs.c.leg == leg).values(values))
 
 
-def _named(batch: Batch, told: Mapping[str, Any], *, user: str) -> dict[str, Any]:
+def _named(batch: Batch, record: Mapping[str, Any], *, user: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if told.get("name"):
-        found["name"] = _text(told["name"], 500)
-    if told.get("user") and not user:
-        found["user"] = _text(told["user"], 250)
-    if told.get("experiment"):
-        found["experiment"] = ensure_experiment(batch, _text(told["experiment"], 500) or "Default")
+    if record.get("name"):
+        found["name"] = _text(record["name"], 500)
+    if record.get("user") and not user:
+        found["user"] = _text(record["user"], 250)
+    if record.get("experiment"):
+        found["experiment"] = ensure_experiment(batch, _text(record["experiment"], 500) or "Default")
     return found
 
 
-def _state(at: float, told: Mapping[str, Any]) -> dict[str, Any]:
-    match told["kind"]:
+def _state(at: float, record: Mapping[str, Any]) -> dict[str, Any]:
+    match record["kind"]:
         case "init":
-            process = told.get("process")
+            process = record.get("process")
             return {"state": "running", "reason": "", "ended": None, "process": process if isinstance(process, dict) else None}
         case "finish":
             return {"state": "finished", "reason": "", "ended": at}
-        case "end" if (state := str(told.get("state"))) in LEG_ENDS:
-            return {"state": state, "reason": _text(told.get("reason"), 2000), "ended": None if state == "waiting" else at}
+        case "end" if (state := str(record.get("state"))) in LEG_ENDS:
+            return {"state": state, "reason": _text(record.get("reason"), 2000), "ended": None if state == "waiting" else at}
         case _:
             return {}
 

@@ -115,8 +115,8 @@ class _Canvas:
                 self._dots[row][column] |= _DOTS[y % 4][x % 2]
                 self._owner[row][column] = owner
 
-    def write(self, place: tuple[int, int, int], letter: str, owner: int) -> None:
-        x, low, high = place
+    def write(self, area: tuple[int, int, int], letter: str, owner: int) -> None:
+        x, low, high = area
         column, row = min(x // 2, self.across - 1), min(max((low + high) // 8, 0), self.down - 1)
         while (row, column) in self._letters and row + 1 < self.down:
             row += 1

@@ -38,13 +38,13 @@ def _head(view: ScreenState, board: ScreenData, width: int, now: float) -> Line:
     tabs = [(f" {n} {name} ", "cursor" if n == view.screen else "dim") for n, name in SCREENS.items()]
     if board.trouble:
         late = f" for {span(now - board.heard)}" if board.heard is not None else ""
-        told, style = f"no answer{late}", "bad"
+        age, style = f"no answer{late}", "bad"
     else:
         old = now - board.heard if board.heard is not None else 0.0
-        told, style = (f"as of {span(old)} ago" if old > _LATE else ""), "dim"
+        age, style = (f"as of {span(old)} ago" if old > _LATE else ""), "dim"
     left = cut(tabs, min(sum(len(text) for text, _ in tabs), width))
     room = width - width_of(left)
-    words = " · ".join(part for part in (told, plain(board.words)) if part)
+    words = " · ".join(part for part in (age, plain(board.words)) if part)
     return cut([*left, (f"{fit(words, room - 1).rstrip():>{room - 1}}" if room > 1 else "", style)], width)
 
 

@@ -11,36 +11,36 @@ _MARK = {"checkpoint": "●", "missed": "○", "end": "┤", "request": "?", "re
 _NEWEST = 4
 
 
-def timeline_block(told: Timeline, *, width: int, now: float) -> Block:
+def timeline_block(timeline: Timeline, *, width: int, now: float) -> Block:
     room = max(width - _LABEL, 8)
-    whole = max(told.end - told.start, 1.0)
+    whole = max(timeline.end - timeline.start, 1.0)
 
     def at(moment: float) -> int:
-        return max(0, min(room - 1, int((moment - told.start) / whole * (room - 1) + 0.5)))
+        return max(0, min(room - 1, int((moment - timeline.start) / whole * (room - 1) + 0.5)))
 
     legs, marks = [" "] * room, [" "] * room
     for kind in ("queue", "leg", "prepare", "stall"):
-        for one in told.segments:
+        for one in timeline.segments:
             if one.kind == kind:
-                for x in range(at(one.start), at(one.end if one.end is not None else told.end) + 1):
+                for x in range(at(one.start), at(one.end if one.end is not None else timeline.end) + 1):
                     legs[x] = _FILL[kind]
-    starts = [at(one.start) for one in told.segments if one.kind == "leg"]
+    starts = [at(one.start) for one in timeline.segments if one.kind == "leg"]
     for kind in ("checkpoint", "warning", "missed", "request", "resume", "end", "closed"):
-        for mark in told.marks:
+        for mark in timeline.marks:
             if mark.kind == kind:
                 marks[at(mark.at)] = _MARK[kind]
     for n, x in enumerate(starts):
         label = str(n + 1)
         if n and all(cell in "█▒" for cell in legs[x : x + len(label)]):
             legs[x : x + len(label)] = label
-    axis = fit(clock(told.start, now), room - 8) + f"{span(whole):>8}"
+    axis = fit(clock(timeline.start, now), room - 8) + f"{span(whole):>8}"
     lines = [
         cut([(fit("timeline", _LABEL), "dim"), ("".join(legs), "line0")], width),
         cut([(fit("", _LABEL), "dim"), ("".join(marks), "focus")], width),
         cut([(fit("", _LABEL), "dim"), (axis, "dim")], width),
     ]
-    newest = [mark for mark in told.marks if mark.kind != "checkpoint"][-_NEWEST:]
-    saved = [mark for mark in told.marks if mark.kind == "checkpoint"][-1:]
+    newest = [mark for mark in timeline.marks if mark.kind != "checkpoint"][-_NEWEST:]
+    saved = [mark for mark in timeline.marks if mark.kind == "checkpoint"][-1:]
     for mark in sorted([*newest, *saved], key=lambda one: one.at):
         style = "bad" if mark.kind in ("missed", "warning") else ""
         lines.append(line(fit(f"{clock(mark.at, now):>9} {_MARK[mark.kind]} {mark.words}", width), style))

@@ -13,21 +13,21 @@ _LEVELS = {"error": "✗", "warn": "!", "warning": "!", "info": "·"}
 
 def alerts_page(view: ScreenState, board: ScreenData, *, width: int, height: int, now: float) -> Block:
     found = entries(board, now)
-    told = [one for one in found if isinstance(one, ListedAlert)]
+    alerts = [one for one in found if isinstance(one, ListedAlert)]
     at = max(0, min(view.at.get(ALERTS, 0), len(found) - 1))
-    lines: Block = [titled(f"alerts · {many(len(told), 'notice')}", width, focus=True)]
-    if not told:
+    lines: Block = [titled(f"alerts · {many(len(alerts), 'notice')}", width, focus=True)]
+    if not alerts:
         note = board.alerts.note if board.alerts else LOOKING
         lines += [line(fit(f"  {part}", width), "dim") for part in wrapped(note or "no alerts so far", width - 2)]
-    lines += [_notice(one, width, here=n == at, now=now) for n, one in enumerate(told)]
-    failed = len(found) - len(told)
+    lines += [_notice(one, width, here=n == at, now=now) for n, one in enumerate(alerts)]
+    failed = len(found) - len(alerts)
     lines.append(titled(f"{many(failed, 'run')} failed in the last 3 days", width))
     if not failed:
         lines.append(line(fit("  none", width), "dim"))
     lines += [_failure(one, width, here=n == at, now=now) for n, one in enumerate(found) if isinstance(one, ListedRun)]
     rows = height - _ABOUT
-    place = at + (1 if at < len(told) else len(lines) - len(found) + len(told)) if found else 0
-    first = max(0, min(place - rows // 2, len(lines) - rows))
+    row = at + (1 if at < len(alerts) else len(lines) - len(found) + len(alerts)) if found else 0
+    first = max(0, min(row - rows // 2, len(lines) - rows))
     return [*boxed(lines[first:], width, rows), *_about(found[at] if found else None, width)]
 
 

@@ -8,19 +8,19 @@ from typing import Any
 from onward.tui.drawing.text import clock, number, span
 
 
-def facts_of(told: Mapping[str, Any], *, now: float) -> tuple[tuple[str, str], ...]:
+def facts_of(record: Mapping[str, Any], *, now: float) -> tuple[tuple[str, str], ...]:
     """`told`: progress or pace, and the accounts that `operations.inspect.account` makes."""
     rows = [
-        ("progress", _progress(told.get("pace") or {})),
-        ("finish", _finish(told.get("finish"), now)),
-        ("at risk", _risk(told.get("risk"), now)),
-        ("goodput", _goodput(told.get("effort"))),
-        ("command", str(told.get("command") or "")),
-        ("params", _pairs(told.get("params"))),
-        ("asks for", _pairs(told.get("resources"))),
-        ("cluster", str(told.get("cluster") or "")),
-        ("code", _code(told.get("code"))),
-        ("folder", str(told.get("folder") or "")),
+        ("progress", _progress(record.get("pace") or {})),
+        ("finish", _finish(record.get("finish"), now)),
+        ("at risk", _risk(record.get("risk"), now)),
+        ("goodput", _goodput(record.get("effort"))),
+        ("command", str(record.get("command") or "")),
+        ("params", _pairs(record.get("params"))),
+        ("asks for", _pairs(record.get("resources"))),
+        ("cluster", str(record.get("cluster") or "")),
+        ("code", _code(record.get("code"))),
+        ("folder", str(record.get("folder") or "")),
     ]
     return tuple((label, words) for label, words in rows if words)
 
@@ -33,34 +33,34 @@ def _progress(pace: Mapping[str, Any]) -> str:
     return words + (f", {number(rate)} steps/s" if isinstance(rate, int | float) else "")
 
 
-def _finish(told: Mapping[str, Any] | None, now: float) -> str:
-    if not told:
+def _finish(record: Mapping[str, Any] | None, now: float) -> str:
+    if not record:
         return ""
-    return f"about {clock(told['at'], now)} ({span(told['at'] - now)}); {told['words']}"
+    return f"about {clock(record['at'], now)} ({span(record['at'] - now)}); {record['words']}"
 
 
-def _risk(told: Mapping[str, Any] | None, now: float) -> str:
-    if not told:
+def _risk(record: Mapping[str, Any] | None, now: float) -> str:
+    if not record:
         return ""
-    since = f"since the checkpoint of step {told['since_step']}" if told.get("since_step") is not None else "no checkpoint yet"
-    steps = f", {told['steps']} steps" if told.get("steps") else ""
-    return f"{span(told['seconds'])} of work{steps}: {since}"
+    since = f"since the checkpoint of step {record['since_step']}" if record.get("since_step") is not None else "no checkpoint yet"
+    steps = f", {record['steps']} steps" if record.get("steps") else ""
+    return f"{span(record['seconds'])} of work{steps}: {since}"
 
 
-def _goodput(told: Mapping[str, Any] | None) -> str:
-    if told and told.get("unknown"):
+def _goodput(record: Mapping[str, Any] | None) -> str:
+    if record and record.get("unknown"):
         return "unknown: only the training knows what stays"
-    if not told or told.get("goodput") is None:
+    if not record or record.get("goodput") is None:
         return ""
-    return f"{100 * told['goodput']:.0f}% of {span(told['allocated'])} of job time was useful; {span(told['waited'])} in queues"
+    return f"{100 * record['goodput']:.0f}% of {span(record['allocated'])} of job time was useful; {span(record['waited'])} in queues"
 
 
-def _pairs(told: Mapping[str, Any] | None) -> str:
-    return "  ".join(f"{key}={value}" for key, value in (told or {}).items() if value not in (None, "", (), []))
+def _pairs(record: Mapping[str, Any] | None) -> str:
+    return "  ".join(f"{key}={value}" for key, value in (record or {}).items() if value not in (None, "", (), []))
 
 
-def _code(told: Mapping[str, Any] | None) -> str:
-    told = told or {}
-    commit, branch = str(told.get("git_commit") or ""), str(told.get("git_branch") or "")
-    changed = " with changes" if told.get("git_dirty") or told.get("git_diff") else ""
+def _code(record: Mapping[str, Any] | None) -> str:
+    record = record or {}
+    commit, branch = str(record.get("git_commit") or ""), str(record.get("git_branch") or "")
+    changed = " with changes" if record.get("git_dirty") or record.get("git_diff") else ""
     return f"{commit[:12]} {branch}{changed}".strip() if commit else ""

@@ -53,18 +53,18 @@ class _Listed:
 
 
 class FolderSource:
-    def __init__(self, desk: OperationsContext) -> None:
-        self._desk = desk
+    def __init__(self, context: OperationsContext) -> None:
+        self._context = context
         self._read: dict[Path, _CachedRun] = {}
         self._rows: dict[Path, tuple[tuple[int, ...], ListedRun, RunSummary]] = {}
         self._listed: _Listed | None = None
         self._dirs: dict[str, RunDir] = {}
         self._ingest = FolderIngest()
-        self._clusters = SnapshotCache(desk.settings, lambda name: ask_cluster(Hosts(desk, lambda _: None), name), desk.clock)
+        self._clusters = SnapshotCache(context.settings, lambda name: ask_cluster(Hosts(context, lambda _: None), name), context.clock)
 
     @property
     def words(self) -> str:
-        return f"run folders in {roots_text(list(map(str, self._desk.roots)), 'and')}"
+        return f"run folders in {roots_text(list(map(str, self._context.roots)), 'and')}"
 
     # ── runs ──────────────────────────────────────────────────────────────────
 
@@ -85,16 +85,16 @@ class FolderSource:
 
     def _list(self) -> list[RunDir]:
         """Anew when a root changed, for a while after that (a folder is made before what is in it), and now and then."""
-        now, mark = time.monotonic(), tuple(_changed(root) for root in self._desk.roots)
+        now, mark = time.monotonic(), tuple(_changed(root) for root in self._context.roots)
         listed = self._listed
         fresh = any(time.time() - changed / 1e9 < _SETTLED for changed in mark)
         if listed is None or listed.mark != mark or fresh or now - listed.at > _SETTLED:
-            listed = self._listed = _Listed(dirs=self._desk.runs(), at=now, mark=mark)
+            listed = self._listed = _Listed(dirs=self._context.runs(), at=now, mark=mark)
         return listed.dirs
 
     def _row(self, dir: RunDir) -> ListedRun:
         """Made anew when something in the folder changed; a wait that goes on grows meanwhile."""
-        known, now = self._rows.get(dir.path), self._desk.clock.now()
+        known, now = self._rows.get(dir.path), self._context.clock.now()
         read = self._look(dir)
         mark = read.mark if read.run.closed else (*read.mark, *_sizes(dir.spool))
         if known and known[0] == mark:
@@ -149,9 +149,9 @@ class FolderSource:
 
     def detail(self, run: str) -> ShownRun:
         dir = self._dir(run)
-        read, now = self._look(dir), self._desk.clock.now()
+        read, now = self._look(dir), self._context.clock.now()
         pace, spec = folder_pace(dir, read.run), read.run.spec
-        told = {
+        facts = {
             **time_account(read.run, pace, now=now),
             "pace": {"step": pace.step, "total": pace.total, "rate": pace.rate},
             "command": shlex.join(spec.command),
@@ -168,7 +168,7 @@ class FolderSource:
         return ShownRun(
             row=self._row(dir),
             evidence=tuple(evidence.splitlines()[-20:]),
-            facts=facts_of(told, now=now),
+            facts=facts_of(facts, now=now),
             timeline=timeline(read.run, read.events, now=now),
             gpus=metrics.gpus(run, hosts[0] if hosts else "") if metrics else (),
         )
@@ -221,17 +221,17 @@ class FolderSource:
         if chosen.scheduler == "local":
             seen = self._clusters.look(chosen.name)
             return ShownCluster(name=chosen.name, snapshot=seen.snapshot, age=seen.age, trouble=seen.trouble, others=names)
-        snapshot = saved_snapshot(self._desk.env, chosen.name)
+        snapshot = saved_snapshot(self._context.env, chosen.name)
         if snapshot is None:
             hint = f"no snapshot yet: `onward cluster {chosen.name}` takes one, a server (`onward up`) keeps it up to date"
             return ShownCluster(name=chosen.name, trouble=hint, others=names)
-        return ShownCluster(name=chosen.name, snapshot=snapshot, age=self._desk.clock.now() - snapshot.taken_at, others=names)
+        return ShownCluster(name=chosen.name, snapshot=snapshot, age=self._context.clock.now() - snapshot.taken_at, others=names)
 
     def alerts(self) -> ListedAlerts:
         return ListedAlerts(note="alerts need a server: run onward up; its page has the rules")
 
     def stop(self, run: str) -> str:
-        stopped = stop(self._desk, self._dir(run))
+        stopped = stop(self._context, self._dir(run))
         if stopped.closed:
             return f"{stopped.spec.name} is {stopped.state}: {stopped.closed.cause}"
         return f"{stopped.spec.name}: the training is asked to save and stop"

@@ -56,31 +56,33 @@ class ServerSource:
 
     def runs(self, filter: str) -> ListedRuns:
         asked = {"limit": _PAGE, "metrics": False, "params": False, "count": True}
-        told = self._api.get(_RUNS, {**asked, **({"filter": filter} if filter.strip() else {})})
-        rows = tuple(_row(one) for one in told["runs"])
-        total = told.get("total") or len(rows)
+        answer = self._api.get(_RUNS, {**asked, **({"filter": filter} if filter.strip() else {})})
+        rows = tuple(_row(one) for one in answer["runs"])
+        total = answer.get("total") or len(rows)
         notes = [f"the newest {len(rows)} of {total}"] if total > len(rows) else []
         return ListedRuns(
-            rows=rows, total=total if total > len(rows) else None, note="; ".join([*notes, *([told["note"]] if told.get("note") else [])])
+            rows=rows,
+            total=total if total > len(rows) else None,
+            note="; ".join([*notes, *([answer["note"]] if answer.get("note") else [])]),
         )
 
     def detail(self, run: str) -> ShownRun:
         path = f"{_RUNS}/{quote(run, safe='')}"
-        told = self._api.get(f"{path}/overview")
+        answer = self._api.get(f"{path}/overview")
         now = self._clock.now()
-        pace = {**told["pace"], "total": told["pace"].get("total_steps")}
-        shown = {**told, "pace": pace, "params": told["run"].get("params"), "cluster": told["run"].get("cluster")}
+        pace = {**answer["pace"], "total": answer["pace"].get("total_steps")}
+        shown = {**answer, "pace": pace, "params": answer["run"].get("params"), "cluster": answer["run"].get("cluster")}
         return ShownRun(
-            row=_row(told["run"]),
-            evidence=tuple(map(str, told["evidence"][-20:])),
+            row=_row(answer["run"]),
+            evidence=tuple(map(str, answer["evidence"][-20:])),
             facts=facts_of(shown, now=now),
             timeline=value_from_json(Timeline, self._api.get(f"{path}/timeline")),
             gpus=_gpus(self._api.get(f"{path}/system", {"buckets": _HISTORY})),
         )
 
     def metrics(self, run: str) -> tuple[str, ...]:
-        told = self._api.post("/api/v1/metrics/search", {"runs": [run], "limit": _KEYS})
-        return tuple(sorted((str(one["key"]) for one in told["keys"]), key=lambda key: (key.startswith(SYSTEM_PREFIX), key)))
+        answer = self._api.post("/api/v1/metrics/search", {"runs": [run], "limit": _KEYS})
+        return tuple(sorted((str(one["key"]) for one in answer["keys"]), key=lambda key: (key.startswith(SYSTEM_PREFIX), key)))
 
     def series(self, runs: Sequence[str], keys: Sequence[str], *, points: int) -> tuple[ChartSeries, ...]:
         if not runs or not keys:
@@ -105,8 +107,8 @@ class ServerSource:
 
     def search(self, run: str, log: LogWindow, text: str, *, after: int, back: bool) -> int | None:
         path = f"{_RUNS}/{quote(run, safe='')}/logs/{log.leg}/{log.stream}/search"
-        told = self._api.get(path, {"text": text, "offset": after, "back": back})
-        return int(told["matches"][0]["line_offset"]) if told["matches"] else None
+        answer = self._api.get(path, {"text": text, "offset": after, "back": back})
+        return int(answer["matches"][0]["line_offset"]) if answer["matches"] else None
 
     # ── clusters, and what may be asked ───────────────────────────────────────
 
@@ -116,27 +118,27 @@ class ServerSource:
         auto = next((str(one["name"]) for one in known if one["auto"]), names[0] if names else "auto")
         chosen = cluster if cluster in names else auto
         try:
-            told = self._api.get(f"/api/v1/clusters/{quote(str(chosen), safe='')}", {"limit": _JOBS})
+            answer = self._api.get(f"/api/v1/clusters/{quote(str(chosen), safe='')}", {"limit": _JOBS})
         except OnwardError as error:
             return ShownCluster(name=str(chosen), trouble=error.message, others=names)
-        snapshot = value_from_json(ClusterSnapshot, told)
-        return ShownCluster(name=told["name"], snapshot=snapshot, age=told["age"], trouble=told["trouble"], others=names)
+        snapshot = value_from_json(ClusterSnapshot, answer)
+        return ShownCluster(name=answer["name"], snapshot=snapshot, age=answer["age"], trouble=answer["trouble"], others=names)
 
     def alerts(self) -> ListedAlerts:
         try:
-            told = self._api.get("/api/v1/alerts/history", {"limit": _NOTICES})["notices"]
+            answer = self._api.get("/api/v1/alerts/history", {"limit": _NOTICES})["notices"]
             rules = self._api.get("/api/v1/alerts/rules")["rules"]
         except (NotAllowed, NotFound) as error:
             return ListedAlerts(note=error.message)
         watched = sum(1 for rule in rules if rule["enabled"])
         note = f"{many(watched, 'rule')}, no alerts so far" if watched else "no rules: add them on the web page"
-        return ListedAlerts(notices=_notices(told), note=note)
+        return ListedAlerts(notices=_notices(answer), note=note)
 
     def stop(self, run: str) -> str:
-        told = self._api.post(f"{_RUNS}/{quote(run, safe='')}/stop", {})
-        if told["state"] in ("finished", "failed", "cancelled"):
-            return f"{told['name']} is {told['state']}: {told['why']}"
-        return f"{told['name']}: the training is asked to save and stop"
+        answer = self._api.post(f"{_RUNS}/{quote(run, safe='')}/stop", {})
+        if answer["state"] in ("finished", "failed", "cancelled"):
+            return f"{answer['name']} is {answer['state']}: {answer['why']}"
+        return f"{answer['name']}: the training is asked to save and stop"
 
     def link(self, run: str) -> str | None:
         return f"{self._api.url}/runs/{quote(run, safe='')}"
@@ -145,41 +147,41 @@ class ServerSource:
         self._close()
 
 
-def _row(told: Mapping[str, Any]) -> ListedRun:
-    legs, saved, progress = told.get("legs"), told.get("checkpoint"), told["progress"]
+def _row(answer: Mapping[str, Any]) -> ListedRun:
+    legs, saved, progress = answer.get("legs"), answer.get("checkpoint"), answer["progress"]
     return ListedRun(
-        id=told["id"],
-        name=told["name"],
-        state=told["state"],
-        why=told["why"],
-        next=told["next"],
-        experiment=told["experiment_name"],
-        cluster=told["cluster"] or "",
-        user=told["user"],
-        created=told["created"],
+        id=answer["id"],
+        name=answer["name"],
+        state=answer["state"],
+        why=answer["why"],
+        next=answer["next"],
+        experiment=answer["experiment_name"],
+        cluster=answer["cluster"] or "",
+        user=answer["user"],
+        created=answer["created"],
         step=progress["step"],
         total=progress["total_steps"],
         fraction=progress["fraction"],
-        legs=legs["now"] if isinstance(legs, dict) else told.get("leg", 0),
+        legs=legs["now"] if isinstance(legs, dict) else answer.get("leg", 0),
         saved_at=saved["at"] if saved else None,
-        gpu_use=told["gpu_use"],
-        waited=told["queue_wait_s"],
+        gpu_use=answer["gpu_use"],
+        waited=answer["queue_wait_s"],
     )
 
 
-def _series(told: Mapping[str, Any]) -> ChartSeries:
-    exact = told.get("values")
-    lows = tuple(map(_float, exact if exact is not None else told["lows"]))
+def _series(answer: Mapping[str, Any]) -> ChartSeries:
+    exact = answer.get("values")
+    lows = tuple(map(_float, exact if exact is not None else answer["lows"]))
     return ChartSeries(
-        run=told["run"],
-        key=told["metric"],
-        steps=tuple(map(float, told["steps"])),
-        times=tuple(map(float, told.get("times") or ())),
+        run=answer["run"],
+        key=answer["metric"],
+        steps=tuple(map(float, answer["steps"])),
+        times=tuple(map(float, answer.get("times") or ())),
         lows=lows,
-        highs=lows if exact is not None else tuple(map(_float, told["highs"])),
-        points=told["points"],
-        began=told["began"],
-        legs=tuple(first for _, first in told["legs"][1:]),
+        highs=lows if exact is not None else tuple(map(_float, answer["highs"])),
+        points=answer["points"],
+        began=answer["began"],
+        legs=tuple(first for _, first in answer["legs"][1:]),
     )
 
 
@@ -187,10 +189,10 @@ def _float(value: float | str | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _notices(told: Sequence[Mapping[str, Any]]) -> tuple[ListedAlert, ...]:
+def _notices(answer: Sequence[Mapping[str, Any]]) -> tuple[ListedAlert, ...]:
     """One for all channels that it went to: sent, if any of them took it."""
     found: dict[tuple[Any, ...], ListedAlert] = {}
-    for one in told:
+    for one in answer:
         key = (one["rule"], one["run_id"], one["title"], one["at"])
         before = found.get(key)
         sent = one["sent"] is not None or (before is not None and before.sent)
@@ -201,9 +203,9 @@ def _notices(told: Sequence[Mapping[str, Any]]) -> tuple[ListedAlert, ...]:
     return tuple(found.values())
 
 
-def _gpus(told: Mapping[str, Any]) -> tuple[GpuReading, ...]:
+def _gpus(answer: Mapping[str, Any]) -> tuple[GpuReading, ...]:
     found = []
-    for node in told["nodes"]:
+    for node in answer["nodes"]:
         for gpu in node["gpus"]:
             figures = {one["name"]: one["means"] for one in gpu["figures"]}
             last = {name: next((value for value in reversed(means) if value is not None), None) for name, means in figures.items()}

@@ -59,8 +59,8 @@ def listed(
         )
         for file in files_of(svc, run.run_id, run.folder).list(path)
     ]
-    told = [one for one in known.values() if not one.stored] if not path else []
-    return ArtifactList(artifacts=found + [ArtifactOut(**{**vars(one), "is_dir": False}) for one in told])
+    not_stored = [one for one in known.values() if not one.stored] if not path else []
+    return ArtifactList(artifacts=found + [ArtifactOut(**{**vars(one), "is_dir": False}) for one in not_stored])
 
 
 @router.put(

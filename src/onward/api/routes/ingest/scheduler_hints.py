@@ -49,9 +49,9 @@ def hint(
     Others are ignored, since an epilog reports every job of a cluster."""
     known = any(svc.tracker.runs.by_job(job) for job in job_names(asked))
     if webhook_id:
-        told = f"{asked.scheduler} {asked.name} {asked.user} {asked.exit_code}"
+        hint = f"{asked.scheduler} {asked.name} {asked.user} {asked.exit_code}"
         describe_hint(
-            svc.tracker, hint_id(who.token, webhook_id), job=asked.job_id, cluster=asked.cluster or asked.scheduler, text=told, taken=known
+            svc.tracker, hint_id(who.token, webhook_id), job=asked.job_id, cluster=asked.cluster or asked.scheduler, text=hint, taken=known
         )
     if known:
         svc.hinted()

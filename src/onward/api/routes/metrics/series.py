@@ -187,7 +187,7 @@ def _charts(
 
 def _chart(chart: Chart, *, means: bool, times: bool) -> dict[str, Any]:
     """Values to six digits: more than any screen shows, and half the bytes."""
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "run": chart.run,
         "metric": chart.key,
         "points": chart.points,
@@ -199,18 +199,18 @@ def _chart(chart: Chart, *, means: bool, times: bool) -> dict[str, Any]:
         "steps": chart.steps,
     }
     if chart.exact:
-        told["values"] = values = _short(chart.lows)
-        for place, value in chart.odd.items():
-            values[place] = number(value)
+        body["values"] = values = _short(chart.lows)
+        for index, value in chart.odd.items():
+            values[index] = number(value)
     else:
-        told |= {"lows": _short(chart.lows), "highs": _short(chart.highs)}
+        body |= {"lows": _short(chart.lows), "highs": _short(chart.highs)}
         if means:
-            told["means"] = _short(chart.means)
+            body["means"] = _short(chart.means)
     if times:
-        told["times"] = [round(time, 3) for time in chart.times]
+        body["times"] = [round(time, 3) for time in chart.times]
     if any(chart.bads):
-        told["bads"] = chart.bads
-    return told
+        body["bads"] = chart.bads
+    return body
 
 
 def _short(values: list[float | None]) -> list[Number | None]:

@@ -100,27 +100,27 @@ def clone(svc: Svc, who: Who, run_id: RunId, asked: CloneIn) -> Response:
     since = CheckpointName(asked.checkpoint.leg, asked.checkpoint.step) if asked.checkpoint else None
     must_be_near(svc, draft)
     if asked.dry_run:
-        return _previewed(clone_preview(svc.desk, dir, draft))
-    return _queued(svc, who, clone_run(svc.desk, dir, draft, since=since))
+        return _previewed(clone_preview(svc.context, dir, draft))
+    return _queued(svc, who, clone_run(svc.context, dir, draft, since=since))
 
 
 @router.post("/{run_id}/cancel", summary="Cancel a run", response_model=RunDetails)
 def cancel(svc: Svc, run_id: RunId) -> Response:
     """End a run that Onward executes, now. It stays cancelled, whatever jobs were queued."""
-    return _act(svc, run_id, lambda dir: control.cancel(svc.desk, dir))
+    return _act(svc, run_id, lambda dir: control.cancel(svc.context, dir))
 
 
 @router.post("/{run_id}/stop", summary="Stop a run", response_model=RunDetails)
 def stop(svc: Svc, run_id: RunId) -> Response:
     """Have the training save a checkpoint, then end the run."""
-    return _act(svc, run_id, lambda dir: control.stop(svc.desk, dir))
+    return _act(svc, run_id, lambda dir: control.stop(svc.context, dir))
 
 
 @router.post("/{run_id}/resume", summary="Resume a run", response_model=RunDetails)
 def resume(svc: Svc, run_id: RunId, asked: ResumeIn | None = None) -> Response:
     """Continue a stopped, failed or cancelled run as its next leg, from its newest verified checkpoint, optionally with other resources."""
     changes = _changes(asked) if asked else {}
-    return _act(svc, run_id, lambda dir: control.resume(svc.desk, dir, changes=changes))
+    return _act(svc, run_id, lambda dir: control.resume(svc.context, dir, changes=changes))
 
 
 def submitted(svc: Services, who: ApiCaller, asked: SubmitIn) -> Response:
@@ -134,13 +134,13 @@ def submitted(svc: Services, who: ApiCaller, asked: SubmitIn) -> Response:
     draft = parse_params(asked.file, "file") if asked.file is not None else params_from_data(asked.draft or {})
     must_be_near(svc, draft)
     if asked.dry_run:
-        return _previewed(preview(svc.desk, draft, cwd=folder))
-    return _queued(svc, who, submit(svc.desk, draft, cwd=folder))
+        return _previewed(preview(svc.context, draft, cwd=folder))
+    return _queued(svc, who, submit(svc.context, draft, cwd=folder))
 
 
 def allowed_folder(svc: Services, folder: str) -> Path:
     """The folder itself, links followed, if it is under one of those in the settings."""
-    places = svc.desk.settings.server.code
+    places = svc.context.settings.server.code
     if not places:
         raise NotAllowed(
             "this server runs no code that is submitted over HTTP",
@@ -150,7 +150,7 @@ def allowed_folder(svc: Services, folder: str) -> Path:
         raise InvalidInput(f"folder: {folder[:100]!r} is not an absolute path", hint="name a folder on the server's machine")
     try:
         real = Path(folder).resolve(strict=True)
-        allowed = real.is_dir() and any(real.is_relative_to(place.resolve()) for place in places)
+        allowed = real.is_dir() and any(real.is_relative_to(folder.resolve()) for folder in places)
     except (OSError, RuntimeError):
         allowed = False
     if not allowed:  # one that is not there reads the same: what lies elsewhere is nobody's business
@@ -171,7 +171,7 @@ def must_run_the_same_program(source: RunDraft, draft: RunDraft) -> None:
 
 
 def must_be_near(svc: Services, draft: RunDraft) -> None:
-    cluster, _ = svc.desk.settings.cluster(draft.cluster)
+    cluster, _ = svc.context.settings.cluster(draft.cluster)
     if cluster.ssh:
         raise InvalidInput(
             f"cluster {cluster.name} is reached through ssh, but this server submits only on its own machine",
@@ -185,7 +185,7 @@ def _changes(asked: ResumeIn) -> Mapping[str, Any]:
     bare = RunDraft(name="run", experiment="run", cluster="auto", command=("true",))
     wanted = changed_draft(bare, asked.model_dump())
     parts = ((asked.resources, wanted.resources), (asked.limits, wanted.limits))
-    given = [(part, key.replace("-", "_")) for told, part in parts for key, value in told.items() if value is not None]
+    given = [(part, key.replace("-", "_")) for section, part in parts for key, value in section.items() if value is not None]
     return {key: getattr(part, key) for part, key in given}
 
 
@@ -218,5 +218,5 @@ def _queued(svc: Services, who: ApiCaller, dir: RunDir) -> Response:
 
 def _look(svc: Services) -> None:
     """What was done shows at once: the folder is read before the answer."""
-    svc.tracker.files.look(svc.desk.roots)
+    svc.tracker.files.look(svc.context.roots)
     svc.hinted()

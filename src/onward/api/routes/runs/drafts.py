@@ -58,7 +58,7 @@ class DraftOut(BaseModel):
 @router.get("/folders", summary="List folders that runs may be started from")
 def folders(svc: Svc) -> CodeFolders:
     """As the settings name them."""
-    return CodeFolders(folders=[CodeFolder(path=str(place), file=_text(place / _USUAL)) for place in svc.desk.settings.server.code])
+    return CodeFolders(folders=[CodeFolder(path=str(folder), file=_text(folder / _USUAL)) for folder in svc.context.settings.server.code])
 
 
 @router.post("/search", summary="Check a draft")
@@ -75,10 +75,10 @@ def check(svc: Svc, asked: DraftIn) -> DraftOut:
 def problems_of(error: OnwardError) -> list[DraftProblem]:
     """One line each, with its place if it has one; the first has the hint."""
     lines = [match for match in map(_PLACED.fullmatch, error.message.splitlines()) if match]
-    told = [DraftProblem(line=int(m["line"]) if m["line"] else None, at=m["at"] or "", problem=m["problem"]) for m in lines]
-    if told and not told[0].line:
-        told[0].hint = error.hint
-    return told
+    problems = [DraftProblem(line=int(m["line"]) if m["line"] else None, at=m["at"] or "", problem=m["problem"]) for m in lines]
+    if problems and not problems[0].line:
+        problems[0].hint = error.hint
+    return problems
 
 
 def _preview(svc: Services, asked: DraftIn, found: DraftOut) -> None:
@@ -88,7 +88,7 @@ def _preview(svc: Services, asked: DraftIn, found: DraftOut) -> None:
     draft = parse_params(asked.file, "file")
     folder = allowed_folder(svc, asked.folder)
     must_be_near(svc, draft)
-    seen = preview(svc.desk, draft, cwd=folder)
+    seen = preview(svc.context, draft, cwd=folder)
     found.script, found.command, found.run_folder = seen.script, list(seen.command), str(seen.folder)
     found.notes = list(seen.notes)
 

@@ -53,8 +53,8 @@ def start(svc: Svc, run_id: RunId) -> StartOut:
         if job.id == leg.job and job.name in leg.submissions:
             before = [o for o in seen.snapshot.jobs if o.waiting and o.queue == job.queue and o.expected_start is not None]
             ahead = sum(o.expected_start < job.expected_start for o in before if o.expected_start) if job.expected_start else None
-            told = {"expected": job.expected_start, "reason": job.reason, "native": job.native, "queue": job.queue, "ahead": ahead}
-            return found.model_copy(update=told)
+            body = {"expected": job.expected_start, "reason": job.reason, "native": job.native, "queue": job.queue, "ahead": ahead}
+            return found.model_copy(update=body)
     return found.model_copy(update={"reason": "the scheduler's list does not have its job"})
 
 

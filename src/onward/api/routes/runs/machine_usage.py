@@ -150,8 +150,8 @@ def _idle(chart: Chart | None) -> dict[str, Any]:
 
 def _used(found: list[SampledMachine], nodes: list[dict[str, Any]], history: RunHistory) -> MeasuredUse:
     peaks = [m.figures["rss_mib"].high for m in found if "rss_mib" in m.figures]
-    told = [leg.own.peak_mem for leg in history.run.legs.values() if leg.own and leg.own.peak_mem]
-    peak = max((*(int(high) for high in peaks if high is not None), *told), default=None)
+    leg_peaks = [leg.own.peak_mem for leg in history.run.legs.values() if leg.own and leg.own.peak_mem]
+    peak = max((*(int(high) for high in peaks if high is not None), *leg_peaks), default=None)
     busy = [_mean(figure["means"]) for node in nodes for figure in node["figures"] if figure["name"] == "cpu_percent"]
     cpus = [value / 100 for value in busy if value is not None]
     last = history.run.last_leg

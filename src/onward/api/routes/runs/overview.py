@@ -158,9 +158,9 @@ def overview(svc: Svc, run_id: RunId) -> Response:
     )
 
 
-def _pace(told: TrainingPace, row: Mapping[str, Any]) -> dict[str, Any]:
+def _pace(pace: TrainingPace, row: Mapping[str, Any]) -> dict[str, Any]:
     """As the row has it, and how fast."""
-    return {**row, "rate": told.rate, "at": told.at}
+    return {**row, "rate": pace.rate, "at": pace.at}
 
 
 def _evidence(history: RunHistory) -> list[str]:
@@ -203,8 +203,8 @@ def _made_of(view: RunView, history: RunHistory) -> dict[str, Any]:
 _MLFLOW_CODE = {"git_commit": "mlflow.source.git.commit", "git_branch": "mlflow.source.git.branch", "from": "mlflow.source.git.repoURL"}
 
 
-def _asked(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in told.items() if value not in (None, (), [])}
+def _asked(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in record.items() if value not in (None, (), [])}
 
 
 def _job(leg: Leg) -> dict[str, Any]:

@@ -74,8 +74,8 @@ def exposition(svc: Services) -> str:
 
 
 def _family(name: str, kind: str, words: str, samples: Sequence[tuple[str, float]]) -> list[str]:
-    told = f"{name}_total" if kind == "counter" else name
-    shown = [f"{told}{{{labels}}} {value}" if labels else f"{told} {value}" for labels, value in samples]
+    metric = f"{name}_total" if kind == "counter" else name
+    shown = [f"{metric}{{{labels}}} {value}" if labels else f"{metric} {value}" for labels, value in samples]
     return [f"# HELP {name} {words}", f"# TYPE {name} {kind}", *shown]
 
 

@@ -25,4 +25,4 @@ class UnreadableFolders(BaseModel):
 def folders(svc: Svc) -> UnreadableFolders:
     """Links, damaged files, copies of other runs, folders that the server's user may not read. All other folders are read as usual."""
     listed = svc.tracker.files.quarantine.listed()
-    return UnreadableFolders(folders=[UnreadableFolder(**vars(one)) for one in listed], roots=list(map(str, svc.desk.roots)))
+    return UnreadableFolders(folders=[UnreadableFolder(**vars(one)) for one in listed], roots=list(map(str, svc.context.roots)))

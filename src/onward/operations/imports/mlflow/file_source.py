@@ -121,13 +121,13 @@ class MlflowFileSource:
             try:
                 time, value, step, run, *data = line.split()
                 dataset, digest = [*data, None, None][:2]
-                told = LoggedModelMetric(
+                metric = LoggedModelMetric(
                     key=key, value=float(value), step=int(step), time=int(time) / 1000, run=run, dataset=dataset, digest=digest
                 )
             except ValueError:
                 self.problems.append(f"{path}: {line[:60]!r} is not a value of a model; ignored")
                 continue
-            yield told
+            yield metric
 
     def _lines(self, folder: Path) -> Iterator[tuple[str, str, Path]]:
         """Metric, line and file."""

@@ -44,16 +44,16 @@ class MlflowImportResult:
     problems: list[str] = field(default_factory=list)
 
 
-def open_source(place: str) -> MlflowSource:
+def open_source(address: str) -> MlflowSource:
     """A folder (mlruns, or the one that it or mlflow.db lies in), a database file, or their addresses."""
     from onward.operations.imports.mlflow.file_source import MlflowFileSource
     from onward.operations.imports.mlflow.sqlite_source import MlflowSqliteSource
 
-    path = _path(place)
+    path = _path(address)
     if path.is_file():
         return MlflowSqliteSource(path)
     if not path.exists():
-        raise NotFound(f"{place} does not exist", hint="name MLflow's mlruns folder or its database file")
+        raise NotFound(f"{address} does not exist", hint="name MLflow's mlruns folder or its database file")
     if (path / "mlflow.db").is_file():
         return MlflowSqliteSource(path / "mlflow.db")
     inner = path / "mlruns"
@@ -61,13 +61,13 @@ def open_source(place: str) -> MlflowSource:
 
 
 def import_mlflow(
-    tracker: Tracker, files: Path, place: str, *, artifacts: Sequence[Path] = (), experiments: Sequence[str] = ()
+    tracker: Tracker, files: Path, address: str, *, artifacts: Sequence[Path] = (), experiments: Sequence[str] = ()
 ) -> MlflowImportResult:
     """`files`: where the tracker keeps files. `artifacts`: folders that MLflow's own server kept files in. `experiments`: only these."""
     for folder in artifacts:
         if not folder.is_dir():
             raise NotFound(f"--artifacts {folder} is not a folder", hint="name the folder that MLflow kept artifacts in")
-    source = open_source(place)
+    source = open_source(address)
     done = MlflowImportResult(source=source.words, problems=source.problems)
     try:
         wanted = [one for one in source.experiments() if not experiments or one.name in experiments]
@@ -144,14 +144,14 @@ class _Taking:
         self.done.models += 1
         if not self.tracker.write(lambda batch: _write_model(batch, model, experiment)):
             return
-        for told in model.metrics:
-            if not _fits((told.key, told.step, told.time, told.value)):
-                self.done.problems.append(f"model {model.id}: {told.key!r} at step {told.step}: invalid time or step; skipped")
+        for metric in model.metrics:
+            if not _fits((metric.key, metric.step, metric.time, metric.value)):
+                self.done.problems.append(f"model {model.id}: {metric.key!r} at step {metric.step}: invalid time or step; skipped")
                 continue
             try:
-                self.tracker.models.log(told.run or "", [(model.id, told)])
+                self.tracker.models.log(metric.run or "", [(model.id, metric)])
             except NotFound as error:
-                self.done.problems.append(f"model {model.id}: {error.message}; its {told.key!r} is skipped")
+                self.done.problems.append(f"model {model.id}: {error.message}; its {metric.key!r} is skipped")
         self._copy(
             model.artifact_uri, [model.experiment, "models", model.id, "artifacts"], self.files / "models" / model.id, model.id, None
         )
@@ -188,8 +188,8 @@ class _Taking:
             try:
                 stored = _copy_one(source, into, name, path)
                 if run:
-                    told = ArtifactRecord(path=path, kind="", bytes=stored.size, sha256=stored.sha256, stored=True, created=modified)
-                    put_artifact(self.tracker, run, told)
+                    artifact = ArtifactRecord(path=path, kind="", bytes=stored.size, sha256=stored.sha256, stored=True, created=modified)
+                    put_artifact(self.tracker, run, artifact)
             except (OnwardError, OSError) as error:
                 self.done.problems.append(f"{words}: {name[:200]} is not copied: {error}")
                 continue
@@ -281,8 +281,8 @@ def _write_model(batch: Batch, model: SourceModel, experiment: int) -> bool:
         "archived": batch.now if model.deleted else None,
     }
     upsert(batch, schema.models, [row], keys=("id",), change=("run", "name", "status", "status_message", "updated", "archived"))
-    for table, told in ((schema.model_params, model.params), (schema.model_tags, model.tags)):
-        rows = [{"model": model.id, "key": key, "value": value} for key, value in _plain(told).items()]
+    for table, pairs in ((schema.model_params, model.params), (schema.model_tags, model.tags)):
+        rows = [{"model": model.id, "key": key, "value": value} for key, value in _plain(pairs).items()]
         upsert(batch, table, rows, keys=("model", "key"), change=("value",))
     return not model.deleted
 
@@ -292,9 +292,9 @@ def _fits(point: tuple[str, int, float, float]) -> bool:
     return abs(point[1]) < 1 << 63 and abs(point[2]) * 1e6 < 1 << 62
 
 
-def _plain(told: Mapping[str, str]) -> dict[str, str]:
+def _plain(pairs: Mapping[str, str]) -> dict[str, str]:
     """As every database takes it: without NUL, keys not too long."""
-    return {key.replace("\x00", "")[:_LONGEST_KEY]: value.replace("\x00", "") for key, value in told.items() if key.strip("\x00")}
+    return {key.replace("\x00", "")[:_LONGEST_KEY]: value.replace("\x00", "") for key, value in pairs.items() if key.strip("\x00")}
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, int, float]]:
@@ -332,16 +332,16 @@ def _split(uri: str) -> tuple[str, str]:
     return parts.scheme, unquote(parts.path)
 
 
-def _path(place: str) -> Path:
+def _path(address: str) -> Path:
     """Of a path, `file:…` or `sqlite:///…` (four slashes for an absolute one). Other addresses cannot be read."""
-    if place.startswith("sqlite:///"):
-        return Path(place[len("sqlite:///") :].partition("?")[0])
-    parts = urlsplit(place)
+    if address.startswith("sqlite:///"):
+        return Path(address[len("sqlite:///") :].partition("?")[0])
+    parts = urlsplit(address)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
-    if "://" in place:
+    if "://" in address:
         raise InvalidInput(
             f"{parts.scheme}:// stores cannot be read",
             hint="use a folder or an SQLite file; from a server, export one with `mlflow db` tools, or log to Onward from now on",
         )
-    return Path(place).expanduser()
+    return Path(address).expanduser()

@@ -65,8 +65,8 @@ def read_piece(root: Path, path: Path, at: Position, *, piece: int = PIECE, long
         return SpoolPiece(size=size, head=head)  # not whole yet
 
 
-def save_positions(batch: Batch, run: int, told: Mapping[str, Position]) -> None:
-    rows = [{"run": run, "file": n, "offset": p.offset, "size": p.size, "head": p.head, "life": p.life} for n, p in told.items()]
+def save_positions(batch: Batch, run: int, positions: Mapping[str, Position]) -> None:
+    rows = [{"run": run, "file": n, "offset": p.offset, "size": p.size, "head": p.head, "life": p.life} for n, p in positions.items()]
     upsert(batch, _positions, rows, keys=("run", "file"), change=("offset", "size", "head", "life"))
 
 

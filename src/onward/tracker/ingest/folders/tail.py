@@ -232,17 +232,17 @@ class FolderTail:
             known.run_id = new.run_id
             return
         owner = owner_of(dir)
-        told = {name: Position(offset=size, size=size) for name, size in sizes.items()}
+        positions = {name: Position(offset=size, size=size) for name, size in sizes.items()}
 
         def job(batch: Batch) -> None:
             check_owner(batch.connection, dir, run.spec.id, owner)
             row = write_run(batch, run, str(dir.path))
             record_owner(batch, row["id"], owner)
-            save_positions(batch, row["id"], told)
+            save_positions(batch, row["id"], positions)
 
         self._writer.do(job)
         known.run_id, known.over = run.spec.id, run.state.over
-        known.positions |= told
+        known.positions |= positions
 
     def _take_spool(self, dir: RunDir, known: _Known, name: str, looked: FolderTailReport) -> None:
         path = dir.path / name

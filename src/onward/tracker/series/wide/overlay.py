@@ -25,7 +25,7 @@ def tails_of(connection: Connection, wanted: Mapping[tuple[int, str], int]) -> d
             part = WideRows()
             for _, _, count, data in same:
                 part.extend(data, count)
-            for place, name in enumerate(names):
+            for index, name in enumerate(names):
                 if (run, name) in wanted:
-                    found.setdefault(wanted[run, name], []).append((leg, in_order(part.column(place, len(names)))))
+                    found.setdefault(wanted[run, name], []).append((leg, in_order(part.column(index, len(names)))))
     return found

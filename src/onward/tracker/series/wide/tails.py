@@ -55,8 +55,8 @@ class WideRows:
         columns: list[Any] = [self.steps, self.times, self.values]
         return b"".join(_little(column).tobytes() for column in columns)
 
-    def column(self, place: int, width: int) -> Columns:
-        return Columns(self.steps, self.times, self.values[place::width])
+    def column(self, index: int, width: int) -> Columns:
+        return Columns(self.steps, self.times, self.values[index::width])
 
 
 Wide = dict[tuple[str, ...], WideRows]
@@ -89,7 +89,7 @@ def settle(batch: Batch, runs: Sequence[int]) -> None:
         deliveries = []
         for (leg, keys), part in parts.items():
             names = names_of(batch.connection, keys)
-            columns = {name: part.column(place, len(names)) for place, name in enumerate(names)}
+            columns = {name: part.column(index, len(names)) for index, name in enumerate(names)}
             deliveries.append(PointBatch(run, leg, max(newest, leg), columns, True))
         write_points(batch, deliveries)
         execute_many(batch.connection, "DELETE FROM tails WHERE run = ? AND id <= ?", [(run, rows[-1][0])])
@@ -120,8 +120,8 @@ def settle_these(batch: Batch, runs: Iterable[int]) -> None:
 
 
 def names_of(connection: Connection, keys: int) -> list[str]:
-    ((told,),) = fetch(connection, "SELECT names FROM tail_keys WHERE id = ?", [keys])
-    return list(json.loads(told))
+    ((rows,),) = fetch(connection, "SELECT names FROM tail_keys WHERE id = ?", [keys])
+    return list(json.loads(rows))
 
 
 def has_room(batch: Batch, run: int, names: tuple[str, ...]) -> bool:

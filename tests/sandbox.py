@@ -1,4 +1,4 @@
-"""A desk on a fake scheduler, and runs whose legs are played by hand: what the verbs are tested with."""
+"""A context on a fake scheduler with its folders, and runs whose legs are played by hand: what the verbs are tested with."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class CountingScheduler(FakeScheduler):
         super()._answer()
 
 
-class Place:
-    """A desk, its root for runs, and a project to submit from."""
+class Sandbox:
+    """A context, its root for runs, and a project to submit from."""
 
     def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Place:
         self.clock = ManualClock(NOON)
         self.scheduler = CountingScheduler(self.clock)
         given = {"PATH": os.environ["PATH"], "HOME": str(folder), "USER": "ada", "ONWARD_ROOT": str(self.root), **(env or {})}
-        self.desk = OperationsContext(env=given, clock=self.clock, make_scheduler=lambda _: self.scheduler)
+        self.context = OperationsContext(env=given, clock=self.clock, make_scheduler=lambda _: self.scheduler)
 
     def write(self, name: str, text: str | bytes = "") -> Path:
         path = self.project / name
@@ -65,7 +65,7 @@ class Place:
         return RunDraft(**{**usual, **others})
 
     def submit(self, cwd: Path | None = None, **others: Any) -> RunDir:
-        return submit(self.desk, self.draft(**others), cwd=cwd or self.project)
+        return submit(self.context, self.draft(**others), cwd=cwd or self.project)
 
     def folders(self) -> list[str]:
         """All that lies in the root, hidden or not, but what Onward keeps there for itself."""
@@ -86,8 +86,8 @@ class Place:
 class PlayedRun:
     """Lives the legs of a run as a supervisor would, a stroke at a time."""
 
-    def __init__(self, place: Place, dir: RunDir) -> None:
-        self.place = place
+    def __init__(self, sandbox: Sandbox, dir: RunDir) -> None:
+        self.sandbox = sandbox
         self.dir = dir
 
     @property
@@ -111,7 +111,7 @@ class PlayedRun:
 
     def begin(self, number: int, *, successor: bool = True) -> PlayedRun:
         job = self.job(number)
-        self.place.scheduler.start(job)
+        self.sandbox.scheduler.start(job)
         claim(self.dir, number, job=job)
         self.write(ev.Claimed(leg=number, at=self.now(), job=job, hosts=["node1"], deadline=self.now() + 3600, gpus=["0"]))
         self.write(ev.Started(leg=number, at=self.now(), pid=1))
@@ -126,21 +126,21 @@ class PlayedRun:
     def end(self, number: int, end: LegEnd, *, reason: str = "as the test says") -> PlayedRun:
         """With the leg's own last word; and with the run closed, where that follows."""
         self.write(ev.Ended(leg=number, at=self.now(), end=end, reason=reason, first_step=0, last_step=9))
-        self.place.scheduler.end(self.job(number))
+        self.sandbox.scheduler.end(self.job(number))
         action = decide(self.run)
         if isinstance(action, Close):
-            if not self.place.scheduler.down:
+            if not self.sandbox.scheduler.down:
                 self._handover().withdraw(self.run, from_leg=number + 1, reason="the run is over")
             close_run(self.dir, Journal(self.dir.leg_journal(number)), action, leg=number, at=self.now())
         return self
 
     def die(self, number: int, state: JobState = JobState.FAILED, **how: Any) -> PlayedRun:
         """Without a word: only the scheduler knows."""
-        self.place.scheduler.end(self.job(number), state, **{"exit_code": None, **how})
+        self.sandbox.scheduler.end(self.job(number), state, **{"exit_code": None, **how})
         return self
 
     def _handover(self) -> Handover:
-        return Handover(dir=self.dir, scheduler=self.place.scheduler, journal=desk_journal(self.dir), clock=self.place.clock)
+        return Handover(dir=self.dir, scheduler=self.sandbox.scheduler, journal=desk_journal(self.dir), clock=self.sandbox.clock)
 
     def log(self, number: int, *records: dict[str, Any]) -> None:
         """What the training logged, as its spool holds it."""
@@ -165,11 +165,11 @@ class PlayedRun:
         self.later(1)
 
     def later(self, seconds: float = 60) -> PlayedRun:
-        self.place.clock.sleep(seconds)
+        self.sandbox.clock.sleep(seconds)
         return self
 
     def now(self) -> float:
-        return self.place.clock.now()
+        return self.sandbox.clock.now()
 
     def files(self) -> list[str]:
         return sorted(str(path.relative_to(self.dir.path)) for path in self.dir.path.rglob("*"))
