@@ -298,6 +298,11 @@ class LegLocal:
         return self.path / "models"
 
     @property
+    def save_socket(self) -> Path:
+        """Where trainings on this node hand over saves that are written in the background."""
+        return self.path / "saves.sock"
+
+    @property
     def relay(self) -> Path:
         """The variables by which trainings on this node find its relay. For their owner's eyes only."""
         return self.path / "relay.json"

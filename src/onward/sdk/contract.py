@@ -13,6 +13,7 @@ CHECKPOINT_EVERY = "ONWARD_CHECKPOINT_EVERY"  # seconds between checkpoints, or 
 RESUME_DIR = "ONWARD_RESUME_DIR"  # a verified checkpoint, or absent
 RESUME_STEP = "ONWARD_RESUME_STEP"
 RESUME_NEWEST = "ONWARD_RESUME_NEWEST"  # the file or folder in it to load, where there is only one such
+SAVE_SOCKET = "ONWARD_SAVE_SOCKET"  # node-local: the save writer's, for saves in the background
 SPOOL_DIR = "ONWARD_SPOOL_DIR"  # node-local: metric records wait here
 TENSORBOARD_DIR = "ONWARD_TENSORBOARD_DIR"
 ARTIFACTS_DIR = "ONWARD_ARTIFACTS_DIR"  # node-local: whole files laid here become the run's artifacts

@@ -276,6 +276,10 @@ class TrainingRun(WandbRun):
         """
         return self._saving.checkpoint(step, written_by=written_by)
 
+    def hand_over(self, step: int, *, written_by: str, file: str, began: float) -> dict[str, object]:
+        """For onward.torch: a save that another process writes."""
+        return self._saving.handed_over(step, written_by=written_by, file=file, began=began)
+
     def _skipped(self, step: int, why: str) -> None:
         self._spool.write({"kind": "skipped", "s": step, "reason": why})
 

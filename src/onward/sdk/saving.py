@@ -43,13 +43,14 @@ class CheckpointSaver:
         return time.monotonic() - self._saved_at >= interval
 
     @contextlib.contextmanager
-    def checkpoint(self, step: int, *, written_by: str) -> Iterator[Path]:
+    def checkpoint(self, step: int, *, written_by: str, began: float | None = None) -> Iterator[Path]:
+        """`began`: when the save did, by the monotonic clock, if that was before this call."""
         step = int(step)
         if step < 0:
             raise ValueError(f"checkpoint({step}): a step is 0 or more")
         if written_by not in ("first", "all"):
             raise ValueError(f"checkpoint({step}, written_by={written_by!r}): expected 'first' (only rank 0) or 'all'")
-        began = time.monotonic()
+        began = time.monotonic() if began is None else began
         shared = written_by == "all" and self._ranks.several
         partial = self._partial(step, shared)
         shutil.rmtree(partial, ignore_errors=True)
@@ -75,6 +76,22 @@ class CheckpointSaver:
             raise
         self._saved_at = time.monotonic()
 
+    def handed_over(self, step: int, *, written_by: str, file: str, began: float) -> dict[str, object]:
+        """What the save writer must know to make this checkpoint, which counts from now on."""
+        self._saved_at = time.monotonic()
+        self._seconds = self._saved_at - began
+        return {
+            "folder": str(self._folder),
+            "step": int(step),
+            "rank": self._ranks.rank,
+            "world": self._ranks.world_size,
+            "unmanaged": self._by_hand,
+            "metrics": _finite(self._metrics),
+            "written_by": written_by,
+            "file": file,
+            "began": began,
+        }
+
     def _partial(self, step: int, shared: bool) -> Path:
         if shared:
             from onward.sdk.rank_shares import partial_share
@@ -83,8 +100,7 @@ class CheckpointSaver:
         return self._folder / f"{contract.PARTIAL_PREFIX}{contract.step_folder(step)}-{os.getpid()}"
 
     def _note(self, step: int) -> dict[str, object]:
-        metrics = {str(k): v for k, v in self._metrics.items() if isinstance(v, (int, float)) and math.isfinite(v)}
-        return {"step": step, "seconds": round(self._seconds, 3), "metrics": metrics}
+        return {"step": step, "seconds": round(self._seconds, 3), "metrics": _finite(self._metrics)}
 
     def _commit_share(self, partial: Path, step: int) -> None:
         from onward.sdk.rank_shares import commit_share, join_unmanaged
@@ -124,6 +140,10 @@ def committed(folder: Path) -> list[Path]:
 
 def step_of(folder: Path) -> int:
     return int(folder.name.split("step-")[-1])
+
+
+def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {str(k): v for k, v in metrics.items() if isinstance(v, (int, float)) and math.isfinite(v)}
 
 
 def _make_folder(folder: Path) -> None:

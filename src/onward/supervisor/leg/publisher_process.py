@@ -22,6 +22,7 @@ from onward.checkpoints.copying import SourceChanged
 from onward.checkpoints.manifest import read_manifest
 from onward.checkpoints.publishing.publisher import CheckpointPublisher, PublishReport
 from onward.checkpoints.restoring.newest import published_names_of
+from onward.checkpoints.save_writer import SaveService
 from onward.checkpoints.watching.linked_paths import LinkedWatcher
 from onward.checkpoints.watching.watcher import SaveWatcher
 from onward.clock import SystemClock
@@ -156,8 +157,11 @@ def main(argv: Sequence[str]) -> int:
         if not alone:
             log.error("another process uses %s; nothing can be published from there", options.local)
             return 1
+        run, local = RunDir(options.run), LegLocal(options.local)
+        beat = Heartbeat(local.checkpoints, lambda: refuse_if_taken_over(run, options.leg))
         try:
-            return _stage(options)
+            with SaveService(local.save_socket, moved=beat.written) as saves:
+                return _stage(options, run, local, beat, saves)
         except TakenOver as error:
             log.warning("%s", error)
     while not _input_closed(_LONGEST_REST, bytearray()):  # the supervisor finds out by itself, and would start another
@@ -165,8 +169,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _stage(options: argparse.Namespace) -> int:
-    run, local = RunDir(options.run), LegLocal(options.local)
+def _stage(options: argparse.Namespace, run: RunDir, local: LegLocal, beat: Heartbeat, saves: SaveService) -> int:
     spec = read_spec(run)
     spool, mirror = SpoolReader(local.spool), Mirror(local, run)
 
@@ -178,10 +181,6 @@ def _stage(options: argparse.Namespace) -> int:
             log.debug("%s", error)
         return spool.read().last_step, spool.progress.last
 
-    def fenced() -> None:
-        refuse_if_taken_over(run, options.leg)
-
-    beat = Heartbeat(local.checkpoints, fenced)
     own = spec.checkpoints.paths
     watcher = _own_files(run, local, spec) if own else SaveWatcher(local.checkpoints)
     watcher.ignore_present(before=spec.created if own else options.since, all_here=bool(own) or options.nodes == 1)
@@ -197,7 +196,7 @@ def _stage(options: argparse.Namespace) -> int:
         announce=beat.begin,
         moved=beat.moved,
         nodes=1 if own else options.nodes,
-        fenced=fenced,
+        fenced=beat.fenced,
     )
     closed = missed = False
     killed_at: float | None = None
@@ -211,6 +210,7 @@ def _stage(options: argparse.Namespace) -> int:
             if not words.strip():  # the supervisor was killed, and perhaps the guard with it: nobody else ends the training
                 end_marked([leg_mark(spec.id, options.leg)])
             killed_at = _killed_at(words, now=time.time())
+            saves.finish()
             closed, give_up = True, time.monotonic() + _LAST_HOPE
             shares_until = time.monotonic() + _LATE_SHARES
         missed = False
@@ -246,7 +246,7 @@ class Heartbeat:
 
     def __init__(self, checkpoints: Path, fenced: Callable[[], None] = lambda: None) -> None:
         self._checkpoints = checkpoints
-        self._fenced = fenced
+        self.fenced = fenced
         self._step: int | None = None
         self._bytes = 0
         self._said = self._looked = 0.0
@@ -255,17 +255,22 @@ class Heartbeat:
         self._step, self._bytes = report.step, 0
         _say(report)
 
-    def moved(self, size: int) -> None:
+    def written(self, size: int) -> None:
+        """By the save writer."""
         now = time.monotonic()
         self._bytes += size
         if now - self._said >= _BEAT:
             self._said = now
             _say(PublishReport(kind="moving", step=self._step or 0, bytes=self._bytes))
+
+    def moved(self, size: int) -> None:
+        self.written(size)
+        now = time.monotonic()
         if now - self._looked >= _TICK:
             self._looked = now
             if not _input_ends():
                 return
-            self._fenced()  # the next leg waits for this folder: it carries over what is left
+            self.fenced()  # the next leg waits for this folder: it carries over what is left
             newest = max(map(step_of, committed(self._checkpoints)), default=-1)
             if self._step is not None and newest > self._step:
                 raise SourceChanged(f"the checkpoint of step {self._step} was dropped in favor of that of step {newest}")

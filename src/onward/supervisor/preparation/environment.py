@@ -137,6 +137,7 @@ def local_variables(local: LegLocal) -> dict[str, str]:
     return {
         contract.STOP_FILE: str(local.told_stop_file),
         contract.CHECKPOINT_DIR: str(local.checkpoints),
+        contract.SAVE_SOCKET: str(local.save_socket),
         contract.SPOOL_DIR: str(local.spool),
         contract.TENSORBOARD_DIR: str(local.tensorboard),
         contract.ARTIFACTS_DIR: str(local.artifacts),

@@ -27,6 +27,7 @@ from onward.checkpoints.copying import SourceChanged
 from onward.checkpoints.disk_space import free_bytes
 from onward.checkpoints.publishing.full_store import FullStoreRetry
 from onward.checkpoints.restoring.node_copy import bring_to_node
+from onward.checkpoints.save_writer import SaveService
 from onward.checkpoints.shares.gather import CheckpointShare, next_shares, put_share, shares
 from onward.checkpoints.shares.node_files import NodeFiles, make_share, state_files, write_node_note
 from onward.checkpoints.unpublished import unpublished
@@ -105,6 +106,7 @@ class NodeAgent:
         self._files = NodeFiles(node=number, host=host)
         self._look_at = 0.0
         self._watching = False  # for files that ranks write themselves: only once the checkpoint is here
+        self._saves = SaveService(self.local.save_socket, moved=self._has_moved)
         self._room = FullStoreRetry()
         self._moved = 0  # bytes that this node has brought of its checkpoint
         self._wanted: queue.SimpleQueue[str] = queue.SimpleQueue()  # checkpoints to bring; "": none
@@ -173,6 +175,7 @@ class NodeAgent:
             end_survivors(self._run_id, [self._leg])
         sampling.stop()
         left = sum(one.bytes for one in unpublished(self.local.checkpoints, self._run.checkpoints, leg=self._leg))
+        self._saves.finish()
         gathering.stop(within=600.0 + carrying_seconds(left))
         if self._relay:
             self._relay.close(within=600.0)
