@@ -12,7 +12,7 @@ SOURCE = REPO / "src" / "onward"
 PAGE = REPO / "CONTRIBUTING.md"
 # Top to bottom: a room imports from the rooms below it.
 ROOMS = ["contrib", "cli", "api", "gateway", "tui", "operations", "inputs", "pipelines", "planning", "tracker", "supervisor"]
-ROOMS += ["schedulers", "checkpoints", "rundir", "model", "sdk"]
+ROOMS += ["torch", "schedulers", "checkpoints", "rundir", "model", "sdk"]
 OTHERS = {  # folders whose modules are no package
     "contrib/patchwise": "The recipe patchwise: scripts that learn to tell the layers of a document page apart.",
     "tracker/migrations": "Alembic's environment.",

@@ -55,7 +55,8 @@ def unbroken(machine: Machine) -> str:
     command = [sys.executable, "unbroken.py", "0", ""]
     env = {**machine.environment, "ONWARD_RUN_DIR": str(machine.home / "unbroken")}
     done = subprocess.run(command, cwd=machine.home, env=env, capture_output=True, text=True, timeout=300, check=True)
-    return re.findall(r"trained 120 (\w+)", done.stdout)[0]
+    [weights] = re.findall(r"trained 120 (\w+)", done.stdout)
+    return str(weights)
 
 
 def said(run: LocalRun, leg: int, word: str) -> list[int]:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 SCRIPTS = [  # page, what it needs, and of each run its name and how it ends; 90: Keras makes 3 batches of 80 rows
     ("any-program.md", (), {"simulate": 300}),
-    ("pytorch.md", ("torch",), {"own": 30, "two-lines": 600}),
+    ("pytorch.md", ("torch",), {"own": 30, "two-lines": 600, "background": 600}),
     ("lightning.md", ("lightning",), {"lightning": 300}),
     ("keras.md", ("keras", "torch"), {"keras": "30 iterations 90"}),
     ("hugging-face.md", ("transformers", "accelerate"), {"trainer": 300, "accelerate": 300}),

@@ -46,7 +46,7 @@ def test_a_resumed_training_sees_what_the_unbroken_one_sees(length: int, batch: 
     first = sampler()
     assert seen(first, before) == unbroken[:before]
     second = sampler()
-    second.load_state_dict(first.state_dict())  # type: ignore[arg-type]
+    second.load_state_dict(first.state_dict())
     assert seen(second, 10) == unbroken[before:]
 
 
@@ -54,7 +54,7 @@ def test_batches_that_workers_fetched_ahead_are_not_counted() -> None:
     unbroken = seen(ResumableSampler(64, batch_size=2), 20)
     first, second = ResumableSampler(64, batch_size=2), ResumableSampler(64, batch_size=2)
     assert seen(first, 5, workers=2) == unbroken[:5]
-    second.load_state_dict(first.state_dict())  # type: ignore[arg-type]
+    second.load_state_dict(first.state_dict())
     assert seen(second, 15, workers=2) == unbroken[5:]
 
 
@@ -66,7 +66,7 @@ def test_any_number_of_ranks_goes_through_the_same_order(ranks: int) -> None:
         seen(sampler, 3)
     others = [ResumableSampler(100, batch_size=2, rank=rank, ranks=ranks) for rank in range(ranks)]
     for sampler in others:
-        sampler.load_state_dict(four[0].state_dict())  # type: ignore[arg-type]
+        sampler.load_state_dict(four[0].state_dict())
     micro_batches = 4 // ranks
     of_ranks = [seen(sampler, 5 * micro_batches) for sampler in others]
     for step in range(5):
@@ -93,7 +93,7 @@ def test_resuming_within_an_epoch_draws_no_random_number_more_than_the_unbroken_
     state, rng = first.state_dict(), torch.get_rng_state()
     torch.manual_seed(99)
     second = ResumableSampler(40, batch_size=4)
-    second.load_state_dict(state)  # type: ignore[arg-type]
+    second.load_state_dict(state)
     torch.set_rng_state(rng)
     assert noise(second, 6) == unbroken[4:]
 
@@ -103,7 +103,7 @@ def test_epochs_differ_and_those_done_are_not_repeated() -> None:
     orders = [[index for batch in sampler.count(list(sampler)) for index in batch] for _ in sampler.epochs(3)]
     assert [sorted(order) for order in orders] == [list(range(8))] * 3 and orders[0] != orders[1]
     resumed = ResumableSampler(8, batch_size=2)
-    resumed.load_state_dict(sampler.state_dict())  # type: ignore[arg-type]
+    resumed.load_state_dict(sampler.state_dict())
     assert list(resumed.epochs(3)) == []
 
 
@@ -114,10 +114,10 @@ def test_epochs_differ_and_those_done_are_not_repeated() -> None:
 def test_a_position_that_does_not_fit_is_refused(changed: dict[str, int], words: str) -> None:
     sampler = ResumableSampler(8, batch_size=2)
     with pytest.raises(ValueError, match=words):
-        sampler.load_state_dict({**sampler.state_dict(), **changed})  # type: ignore[arg-type]
+        sampler.load_state_dict({**sampler.state_dict(), **changed})
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"batch_size": 2, "rank": 2, "ranks": 2}, {"batch_size": 9}])
-def test_a_sampler_without_a_batch_is_refused(wrong: dict[str, int]) -> None:
+def test_a_sampler_without_a_batch_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="ResumableSampler"):
         ResumableSampler(8, **wrong)

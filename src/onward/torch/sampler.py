@@ -86,7 +86,7 @@ class ResumableSampler(Sampler[list[int]]):
             yield batch
         self.epoch, self._taken = self.epoch + 1, 0
 
-    def state_dict(self) -> dict[str, object]:
+    def state_dict(self) -> dict[str, int]:
         return {"epoch": self.epoch, "taken": self._taken, "seed": self._seed, "length": self._length}
 
     def load_state_dict(self, state: dict[str, int]) -> None:

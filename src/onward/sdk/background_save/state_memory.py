@@ -49,7 +49,7 @@ def _open() -> int:
 
 
 def free_memory() -> int | None:
-    """Bytes that this process may still take, of the machine and of the job it is in. None: it cannot be told."""
+    """Bytes that this process may still take, of the machine and of the job it is in. None where that is unknown."""
     found = [value for value in (_machine_free(), _group_free()) if value is not None]
     return min(found) if found else None
 
