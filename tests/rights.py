@@ -14,8 +14,9 @@ from typing import Any
 
 from onward.api.access.allowed_hosts import HostRules
 from onward.api.access.rights.access_rules import Right, RunAccess
-from onward.api.access.rights.table import BEFORE_ROUTES, TABLE
+from onward.api.access.rights.table import BEFORE_ROUTES
 from onward.api.app import ApiServer, make_server
+from onward.api.extensions import rights_table
 from onward.operations.tracker_access.location import OpenTracker, tracker_location
 from onward.tracker.access.tokens import Rights, Scope
 from onward.tracker.runs.registry import NewRun
@@ -39,7 +40,7 @@ _FILES = "/api/2.0/mlflow-artifacts/artifacts"
 def routes() -> dict[str, dict[str, Right]]:
     """Path templates, and the right of each method that they take."""
     found: dict[str, dict[str, Right]] = {}
-    for name, right in {**TABLE, **BEFORE_ROUTES}.items():
+    for name, right in {**rights_table(), **BEFORE_ROUTES}.items():
         method, _, path = name.partition(" ")
         found.setdefault(path, {})[method] = right
     return found
@@ -105,7 +106,7 @@ def recorded() -> str:
 
 def page() -> str:
     rows = []
-    for name, right in {**TABLE, **BEFORE_ROUTES}.items():
+    for name, right in {**rights_table(), **BEFORE_ROUTES}.items():
         method, _, path = name.partition(" ")
         shown = f"`{path}`" if path.startswith("/") else path
         cells = ["✓" if expected(right, token) == YES else "" for token in TOKENS[:-1]]

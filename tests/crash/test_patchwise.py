@@ -17,7 +17,7 @@ import numpy as np
 import pages
 import pytest
 
-from onward.inputs.recipes.catalog import shipped
+from onward.inputs.recipes.catalog import packaged_recipes
 from tests.crash.conftest import LocalRun, Machine
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def python(*words: str | Path, **env: str) -> str:
 def uncut(tmp_path_factory: pytest.TempPathFactory) -> Uncut:
     """A training by hand, from its beginning to its end."""
     root = tmp_path_factory.mktemp("patchwise")
-    code = shipped() / "patchwise"
+    code = packaged_recipes()["patchwise"]
     pages.write(root / "page", pages.draw(seed=1), without=["staff", "text"])
     python(code / "train.py", "--request", root / "page" / "request.json", *ARGUMENTS, ONWARD_ROOT=str(root))
     (models,) = root.glob("by-hand/*/results/artifacts")

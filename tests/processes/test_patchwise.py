@@ -17,7 +17,7 @@ from PIL import Image
 from score import PixelScore
 from state import State
 
-from onward.inputs.recipes.catalog import read_recipe, shipped
+from onward.inputs.recipes.catalog import packaged_recipes, read_recipe
 from onward.model.requests.request import RequestInput
 
 
@@ -50,7 +50,7 @@ def test_inputs_of_before_2020_get_models_by_the_names_of_then(tmp_path: Path) -
 
 
 def test_the_recipe_promises_exactly_the_models_that_the_training_makes(inputs: dict[str, Path], tmp_path: Path) -> None:
-    recipe = read_recipe(shipped() / "patchwise")
+    recipe = read_recipe(packaged_recipes()["patchwise"])
     old = pages.write(tmp_path / "old", pages.draw(width=160, height=128), generation=1)
     for given in (inputs, old):
         draft = recipe.fill(settings={}, inputs=[RequestInput(name=name, url="https://a.org/x.png") for name in given], hosts=["a.org"])
@@ -106,7 +106,7 @@ def test_a_request_without_a_page_or_without_layers_is_told_so(inputs: dict[str,
 
 def test_a_training_that_cannot_begin_says_why_in_its_last_line(inputs: dict[str, Path]) -> None:
     Image.new("RGB", (160, 128)).save(inputs["Background"])
-    command = [sys.executable, str(shipped() / "patchwise" / "train.py"), "--request", str(inputs["Image"].parent / "request.json")]
+    command = [sys.executable, str(packaged_recipes()["patchwise"] / "train.py"), "--request", str(inputs["Image"].parent / "request.json")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and done.stderr.startswith("patchwise: input 'Background' has no alpha channel")
 

@@ -20,6 +20,7 @@ from onward.api.access.login import LoginPage
 from onward.api.access.rights.route_lookup import Routes
 from onward.api.access.token_cache import FRESH, TokenCache
 from onward.api.app import make_api
+from onward.api.extensions import rights_table
 from onward.api.server_log import JsonLines, log
 from onward.clock import ManualClock
 from onward.errors import StorageUnavailable
@@ -30,7 +31,7 @@ from onward.tracker.runs.registry import NewRun
 from tests.api import Answer, Client
 from tests.databases import tracker_in
 
-ROUTES = Routes(make_api())  # no route is called
+ROUTES = Routes(make_api(), rights_table())  # no route is called
 
 
 class Behind:

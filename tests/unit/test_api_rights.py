@@ -12,8 +12,8 @@ from fastapi import APIRouter, FastAPI
 
 from onward.api.access.rights.access_rules import READ
 from onward.api.access.rights.route_lookup import NoRoute, Route, Routes
-from onward.api.access.rights.table import TABLE
 from onward.api.app import make_api
+from onward.api.extensions import rights_table
 from tests import rights
 from tests.databases import tracker_in
 
@@ -30,7 +30,7 @@ def app() -> FastAPI:
 
 @cache
 def all_routes() -> Routes:
-    return Routes(app())
+    return Routes(app(), rights_table())
 
 
 def test_all_routes_with_all_tokens_and_methods_answer_as_the_table_says(walk: rights.Walk) -> None:
@@ -54,16 +54,16 @@ def test_a_route_without_a_right_keeps_the_server_from_starting() -> None:
     more.get("/secrets")(_secrets)
     api.include_router(more)
     with pytest.raises(RuntimeError, match="GET /api/v1/secrets has no right"):
-        Routes(api)
+        Routes(api, rights_table())
     api = app()
     api.mount("/files", FastAPI())
     with pytest.raises(RuntimeError):
-        Routes(api)
+        Routes(api, rights_table())
 
 
 def test_a_right_without_a_route_keeps_the_server_from_starting() -> None:
     with pytest.raises(RuntimeError, match="GET /api/v1/gone, which is not a route"):
-        Routes(app(), {**TABLE, "GET /api/v1/gone": READ})
+        Routes(app(), {**rights_table(), "GET /api/v1/gone": READ})
 
 
 @pytest.mark.parametrize(

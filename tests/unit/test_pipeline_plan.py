@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from onward.cli.pipelines import plan as cli
-from onward.contrib.graph2tac import ConvertedPipeline, convert_params
+from onward.contrib.graph2tac import convert_params
 from onward.errors import InvalidInput
+from onward.inputs.pipeline.converter import ConvertedPipeline
 from onward.inputs.pipeline.file import read_pipeline
 from onward.inputs.pipeline.outline import outline, resources_words
 from onward.model.pipelines.plan import PipelinePlan, on_cluster

@@ -24,6 +24,7 @@ from onward.api.background import chores
 from onward.api.background.chore_threads import Background
 from onward.api.background.live_events import LiveEvents
 from onward.api.dependencies import admitted
+from onward.api.extensions import rights_table, server_extensions
 from onward.api.ingest.fast_path import FastPath
 from onward.api.mlflow import router as mlflow
 from onward.api.openapi import complete_openapi
@@ -53,7 +54,6 @@ from onward.api.services import Services
 from onward.api.transport.problems import Problem, problem_of
 from onward.api.transport.validation_errors import validation_problems
 from onward.api.web_app import WebApp
-from onward.contrib.seed_tracker import routes
 from onward.errors import OnwardError, StorageFull
 from onward.operations.context import OperationsContext
 from onward.operations.tracker_access.location import TrackerLocation
@@ -66,7 +66,7 @@ Basic with the token as password, an address that begins with `/t/<token>/`, or 
 
 _ROUTES = (
     *(health, docs_page, experiments, crud, run_groups, actions, drafts, series, aggregates, metric_keys, param_diff, notes, artifacts),
-    *(logs, checkpoints, code_diff, live_stream, records, export, tokens, routes, scheduler_hints, clusters),
+    *(logs, checkpoints, code_diff, live_stream, records, export, tokens, scheduler_hints, clusters),
     *(overview, timeline, log_search, sparklines, machine_usage, saved_views, filter_completion, params_form, expected_start),
     *(alert_rules, alert_channels, best_runs, requests, pipelines, unreadable_folders, written),
 )
@@ -135,7 +135,7 @@ def make_server(
 def _shared() -> tuple[FastAPI, Routes]:
     """The routes hold nothing of a server, and take a while to build: every server of this process shares them."""
     api = make_api()
-    return api, Routes(api)
+    return api, Routes(api, rights_table())
 
 
 def _with_services(api: FastAPI, services: Services) -> App:
@@ -159,7 +159,7 @@ def make_api() -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(admitted)],
     )
-    for router in (*(room.router for room in _ROUTES), mlflow):
+    for router in (*(room.router for room in _ROUTES), mlflow, *(one.router for one in server_extensions())):
         api.include_router(router)
     complete_openapi(api)
     api.add_exception_handler(OnwardError, _known)

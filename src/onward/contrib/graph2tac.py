@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from onward.errors import InvalidInput
 from onward.inputs.command_line import usable_name
+from onward.inputs.pipeline.converter import ConvertedPipeline
 from onward.inputs.yaml_lines import KeyPath, YamlDocument, load_yaml, read_text, to_yaml
 
 _CONFIGS = ("dataset", "prediction_task", "definition_task", "trainer", "run")  # of a tfgnn model, a file each
@@ -19,13 +19,6 @@ _SYSTEM = "git@github.com:coq-tactician/benchmark-system.git"
 _DATA = "git@github.com:coq-tactician/benchmark-data.git"
 _DATED = re.compile(r"^20[0-9-]+_(?:[A-Z]+_)?")
 _HOURS = re.compile(r"_(\d+)h\b")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvertedPipeline:
-    text: str  # of the pipeline's file
-    files: dict[str, str] = field(default_factory=dict)  # that its commands name: path and text
-    notes: tuple[str, ...] = ()
 
 
 def convert_params(path: Path) -> ConvertedPipeline:

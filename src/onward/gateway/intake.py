@@ -14,10 +14,10 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from onward.clock import Clock
-from onward.contrib.rodan import messages
 from onward.errors import InvalidInput, NotFound
 from onward.gateway.messages import v2
 from onward.gateway.messages.incoming import Incoming, Refusal
+from onward.gateway.messages.protocols import load_protocol
 from onward.gateway.messages.v2 import Control, ControlKind
 from onward.model.requests.gateway_settings import GatewaySettings
 from onward.model.requests.request import Outgoing, OutgoingKind, Request, RequestRecord
@@ -81,7 +81,7 @@ class Intake:
             case InboundQueue.REQUESTS:
                 return self._checked(v2.request_of(incoming, most=self._most, now=self._clock.now()))
             case InboundQueue.V1:
-                return self._checked(messages.request_of(incoming, self._settings.v1, most=self._most, now=self._clock.now()))
+                return self._checked(load_protocol(door).request_of(incoming, self._settings.v1, most=self._most, now=self._clock.now()))
 
     def _checked(self, read: Request | Refusal) -> Request | Refusal:
         """What its recipe says to it. A request that was accepted stays accepted even if its recipe has changed."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from onward.contrib.rodan.login import RodanLogin
 from onward.gateway.intake import allowed_hosts
 from onward.gateway.main import Gateway, GatewayParts
+from onward.gateway.messages.protocols import V1, ProtocolLogin, load_protocol, secret_variables
 from onward.gateway.rabbitmq.connection import Broker, forget_secrets
 from onward.inputs.recipes.catalog import read_recipes
 from onward.model.requests.gateway_settings import GatewaySettings
@@ -20,29 +20,27 @@ from onward.operations.requests.service import RequestService
 from onward.operations.tracker_access.location import TrackerLocation
 from onward.tracker.requests.store import Requests
 
-_RODAN_SECRETS = ("RODAN_PASSWORD",)
-
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayLogins:
-    """Who the gateway is, at the broker and at Rodan."""
+    """Who the gateway is, at the broker and where inputs are."""
 
     settings: GatewaySettings
     broker: Broker
-    rodan: RodanLogin | None = None
+    inputs: ProtocolLogin | None = None
 
     @classmethod
     def taken(cls, env: MutableMapping[str, str], settings: GatewaySettings, *, v1: bool = False) -> GatewayLogins:
         """Read from the environment, and out of it: nothing that this process starts gets to see them."""
         old = replace(settings.v1, enabled=settings.v1.enabled or v1)
         broker = Broker.of(env, settings)
-        rodan = RodanLogin.of(env, old.rodan) if old.enabled else None
+        inputs = load_protocol(V1).login(env, old) if old.enabled else None
         forget_secrets(env)
-        for name in _RODAN_SECRETS:
+        for name in secret_variables():
             env.pop(name, None)
-        if rodan is not None:
-            old = replace(old, rodan=rodan.url)
-        return cls(settings=replace(settings, v1=old), broker=broker, rodan=rodan)
+        if inputs is not None:
+            old = replace(old, rodan=inputs.url)
+        return cls(settings=replace(settings, v1=old), broker=broker, inputs=inputs)
 
 
 @contextmanager
@@ -69,7 +67,7 @@ def open_gateway(
         settings=RequestSettings(
             collect=collect,
             hosts=allowed_hosts(settings),
-            login=logins.rodan or no_login,
+            login=logins.inputs or no_login,
             tends=tends or (lambda: location.served_at() is None),
         ),
     )

@@ -21,7 +21,7 @@ from onward.rundir.root.shared_files import newest_shared, write_shared
 from onward.sdk.atomic_files import write_whole
 
 ROOMS = ("sdk", "torch", "model", "rundir", "checkpoints", "schedulers", "supervisor", "pipelines")
-MODULES = ("__init__.py", "errors.py", "clock.py")
+MODULES = ("__init__.py", "errors.py", "clock.py", "plugins.py")
 # Any Python must be able to read this, from 2.7 on: it is what says that it is too old.
 _FRONT_DOOR = """\
 import sys

@@ -10,67 +10,46 @@ import contextlib
 import pkgutil
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any
 
 from onward.errors import InvalidInput
 from onward.model.spec import Cluster
+from onward.plugins import PluginGroup, find_plugin, load_plugin, plugin_names
 from onward.schedulers.base import Scheduler
 
-GROUP = "onward.schedulers"
 Factory = Callable[[Cluster], Scheduler]
 
 
-def plugin_names() -> tuple[str, ...]:
-    return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+def scheduler_plugins() -> tuple[str, ...]:
+    return plugin_names(PluginGroup.SCHEDULERS)
 
 
-def load_plugin(name: str) -> Factory:
-    point = _point(name)
-    try:
-        made: Factory = point.load()
-    except Exception as error:  # importing third-party code may raise anything
-        raise InvalidInput(
-            f"the scheduler {name} cannot be loaded from {point.value}: {type(error).__name__}: {error}",
-            hint=f"reinstall {_package(point)}",
-        ) from error
+def load_scheduler(name: str) -> Factory:
+    made: Factory = load_plugin(PluginGroup.SCHEDULERS, name)
     return made
 
 
 def plugin_files(name: str) -> dict[str, bytes]:
     """What goes into a run's archive, by its name there: the plugin's modules, and the entry point by which they are found again."""
-    point = _point(name)
+    point = find_plugin(PluginGroup.SCHEDULERS, name)
     top = point.module.partition(".")[0]
     found = find_spec(top)
     if found is None:
         raise InvalidInput(f"the scheduler {name} cannot be loaded from {point.value}: no module {top}")
     files = {path: text.encode() for path, text in _modules(found, name)}
     files[f"{top}-0.dist-info/METADATA"] = f"Metadata-Version: 2.1\nName: {top}\nVersion: 0\n".encode()
-    files[f"{top}-0.dist-info/entry_points.txt"] = f"[{GROUP}]\n{point.name} = {point.value}\n".encode()
+    files[f"{top}-0.dist-info/entry_points.txt"] = f"[{PluginGroup.SCHEDULERS}]\n{point.name} = {point.value}\n".encode()
     return files
 
 
 def all_plugin_files() -> dict[str, bytes]:
     """Those of every plugin that can be copied to a host where commands run and nothing is installed."""
     files: dict[str, bytes] = {}
-    for name in plugin_names():
+    for name in scheduler_plugins():
         with contextlib.suppress(InvalidInput):  # told where that scheduler is asked for
             files |= plugin_files(name)
     return files
-
-
-def _point(name: str) -> EntryPoint:
-    points = {point.value: point for point in entry_points(group=GROUP, name=name)}
-    if not points:
-        raise InvalidInput(f"no scheduler named {name!r}", hint=f"no installed package has it as an entry point of {GROUP}")
-    if len(points) > 1:
-        raise InvalidInput(f"there are several schedulers named {name!r}: {', '.join(sorted(points))}", hint="uninstall all but one")
-    return next(iter(points.values()))
-
-
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else point.module
 
 
 def _modules(spec: ModuleSpec, plugin: str) -> Iterator[tuple[str, str]]:

@@ -20,9 +20,9 @@ _BUILT_IN: Mapping[str, tuple[str, str]] = {
 
 def known_names() -> tuple[str, ...]:
     """Every scheduler that a profile may name: those built in, then plugins."""
-    from onward.schedulers.plugins import plugin_names
+    from onward.schedulers.plugins import scheduler_plugins
 
-    return (*_BUILT_IN, *(name for name in plugin_names() if name not in _BUILT_IN))
+    return (*_BUILT_IN, *(name for name in scheduler_plugins() if name not in _BUILT_IN))
 
 
 def is_known_scheduler(name: str) -> bool:
@@ -49,9 +49,9 @@ def scheduler_for(cluster: Cluster) -> Scheduler:
 
 
 def _plugin(cluster: Cluster) -> Scheduler:
-    from onward.schedulers.plugins import load_plugin, plugin_names
+    from onward.schedulers.plugins import load_scheduler, scheduler_plugins
 
-    if cluster.scheduler not in plugin_names():
+    if cluster.scheduler not in scheduler_plugins():
         near = difflib.get_close_matches(cluster.scheduler, known_names(), n=1)
         raise InvalidInput(
             f"clusters.{cluster.name}.scheduler: no scheduler named {cluster.scheduler!r} in this environment; "
@@ -59,7 +59,7 @@ def _plugin(cluster: Cluster) -> Scheduler:
             hint="a plugin is a package with an entry point of that name in the group onward.schedulers: "
             "install it in the environment that has Onward",
         )
-    return load_plugin(cluster.scheduler)(cluster)
+    return load_scheduler(cluster.scheduler)(cluster)
 
 
 def _settings_of(cluster: Cluster) -> dict[str, Any]:

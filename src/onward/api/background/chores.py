@@ -8,10 +8,10 @@ import time
 from sqlalchemy import select
 
 from onward.api.background.chore_threads import Chore
+from onward.api.extensions import server_extensions
 from onward.api.run_folders.pushed import read_events
 from onward.api.server_log import note
 from onward.api.services import Services
-from onward.contrib.seed_tracker.job_states import follow_jobs
 from onward.operations.repair.tend import tend
 from onward.tracker import schema
 
@@ -53,7 +53,7 @@ def tend_runs(svc: Services) -> None:
         return
     done = tend(svc.context, among=svc.tracker.files.open_folders())
     svc.tracker.standings.say_why(done.said)
-    done.problems += follow_jobs(svc)
+    done.problems += [words for one in server_extensions() for words in one.tend(svc)]
     svc.last_tended, svc.tend_problems = svc.clock.now(), done.problems
     for words in done.acted:
         note(logging.INFO, "tend", words)

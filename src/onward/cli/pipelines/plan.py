@@ -63,9 +63,9 @@ def convert(
 
     Prints the pipeline. Notes, and what could not be converted, go to stderr.
     """
-    from onward.contrib.graph2tac import convert_params
+    from onward.inputs.pipeline.converter import convert_pipeline
 
-    made = convert_params(file)
+    made = convert_pipeline(file)
     for note in made.notes:
         to_stderr(f"note: {note}")
     if folder is None:

@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 from onward.clock import Clock, SystemClock
 from onward.contrib.rodan.token import RodanToken, token_in
 from onward.errors import InputsFailed, InvalidInput, NotAllowed
+from onward.model.requests.gateway_settings import V1Settings
 from onward.model.requests.inputs import host_words
 from onward.model.requests.request import Request
 from onward.operations.requests.context import InputLogin
@@ -42,21 +43,6 @@ class RodanLogin:
     clock: Clock = field(default_factory=SystemClock)
     _token: RodanToken | None = None
     _worked: str = ""  # the field that it knew us by last
-
-    @classmethod
-    def of(cls, env: Mapping[str, str], url: str | None) -> RodanLogin | None:
-        """By the settings and the variables that the first gateway had; None where they name no login."""
-        email = env.get("RODAN_EMAIL") or ""
-        user = env.get("RODAN_USER") or env.get("RODAN_USERNAME") or email
-        where = url or env.get("RODAN_URL") or (f"http://{env['RODAN_HOST']}" if env.get("RODAN_HOST") else "")
-        password = env.get("RODAN_PASSWORD") or _password_in(env.get("RODAN_PASSWORD_FILE"))
-        if not user and not password:
-            return None
-        if not user or not password or not where:
-            missing = [what for what, there in (("a user", user), ("a password", password), ("an address", where)) if not there]
-            raise InvalidInput(f"the login at Rodan lacks {' and '.join(missing)}", hint=_HINT)
-        ca_file = Path(env["SSL_CERT_FILE"]) if env.get("SSL_CERT_FILE") else None
-        return cls(url=_checked(where), user=user, email=email, password=password, ca_file=ca_file)
 
     def __call__(self, request: Request, *, refused: str = "") -> InputLogin | None:
         """What `RequestSettings.login` wants. Senders of the second protocol give addresses that open by themselves."""
@@ -125,6 +111,21 @@ class RodanLogin:
     @property
     def _place(self) -> str:
         return host_words(urlsplit(self.url))
+
+
+def login(env: Mapping[str, str], settings: V1Settings) -> RodanLogin | None:
+    """By the settings and the variables that the first gateway had; None where they name no login."""
+    email = env.get("RODAN_EMAIL") or ""
+    user = env.get("RODAN_USER") or env.get("RODAN_USERNAME") or email
+    where = settings.rodan or env.get("RODAN_URL") or (f"http://{env['RODAN_HOST']}" if env.get("RODAN_HOST") else "")
+    password = env.get("RODAN_PASSWORD") or _password_in(env.get("RODAN_PASSWORD_FILE"))
+    if not user and not password:
+        return None
+    if not user or not password or not where:
+        missing = [what for what, there in (("a user", user), ("a password", password), ("an address", where)) if not there]
+        raise InvalidInput(f"the login at Rodan lacks {' and '.join(missing)}", hint=_HINT)
+    ca_file = Path(env["SSL_CERT_FILE"]) if env.get("SSL_CERT_FILE") else None
+    return RodanLogin(url=_checked(where), user=user, email=email, password=password, ca_file=ca_file)
 
 
 def _connection(parts: SplitResult, ca_file: Path | None) -> http.client.HTTPConnection:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onward.clock import Clock
-from onward.contrib.rodan import messages
 from onward.errors import StorageError
 from onward.gateway.messages import v2
 from onward.gateway.messages.message_body import MessageBody
 from onward.gateway.messages.packed_results import PackedResult, ResultPacker
+from onward.gateway.messages.protocols import load_protocol
 from onward.model.requests.outcome import OutcomeFile, OutcomeState
 from onward.model.requests.request import Outgoing, OutgoingKind
 
@@ -38,10 +38,10 @@ class ReplyEncoder:
 
     def _packed(self, message: Outgoing, room: int | None) -> dict[str, PackedResult]:
         results = [OutcomeFile(**one) for one in message.payload.get("results") or ()]
-        addresses = message.protocol != messages.PROTOCOL
+        addresses = message.protocol == v2.PROTOCOL or load_protocol(message.protocol).sends_addresses
         run = message.payload.get("run")
         return self._packing.pack(message.request, results, now=self._clock.now(), run=run, room=room, addresses=addresses)
 
 
 def _body(message: Outgoing, packed: dict[str, PackedResult] | None) -> MessageBody | None:
-    return messages.body_of(message, packed) if message.protocol == messages.PROTOCOL else v2.body_of(message, packed)
+    return (v2 if message.protocol == v2.PROTOCOL else load_protocol(message.protocol)).body_of(message, packed)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
-import onward
 from onward.errors import InvalidInput, NotFound
 from onward.inputs.params.file import read_as
 from onward.inputs.recipes.definition import Recipe, RecipeInput, RecipeOutput
@@ -20,6 +21,7 @@ from onward.inputs.recipes.sections import RecipeFileIn, RecipeInputIn
 from onward.inputs.values import did_you_mean
 from onward.inputs.yaml_lines import read_text
 from onward.model.commands.placeholders import placeholders_in
+from onward.plugins import PluginGroup, find_plugin, plugin_names
 
 FILE = "recipe.yaml"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}\Z")
@@ -29,20 +31,33 @@ _CODE_FOLLOWS = frozenset({"-c", "-e", "-m", "--command", "--eval", "--execute",
 _WHOLE = re.compile(r"(--?[A-Za-z][A-Za-z0-9_-]*=)?\{params\.[^{}\s]+\}\Z")
 
 
-def shipped() -> Path:
-    """Those that come with Onward."""
-    return Path(onward.__file__).parent / "contrib"
+def packaged_recipes() -> dict[str, Path]:
+    """The folders of those that installed packages bring, by name."""
+    return {name: _packaged(name) for name in plugin_names(PluginGroup.RECIPES)}
 
 
-def read_recipe(folder: Path) -> Recipe:
-    """The recipe in a folder, which gives it its name; or InvalidInput with everything that is wrong with it."""
+def _packaged(name: str) -> Path:
+    point = find_plugin(PluginGroup.RECIPES, name)
+    try:
+        spec = find_spec(point.value)
+    except ImportError:
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise InvalidInput(
+            f"the recipe {name} cannot be found: {point.value} is not a package", hint="correct its entry point, or uninstall it"
+        )
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def read_recipe(folder: Path, name: str = "") -> Recipe:
+    """The recipe in a folder, with the folder's name by default; or InvalidInput with everything that is wrong with it."""
     source = str(folder / FILE)
     read = read_as(RecipeFileIn, read_text(folder / FILE), source, hint=_REFERENCE)
     section, draft = read.recipe, read.to_draft()
     texts = {target.removeprefix("params.") for one in section.settings.values() if one.type == "str" for target in one.to}
     most = section.limits.inputs * _MIB
     return Recipe(
-        name=folder.name,
+        name=name or folder.name,
         title=section.title,
         folder=folder,
         draft=draft,
@@ -62,10 +77,11 @@ def read_recipe(folder: Path) -> Recipe:
 
 
 class Recipes:
-    """By name, from several folders: the first that has a name gives it."""
+    """By name, from several folders: the first that has a name gives it. Then `packaged` ones, each in a folder of its own."""
 
-    def __init__(self, *folders: Path) -> None:
+    def __init__(self, *folders: Path, packaged: Mapping[str, Path] = MappingProxyType({})) -> None:
         self._folders = folders
+        self._packaged = packaged
         self._read: dict[Path, _LoadedRecipe] = {}
 
     @property
@@ -75,11 +91,11 @@ class Recipes:
     @property
     def broken(self) -> dict[str, str]:
         """What is wrong with those that cannot be used."""
-        return {name: error.message for name in self.names if (error := self._at(self._found()[name]).error)}
+        return {name: error.message for name, folder in self._found().items() if (error := self._at(name, folder).error)}
 
     def __iter__(self) -> Iterator[Recipe]:
-        for folder in self._found().values():
-            if recipe := self._at(folder).recipe:
+        for name, folder in self._found().items():
+            if recipe := self._at(name, folder).recipe:
                 yield recipe
 
     def get(self, name: str) -> Recipe:
@@ -88,7 +104,7 @@ class Recipes:
         if name not in found:
             known = ", ".join(found) or "none"
             raise NotFound(f"no recipe named {name[:64]!a}{did_you_mean(name[:64], found)}", hint=f"this site has {known}")
-        read = self._at(found[name])
+        read = self._at(name, found[name])
         if read.recipe is None:
             why = read.error.message if read.error else "it cannot be read"
             raise InvalidInput(f"the recipe {name} of this site cannot be used: {why}", hint="tell the administrator of the gateway")
@@ -104,9 +120,9 @@ class Recipes:
             for name in names:
                 if _NAME.match(name) and (folder / name / FILE).is_file():
                     found.setdefault(name, folder / name)
-        return found
+        return found | {name: folder for name, folder in self._packaged.items() if name not in found}
 
-    def _at(self, folder: Path) -> _LoadedRecipe:
+    def _at(self, name: str, folder: Path) -> _LoadedRecipe:
         """As it was read, unless its file has changed."""
         try:
             seen = (folder / FILE).stat()
@@ -116,7 +132,7 @@ class Recipes:
         read = self._read.get(folder)
         if read is None or read.stamp != stamp:
             try:
-                read = _LoadedRecipe(stamp=stamp, recipe=read_recipe(folder))
+                read = _LoadedRecipe(stamp=stamp, recipe=read_recipe(folder, name))
             except InvalidInput as error:
                 read = _LoadedRecipe(stamp=stamp, error=error)
             self._read[folder] = read
@@ -124,8 +140,8 @@ class Recipes:
 
 
 def read_recipes(folder: Path | None) -> Recipes:
-    """Those of the site's folder, and those that come with Onward."""
-    return Recipes(*([folder] if folder else []), shipped())
+    """Those of the site's folder, and those of installed packages."""
+    return Recipes(*([folder] if folder else []), packaged=packaged_recipes())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 
 from onward.api.access.caller import SAFE
 from onward.api.access.rights.access_rules import Right
-from onward.api.access.rights.table import ASSET, BEFORE_ROUTES, TABLE, VIEW
+from onward.api.access.rights.table import ASSET, BEFORE_ROUTES, VIEW
 
 _KEPT = 4096  # requests whose route is remembered
 _LONGEST_KEPT = 512  # characters of such a path
@@ -47,7 +47,7 @@ class _RouteRights:
 
 
 class Routes:
-    def __init__(self, api: FastAPI, table: Mapping[str, Right] = TABLE) -> None:
+    def __init__(self, api: FastAPI, table: Mapping[str, Right]) -> None:
         """RuntimeError where the table and the routes of the app are not the same."""
         self._entries = []
         listed = set()

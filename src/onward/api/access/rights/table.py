@@ -1,7 +1,7 @@
-"""The table of rights: every route of the server, by method and path template. What is not in it does not start and is not served.
+"""The table of rights: every route of ours, by method and path template. What is in no table does not start and is not served.
 
-A new route needs a row here, else the server refuses to start and `tests/unit/test_api_rights.py` fails. `scripts/rights` writes
-`docs/reference/rights.md` and the recorded matrix from it.
+A new route needs a row here, else the server refuses to start and `tests/unit/test_api_rights.py` fails. Extensions bring the rows of
+their routes (`api/extensions.py`). `scripts/rights` writes `docs/reference/rights.md` and the recorded matrix from all of them.
 """
 
 from __future__ import annotations
@@ -154,14 +154,7 @@ TABLE: Final[dict[str, Right]] = {
     "GET /api/v1/pipelines/{name}": READ,
     "POST /api/v1/pipelines/{name}/cancel": WRITE,
     "POST /api/v1/pipelines/{name}/rerun": WRITE,
-    # older scripts, and what schedulers say
-    "POST /experiments/{experiment:path}/runs": WRITE_OWN,
-    "GET /runs/{run_id}": READ_RUN,
-    "PATCH /runs/{run_id}": WRITE_RUN,
-    "POST /runs/{run_id}/metrics": WRITE_RUN,
-    "POST /runs/{run_id}/metrics/batch": WRITE_RUN,
-    "POST /runs/{run_id}/artifacts": WRITE_RUN,
-    "POST /webhooks/slurm": HINT,
+    # what schedulers say
     "POST /webhooks/hints": HINT,
     # MLflow: a run's token adds to its run and takes nothing away
     f"POST {_MLFLOW}/experiments/create": WRITE_NAMED,  # with a run's token: only to be told that its own is there
